@@ -4,6 +4,8 @@
 
 #[path = "borrowed/machine.rs"]
 mod machine;
+#[path = "assets/service_accounts.rs"]
+mod service_accounts;
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -95,6 +97,9 @@ impl Servers {
             format!("--etcd-servers={etcd}"),
             format!("--secure-port={port}"),
             "--service-account-issuer=https://127.0.0.1/".to_owned(),
+            "--service-account-issuer=https://former".to_owned(),
+            "--service-account-max-token-expiration=2h".to_owned(),
+            "--api-audiences=api,https://127.0.0.1/".to_owned(),
             format!("--service-account-key-file={public}"),
             format!("--service-account-signing-key-file={key}"),
             "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
@@ -266,6 +271,10 @@ fn settle(value: &mut Value, port: u16) {
                 "creationTimestamp",
                 "lastTransitionTime",
                 "since",
+                "expirationTimestamp",
+                "kid",
+                "x",
+                "y",
             ] {
                 members.remove(field);
             }
@@ -277,6 +286,11 @@ fn settle(value: &mut Value, port: u16) {
             }
         }
         Value::Number(number) if number.as_u64() == Some(port.into()) => *value = "PORT".into(),
+        Value::String(text) if text.starts_with("https://127.0.0.1:") => {
+            *text = text.replace(&format!(":{port}/"), ":PORT/");
+        }
+        Value::String(text) if text.starts_with("eyJ") => "JWT".clone_into(text),
+        Value::String(text) if text.starts_with("JTI=") => "JTI=…".clone_into(text),
         Value::String(text) if text.starts_with("X509SHA256=") => "X509SHA256=…".clone_into(text),
         Value::String(text) if text.starts_with("-----BEGIN") => "PEM".clone_into(text),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -306,6 +320,7 @@ async fn play(assets: &Path) -> Vec<String> {
         };
         answers.push(format!("{by:?} {method} {path}: {status} {text}"));
     }
+    answers.extend(servers.tokens_of_service_accounts().await);
     let health = servers.ask(&servers.etcd, &json!({}), "GET", "/health", None).await;
     answers.push(format!("etcd: {health:?}"));
     let ended = servers.terminate();

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use kubernetes_cel::value::parse_duration;
+
 /// What admit does with a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
@@ -44,6 +46,13 @@ impl Flag {
             "int" => number("ParseInt", value.parse::<i64>().is_ok()),
             "Level" => number("ParseUint", value.parse::<u32>().is_ok()),
             "float" | "float32" => number("ParseFloat", value.parse::<f64>().is_ok()),
+            "duration" if parse_duration(value).is_none() => {
+                let why = match value.parse::<f64>() {
+                    Ok(_) => "missing unit in duration",
+                    Err(_) => "invalid duration",
+                };
+                Err(format!("time: {why} {}", quoted(value)))
+            }
             "ip" if value.trim().parse::<IpAddr>().is_err() && !value.is_empty() => {
                 Err(format!("failed to parse IP: {}", quoted(value)))
             }

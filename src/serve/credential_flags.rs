@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use harness::server::{Authentication, Authenticators, Tokens};
 
@@ -38,6 +37,7 @@ pub(super) struct CredentialFlags {
 /// Who makes a request.
 pub(super) struct Users {
     pub(super) authentication: Authentication,
+    pub(super) tokens: Tokens,
     pub(super) clients: Option<ClientAuthorities>,
 }
 
@@ -60,9 +60,9 @@ impl CredentialFlags {
         }
         known.insert(token, administrator());
         let clients = self.client_ca_file.as_deref().map(ClientAuthorities::read).transpose()?;
-        let authenticators =
-            Authenticators { tokens: known, anonymous: self.anonymous_auth, ..Authenticators::default() };
-        Ok(Users { authentication: Authentication::Authenticators(Arc::new(authenticators)), clients })
+        let authentication =
+            Authentication::Authenticators(Authenticators { anonymous: self.anonymous_auth });
+        Ok(Users { authentication, tokens: known, clients })
     }
 
     /// What the server shows at `address`.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
-use harness::server::{Authentication, ClientCertificate};
+use harness::server::{Authenticator, ClientCertificate};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -101,13 +101,13 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Starts to serve. The router asks who makes a request by the same `authentication`; a connection on which somebody
+    /// Starts to serve. The router asks who makes a request by the same `authenticator`; a connection on which somebody
     /// is known does not make room for others. `clients` have signed the certificates of users, where `tls` asks for one.
     pub(crate) fn start(
         socket: Socket,
         tls: Arc<rustls::ServerConfig>,
         router: Router,
-        authentication: Authentication,
+        authenticator: Authenticator,
         clients: Option<ClientAuthorities>,
     ) -> Result<Self, Failure> {
         let listener = TcpListener::from_std(socket.socket)
@@ -116,7 +116,7 @@ impl Listener {
         let server = Server {
             tls: TlsAcceptor::from(tls),
             router,
-            authentication: Arc::new(authentication),
+            authenticator: Arc::new(authenticator),
             clients,
             places: Places::new(),
             stop: stop.clone(),
@@ -136,7 +136,7 @@ impl Listener {
 struct Server {
     tls: TlsAcceptor,
     router: Router,
-    authentication: Arc<Authentication>,
+    authenticator: Arc<Authenticator>,
     clients: Option<ClientAuthorities>,
     places: Arc<Places>,
     stop: CancellationToken,
@@ -230,10 +230,10 @@ impl Server {
         watcher: &Watcher,
         deliveries: &Deliveries,
     ) -> impl Fn(Request<Incoming>) -> BoxedAnswer + use<> {
-        let (router, authentication) = (self.router.clone(), Arc::clone(&self.authentication));
+        let (router, authenticator) = (self.router.clone(), Arc::clone(&self.authenticator));
         let (watcher, deliveries) = (watcher.clone(), deliveries.clone());
         move |mut request| {
-            let is_known = authentication.knows(request.headers(), certificate.as_ref());
+            let is_known = authenticator.knows(request.headers(), certificate.as_ref());
             let under_way = watcher.request(is_known);
             let delivery = deliveries.next();
             request.extensions_mut().insert(ConnectInfo(peer));

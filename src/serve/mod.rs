@@ -10,6 +10,7 @@ pub(crate) mod listener;
 mod log;
 mod places;
 pub(crate) mod running;
+pub(crate) mod service_account_flags;
 pub(crate) mod tls;
 pub(crate) mod tokens;
 pub(crate) mod traces;
@@ -28,6 +29,7 @@ use self::limit_flags::LimitFlags;
 pub(crate) use self::listener::Listener;
 pub(crate) use self::log::{Log, LogFlags};
 use self::running::Running;
+use self::service_account_flags::ServiceAccountFlags;
 use self::traces::{TraceFlags, Traces};
 use crate::admission_control::AdmissionControl;
 use crate::admission_plugins::PluginFlags;
@@ -63,6 +65,8 @@ pub(crate) struct Serve {
     authorization_mode: Mode,
     #[command(flatten)]
     credentials: CredentialFlags,
+    #[command(flatten)]
+    service_accounts: ServiceAccountFlags,
     #[command(flatten)]
     limits: LimitFlags,
     #[command(flatten)]
@@ -127,6 +131,7 @@ impl Serve {
             certificate_authority: serving.certificate_authority,
             token,
         };
+        let service_account_tokens = self.service_accounts.tokens(&kubeconfig.server, log)?;
         kubeconfig.write(&self.kubeconfig_out)?;
         let advertised = Advertised {
             port: socket.address().port(),
@@ -144,6 +149,8 @@ impl Serve {
             audit_policy,
             record: None,
             spans: traces.contexts(),
+            tokens: users.tokens,
+            service_account_tokens,
             authorization_mode: self.authorization_mode.into(),
             limits: self.limits.into(),
             advertised,

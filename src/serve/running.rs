@@ -40,7 +40,8 @@ impl Running {
         let Self { socket, tls, authentication, clients, options, folders, audit, traces, log } = self;
         let server = ApiServer::new(options);
         let router = server.router(authentication.clone());
-        let listener = Listener::start(socket, tls, router, authentication, clients)?;
+        let authenticator = server.authenticator(authentication);
+        let listener = Listener::start(socket, tls, router, authenticator, clients)?;
         let tell = move |change, line: &str| log.change(change, line);
         let _manifests = Watch::start(folders, &server, Arc::new(tell));
         announce();

@@ -1,7 +1,10 @@
 //! Clients of a target for other users than its own.
 
-use harness::attributes::UserInfo;
-use harness::server::{ApiServer, Authentication};
+use axum::extract::Request;
+use axum::middleware;
+use harness::server::{ApiServer, Authentication, Authenticators};
+use http::HeaderValue;
+use http::header::AUTHORIZATION;
 use serde_json::json;
 
 use super::Target;
@@ -9,8 +12,8 @@ use crate::Failure;
 
 /// How a target tells users apart.
 pub(super) enum Identities {
-    /// In process whoever holds the server decides.
-    Chosen(ApiServer),
+    /// By bearer tokens, in process.
+    InProcess(ApiServer),
     /// By bearer tokens; the client's configuration but for them.
     Tokens(Box<kube::Config>),
     /// The kubeconfig says who its user is.
@@ -18,18 +21,27 @@ pub(super) enum Identities {
 }
 
 impl Target {
-    /// A client for `user`: by this bearer token, unless the server is in process.
+    /// A client by this bearer token, whose user is `user`.
     ///
     /// # Errors
     /// A cluster knows no other user than that of its kubeconfig.
-    pub fn client_of(&self, user: UserInfo, token: &str) -> Result<kube::Client, Failure> {
+    pub fn client_of(&self, user: &str, token: &str) -> Result<kube::Client, Failure> {
         match &self.identities {
-            Identities::Chosen(server) => {
-                Ok(kube::Client::new(server.router(Authentication::Always(user)), "default"))
+            Identities::InProcess(server) => {
+                let header = HeaderValue::try_from(format!("Bearer {token}"));
+                let header =
+                    header.map_err(|error| Failure::environment(format!("token of {user}: {error}")))?;
+                let bear = move |mut request: Request| {
+                    request.headers_mut().insert(AUTHORIZATION, header.clone());
+                    std::future::ready(request)
+                };
+                let authentication = Authentication::Authenticators(Authenticators::default());
+                let router = server.router(authentication).layer(middleware::map_request(bear));
+                Ok(kube::Client::new(router, "default"))
             }
             Identities::Tokens(config) => {
                 let failed = |error: &dyn std::error::Error| {
-                    Failure::environment(format!("no client for {}: {error}", user.username))
+                    Failure::environment(format!("no client for {user}: {error}"))
                 };
                 let mut config = kube::Config::clone(config);
                 config.auth_info =

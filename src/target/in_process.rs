@@ -55,7 +55,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
         calls: CallLog::Recorded(calls),
         run: Cleanup::new_run(),
         leftovers: Leftovers::Removed,
-        identities: Identities::Chosen(server.clone()),
+        identities: Identities::InProcess(server.clone()),
         storage: Storage::InProcess(server),
         _manifests: manifests,
     })

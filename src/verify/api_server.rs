@@ -46,8 +46,9 @@ impl RecordingServer {
         let authentication = Authentication::BearerToken { token: kubeconfig.token, user: administrator() };
         let recorder = Recorder::default();
         let told = recorder.clone();
-        let router = server.router(authentication.clone()).layer(middleware::from_fn(
-            move |request: Request, next: Next| {
+        let authenticator = server.authenticator(authentication.clone());
+        let router =
+            server.router(authentication).layer(middleware::from_fn(move |request: Request, next: Next| {
                 let (method, uri) = (request.method().clone(), request.uri().clone());
                 let query = uri.query().unwrap_or_default();
                 let may_create = told.request(method.as_str(), uri.path(), query);
@@ -68,10 +69,9 @@ impl RecordingServer {
                     told.refused(method.as_str(), uri.path(), query, status.as_u16(), &message(&bytes));
                     Response::from_parts(parts, Body::from(bytes))
                 }
-            },
-        ));
+            }));
         let tls = Arc::new(credentials.server_config()?);
-        let listener = Listener::start(socket, tls, router, authentication, None)?;
+        let listener = Listener::start(socket, tls, router, authenticator, None)?;
         Ok(Self { recorder, _listener: listener })
     }
 }

@@ -191,13 +191,11 @@ mod tests {
             read::<BTreeMap<String, BTreeMap<String, Vec<String>>>>(&folder.join(file)).unwrap()
         });
         for (test, proved) in tests {
-            let sources: Vec<std::path::PathBuf> = if let Ok(entries) = fs::read_dir(folder.join(&test)) {
-                entries.map(|entry| entry.unwrap().path()).collect()
-            } else {
-                let files = [format!("{test}.rs"), format!("tests/{test}.rs")].map(|file| folder.join(file));
-                files.into_iter().filter(|file| file.exists()).collect()
-            };
-            let source: String = sources.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+            let files = [format!("{test}.rs"), format!("tests/{test}.rs")].map(|file| folder.join(file));
+            let below =
+                fs::read_dir(folder.join(&test)).into_iter().flatten().map(|entry| entry.unwrap().path());
+            let sources = files.into_iter().filter(|file| file.exists()).chain(below);
+            let source: String = sources.map(|file| fs::read_to_string(file).unwrap()).collect();
             for (statement, functions) in proved {
                 assert!(statements.contains(&format!("- **{statement}** ")), "{statement} is no statement");
                 for function in functions {

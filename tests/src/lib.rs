@@ -36,7 +36,9 @@ pub mod webhooks;
 pub mod websocket;
 
 mod annotations;
+mod answered;
 mod converters;
+mod credentials;
 mod meanwhile;
 mod metrics;
 mod random;

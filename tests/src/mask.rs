@@ -12,6 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use regex::Regex;
 use serde_json::{Map, Value};
 
+use crate::credentials;
 use crate::names::Names;
 
 /// Masks one run of a case.
@@ -60,6 +61,8 @@ static MANAGED_FIELDS: LazyLock<Option<Regex>> =
 static AGE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\d{1,3}s$").ok());
 /// In the same, the node port that a service was given.
 static NODE_PORT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r":3\d{4}/").ok());
+/// Where the server has the keys by which others verify tokens.
+static OWN_KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"127\.0\.0\.1:\d+/openid/").ok());
 static PEER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"127\.0\.0\.1:\d+->").ok());
 
 /// The controller that judges the approval of a definition writes its condition before, between or after those of the others.
@@ -161,6 +164,11 @@ impl<'a> Mask<'a> {
             Value::Number(port) if ["nodePort", "healthCheckNodePort"].contains(&key) => {
                 Value::String(self.number("nodePort", &format!("port {port}")))
             }
+            Value::String(text) if key == "kid" => Value::String(self.number("key", text)),
+            Value::String(text) if key == "token" => match credentials::readable(text) {
+                Some(token) => self.value(&token, ""),
+                None => Value::String(self.text(text)),
+            },
             Value::String(text) => Value::String(self.text(text)),
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         }
@@ -172,8 +180,13 @@ impl<'a> Mask<'a> {
         let is_bookmark = text("type") == "BOOKMARK";
         let is_definition = text("kind") == "CustomResourceDefinition";
         let is_discovery = text("kind") == "APIResourceList";
+        let is_key = members.contains_key("kty");
         let mut masked = Map::new();
         for (key, member) in members {
+            if is_key && ["x", "y", "n"].contains(&key.as_str()) {
+                masked.insert(key.clone(), Value::from("<number>"));
+                continue;
+            }
             if key == "storageVersionHash" {
                 // It is that of a group, which has another name in each run.
                 masked.insert(key.clone(), Value::from("<hash>"));
@@ -231,6 +244,9 @@ impl<'a> Mask<'a> {
         }
         if let Some(peer) = PEER.as_ref() {
             text = peer.replace_all(&text, "127.0.0.1:<port of the server>->").into_owned();
+        }
+        if let Some(keys) = OWN_KEYS.as_ref() {
+            text = keys.replace_all(&text, "127.0.0.1:<port of the server>/openid/").into_owned();
         }
         if let Some(time) = TIME.as_ref() {
             text = time.replace_all(&text, "<time>").into_owned();

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use harness::attributes::UserInfo;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -16,11 +15,6 @@ use crate::transport::Message;
 pub(crate) struct Requestors {
     clients: BTreeMap<Requestor, kube::Client>,
 }
-
-/// What the token of a pod says of its node.
-///
-/// Source: kubernetes pkg/serviceaccount/claims.go; apiserver pkg/authentication/serviceaccount/util.go.
-const NODE: &str = "authentication.kubernetes.io/node-name";
 
 impl Requestors {
     /// The client of a requestor, who is another user in every run.
@@ -43,24 +37,10 @@ impl Requestors {
             "" => None,
             name => Some(found(server, &format!("{root}/pods/{name}")).await?),
         };
-        let node = pod.as_ref().and_then(|pod| pod.pointer("/spec/nodeName")?.as_str());
-        let user = UserInfo {
-            username: format!("system:serviceaccount:{namespace}:{service_account}"),
-            groups: vec![
-                "system:serviceaccounts".to_owned(),
-                format!("system:serviceaccounts:{namespace}"),
-                "system:authenticated".to_owned(),
-            ],
-            extra: node.map(|node| (NODE.to_owned(), vec![node.to_owned()])).into_iter().collect(),
-            ..UserInfo::default()
-        };
-        let token = if server.is_shared() {
-            let path = format!("{root}/serviceaccounts/{service_account}/token");
-            token(server, &path, pod.as_ref()).await?
-        } else {
-            String::new()
-        };
-        let client = server.target().client_of(user, &token).map_err(ServerError::ClusterFixture)?;
+        let path = format!("{root}/serviceaccounts/{service_account}/token");
+        let token = token(server, &path, pod.as_ref()).await?;
+        let client =
+            server.target().client_of(service_account, &token).map_err(ServerError::ClusterFixture)?;
         self.clients.insert(requestor.clone(), client.clone());
         Ok(client)
     }

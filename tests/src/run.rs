@@ -5,6 +5,7 @@ use fake_webhooks::Entry;
 use serde_json::{Map, Value, json};
 
 use crate::annotations;
+use crate::answered::{Answered, fill_in, referred};
 use crate::case::{Case, Kind, Request, Verb};
 use crate::converters::Converters;
 use crate::definitions::Definitions;
@@ -239,26 +240,12 @@ async fn configure(
     Ok(())
 }
 
-/// What later requests may refer to of an answer.
-#[derive(Debug)]
-struct Answered {
-    version: String,
-    token: String,
-}
-
-impl Answered {
-    fn of(body: &Value) -> Self {
-        let text = |pointer| text(body, pointer).to_owned();
-        Self { version: text("/metadata/resourceVersion"), token: text("/metadata/continue") }
-    }
-}
-
 /// The request with what only a run knows: `answered` are the answers so far. What has happened by then the server tells
 /// a watch at once, so that one second is enough for it.
 fn as_sent(request: &Request, answered: &[Answered]) -> Result<Request, RunError> {
     let mut request = request.clone();
     if let Some(body) = &mut request.body {
-        fill_in_versions(body, answered);
+        fill_in(body, answered);
     }
     for value in request.query.values_mut() {
         if let Some(found) = referred(value, answered) {
@@ -279,33 +266,6 @@ fn as_sent(request: &Request, answered: &[Answered]) -> Result<Request, RunError
         request.query.insert("resourceVersion".to_owned(), version.clone());
     }
     Ok(request)
-}
-
-/// `<resourceVersion of request 1>` stands for what the answer to the first request had, and `<continue of request 1>` for
-/// its token.
-fn referred<'a>(text: &str, answered: &'a [Answered]) -> Option<&'a str> {
-    let (what, number) = text.strip_prefix('<')?.strip_suffix('>')?.split_once(" of request ")?;
-    let answered = answered.get(number.parse::<usize>().ok()?.checked_sub(1)?)?;
-    match what {
-        "resourceVersion" => Some(&answered.version),
-        "continue" => Some(&answered.token),
-        _ => None,
-    }
-}
-
-fn fill_in_versions(body: &mut Value, answered: &[Answered]) {
-    match body {
-        Value::String(text) => {
-            if let Some(found) = referred(text, answered) {
-                *text = found.to_owned();
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| fill_in_versions(item, answered)),
-        Value::Object(members) => {
-            members.values_mut().for_each(|member| fill_in_versions(member, answered));
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
 }
 
 /// Of a list at the `resourceVersion` of an earlier answer: whether it has that one. Those of other lists are chance, since

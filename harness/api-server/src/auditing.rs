@@ -46,6 +46,8 @@ pub(super) struct Ended<'a> {
     pub(super) is_deprecated: bool,
     /// The body of the request, as it was read.
     pub(super) decoded: &'a mut Option<Value>,
+    /// What is said beside what admission does.
+    pub(super) annotations: BTreeMap<String, String>,
     pub(super) record: &'a Record,
     /// The HTTP status code.
     pub(super) code: u16,
@@ -114,6 +116,7 @@ impl<'a> Auditing<'a> {
         let begins = ended.stage == Stage::ResponseStarted || self.info.is_long_running();
         let stage = if begins { Stage::ResponseStarted } else { Stage::ResponseComplete };
         let mut annotations = annotations(ended.record, ended.is_deprecated);
+        annotations.append(&mut ended.annotations);
         if !begins {
             annotations.extend(audit::latencies(ended.record, self.started.elapsed()));
         }

@@ -12,7 +12,7 @@ use tracing::info;
 use super::answer::Answer;
 use super::field_manager::{self, Managed};
 use super::request::ObjectRequest;
-use super::{binding, body, create, eviction, metadata, options};
+use super::{binding, body, create, eviction, metadata, options, service_account_tokens};
 
 /// The object that a request for one of its subresources is about.
 ///
@@ -144,6 +144,9 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
     attributes.dry_run = options.dry_run;
     let mut run = request.admitting.begin(attributes, times);
     field_manager::mutate(request, &mut run).await?;
+    if (resource.gvr.resource.as_str(), request.target.subresource.as_str()) == ("serviceaccounts", "token") {
+        return service_account_tokens::create(request, run).await;
+    }
     if let Some(object) = &mut run.attributes_mut().object {
         match request.target.subresource.as_str() {
             "binding" => {

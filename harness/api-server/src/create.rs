@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tracing::info;
 
 use super::answer::Answer;
+use super::authentication::token_review;
 use super::authorization::{self, access_review, escalation};
 use super::field_manager::Managed;
 use super::request::ObjectRequest;
@@ -195,6 +196,8 @@ async fn answer_review<'a>(
         access_review::check(&resource, &review)?;
     } else if resource == "bindings" {
         binding::check(&review)?;
+    } else if resource == "tokenreviews" {
+        token_review::check(&review)?;
     }
     run.attributes_mut().object = Some(review);
     request.admitting.validate(&mut run).await?;
@@ -204,6 +207,8 @@ async fn answer_review<'a>(
     }
     let answer = if is_of_access {
         access_review::answer(&resource, review, &request.user, &*request.server.state.authorizer)?
+    } else if resource == "tokenreviews" {
+        token_review::answer(review, &request.server.tokens)?
     } else if resource == "selfsubjectreviews" {
         json!({
             "kind": review.get("kind"),

@@ -405,7 +405,7 @@ async fn update_status(request: &ObjectRequest<'_>, budget: &Value) -> Result<()
         groups: vec!["system:authenticated".to_owned(), "system:masters".to_owned()],
         ..UserInfo::default()
     };
-    parts.extensions.insert(Claim { user, wanted: None });
+    parts.extensions.insert(Claim::of(user));
     let response = exchange(Arc::clone(request.server), parts, Bytes::from(budget.to_string())).await;
     if response.status().is_success() {
         return Ok(());

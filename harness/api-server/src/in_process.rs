@@ -93,7 +93,7 @@ impl ApiServer {
     /// Answers one request of `user`, who may do everything by it: whoever holds the server decides who asks.
     pub async fn exchange(&self, request: http::Request<Bytes>, user: UserInfo) -> (Response, RequestTrace) {
         let (mut parts, body) = request.into_parts();
-        parts.extensions.insert(Claim { user, wanted: None });
+        parts.extensions.insert(Claim::of(user));
         let mut body = Incoming::InMemory(body);
         let authorizer: Arc<dyn Authorizer> = Arc::new(AlwaysAllow);
         // Callers have deep futures of their own.

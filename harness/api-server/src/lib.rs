@@ -60,6 +60,7 @@ mod route;
 mod scale;
 mod selectable_fields;
 mod selectors;
+mod service_account_tokens;
 mod service_allocation;
 mod spans;
 mod state;
@@ -97,7 +98,8 @@ use serde_json::Value;
 
 use self::admission::Admission;
 pub use self::audit_policy::AuditPolicy;
-pub use self::authentication::{Authentication, Authenticators, ClientCertificate, Tokens};
+use self::authentication::TokenAuthenticator;
+pub use self::authentication::{Authentication, Authenticator, Authenticators, ClientCertificate, Tokens};
 pub use self::authorization::AuthorizationMode;
 use self::authorization::aggregation;
 use self::authorization::impersonation::Impersonation;
@@ -116,6 +118,8 @@ pub use self::plugins::{
     StorageObjectInUseProtection, TaintNodesByCondition,
 };
 pub use self::route::is_connection;
+use self::service_account_tokens::TokenIssuer;
+pub use self::service_account_tokens::{KeyError, ServiceAccountTokens, SigningKey, VerifyingKey};
 use self::service_allocation::ServiceAllocator;
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
@@ -162,6 +166,10 @@ pub struct Options {
     pub record: Option<RecordSink>,
     /// Says to which trace a call belongs, where the spans of `tracing` are exported.
     pub spans: Option<Arc<dyn SpanContexts>>,
+    /// The users of bearer tokens that do not change: `--token-auth-file`.
+    pub tokens: Tokens,
+    /// How tokens of service accounts are made and verified.
+    pub service_account_tokens: ServiceAccountTokens,
     /// Who may do what.
     pub authorization_mode: AuthorizationMode,
     /// What it may take of the machine.
@@ -187,6 +195,7 @@ struct Server {
     state: Arc<State>,
     admission: Admission,
     impersonation: Impersonation,
+    tokens: Arc<TokenAuthenticator>,
     services: ServiceAllocator,
     audit_policy: AuditPolicy,
     options: Options,
@@ -220,10 +229,14 @@ impl ApiServer {
         let events = Arc::new(Events::new(options.limits.event_bytes));
         let watches = Budget::new(options.limits.watches);
         let audit_policy = options.audit_policy.clone().unwrap_or_default();
+        let issuer = TokenIssuer::new(options.service_account_tokens.clone());
+        let objects = Arc::clone(&state.storage) as Arc<dyn storage::ObjectReader>;
+        let tokens = Arc::new(TokenAuthenticator::new(options.tokens.clone(), issuer, objects));
         let server = Server {
             state,
             admission,
             impersonation,
+            tokens,
             services,
             audit_policy,
             options,
@@ -240,9 +253,16 @@ impl ApiServer {
 
     /// The server's routes, for `axum::serve` or, as a service, for a `kube::Client`.
     pub fn router(&self, authentication: Authentication) -> Router {
-        let authenticate =
-            axum::middleware::from_fn_with_state(Arc::new(authentication), authentication::authenticate);
+        let authenticate = axum::middleware::from_fn_with_state(
+            self.authenticator(authentication),
+            authentication::authenticate,
+        );
         Router::new().fallback(request::answer).with_state(Arc::clone(&self.server)).layer(authenticate)
+    }
+
+    /// Finds out who makes a request, as the router does that has this `authentication`.
+    pub fn authenticator(&self, authentication: Authentication) -> Authenticator {
+        Authenticator::new(authentication, Arc::clone(&self.server.tokens))
     }
 
     /// Says who may do what by the server's mode and the roles that are stored.

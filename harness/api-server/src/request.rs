@@ -1,5 +1,6 @@
 //! One HTTP request: where it goes, and what comes back.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +37,7 @@ use super::openapi;
 use super::query::Query;
 use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
+use super::service_account_tokens::answer_open_id;
 use super::time_limit::{TIME_LIMIT, time_limit};
 use super::work::Work;
 use super::{Server, spans, tables, watch_paths, websocket};
@@ -64,6 +66,8 @@ pub(super) struct ObjectRequest<'a> {
     pub(super) early_warnings: Vec<String>,
     /// What it warns of later.
     pub(super) warnings: Vec<String>,
+    /// What the audit log says of it beside what admission does.
+    pub(super) annotations: BTreeMap<String, String>,
     pub(super) admitting: Admitting<'a>,
 }
 
@@ -118,6 +122,8 @@ pub(super) struct Outcome {
     pub(super) early_warnings: Vec<String>,
     /// What it warns of later.
     pub(super) warnings: Vec<String>,
+    /// What the audit log says beside what admission does.
+    pub(super) annotations: BTreeMap<String, String>,
     pub(super) record: Record,
     /// What the request takes of the bytes that all requests share.
     pub(super) reservation: Option<Reservation>,
@@ -140,6 +146,7 @@ impl Outcome {
             decoded: None,
             early_warnings: Vec::new(),
             warnings: Vec::new(),
+            annotations: BTreeMap::new(),
             record: Record::default(),
             reservation: None,
             operation: Span::none(),
@@ -235,6 +242,7 @@ pub(super) async fn respond(
             decision: outcome.decision.as_ref(),
             is_deprecated: outcome.is_deprecated,
             decoded: &mut outcome.decoded,
+            annotations: std::mem::take(&mut outcome.annotations),
             record: &outcome.record,
             code: code.as_u16(),
             status,
@@ -276,7 +284,7 @@ async fn admitted(server: &Arc<Server>, received: Received<'_>) -> Outcome {
     if let Some(refused) = parts.extensions.get::<Refused>() {
         return Outcome::refused(refused.status.clone(), refused.user.clone());
     }
-    let Some(Claim { user, wanted }) = parts.extensions.get::<Claim>().cloned() else {
+    let Some(Claim { user, wanted, annotations }) = parts.extensions.get::<Claim>().cloned() else {
         return Outcome::refused(Box::new(Status::failure(401, "Unauthorized", "Unauthorized")), None);
     };
     let mut identity = Identity::of(user);
@@ -291,7 +299,8 @@ async fn admitted(server: &Arc<Server>, received: Received<'_>) -> Outcome {
         Ok(()) => outcome(server, received, identity.effective(), time_limit).await,
         Err(status) => Outcome::of(Err(status)),
     };
-    Outcome { identity: Some(identity), decision: Some(decision), ..outcome }
+    let annotations = annotations.into_iter().chain(outcome.annotations).collect();
+    Outcome { identity: Some(identity), decision: Some(decision), annotations, ..outcome }
 }
 
 async fn outcome(
@@ -326,6 +335,7 @@ async fn outcome(
         | Route::Health(_)
         | Route::Metrics
         | Route::OpenApi(_)
+        | Route::OpenId(_)
         | Route::NoSubresource(..)
         | Route::NotEstablished
         | Route::NoResource
@@ -336,11 +346,7 @@ async fn outcome(
                 None
             };
             let early_warnings = deprecation.into_iter().collect();
-            let answered = if let Route::OpenApi(path) = route {
-                openapi_document(server, path, query, &parts.headers).await
-            } else {
-                document(server, &resources, route, &query, &parts.headers)
-            };
+            let answered = not_an_object(server, &resources, route, query, parts).await;
             return Outcome { reservation: Some(reservation), early_warnings, ..Outcome::of(answered) };
         }
     };
@@ -398,6 +404,24 @@ async fn outcome(
     };
     let outcome = work.instrument(operation.clone()).await;
     Outcome { operation, ..outcome.unwrap_or_else(|status| Outcome::of(Err(status))) }
+}
+
+/// The answer to a request for what is not an object.
+async fn not_an_object(
+    server: &Arc<Server>,
+    resources: &Resources,
+    route: Route,
+    query: Query,
+    parts: &Parts,
+) -> Result<Answer, Box<Status>> {
+    if let Route::OpenApi(path) = route {
+        openapi_document(server, path, query, &parts.headers).await
+    } else if let Route::OpenId(name) = route {
+        let answer = answer_open_id(&server.tokens.issuer, name, &parts.method, &parts.headers);
+        answer.map(|response| Answer::Prepared(Box::new(response)))
+    } else {
+        document(server, resources, route, &query, &parts.headers)
+    }
 }
 
 /// An OpenAPI document. It may have to be made.
@@ -461,7 +485,9 @@ fn document(
         // Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
         Route::NotEstablished => Err(Box::new(Status::internal_error("error resolving resource"))),
         Route::NoPath => Ok(Answer::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
-        Route::NoResource | Route::OpenApi(_) | Route::Object(_) | Route::Watch(_) => Err(no_resource()),
+        Route::NoResource | Route::OpenApi(_) | Route::OpenId(_) | Route::Object(_) | Route::Watch(_) => {
+            Err(no_resource())
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use kubernetes_types::status::Status;
 use super::discovery::{Resource, Resources};
 use super::health::Health;
 use super::openapi;
+use super::service_account_tokens::OpenId;
 
 /// Where a request goes.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub(super) enum Route {
     Metrics,
     /// `/openapi/v2`, `/openapi/v3` or a path below it.
     OpenApi(openapi::Path),
+    /// A document by which others verify tokens of service accounts.
+    OpenId(OpenId),
     /// A resource, an object or a subresource of it.
     Object(Target),
     /// The same below `/watch/`, in the versions that had such paths from the beginning: the changes of a collection, or of
@@ -99,6 +102,8 @@ pub(super) fn route(path: &str, resources: &Resources) -> Route {
         ["version"] => Route::ServerVersion,
         ["healthz" | "livez" | "readyz", ..] => Health::of(path).map_or(Route::NoPath, Route::Health),
         ["metrics"] => Route::Metrics,
+        [".well-known", "openid-configuration"] => Route::OpenId(OpenId::Configuration),
+        ["openid", "v1", "jwks"] => Route::OpenId(OpenId::Keys),
         ["openapi", ..] => openapi::Path::of(path).map_or(Route::NoPath, Route::OpenApi),
         ["api", "v1", "watch", rest @ ..] if !rest.is_empty() => {
             watched(in_version("", "v1", rest, resources))

@@ -1,5 +1,6 @@
 //! What a request for an object comes to, once its body is there.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -65,15 +66,18 @@ impl Work {
             gives_empty_lists: false,
             early_warnings: deprecation.iter().cloned().collect(),
             warnings: Vec::new(),
+            annotations: BTreeMap::new(),
             admitting,
         };
         let answered = dispatch(verb, &mut request).await;
-        let ObjectRequest { decoded, reservation, early_warnings, warnings, admitting, .. } = request;
+        let ObjectRequest { decoded, reservation, early_warnings, warnings, annotations, admitting, .. } =
+            request;
         Outcome {
             is_deprecated: deprecation.is_some(),
             decoded,
             early_warnings,
             warnings,
+            annotations,
             record: admitting.record,
             reservation: Some(reservation),
             ..Outcome::of(answered)

@@ -9,5 +9,6 @@ mod client;
 mod cluster_fixture;
 mod lists;
 mod objects;
+mod tokens;
 mod watches;
 mod websockets;

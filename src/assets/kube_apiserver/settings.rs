@@ -17,6 +17,7 @@ use crate::serve::audit_file::{self, AuditFile};
 use crate::serve::clients::ClientAuthorities;
 use crate::serve::listener::Socket;
 use crate::serve::running::Running;
+use crate::serve::service_account_flags::{self, ServiceAccountFlags};
 use crate::serve::traces::Traces;
 use crate::serve::{Log, LogFlags, tls, tokens};
 
@@ -36,6 +37,8 @@ pub(super) struct Settings {
     authorization_mode: AuthorizationMode,
     /// Where clients outside of this machine reach the server.
     advertised: Option<IpAddr>,
+    /// The same, whether or not it is advertised.
+    external: Option<IpAddr>,
 }
 
 impl Settings {
@@ -69,8 +72,9 @@ impl Settings {
         }
         let verbosity = values.text("v").and_then(|text| text.parse().ok()).unwrap_or(0);
         let log = LogFlags::new(values.text("logging-format") == Some("json"), verbosity);
-        let advertised = advertised.filter(|_| is_reconciled);
-        Ok(Self { listen: SocketAddr::new(bound, port), log, authorization_mode: mode(values)?, advertised })
+        let (external, advertised) = (advertised, advertised.filter(|_| is_reconciled));
+        let listen = SocketAddr::new(bound, port);
+        Ok(Self { listen, log, authorization_mode: mode(values)?, advertised, external })
     }
 
     /// Everything that is served on `socket`, and the file of a certificate that was made for it.
@@ -84,6 +88,9 @@ impl Settings {
         traces: Traces,
         log: Log,
     ) -> Result<(Running, Option<PathBuf>), Failure> {
+        let host = self.external_host(values);
+        let url = format!("https://{host}:{}", self.listen.port());
+        let service_account_tokens = service_account_flags(values).tokens(&url, log)?;
         let path = |name: &str| values.text(name).map(Path::new);
         let selection = PluginFlags::new(
             &values.list("enable-admission-plugins"),
@@ -93,7 +100,7 @@ impl Settings {
         let control = AdmissionControl { file: path("admission-control-config-file").map(Path::to_owned) };
         let plugins = control.read(&selection)?;
         let clients = path("client-ca-file").map(ClientAuthorities::read).transpose()?;
-        let authentication = self.authentication(values, log)?;
+        let (authentication, tokens) = self.authentication(values, log)?;
         let serving = self.serving(values)?;
         let tls = tls::server_config(&serving.certificate, &serving.key, clients.as_ref())
             .map_err(|why| Failure::usage(format!("cannot use the certificate: {why}")))?;
@@ -120,6 +127,8 @@ impl Settings {
             audit: audit.as_ref().map(AuditFile::sink),
             audit_policy,
             spans: traces.contexts(),
+            tokens,
+            service_account_tokens,
             authorization_mode: self.authorization_mode,
             limits: Limits {
                 requests: limit("max-requests-inflight", limits.requests),
@@ -143,7 +152,7 @@ impl Settings {
         Ok((running, serving.made))
     }
 
-    fn authentication(&self, values: &Values, log: Log) -> Result<Authentication, Failure> {
+    fn authentication(&self, values: &Values, log: Log) -> Result<(Authentication, Tokens), Failure> {
         let mut known = Tokens::default();
         if let Some(path) = values.text("token-auth-file") {
             tokens::read(Path::new(path), &mut known, log)?;
@@ -156,16 +165,19 @@ impl Settings {
             );
             anonymous = false;
         }
-        for path in values
-            .all("service-account-key-file")
-            .iter()
-            .chain(values.all("service-account-signing-key-file"))
-        {
-            key(Path::new(path))?;
-        }
-        let service_account_issuers = values.all("service-account-issuer").to_vec();
-        let authenticators = Authenticators { tokens: known, service_account_issuers, anonymous };
-        Ok(Authentication::Authenticators(Arc::new(authenticators)))
+        Ok((Authentication::Authenticators(Authenticators { anonymous }), known))
+    }
+
+    /// Where others reach the server, unless it is said otherwise.
+    ///
+    /// Source: kubernetes pkg/controlplane/apiserver/options/options.go, `Complete`.
+    fn external_host(&self, values: &Values) -> String {
+        let given = values.text("external-hostname").map(str::to_owned);
+        given.unwrap_or_else(|| match self.external {
+            Some(IpAddr::V6(address)) => format!("[{address}]"),
+            Some(address @ IpAddr::V4(_)) => address.to_string(),
+            None => crate::hostname(),
+        })
     }
 
     fn serving(&self, values: &Values) -> Result<Serving, Failure> {
@@ -190,25 +202,30 @@ impl Settings {
 /// Source: kubernetes pkg/controlplane/apiserver/options/validation.go; the words of kube-apiserver 1.37.1.
 fn required(values: &Values) -> Result<(), Failure> {
     let has = |name: &str| values.text(name).is_some();
-    let mut missing = Vec::new();
+    let mut errors = Vec::new();
+    let mut is_missing = |why: &str| errors.push(why.to_owned());
     if !has("etcd-servers") {
-        missing.push("--etcd-servers must be specified");
+        is_missing("--etcd-servers must be specified");
     }
-    if !has("service-account-issuer") {
-        missing.push("service-account-issuer is a required flag");
+    let issuers = values.all("service-account-issuer");
+    errors.extend(service_account_flags::issuer_errors(issuers)?);
+    let mut is_missing = |why: &str| errors.push(why.to_owned());
+    if issuers.is_empty() {
+        is_missing("service-account-issuer is a required flag");
     }
-    if !has("service-account-key-file") {
-        missing
-            .push("either `--service-account-key-file` or `--service-account-signing-endpoint` must be set");
+    if values.all("service-account-key-file").is_empty() {
+        is_missing("either `--service-account-key-file` or `--service-account-signing-endpoint` must be set");
     }
-    if !has("service-account-issuer") || !has("service-account-signing-key-file") {
-        missing.push("--service-account-signing-key-file and --service-account-issuer are required flags");
+    let signs = has("service-account-signing-key-file");
+    let issues = issuers.first().is_some_and(|issuer| !issuer.is_empty());
+    if !signs && !issues && values.list("api-audiences").is_empty() {
+        is_missing("--service-account-signing-key-file and --service-account-issuer are required flags");
+    } else if !signs || !issues {
+        is_missing(
+            "--service-account-signing-key-file, --service-account-issuer, and --api-audiences should be specified together",
+        );
     }
-    match missing.as_slice() {
-        [] => Ok(()),
-        [one] => Err(Failure::usage(one)),
-        several => Err(Failure::usage(format!("[{}]", several.join(", ")))),
-    }
+    service_account_flags::refuse(&errors)
 }
 
 fn mode(values: &Values) -> Result<AuthorizationMode, Failure> {
@@ -262,17 +279,21 @@ fn audit(values: &Values, log: Log) -> Result<(Option<AuditFile>, Option<AuditPo
     Ok((Some(AuditFile::open(path, most, log)?), Some(policy)))
 }
 
-/// Checks that a file has a key, or the certificate of one.
-fn key(path: &Path) -> Result<(), Failure> {
-    const LABELS: [&str; 6] =
-        ["PUBLIC KEY", "RSA PUBLIC KEY", "CERTIFICATE", "RSA PRIVATE KEY", "EC PRIVATE KEY", "PRIVATE KEY"];
-    let wrong = |why: &dyn std::fmt::Display| {
-        Failure::usage(format!("failed to read key file {}: {why}", path.display()))
-    };
-    let text = String::from_utf8(output::read(path).map_err(|error| wrong(&error))?)
-        .map_err(|error| wrong(&error))?;
-    let has_one = LABELS.iter().any(|label| text.contains(&format!("-----BEGIN {label}-----")));
-    if has_one { Ok(()) } else { Err(wrong(&"data does not contain a valid RSA or ECDSA key")) }
+/// The flags about tokens of service accounts.
+fn service_account_flags(values: &Values) -> ServiceAccountFlags {
+    let seconds = |text: &str| service_account_flags::seconds(text).ok();
+    ServiceAccountFlags {
+        service_account_issuer: values.all("service-account-issuer").to_vec(),
+        service_account_key_file: values.all("service-account-key-file").iter().map(PathBuf::from).collect(),
+        service_account_signing_key_file: values.text("service-account-signing-key-file").map(PathBuf::from),
+        api_audiences: values.list("api-audiences"),
+        service_account_jwks_uri: values.text("service-account-jwks-uri").unwrap_or_default().to_owned(),
+        service_account_max_token_expiration: values
+            .text("service-account-max-token-expiration")
+            .and_then(seconds),
+        service_account_extend_token_expiration: values
+            .is_set("service-account-extend-token-expiration", true),
+    }
 }
 
 #[cfg(test)]

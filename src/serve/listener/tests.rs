@@ -6,6 +6,7 @@ use axum::response::IntoResponse as _;
 
 use futures::stream;
 use harness::attributes::UserInfo;
+use harness::server::{ApiServer, Authentication, Options};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::client::conn::http2;
 use hyper::header::AUTHORIZATION;
@@ -54,8 +55,9 @@ fn serve() -> Served {
     });
     let authentication =
         Authentication::BearerToken { token: "secret".to_owned(), user: UserInfo::default() };
+    let authenticator = ApiServer::new(Options::default()).authenticator(authentication);
     let config = Arc::new(credentials.server_config().unwrap());
-    Served { address, tls, _listener: Listener::start(socket, config, router, authentication, None).unwrap() }
+    Served { address, tls, _listener: Listener::start(socket, config, router, authenticator, None).unwrap() }
 }
 
 impl Served {

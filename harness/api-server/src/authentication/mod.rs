@@ -2,7 +2,10 @@
 
 mod authenticators;
 mod certificate;
+pub(crate) mod token_review;
+mod tokens;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,8 +17,10 @@ use http::header::AUTHORIZATION;
 use kubernetes_admission::attributes::UserInfo;
 use kubernetes_types::status::Status;
 
-pub use self::authenticators::{Authenticators, Tokens};
+pub use self::authenticators::Authenticators;
 pub use self::certificate::ClientCertificate;
+pub use self::tokens::Tokens;
+pub(crate) use self::tokens::{Authenticated, TokenAuthenticator};
 use super::authorization::impersonation::{self, Impersonated};
 
 /// How the server finds out who makes a request.
@@ -32,7 +37,7 @@ pub enum Authentication {
         user: UserInfo,
     },
     /// As the flags of kube-apiserver say.
-    Authenticators(Arc<Authenticators>),
+    Authenticators(Authenticators),
 }
 
 impl fmt::Debug for Authentication {
@@ -54,6 +59,15 @@ pub(crate) struct Claim {
     pub(crate) user: UserInfo,
     /// Whom that user wants to be, as the headers say it.
     pub(crate) wanted: Option<UserInfo>,
+    /// What the audit log says of the credentials.
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+impl Claim {
+    /// Of a user who wants to be nobody else.
+    pub(crate) fn of(user: UserInfo) -> Self {
+        Self { user, wanted: None, annotations: BTreeMap::new() }
+    }
 }
 
 /// Who makes a request.
@@ -86,14 +100,27 @@ pub(crate) struct Refused {
     pub(crate) status: Box<Status>,
 }
 
-impl Authentication {
+/// Finds out who makes a request to one server.
+#[derive(Clone, Debug)]
+pub struct Authenticator {
+    authentication: Authentication,
+    tokens: Arc<TokenAuthenticator>,
+}
+
+impl Authenticator {
+    pub(crate) fn new(authentication: Authentication, tokens: Arc<TokenAuthenticator>) -> Self {
+        Self { authentication, tokens }
+    }
+
     /// Whether these headers, or the certificate of their connection, authenticate the client.
     pub fn knows(&self, headers: &HeaderMap, certificate: Option<&ClientCertificate>) -> bool {
-        match self {
-            Self::Always(_) => true,
-            Self::BearerToken { token, .. } => bearer(headers).is_some_and(|text| same(text, token)),
-            Self::Authenticators(authenticators) => {
-                matches!(authenticators.known(headers, certificate), Ok(Some(_)))
+        match &self.authentication {
+            Authentication::Always(_) => true,
+            Authentication::BearerToken { token, .. } => {
+                bearer(headers).is_some_and(|text| same(text, token))
+            }
+            Authentication::Authenticators(_) => {
+                matches!(authenticators::known(headers, certificate, &self.tokens), Ok(Some(_)))
             }
         }
     }
@@ -102,14 +129,20 @@ impl Authentication {
         &self,
         headers: &HeaderMap,
         certificate: Option<&ClientCertificate>,
-    ) -> Result<UserInfo, Box<Status>> {
-        match self {
-            Self::Always(user) => Ok(user.clone()),
-            Self::BearerToken { token, user } if bearer(headers).is_some_and(|text| same(text, token)) => {
-                Ok(user.clone())
+    ) -> Result<Authenticated, Box<Status>> {
+        match &self.authentication {
+            Authentication::Always(user) => Ok(Authenticated::user(user.clone())),
+            Authentication::BearerToken { token, user }
+                if bearer(headers).is_some_and(|text| same(text, token)) =>
+            {
+                Ok(Authenticated::user(user.clone()))
             }
-            Self::BearerToken { .. } => Err(Box::new(Status::failure(401, "Unauthorized", "Unauthorized"))),
-            Self::Authenticators(authenticators) => authenticators.user(headers, certificate),
+            Authentication::BearerToken { .. } => {
+                Err(Box::new(Status::failure(401, "Unauthorized", "Unauthorized")))
+            }
+            Authentication::Authenticators(authenticators) => {
+                authenticators.user(headers, certificate, &self.tokens)
+            }
         }
     }
 
@@ -122,21 +155,22 @@ impl Authentication {
         headers: &HeaderMap,
         certificate: Option<&ClientCertificate>,
     ) -> Result<Claim, Refused> {
-        let user = self.user(headers, certificate).map_err(|status| Refused { user: None, status })?;
+        let found = self.user(headers, certificate).map_err(|status| Refused { user: None, status })?;
+        let Authenticated { user, annotations, .. } = found;
         let wanted =
             impersonation::wanted(headers).map_err(|status| Refused { user: Some(user.clone()), status })?;
-        Ok(Claim { user, wanted })
+        Ok(Claim { user, wanted, annotations })
     }
 }
 
 /// Puts the [`Claim`] into the extensions of each request, or [`Refused`]. For `axum::middleware::from_fn_with_state`.
 pub(crate) async fn authenticate(
-    State(authentication): State<Arc<Authentication>>,
+    State(authenticator): State<Authenticator>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let certificate = request.extensions().get::<ClientCertificate>();
-    match authentication.identify(request.headers(), certificate) {
+    match authenticator.identify(request.headers(), certificate) {
         Ok(claim) => {
             request.extensions_mut().insert(claim);
         }
@@ -182,8 +216,9 @@ mod tests {
         UserInfo { username: "admin".to_owned(), ..UserInfo::default() }
     }
 
-    fn with_token() -> Authentication {
-        Authentication::BearerToken { token: "secret".to_owned(), user: admin() }
+    fn with_token() -> Authenticator {
+        let authentication = Authentication::BearerToken { token: "secret".to_owned(), user: admin() };
+        Authenticator::new(authentication, Arc::new(TokenAuthenticator::of_tokens(Tokens::default())))
     }
 
     #[test]

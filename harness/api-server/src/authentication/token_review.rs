@@ -1,0 +1,67 @@
+//! Answers to reviews of tokens.
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use kubernetes_types::json;
+use kubernetes_types::status::{Status, Unsupported};
+use serde_json::{Value, json};
+
+use super::TokenAuthenticator;
+use super::authenticators::{bearer, with_groups};
+use crate::service_account_tokens::Refusal;
+
+/// What is wrong with a token that nobody knows.
+///
+/// Source: apiserver pkg/authentication/request/bearertoken/bearertoken.go, `invalidToken`.
+const INVALID: &str = "invalid bearer token";
+
+/// What a review is refused for, before admission looks at it.
+///
+/// # Errors
+/// 400 without a token.
+///
+/// Source: kubernetes pkg/registry/authentication/tokenreview/storage.go, `Create`.
+/// Rule: TOK-12.
+pub(crate) fn check(review: &Value) -> Result<(), Box<Status>> {
+    if json::text(review, &["spec", "token"]).is_empty() {
+        let message = "token is required for TokenReview in authentication";
+        return Err(Box::new(Status::bad_request(message)));
+    }
+    Ok(())
+}
+
+/// The review with its answer.
+///
+/// # Errors
+/// 501 for tokens of service accounts that stand in Secrets, and for what is no token.
+///
+/// Source: as [`check`].
+/// Rule: TOK-11, TOK-12.
+pub(crate) fn answer(mut review: Value, tokens: &TokenAuthenticator) -> Result<Value, Box<Status>> {
+    let unsupported = |what: &Unsupported| Box::new(Status::unsupported(what));
+    let header = format!("Bearer {}", json::text(&review, &["spec", "token"]));
+    let headers: HeaderMap = header.parse().ok().map(|value| (AUTHORIZATION, value)).into_iter().collect();
+    let Some(token) = bearer(&headers) else {
+        return Err(unsupported(&Unsupported {
+            what: "reviews of texts that are no bearer tokens".to_owned(),
+        }));
+    };
+    let wanted =
+        json::at(&review, &["spec", "audiences"]).as_array().filter(|audiences| !audiences.is_empty());
+    let wanted: Option<Vec<String>> =
+        wanted.map(|texts| texts.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+    let audiences = wanted.as_deref().unwrap_or_else(|| tokens.issuer.api_audiences());
+    let status = match tokens.authenticate(token, audiences) {
+        Ok(Some(found)) => json!({
+            "authenticated": true,
+            "user": with_groups(found.user),
+            "audiences": found.audiences,
+        }),
+        Ok(None) => json!({"user": {}, "error": INVALID}),
+        // Of the errors of two authenticators.
+        Err(Refusal::Invalid(why)) => json!({"user": {}, "error": format!("[{INVALID}, {why}]")}),
+        Err(Refusal::Unsupported(what)) => return Err(unsupported(&what)),
+    };
+    json::set(&mut review, &["status"], status);
+    Ok(review)
+}

@@ -1,0 +1,104 @@
+//! Whom bearer tokens authenticate.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kubernetes_admission::attributes::UserInfo;
+use sha2::{Digest as _, Sha256};
+
+use crate::service_account_tokens::{self, Refusal, TokenIssuer};
+use crate::storage::ObjectReader;
+
+/// The users of bearer tokens. Tokens are kept as their SHA-256 sums, so that looking one up takes a time that tells
+/// nothing of the others.
+#[derive(Clone, Default)]
+pub struct Tokens(HashMap<[u8; 32], UserInfo>);
+
+impl Tokens {
+    /// Adds a token, and returns the user that had it before.
+    pub fn insert(&mut self, token: &str, user: UserInfo) -> Option<UserInfo> {
+        self.0.insert(Sha256::digest(token).into(), user)
+    }
+
+    fn get(&self, token: &str) -> Option<&UserInfo> {
+        let sum: [u8; 32] = Sha256::digest(token).into();
+        self.0.get(&sum)
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokens").field("users", &self.0.len()).finish_non_exhaustive()
+    }
+}
+
+/// Whom credentials are of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Authenticated {
+    pub(crate) user: UserInfo,
+    /// Which of the audiences that were asked for the credentials are for.
+    pub(crate) audiences: Vec<String>,
+    /// What the audit log says of the credentials.
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+impl Authenticated {
+    pub(super) fn user(user: UserInfo) -> Self {
+        Self { user, ..Self::default() }
+    }
+}
+
+/// Knows the bearer tokens of a server.
+pub(crate) struct TokenAuthenticator {
+    tokens: Tokens,
+    pub(crate) issuer: Arc<TokenIssuer>,
+    objects: Arc<dyn ObjectReader>,
+}
+
+impl fmt::Debug for TokenAuthenticator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenAuthenticator").field("tokens", &self.tokens).finish_non_exhaustive()
+    }
+}
+
+impl TokenAuthenticator {
+    pub(crate) fn new(tokens: Tokens, issuer: TokenIssuer, objects: Arc<dyn ObjectReader>) -> Self {
+        Self { tokens, issuer: Arc::new(issuer), objects }
+    }
+
+    /// Whom a token is of that is meant for one of `audiences`; none if nobody knows it.
+    ///
+    /// # Errors
+    /// It is of a service account, and not valid.
+    ///
+    /// Source: kubernetes pkg/kubeapiserver/authenticator/config.go, `New`; apiserver
+    /// pkg/authentication/authenticator/audagnostic.go.
+    /// Rule: TOK-11.
+    pub(crate) fn authenticate(
+        &self,
+        token: &str,
+        audiences: &[String],
+    ) -> Result<Option<Authenticated>, Refusal> {
+        if let Some(user) = self.tokens.get(token) {
+            let own = self.issuer.api_audiences();
+            let shared: Vec<String> = audiences.iter().filter(|it| own.contains(it)).cloned().collect();
+            if !shared.is_empty() {
+                let user = user.clone();
+                return Ok(Some(Authenticated { user, audiences: shared, annotations: BTreeMap::new() }));
+            }
+        }
+        let now = Timestamp::now();
+        service_account_tokens::authenticate(token, audiences, &self.issuer, &*self.objects, now)
+    }
+}
+
+#[cfg(test)]
+impl TokenAuthenticator {
+    /// Of a server without objects.
+    pub(super) fn of_tokens(tokens: Tokens) -> Self {
+        let storage = crate::storage::Storage::with_roles(&crate::limits::Limits::default());
+        Self::new(tokens, TokenIssuer::new(crate::ServiceAccountTokens::default()), Arc::new(storage))
+    }
+}

@@ -1,0 +1,90 @@
+//! Tokens of service accounts: how they are made, and whom they authenticate.
+
+mod authenticate;
+mod claims;
+mod create;
+mod jwt;
+mod keys;
+mod openid;
+
+use std::sync::{Arc, OnceLock};
+
+pub(super) use self::authenticate::{Refusal, authenticate};
+pub(super) use self::create::create;
+pub use self::keys::{KeyError, SigningKey, VerifyingKey};
+pub(super) use self::openid::{OpenId, answer as answer_open_id};
+
+/// How tokens of service accounts are made and verified, as the flags of kube-apiserver say.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "each has a default")]
+pub struct ServiceAccountTokens {
+    /// `--service-account-issuer`: the first one makes tokens, and those of all are accepted.
+    pub issuers: Vec<String>,
+    /// `--api-audiences`; by default the issuers.
+    pub api_audiences: Vec<String>,
+    /// `--service-account-signing-key-file`; by default a key that is made when it is first used, and that verifies tokens,
+    /// too.
+    pub signing_key: Option<Arc<SigningKey>>,
+    /// `--service-account-key-file`: the keys that verify tokens.
+    pub keys: Vec<VerifyingKey>,
+    /// `--service-account-max-token-expiration` in seconds.
+    pub max_expiration: Option<i64>,
+    /// `--service-account-extend-token-expiration`.
+    pub extend_expiration: bool,
+    /// `--service-account-jwks-uri`: where clients read the keys.
+    pub jwks_uri: String,
+}
+
+/// The issuer where no flag names one.
+const ISSUER: &str = "https://kubernetes.default.svc";
+
+impl Default for ServiceAccountTokens {
+    fn default() -> Self {
+        Self {
+            issuers: vec![ISSUER.to_owned()],
+            api_audiences: Vec::new(),
+            signing_key: None,
+            keys: Vec::new(),
+            max_expiration: None,
+            extend_expiration: true,
+            jwks_uri: "https://127.0.0.1:6443/openid/v1/jwks".to_owned(),
+        }
+    }
+}
+
+/// Makes and verifies tokens.
+#[derive(Debug)]
+pub(super) struct TokenIssuer {
+    settings: ServiceAccountTokens,
+    /// The signing key that no flag gave; none if the machine has no random numbers.
+    made: OnceLock<Option<SigningKey>>,
+}
+
+impl TokenIssuer {
+    pub(super) fn new(mut settings: ServiceAccountTokens) -> Self {
+        if settings.api_audiences.is_empty() {
+            settings.api_audiences.clone_from(&settings.issuers);
+        }
+        Self { settings, made: OnceLock::new() }
+    }
+
+    /// What tokens for this server are for.
+    pub(super) fn api_audiences(&self) -> &[String] {
+        &self.settings.api_audiences
+    }
+
+    fn signing_key(&self) -> Option<&SigningKey> {
+        self.settings.signing_key.as_deref().or_else(|| self.made())
+    }
+
+    fn made(&self) -> Option<&SigningKey> {
+        if self.settings.signing_key.is_some() {
+            return None;
+        }
+        self.made.get_or_init(SigningKey::generate).as_ref()
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &VerifyingKey> {
+        self.settings.keys.iter().chain(self.made().map(SigningKey::public))
+    }
+}

@@ -1,0 +1,126 @@
+//! What others verify tokens of service accounts by.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use kubernetes_types::status::{Status, StatusDetails};
+use serde::Serialize;
+
+use super::TokenIssuer;
+use super::keys::Jwk;
+use crate::route::method_not_allowed;
+
+/// Which document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpenId {
+    /// `/.well-known/openid-configuration`.
+    Configuration,
+    /// `/openid/v1/jwks`.
+    Keys,
+}
+
+/// Source: kubernetes pkg/serviceaccount/openidmetadata.go, `openIDMetadata`.
+#[derive(Debug, Serialize)]
+struct Configuration<'a> {
+    issuer: &'a str,
+    jwks_uri: &'a str,
+    response_types_supported: [&'a str; 1],
+    subject_types_supported: [&'a str; 1],
+    id_token_signing_alg_values_supported: BTreeSet<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Keys<'a> {
+    keys: Vec<&'a Jwk>,
+}
+
+/// The answer to a request for a document: 404 where the issuer is no URL at which it could be found.
+///
+/// # Errors
+/// 405 for another method than GET, 406 for a client that does not accept the document.
+///
+/// Source: kubernetes pkg/routes/openidmetadata.go; go-restful jsr311.go, `detectRoute`.
+/// Rule: TOK-06.
+pub(crate) fn answer(
+    issuer: &TokenIssuer,
+    document: OpenId,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Response<Bytes>, Box<Status>> {
+    let Some(response) = issuer.document(document) else {
+        let mut response = Response::new(Bytes::from_static(b"404 page not found\n"));
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        let text = HeaderValue::from_static("text/plain; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, text);
+        return Ok(response);
+    };
+    if method != Method::GET {
+        return Err(method_not_allowed());
+    }
+    let content_type = document.content_type();
+    let accepted = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let accepts = |part: &str| {
+        let wanted = part.split_once(';').map_or(part, |(wanted, _parameters)| wanted).trim();
+        wanted == "*/*" || wanted == content_type
+    };
+    if !accepted.is_empty() && !accepted.split(',').any(accepts) {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {content_type}");
+        let mut status = Status::failure(406, "NotAcceptable", message);
+        status.details = Some(StatusDetails::default());
+        return Err(Box::new(status));
+    }
+    Ok(response)
+}
+
+impl OpenId {
+    fn content_type(self) -> &'static str {
+        match self {
+            Self::Configuration => "application/json",
+            Self::Keys => "application/jwk-set+json",
+        }
+    }
+}
+
+impl TokenIssuer {
+    /// A document; none where the issuer is no URL at which it could be found.
+    ///
+    /// Source: kubernetes pkg/serviceaccount/openidmetadata.go,
+    /// `NewOpenIDMetadataProvider`.
+    fn document(&self, document: OpenId) -> Option<Response<Bytes>> {
+        let issuer = self.settings.issuers.first()?;
+        let url = url::Url::parse(issuer).ok()?;
+        if url.scheme() != "https" || has_text(url.query()) || has_text(url.fragment()) {
+            return None;
+        }
+        let text = match document {
+            OpenId::Configuration => {
+                let configuration = Configuration {
+                    issuer,
+                    jwks_uri: &self.settings.jwks_uri,
+                    response_types_supported: ["id_token"],
+                    subject_types_supported: ["public"],
+                    id_token_signing_alg_values_supported: self
+                        .keys()
+                        .map(|key| key.algorithm.as_str())
+                        .collect(),
+                };
+                serde_json::to_vec(&configuration)
+            }
+            OpenId::Keys => {
+                let keys = Keys { keys: self.keys().map(super::VerifyingKey::jwk).collect() };
+                serde_json::to_vec(&keys)
+            }
+        };
+        let mut response = Response::new(text.ok()?.into());
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(document.content_type()));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
+        Some(response)
+    }
+}
+
+fn has_text(part: Option<&str>) -> bool {
+    part.is_some_and(|text| !text.is_empty())
+}
