@@ -6,9 +6,11 @@ mod credential_flags;
 mod delivery;
 mod kubeconfig;
 mod limit_flags;
+mod line_file;
 pub(crate) mod listener;
 mod log;
 mod places;
+pub(crate) mod record_file;
 pub(crate) mod running;
 pub(crate) mod tls;
 pub(crate) mod tokens;
@@ -27,6 +29,7 @@ pub(crate) use self::kubeconfig::Kubeconfig;
 use self::limit_flags::LimitFlags;
 pub(crate) use self::listener::Listener;
 pub(crate) use self::log::{Log, LogFlags};
+use self::record_file::{RecordFile, RecordFlags};
 use self::running::Running;
 use self::traces::{TraceFlags, Traces};
 use crate::admission_control::AdmissionControl;
@@ -50,6 +53,8 @@ pub(crate) struct Serve {
     kubeconfig_out: PathBuf,
     #[command(flatten)]
     audit: AuditFlags,
+    #[command(flatten)]
+    record: RecordFlags,
     /// Reach a service that a clientConfig names at this address; may be given several times
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
     service: Vec<ServiceMapping>,
@@ -118,6 +123,7 @@ impl Serve {
         let traces = Traces::start(self.traces.file.as_deref(), log)?;
         self.log.watch_requests(log, &traces)?;
         let audit = self.audit.open(log)?;
+        let record = self.record.open(log)?;
         let socket = listener::bind(self.listen)?;
         let token = tls::random_token()?;
         let users = self.credentials.users(&token, log)?;
@@ -144,6 +150,7 @@ impl Serve {
             audit_policy,
             record: None,
             spans: traces.contexts(),
+            observer: record.as_ref().map(RecordFile::observer),
             authorization_mode: self.authorization_mode.into(),
             limits: self.limits.into(),
             advertised,
@@ -157,6 +164,7 @@ impl Serve {
             folders: plugins.manifests.folders,
             audit,
             traces,
+            record,
             log,
         };
         let announce = || {

@@ -10,6 +10,7 @@ use super::clients::ClientAuthorities;
 use super::listener::{Listener, Socket};
 use super::log::Log;
 use super::traces::Traces;
+use super::record_file::RecordFile;
 use crate::static_manifests::{Folder, Watch};
 use crate::{ExitCode, Failure};
 
@@ -24,6 +25,7 @@ pub(crate) struct Running {
     pub(crate) folders: Vec<Folder>,
     pub(crate) audit: Option<AuditFile>,
     pub(crate) traces: Traces,
+    pub(crate) record: Option<RecordFile>,
     pub(crate) log: Log,
 }
 
@@ -37,7 +39,7 @@ impl Running {
         signals: &mut StopSignals,
         announce: impl FnOnce(),
     ) -> Result<ExitCode, Failure> {
-        let Self { socket, tls, authentication, clients, options, folders, audit, traces, log } = self;
+        let Self { socket, tls, authentication, clients, options, folders, audit, record, traces, log } = self;
         let server = ApiServer::new(options);
         let router = server.router(authentication.clone());
         let listener = Listener::start(socket, tls, router, authentication, clients)?;
@@ -50,6 +52,9 @@ impl Running {
         traces.stop().await;
         if let Some(audit) = audit {
             audit.is_whole()?;
+        }
+        if let Some(record) = record {
+            record.is_whole()?;
         }
         Ok(ExitCode::Ok)
     }

@@ -44,9 +44,11 @@ mod manifests;
 mod merge_patch;
 mod metadata;
 mod object_names;
+mod observation;
 mod off_thread;
 mod openapi;
 mod options;
+mod outcome;
 mod patches;
 mod plugins;
 mod pod_resources;
@@ -109,6 +111,7 @@ pub use self::first_objects::Advertised;
 pub use self::in_process::{RequestTrace, ResourceName, ServedResource, ServedSubresource};
 pub use self::limits::Limits;
 use self::limits::UnderWay;
+pub use self::observation::ObservedRequest;
 use self::openapi::OpenApi;
 pub use self::plugins::{
     AdmissionPlugins, DefaultTolerationSeconds, PluginConfiguration, PodNodeSelectorConfiguration,
@@ -136,6 +139,10 @@ pub type AuditSink = Arc<dyn Fn(&Value) + Send + Sync>;
 /// Gets the Audit-ID of each request, when it was received, and what happened in admission.
 pub type RecordSink = Arc<dyn Fn(&str, Timestamp, &Record) + Send + Sync>;
 
+/// Gets each request that could change something, before its response is sent. It may take its time: no other request waits
+/// for it.
+pub type RequestObserver = Arc<dyn Fn(ObservedRequest) + Send + Sync>;
+
 /// What an [`ApiServer`] is told beside its requests.
 #[derive(Clone, Default)]
 pub struct Options {
@@ -162,6 +169,8 @@ pub struct Options {
     pub record: Option<RecordSink>,
     /// Says to which trace a call belongs, where the spans of `tracing` are exported.
     pub spans: Option<Arc<dyn SpanContexts>>,
+    /// Gets the requests that could change something, with their records.
+    pub observer: Option<RequestObserver>,
     /// Who may do what.
     pub authorization_mode: AuthorizationMode,
     /// What it may take of the machine.

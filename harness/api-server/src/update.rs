@@ -35,6 +35,7 @@ pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     let kind = request.target.kind().clone();
     info!("About to convert to expected version");
     let mut object = body::object(request, &kind)?;
+    request.note_sent(&object);
     body::set_defaults(request, &mut object)?;
     info!("Conversion done");
     if request.target.subresource == "scale" {

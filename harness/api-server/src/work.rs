@@ -46,6 +46,7 @@ impl Work {
             deadline: *deadline,
             trace: TraceContext::of_request(&self.headers).with_spans(server.options.spans.clone()),
             record: Record::default(),
+            operation: None,
         };
         let mut request = ObjectRequest {
             server: &server,
@@ -58,16 +59,19 @@ impl Work {
             keep: self.keep,
             reservation: self.reservation,
             decoded: None,
+            sent: None,
             gives_empty_lists: false,
             early_warnings: deprecation.iter().cloned().collect(),
             warnings: Vec::new(),
             admitting,
         };
         let answered = dispatch(verb, &mut request).await;
-        let ObjectRequest { decoded, reservation, early_warnings, warnings, admitting, .. } = request;
+        let ObjectRequest { decoded, sent, reservation, early_warnings, warnings, admitting, .. } = request;
         Outcome {
             is_deprecated: deprecation.is_some(),
             decoded,
+            sent,
+            admitted: admitting.operation,
             early_warnings,
             warnings,
             record: admitting.record,

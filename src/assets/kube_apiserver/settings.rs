@@ -16,6 +16,7 @@ use crate::admission_plugins::PluginFlags;
 use crate::serve::audit_file::{self, AuditFile};
 use crate::serve::clients::ClientAuthorities;
 use crate::serve::listener::Socket;
+use crate::serve::record_file::{RecordFile, RecordFlags};
 use crate::serve::running::Running;
 use crate::serve::traces::Traces;
 use crate::serve::{Log, LogFlags, tls, tokens};
@@ -98,6 +99,7 @@ impl Settings {
         let tls = tls::server_config(&serving.certificate, &serving.key, clients.as_ref())
             .map_err(|why| Failure::usage(format!("cannot use the certificate: {why}")))?;
         let (audit, audit_policy) = audit(values, log)?;
+        let record = RecordFlags::of_environment()?.open(log)?;
         let limit = |name: &str, default: usize| {
             values
                 .text(name)
@@ -120,6 +122,7 @@ impl Settings {
             audit: audit.as_ref().map(AuditFile::sink),
             audit_policy,
             spans: traces.contexts(),
+            observer: record.as_ref().map(RecordFile::observer),
             authorization_mode: self.authorization_mode,
             limits: Limits {
                 requests: limit("max-requests-inflight", limits.requests),
@@ -138,6 +141,7 @@ impl Settings {
             folders: plugins.manifests.folders,
             audit,
             traces,
+            record,
             log,
         };
         Ok((running, serving.made))
