@@ -384,6 +384,30 @@ async fn what_all_servers_of_a_suite_did_is_recorded() {
     assert!(text.starts_with("namespace/two created\n"), "{text}");
 }
 
+#[tokio::test]
+async fn controllers_run_on_request() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let folder = tempfile::tempdir().unwrap();
+    let authority = CertificateAuthority::new("clients").unwrap();
+    let on = [("ADMIT_WITH_CONTROLLERS", "true")];
+    let servers = Servers::with_environment(&stand_ins(folder.path()), &authority, &on).await;
+    let master = By::Token("master").client(&authority);
+    let map = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
+    let is_there = async {
+        loop {
+            let (code, text) = servers.ask(&servers.url(), &master, "GET", map, None).await.unwrap();
+            if code == 200 {
+                return text;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let map = tokio::time::timeout(Duration::from_secs(60), is_there).await.unwrap();
+    let certificates = fs::read_to_string(servers.folder.path().join("certs/apiserver.crt")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&map).unwrap()["data"]["ca.crt"], certificates);
+    assert!(servers.terminate().iter().all(ExitStatus::success));
+}
+
 #[test]
 fn wrong_flags_are_refused_as_by_the_real_ones() {
     let folder = tempfile::tempdir().unwrap();

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use harness::attributes::UserInfo;
-use harness::server::{Advertised, AuthorizationMode, Options};
+use harness::server::{Advertised, AuthorizationMode, Controllers, Options};
 
 use self::audit_file::{AuditFile, AuditFlags};
 use self::credential_flags::CredentialFlags;
@@ -55,6 +55,10 @@ pub(crate) struct Serve {
     audit: AuditFlags,
     #[command(flatten)]
     record: RecordFlags,
+    /// Do what kube-controller-manager does about namespaces that are deleted, owner references, the ServiceAccounts
+    /// `default` and the ConfigMaps `kube-root-ca.crt`, by requests that webhooks see
+    #[arg(long)]
+    with_controllers: bool,
     /// Reach a service that a clientConfig names at this address; may be given several times
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
     service: Vec<ServiceMapping>,
@@ -128,6 +132,8 @@ impl Serve {
         let token = tls::random_token()?;
         let users = self.credentials.users(&token, log)?;
         let serving = self.credentials.serving(socket.address(), users.clients.as_ref())?;
+        let root_certificates = serving.certificate_authority.clone();
+        let controllers = self.with_controllers.then_some(Controllers { root_certificates });
         let kubeconfig = Kubeconfig {
             server: tls::client_url(socket.address()),
             certificate_authority: serving.certificate_authority,
@@ -151,6 +157,7 @@ impl Serve {
             record: None,
             spans: traces.contexts(),
             observer: record.as_ref().map(RecordFile::observer),
+            controllers,
             authorization_mode: self.authorization_mode.into(),
             limits: self.limits.into(),
             advertised,

@@ -45,11 +45,15 @@ impl Running {
         let listener = Listener::start(socket, tls, router, authentication, clients)?;
         let tell = move |change, line: &str| log.change(change, line);
         let _manifests = Watch::start(folders, &server, Arc::new(tell));
+        let controllers = tokio::spawn(server.run_controllers());
         announce();
         signals.next().await;
         server.end_watches();
         listener.stop().await;
         traces.stop().await;
+        if let Err(error) = controllers.await {
+            return Err(Failure::environment(format!("the controllers ended: {error}")));
+        }
         if let Some(audit) = audit {
             audit.is_whole()?;
         }

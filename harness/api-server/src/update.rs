@@ -388,7 +388,9 @@ async fn store(
     let mut is_same = new == **old;
     schema::normalize_metadata(&mut new);
     // The last finalizer has gone: what was waiting for that goes too, without a DELETE.
-    let goes = metadata::is_deleting(&new) && !metadata::has_finalizers(&new);
+    let goes = metadata::is_deleting(&new)
+        && !metadata::has_finalizers(&new)
+        && !request.server.waits_for_controllers(&new, resource);
     let by_webhook = State::asks_webhook(stored, resource);
     // What goes is not converted for the storage.
     if resource.custom.is_some() && !(goes && by_webhook) {
