@@ -9,8 +9,8 @@ use super::audit_file::AuditFile;
 use super::clients::ClientAuthorities;
 use super::listener::{Listener, Socket};
 use super::log::Log;
-use super::traces::Traces;
 use super::record_file::RecordFile;
+use super::traces::Traces;
 use crate::static_manifests::{Folder, Watch};
 use crate::{ExitCode, Failure};
 
@@ -39,7 +39,8 @@ impl Running {
         signals: &mut StopSignals,
         announce: impl FnOnce(),
     ) -> Result<ExitCode, Failure> {
-        let Self { socket, tls, authentication, clients, options, folders, audit, record, traces, log } = self;
+        let Self { socket, tls, authentication, clients, options, folders, audit, record, traces, log } =
+            self;
         let server = ApiServer::new(options);
         let router = server.router(authentication.clone());
         let listener = Listener::start(socket, tls, router, authentication, clients)?;
@@ -50,10 +51,10 @@ impl Running {
         signals.next().await;
         server.end_watches();
         listener.stop().await;
-        traces.stop().await;
         if let Err(error) = controllers.await {
             return Err(Failure::environment(format!("the controllers ended: {error}")));
         }
+        traces.stop().await;
         if let Some(audit) = audit {
             audit.is_whole()?;
         }

@@ -26,7 +26,7 @@ impl Review {
         let lists = missing.is_empty();
         let (mut rows, mut count, mut shown) = (Vec::new(), 0, 0);
         let mut list = json::Stream::new(lists || missing.len() > 1);
-        while let Some(report) = requests.next() {
+        for report in requests.by_ref() {
             let mut report = report?;
             count += 1;
             let is_asked_for = lists || missing.remove(&count);

@@ -25,7 +25,7 @@ pub(crate) fn line(request: ObservedRequest, shows_secrets: bool) -> String {
         audit_id: request.audit_id.clone(),
         user_agent: request.user_agent.clone(),
     };
-    let server = request.server.clone();
+    let api_server = request.server.clone();
     let (old, took) = (request.old.clone(), request.took);
     let webhooks = Webhooks::in_order(request.webhooks.clone());
     let patch = request.sent.clone().filter(|sent| !sent.is_null() && request.verb == "patch");
@@ -42,7 +42,7 @@ pub(crate) fn line(request: ObservedRequest, shows_secrets: bool) -> String {
         recorded: Some(recorded),
         patch,
     };
-    let mut report = Report::new(circumstances, &sent, &server);
+    let mut report = Report::new(circumstances, &sent, &api_server);
     if served.is_none()
         && let ResourceName::Named(resource) = sent_request.resource
     {

@@ -19,7 +19,11 @@ impl Report {
         if let Some(patch) = self.request.patch.as_mut().filter(|_| is_of_secret) {
             match patch {
                 Value::Array(operations) => masker.patch(operations),
-                object => {
+                object @ (Value::Object(_)
+                | Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)) => {
                     // The patch of the whole object, as a JSON patch has it.
                     let mut whole = [Value::Object(Map::from_iter([
                         ("path".to_owned(), Value::from("")),
@@ -73,7 +77,7 @@ impl Report {
         for Change { path, from, to } in self.steps.iter_mut().flat_map(|step| &mut step.changes).chain(calls)
         {
             for value in [from, to].into_iter().flatten() {
-                if path.ends_with(".token") {
+                if path.rsplit('.').next() == Some("token") {
                     *value = "***".into();
                 }
                 mask_tokens(value);

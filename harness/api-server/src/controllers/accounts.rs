@@ -1,4 +1,4 @@
-//! What each namespace has: the ServiceAccount `default`, and the certificates by which Pods know the server.
+//! What each namespace has: the service account `default`, and the certificates by which Pods know the server.
 
 use http::Method;
 use kubernetes_types::json::set;
@@ -20,7 +20,7 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
 
 /// Makes the account of a namespace.
 ///
-/// Source: kubernetes pkg/controller/serviceaccount/serviceaccounts_controller.go, `syncNamespace`.
+/// Source: kubernetes `pkg/controller/serviceaccount/serviceaccounts_controller.go`, `syncNamespace`.
 /// Rule: CTL-01.
 pub(super) async fn make(actors: &Actors, namespace: &str) -> Outcome {
     let storage = &actors.server.state.storage;
@@ -37,7 +37,7 @@ pub(super) async fn make(actors: &Actors, namespace: &str) -> Outcome {
 
 /// Makes the ConfigMap of a namespace what it should be.
 ///
-/// Source: kubernetes pkg/controller/certificates/rootcacertpublisher/publisher.go, `syncNamespace`.
+/// Source: kubernetes `pkg/controller/certificates/rootcacertpublisher/publisher.go`, `syncNamespace`.
 /// Rule: CTL-02.
 pub(super) async fn publish(actors: &Actors, namespace: &str) -> Outcome {
     if !is_active(actors, namespace) {

@@ -1,6 +1,6 @@
 //! Which objects own which.
 //!
-//! Source: kubernetes pkg/controller/garbagecollector/graph_builder.go.
+//! Source: kubernetes `pkg/controller/garbagecollector/graph_builder.go`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

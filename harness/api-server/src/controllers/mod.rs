@@ -29,7 +29,7 @@ use super::storage::{Change, Key, News};
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "it has a default")]
 pub struct Controllers {
-    /// The authorities by which clients know the server, in PEM: `ca.crt` of the ConfigMaps `kube-root-ca.crt`.
+    /// The authorities by which clients know the server, in PEM: `ca.crt` of each `kube-root-ca.crt`.
     pub root_certificates: String,
 }
 
@@ -99,7 +99,7 @@ impl Manager {
         let (objects, version) = self.server.state.storage.everything();
         self.version = version;
         for (key, object) in objects {
-            self.observe(Change { key, before: None, after: Some(object) });
+            self.observe(&Change { key, before: None, after: Some(object) });
         }
     }
 
@@ -111,7 +111,7 @@ impl Manager {
                 Ok(changes) => {
                     for change in changes {
                         self.version += 1;
-                        self.observe(change);
+                        self.observe(&change);
                     }
                 }
                 Err(_forgotten) => self.list(),
@@ -119,8 +119,8 @@ impl Manager {
         }
     }
 
-    fn observe(&mut self, change: Change) {
-        let Change { key, before, after } = &change;
+    fn observe(&mut self, change: &Change) {
+        let Change { key, before, after } = change;
         let Key { group, resource, namespace, name } = key;
         match (group.as_str(), resource.as_str()) {
             ("", "namespaces") => {
@@ -131,7 +131,9 @@ impl Manager {
                 }
                 if after.is_some() {
                     let of = [Item::Namespace, Item::Account, Item::RootCertificates];
-                    of.into_iter().for_each(|item| self.queue.add(item(name.clone())));
+                    for item in of {
+                        self.queue.add(item(name.clone()));
+                    }
                 }
             }
             ("", "serviceaccounts") if name == accounts::ACCOUNT && after.is_none() => {
@@ -146,7 +148,7 @@ impl Manager {
         if after.is_none() && self.terminating.contains(namespace) {
             self.queue.add(Item::Namespace(namespace.clone()));
         }
-        for uid in self.graph.observe(&change) {
+        for uid in self.graph.observe(change) {
             self.queue.add(Item::Object(uid));
         }
     }

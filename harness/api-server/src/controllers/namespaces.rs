@@ -19,7 +19,7 @@ const FINALIZER: &str = "kubernetes";
 
 /// The conditions, in order, with reason and message of one that is false.
 ///
-/// Source: kubernetes pkg/controller/namespace/deletion/status_condition_utils.go.
+/// Source: kubernetes `pkg/controller/namespace/deletion/status_condition_utils.go`.
 const CONDITIONS: [(&str, &str, &str); 5] = [
     ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
     (

@@ -33,7 +33,7 @@ pub(super) enum Outcome {
 
 /// How long something waits after the first failure, and how long at most; twice as long after each.
 ///
-/// Source: client-go util/workqueue/default_rate_limiters.go, `DefaultTypedControllerRateLimiter`, which waits up to 1,000 s.
+/// Source: client-go `util/workqueue/default_rate_limiters.go`, `DefaultTypedControllerRateLimiter`, which waits up to 1,000 s.
 const FIRST_DELAY: Duration = Duration::from_millis(5);
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
