@@ -65,6 +65,15 @@ fn free_port() -> u16 {
 impl Servers {
     /// Starts them, and waits until they are healthy.
     async fn start(assets: &Path, authority: &CertificateAuthority) -> Self {
+        Self::with_environment(assets, authority, &[]).await
+    }
+
+    /// The same with these variables in the environment.
+    async fn with_environment(
+        assets: &Path,
+        authority: &CertificateAuthority,
+        variables: &[(&str, &str)],
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = folder.path().join(name);
@@ -108,7 +117,12 @@ impl Servers {
         let start = |name: &str, flags: &[String]| {
             let log = File::create(folder.path().join(format!("{name}.log"))).unwrap();
             let mut command = Command::new(assets.join(name));
-            command.args(flags).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+            command
+                .args(flags)
+                .envs(variables.iter().copied())
+                .stdin(Stdio::null())
+                .stdout(log.try_clone().unwrap())
+                .stderr(log);
             command.spawn().unwrap()
         };
         let processes = vec![start("etcd", &of_etcd), start("kube-apiserver", &of_apiserver)];
@@ -354,6 +368,59 @@ async fn both_servers_answer_the_same() {
         assert_eq!(admit, real);
     }
     assert_eq!(admit.len(), real.len());
+}
+
+/// As a suite does that starts its servers more than once.
+#[tokio::test]
+async fn what_all_servers_of_a_suite_did_is_recorded() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let folder = tempfile::tempdir().unwrap();
+    let assets = stand_ins(folder.path());
+    let record = folder.path().join("record");
+    let record = record.to_str().unwrap();
+    let authority = CertificateAuthority::new("clients").unwrap();
+    for namespace in ["one", "two"] {
+        let servers = Servers::with_environment(&assets, &authority, &[("ADMIT_RECORD", record)]).await;
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        let master = By::Token("master").client(&authority);
+        let namespaces = "/api/v1/namespaces";
+        let (code, _) =
+            servers.ask(&servers.url(), &master, "POST", namespaces, Some(&object)).await.unwrap();
+        assert_eq!(code, 201);
+        assert!(servers.terminate().iter().all(ExitStatus::success));
+    }
+    let list = admit(&["review", "--record", record]);
+    let text = String::from_utf8(list.stdout).unwrap();
+    let objects: Vec<&str> = text.lines().skip(1).filter_map(|line| line.split_whitespace().nth(5)).collect();
+    assert_eq!(objects, ["one", "two"], "{text}");
+    assert_eq!(fs::read_dir(record).unwrap().count(), 2);
+    let second = admit(&["review", "--record", record, "2"]);
+    let text = String::from_utf8(second.stdout).unwrap();
+    assert!(text.starts_with("namespace/two created\n"), "{text}");
+}
+
+#[tokio::test]
+async fn controllers_run_on_request() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let folder = tempfile::tempdir().unwrap();
+    let authority = CertificateAuthority::new("clients").unwrap();
+    let on = [("ADMIT_WITH_CONTROLLERS", "true")];
+    let servers = Servers::with_environment(&stand_ins(folder.path()), &authority, &on).await;
+    let master = By::Token("master").client(&authority);
+    let map = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
+    let is_there = async {
+        loop {
+            let (code, text) = servers.ask(&servers.url(), &master, "GET", map, None).await.unwrap();
+            if code == 200 {
+                return text;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let map = tokio::time::timeout(Duration::from_secs(60), is_there).await.unwrap();
+    let certificates = fs::read_to_string(servers.folder.path().join("certs/apiserver.crt")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&map).unwrap()["data"]["ca.crt"], certificates);
+    assert!(servers.terminate().iter().all(ExitStatus::success));
 }
 
 #[test]

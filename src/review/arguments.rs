@@ -6,6 +6,7 @@ use harness::attributes::{Operation, UserInfo};
 use harness::chain;
 use harness::server::impersonated_user;
 
+use super::record::RecordFlags;
 use crate::admission_control::AdmissionControl;
 use crate::admission_plugins::PluginFlags;
 use crate::service_map::ServiceMapping;
@@ -19,10 +20,10 @@ use crate::service_map::ServiceMapping;
 pub(crate) struct Review {
     /// The objects under review: files of YAML or JSON, folders, `-` for standard input. Each is a request of its own,
     /// one after the other. An AdmissionReview is the request that it holds
-    #[arg(short, long = "filename", value_name = "FILE", required = true)]
+    #[arg(short, long = "filename", value_name = "FILE", required_unless_present = "record")]
     pub(super) files: Vec<PathBuf>,
     /// Webhook configurations: files, folders, `-`. Other objects in them are left out
-    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["fakes", "admission_control_config_file"])]
+    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["fakes", "admission_control_config_file", "record"])]
     pub(super) configurations: Vec<PathBuf>,
     /// Objects that the cluster has already: namespaces with their labels, definitions of custom resources, limit
     /// ranges. They are not admitted
@@ -66,6 +67,9 @@ pub(crate) struct Review {
     #[arg(long, value_name = "FILE", help_heading = "Webhooks")]
     pub(super) fakes: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(super) record: RecordFlags,
+
     /// How to print the reports; the schema of json and yaml is in docs/review.md
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text", help_heading = "Output")]
     pub(super) output: Output,
@@ -85,6 +89,8 @@ Examples:
   admit review -f pod.yaml -c injector.yaml --service demo/injector=127.0.0.1:8443
   admit review -f pod.yaml -c webhooks/ --with namespaces.yaml -n shop --as jane --dry-run=server
   admit review -f new.yaml --old old.yaml --operation update -c policy.yaml -o json
+  admit review --record records/ --denied
+  admit review --record records/ 17
   kubectl get pod web -o yaml | admit review -f - --operation delete -c policy.yaml
 
 Exit status: 0 admitted, 1 denied, 3 a webhook gave no valid answer and that decided, 5 admit does not imitate it; of

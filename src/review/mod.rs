@@ -5,8 +5,10 @@
 
 mod arguments;
 mod explain;
+mod record;
 mod report;
 mod request;
 mod run;
 
 pub(crate) use arguments::Review;
+pub(crate) use record::{EXTENSION as RECORD_EXTENSION, line as record_line};

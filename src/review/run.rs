@@ -26,6 +26,9 @@ impl Review {
 
     /// The same, with the reports given to `print` as they come.
     pub(crate) async fn run_printing(mut self, mut print: impl FnMut(&str)) -> Result<ExitCode, Failure> {
+        if let Some(path) = &self.record.record {
+            return self.show_record(path, print);
+        }
         self.check_standard_input()?;
         let under_review = documents::read(&self.files)?;
         let existing = documents::read(&self.existing)?;
@@ -136,6 +139,8 @@ impl Review {
             took: started.elapsed(),
             notes,
             explain: self.explain,
+            recorded: None,
+            patch: None,
         };
         Ok(Report::new(circumstances, &sent, chain.server()))
     }

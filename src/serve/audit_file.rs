@@ -1,14 +1,13 @@
 //! The file of `--audit-log`: one event a line, and which events are in it.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use harness::json::set;
 use harness::server::{AuditPolicy, AuditSink};
 use serde_json::{Map, Value};
 
+use super::line_file::LineFile;
 use super::log::Log;
 use crate::{Failure, documents};
 
@@ -70,33 +69,22 @@ pub(crate) fn policy(path: &Path) -> Result<AuditPolicy, Failure> {
 /// A file that takes events; readable by its owner alone, since requests hold secrets.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditFile {
-    path: PathBuf,
-    state: Arc<Mutex<State>>,
+    lines: LineFile,
     /// How many bytes an event may have.
     most: Option<usize>,
     /// Where it is said that events are lost.
     log: Log,
 }
 
-#[derive(Debug)]
-enum State {
-    Open(File),
-    /// An event could not be written, and none is after it: why.
-    Ended(String),
-}
-
 impl AuditFile {
     /// Opens the file to append to it, and makes it if there is none.
     pub(crate) fn open(path: &Path, most: Option<usize>, log: Log) -> Result<Self, Failure> {
-        let file = output::open_to_append(path).map_err(|error| {
-            Failure::environment(format!("cannot write the audit log {}: {error}", path.display()))
-        })?;
-        Ok(Self { path: path.to_owned(), state: Arc::new(Mutex::new(State::Open(file))), most, log })
+        Ok(Self { lines: LineFile::open("audit log", path, log)?, most, log })
     }
 
     /// Writes each event at once: whoever waits for its line finds it whole, and memory holds no queue.
     pub(crate) fn sink(&self) -> AuditSink {
-        let Self { path, state, most, log } = self.clone();
+        let Self { lines, most, log } = self.clone();
         Arc::new(move |event: &Value| {
             let mut line = event.to_string();
             line.push('\n');
@@ -108,12 +96,7 @@ impl AuditFile {
                     None => return log.error("an audit event is too large even after truncating"),
                 }
             }
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-            let State::Open(file) = &mut *state else { return };
-            if let Err(error) = file.write_all(line.as_bytes()) {
-                log.error(&format!("the audit log {} ends here: {error}", path.display()));
-                *state = State::Ended(error.to_string());
-            }
+            lines.write(&line);
         })
     }
 
@@ -122,13 +105,7 @@ impl AuditFile {
     /// # Errors
     /// One was not.
     pub(crate) fn is_whole(&self) -> Result<(), Failure> {
-        match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
-            State::Open(_) => Ok(()),
-            State::Ended(why) => Err(Failure::environment(format!(
-                "events are missing at the end of the audit log {}: {why}",
-                self.path.display()
-            ))),
-        }
+        self.lines.is_whole("events")
     }
 }
 

@@ -6,9 +6,11 @@ mod credential_flags;
 mod delivery;
 mod kubeconfig;
 mod limit_flags;
+mod line_file;
 pub(crate) mod listener;
 mod log;
 mod places;
+pub(crate) mod record_file;
 pub(crate) mod running;
 pub(crate) mod service_account_flags;
 pub(crate) mod tls;
@@ -20,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use harness::attributes::UserInfo;
-use harness::server::{Advertised, AuthorizationMode, Options};
+use harness::server::{Advertised, AuthorizationMode, Controllers, Options};
 
 use self::audit_file::{AuditFile, AuditFlags};
 use self::credential_flags::CredentialFlags;
@@ -28,6 +30,7 @@ pub(crate) use self::kubeconfig::Kubeconfig;
 use self::limit_flags::LimitFlags;
 pub(crate) use self::listener::Listener;
 pub(crate) use self::log::{Log, LogFlags};
+use self::record_file::{RecordFile, RecordFlags};
 use self::running::Running;
 use self::service_account_flags::ServiceAccountFlags;
 use self::traces::{TraceFlags, Traces};
@@ -52,6 +55,12 @@ pub(crate) struct Serve {
     kubeconfig_out: PathBuf,
     #[command(flatten)]
     audit: AuditFlags,
+    #[command(flatten)]
+    record: RecordFlags,
+    /// Do what kube-controller-manager does about namespaces that are deleted, owner references, the accounts
+    /// `default` and the certificates in `kube-root-ca.crt`, by requests that webhooks see
+    #[arg(long)]
+    with_controllers: bool,
     /// Reach a service that a clientConfig names at this address; may be given several times
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
     service: Vec<ServiceMapping>,
@@ -122,10 +131,13 @@ impl Serve {
         let traces = Traces::start(self.traces.file.as_deref(), log)?;
         self.log.watch_requests(log, &traces)?;
         let audit = self.audit.open(log)?;
+        let record = self.record.open(log)?;
         let socket = listener::bind(self.listen)?;
         let token = tls::random_token()?;
         let users = self.credentials.users(&token, log)?;
         let serving = self.credentials.serving(socket.address(), users.clients.as_ref())?;
+        let root_certificates = serving.certificate_authority.clone();
+        let controllers = self.with_controllers.then_some(Controllers { root_certificates });
         let kubeconfig = Kubeconfig {
             server: tls::client_url(socket.address()),
             certificate_authority: serving.certificate_authority,
@@ -151,6 +163,8 @@ impl Serve {
             spans: traces.contexts(),
             tokens: users.tokens,
             service_account_tokens,
+            observer: record.as_ref().map(RecordFile::observer),
+            controllers,
             authorization_mode: self.authorization_mode.into(),
             limits: self.limits.into(),
             advertised,
@@ -164,6 +178,7 @@ impl Serve {
             folders: plugins.manifests.folders,
             audit,
             traces,
+            record,
             log,
         };
         let announce = || {

@@ -9,6 +9,7 @@ use super::audit_file::AuditFile;
 use super::clients::ClientAuthorities;
 use super::listener::{Listener, Socket};
 use super::log::Log;
+use super::record_file::RecordFile;
 use super::traces::Traces;
 use crate::static_manifests::{Folder, Watch};
 use crate::{ExitCode, Failure};
@@ -24,6 +25,7 @@ pub(crate) struct Running {
     pub(crate) folders: Vec<Folder>,
     pub(crate) audit: Option<AuditFile>,
     pub(crate) traces: Traces,
+    pub(crate) record: Option<RecordFile>,
     pub(crate) log: Log,
 }
 
@@ -37,20 +39,28 @@ impl Running {
         signals: &mut StopSignals,
         announce: impl FnOnce(),
     ) -> Result<ExitCode, Failure> {
-        let Self { socket, tls, authentication, clients, options, folders, audit, traces, log } = self;
+        let Self { socket, tls, authentication, clients, options, folders, audit, record, traces, log } =
+            self;
         let server = ApiServer::new(options);
         let router = server.router(authentication.clone());
         let authenticator = server.authenticator(authentication);
         let listener = Listener::start(socket, tls, router, authenticator, clients)?;
         let tell = move |change, line: &str| log.change(change, line);
         let _manifests = Watch::start(folders, &server, Arc::new(tell));
+        let controllers = tokio::spawn(server.run_controllers());
         announce();
         signals.next().await;
         server.end_watches();
         listener.stop().await;
+        if let Err(error) = controllers.await {
+            return Err(Failure::environment(format!("the controllers ended: {error}")));
+        }
         traces.stop().await;
         if let Some(audit) = audit {
             audit.is_whole()?;
+        }
+        if let Some(record) = record {
+            record.is_whole()?;
         }
         Ok(ExitCode::Ok)
     }

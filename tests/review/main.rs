@@ -4,4 +4,5 @@
 
 mod files;
 mod inputs;
+mod record;
 mod verdicts;

@@ -120,6 +120,8 @@ pub(super) struct Admitting<'a> {
     pub(super) reasons: Reasons,
     /// What happened in all runs.
     pub(super) record: Record,
+    /// What the first run was about; none before it ends.
+    pub(super) operation: Option<Operation>,
 }
 
 impl Admission {
@@ -188,6 +190,17 @@ impl Admission {
         true
     }
 
+    /// All webhooks, with the phases in which they are called.
+    pub(super) fn webhooks_in_order(&self) -> Vec<(Phase, Arc<Webhook>)> {
+        let webhooks = self.webhooks();
+        let of = |phase: Phase, sources: &Sources| {
+            sources.in_order.iter().map(move |webhook| (phase, Arc::clone(webhook))).collect::<Vec<_>>()
+        };
+        let mut all = of(Phase::Mutating, &webhooks.mutating);
+        all.extend(of(Phase::Validating, &webhooks.validating));
+        all
+    }
+
     fn webhooks(&self) -> Arc<Webhooks> {
         Arc::clone(&self.webhooks.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -234,6 +247,7 @@ impl<'a> Admitting<'a> {
     /// several operations: a patch creates an object that is not there.
     fn take_over(&mut self, run: &mut AdmissionRun<'a>) {
         let record = std::mem::take(&mut run.record);
+        self.operation.get_or_insert(run.attributes().operation);
         self.admission.metrics.observe(run.attributes().operation, &record);
         self.record.append(record);
     }

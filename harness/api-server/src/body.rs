@@ -81,6 +81,7 @@ pub(super) fn hold(request: &mut ObjectRequest<'_>, read: &Value) -> Result<(), 
 /// With the one that is kept for the record of the request.
 const fn copies(keep: BodyRetention) -> usize {
     match keep {
+        BodyRetention::Observed => COPIES + 3,
         BodyRetention::Body => COPIES + 1,
         BodyRetention::Nothing => COPIES,
     }

@@ -46,6 +46,7 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     let options = options::of_write("CreateOptions", &request.query)?;
     info!("About to convert to expected version");
     let mut object = body::object(request, &resource.kind)?;
+    request.note_sent(&object);
     let road = Road::Create { has_labels: metadata::has_labels(&object) };
     body::set_defaults(request, &mut object)?;
     info!("Conversion done");

@@ -234,7 +234,7 @@ fn known<'a>(resources: &'a Resources, kind: &GroupVersionKind) -> Result<&'a Ar
     })
 }
 
-fn key(resource: &Resource, namespace: &str, name: &str) -> Key {
+pub(super) fn key(resource: &Resource, namespace: &str, name: &str) -> Key {
     Key {
         group: resource.storage_group().to_owned(),
         resource: resource.gvr.resource.clone(),

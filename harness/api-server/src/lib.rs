@@ -17,6 +17,7 @@ mod binding;
 mod body;
 mod cluster_fixture;
 mod connect;
+mod controllers;
 mod conversion;
 mod create;
 mod custom_resources;
@@ -44,9 +45,11 @@ mod manifests;
 mod merge_patch;
 mod metadata;
 mod object_names;
+mod observation;
 mod off_thread;
 mod openapi;
 mod options;
+mod outcome;
 mod patches;
 mod plugins;
 mod pod_resources;
@@ -105,12 +108,14 @@ use self::authorization::aggregation;
 use self::authorization::impersonation::Impersonation;
 pub use self::authorization::impersonation::impersonated_user;
 pub use self::cluster_fixture::{ClusterFixture, Given};
+pub use self::controllers::Controllers;
 use self::discovery::Resource;
 use self::events::Events;
 pub use self::first_objects::Advertised;
 pub use self::in_process::{RequestTrace, ResourceName, ServedResource, ServedSubresource};
 pub use self::limits::Limits;
 use self::limits::UnderWay;
+pub use self::observation::ObservedRequest;
 use self::openapi::OpenApi;
 pub use self::plugins::{
     AdmissionPlugins, DefaultTolerationSeconds, PluginConfiguration, PodNodeSelectorConfiguration,
@@ -139,6 +144,10 @@ pub type AuditSink = Arc<dyn Fn(&Value) + Send + Sync>;
 
 /// Gets the Audit-ID of each request, when it was received, and what happened in admission.
 pub type RecordSink = Arc<dyn Fn(&str, Timestamp, &Record) + Send + Sync>;
+
+/// Gets each request that could change something, before its response is sent. It may take its time: no other request waits
+/// for it.
+pub type RequestObserver = Arc<dyn Fn(ObservedRequest) + Send + Sync>;
 
 /// What an [`ApiServer`] is told beside its requests.
 #[derive(Clone, Default)]
@@ -170,6 +179,11 @@ pub struct Options {
     pub tokens: Tokens,
     /// How tokens of service accounts are made and verified.
     pub service_account_tokens: ServiceAccountTokens,
+    /// Gets the requests that could change something, with their records.
+    pub observer: Option<RequestObserver>,
+    /// What kube-controller-manager would do about namespaces and owners, once [`ApiServer::run_controllers`] runs; without
+    /// it, namespaces are emptied when they are deleted, and without admission.
+    pub controllers: Option<Controllers>,
     /// Who may do what.
     pub authorization_mode: AuthorizationMode,
     /// What it may take of the machine.
@@ -270,6 +284,16 @@ impl ApiServer {
         Arc::clone(&self.server.state.authorizer)
     }
 
+    /// Runs the [`Options::controllers`] until [`Self::end_watches`]; returns at once if there are none.
+    pub fn run_controllers(&self) -> impl Future<Output = ()> + Send + 'static {
+        let server = Arc::clone(&self.server);
+        async move {
+            if let Some(options) = server.options.controllers.clone() {
+                controllers::run(server, options).await;
+            }
+        }
+    }
+
     /// Ends all watches, those to come too: whoever stops to serve need not wait for them.
     pub fn end_watches(&self) {
         self.server.state.storage.close();
@@ -311,6 +335,9 @@ impl Server {
 
     /// Removes the objects of a namespace that is being deleted, and the namespace itself once none is left.
     fn empty_namespace(&self, name: &str) -> Result<(), Box<Status>> {
+        if self.options.controllers.is_some() {
+            return Ok(());
+        }
         let storage = &self.state.storage;
         let Some(namespace) = storage.get("", "namespaces", "", name) else { return Ok(()) };
         let is_empty = storage.empty_namespace(name);
@@ -327,8 +354,21 @@ impl Server {
         Ok(())
     }
 
+    /// Whether a namespace has finalizers of its `spec`, and there is a controller that takes them away.
+    ///
+    /// Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `ShouldDeleteNamespaceDuringUpdate`.
+    fn waits_for_controllers(&self, object: &Value, resource: &Resource) -> bool {
+        let finalizers = object.pointer("/spec/finalizers").and_then(Value::as_array);
+        self.options.controllers.is_some()
+            && resource.gvr.group_resource() == "namespaces"
+            && finalizers.is_some_and(|finalizers| !finalizers.is_empty())
+    }
+
     /// Removes the namespace of an object that is gone, if it was waiting for that.
     fn finish_namespace(&self, gone: &Key) {
+        if self.options.controllers.is_some() {
+            return;
+        }
         let storage = &self.state.storage;
         let namespace = storage.get("", "namespaces", "", &gone.namespace);
         if let Some(namespace) = namespace

@@ -12,8 +12,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use jiff::Timestamp;
 use kubernetes_admission::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
-use kubernetes_admission::authorizer::{AccessDecision, Authorizer};
-use kubernetes_admission::event::Record;
+use kubernetes_admission::authorizer::Authorizer;
 use kubernetes_admission::warnings;
 use kubernetes_types::budget::Reservation;
 use kubernetes_types::status::Status;
@@ -24,7 +23,7 @@ use tracing::{Instrument as _, Span, info};
 use super::accept::{Representation, check_accept};
 use super::admission::Admitting;
 use super::answer::{Answer, refusal};
-use super::audit_log::{self, Stage};
+use super::audit_log;
 use super::auditing::{Auditing, Ended, Unanswered};
 use super::authentication::{Claim, Identity, Refused};
 use super::authorization;
@@ -32,8 +31,10 @@ use super::discovery::Resources;
 use super::in_process::RequestTrace;
 use super::incoming::Incoming;
 use super::limits::{Effect, LARGE};
+use super::observation::{Observation, Observed};
 use super::off_thread;
 use super::openapi;
+pub(super) use super::outcome::{BodyRetention, Outcome};
 use super::query::Query;
 use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
@@ -60,6 +61,8 @@ pub(super) struct ObjectRequest<'a> {
     pub(super) reservation: Reservation,
     /// The body as it was read, if it is to be kept.
     pub(super) decoded: Option<Value>,
+    /// The object as it was sent, if that is to be kept.
+    pub(super) sent: Option<Value>,
     /// Whether the webhooks of a configuration, as the request writes them, have lists that are there and empty.
     pub(super) gives_empty_lists: bool,
     /// What the server itself warns of before webhooks are called.
@@ -75,8 +78,16 @@ impl ObjectRequest<'_> {
     /// Keeps the body, as it was read, if somebody wants it.
     pub(super) fn note_decoded(&mut self, body: &Value) {
         match self.keep {
-            BodyRetention::Body => self.decoded = Some(body.clone()),
+            BodyRetention::Body | BodyRetention::Observed => self.decoded = Some(body.clone()),
             BodyRetention::Nothing => {}
+        }
+    }
+
+    /// Keeps the object as it was sent, if somebody wants it: it has no defaults yet.
+    pub(super) fn note_sent(&mut self, object: &Value) {
+        match self.keep {
+            BodyRetention::Observed => self.sent = Some(object.clone()),
+            BodyRetention::Body | BodyRetention::Nothing => {}
         }
     }
 
@@ -95,69 +106,6 @@ impl ObjectRequest<'_> {
             dry_run: false,
             user: self.user.clone(),
         }
-    }
-}
-
-/// What of a request is kept for whoever is told of it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum BodyRetention {
-    /// The body, as it was read.
-    Body,
-    /// No more than the answer needs.
-    Nothing,
-}
-
-/// What a request came to, and what is told of it.
-pub(super) struct Outcome {
-    pub(super) answered: Result<Answer, Box<Status>>,
-    pub(super) stage: Stage,
-    /// Who asks; none if that is not known.
-    pub(super) identity: Option<Identity>,
-    /// Whether the user may do it; none if it did not get as far as that.
-    pub(super) decision: Option<AccessDecision>,
-    /// Whether the resource is one that clients should not use any more.
-    pub(super) is_deprecated: bool,
-    pub(super) decoded: Option<Value>,
-    /// What the server itself warns of before webhooks do.
-    pub(super) early_warnings: Vec<String>,
-    /// What it warns of later.
-    pub(super) warnings: Vec<String>,
-    /// What the audit log says beside what admission does.
-    pub(super) annotations: BTreeMap<String, String>,
-    pub(super) record: Record,
-    /// What the request takes of the bytes that all requests share.
-    pub(super) reservation: Option<Reservation>,
-    /// The span of the operation, which lasts until the response is encoded.
-    pub(super) operation: Span,
-}
-
-impl Outcome {
-    /// Of a request that has met no webhook.
-    pub(super) fn of(answered: Result<Answer, Box<Status>>) -> Self {
-        Self {
-            // What a watch answers has only begun.
-            stage: match answered {
-                Ok(Answer::Watch(_)) => Stage::ResponseStarted,
-                Ok(_) | Err(_) => Stage::ResponseComplete,
-            },
-            identity: None,
-            decision: None,
-            is_deprecated: false,
-            decoded: None,
-            early_warnings: Vec::new(),
-            warnings: Vec::new(),
-            annotations: BTreeMap::new(),
-            record: Record::default(),
-            reservation: None,
-            operation: Span::none(),
-            answered,
-        }
-    }
-
-    /// Of a request that is refused for what its headers or its query say, by somebody or by nobody known.
-    fn refused(status: Box<Status>, user: Option<UserInfo>) -> Self {
-        let stage = if user.is_some() { Stage::ResponseComplete } else { Stage::ResponseStarted };
-        Self { stage, identity: user.map(Identity::of), ..Self::of(Err(status)) }
     }
 }
 
@@ -186,6 +134,8 @@ pub(super) async fn respond(
     let audit_id = audit_log::audit_id(&parts.headers);
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
+    let observation = Observation::begin(server, parts, &info, &query, &audit_id, received);
+    let keep = if observation.is_some() { BodyRetention::Observed } else { keep };
     let received_request =
         Received { parts, info: &info, audit_id: &audit_id, query, body, keep, authorizer };
     let auditing = Auditing::new(server, parts, &info, &audit_id, received);
@@ -224,7 +174,8 @@ pub(super) async fn respond(
         info!(parent: &operation, "Writing http response done");
     }
     let told = outcome.early_warnings.iter().chain(warnings::texts(&outcome.record)).chain(&outcome.warnings);
-    for warning in warnings::encode(told) {
+    let warned: Vec<String> = told.cloned().collect();
+    for warning in warnings::encode(&warned) {
         if let Ok(value) = HeaderValue::from_bytes(warning.as_bytes()) {
             response.headers_mut().append(WARNING, value);
         }
@@ -232,6 +183,20 @@ pub(super) async fn respond(
     spans::answered(&span, response.status());
     if let Ok(value) = HeaderValue::from_str(&audit_id) {
         response.headers_mut().insert("audit-id", value);
+    }
+    if let Some(observation) = observation {
+        let refused = status.as_ref().and_then(|status| serde_json::to_value(status).ok()).map(Arc::new);
+        let ended = Observed {
+            user: outcome.identity.as_ref().map(Identity::effective),
+            operation: outcome.admitted,
+            sent: outcome.sent.take(),
+            read: outcome.decoded.as_ref(),
+            code: response.status().as_u16(),
+            answer: outcome.object.take().or(refused),
+            warnings: warned,
+            record: &outcome.record,
+        };
+        observation.end(ended).await;
     }
     let end = auditing.as_ref().and_then(|auditing| {
         // The audit log does not see how a handshake ends.
@@ -392,6 +357,7 @@ async fn outcome(
             deadline,
         };
         let mut outcome = if is_beside { off_thread::run(work.run()).await } else { work.run().await };
+        outcome.keep_object(keep);
         if representation == Representation::Metadata {
             outcome.answered = outcome.answered.map(Answer::into_metadata);
         }

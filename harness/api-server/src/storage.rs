@@ -280,6 +280,28 @@ impl Storage {
         Ok(())
     }
 
+    /// All objects, and the `resourceVersion` at which they are that. Roles and bindings from the start are only among them
+    /// once somebody has looked for one.
+    pub(super) fn everything(&self) -> (Vec<(Key, Arc<Value>)>, u64) {
+        let contents = self.read();
+        let mut objects = Vec::new();
+        for (group, resources) in &contents.collections {
+            for (resource, collection) in resources {
+                for (place, stored) in collection {
+                    let (namespace, name) = place.split_once('/').unwrap_or(("", place));
+                    let key = Key {
+                        group: group.clone(),
+                        resource: resource.clone(),
+                        namespace: namespace.to_owned(),
+                        name: name.to_owned(),
+                    };
+                    objects.push((key, Arc::clone(&stored.object)));
+                }
+            }
+        }
+        (objects, contents.resource_version)
+    }
+
     pub(super) fn at(&self, key: &Key) -> Option<Arc<Value>> {
         self.get(&key.group, &key.resource, &key.namespace, &key.name)
     }

@@ -35,6 +35,7 @@ pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     let kind = request.target.kind().clone();
     info!("About to convert to expected version");
     let mut object = body::object(request, &kind)?;
+    request.note_sent(&object);
     body::set_defaults(request, &mut object)?;
     info!("Conversion done");
     if request.target.subresource == "scale" {
@@ -388,7 +389,9 @@ async fn store(
     let mut is_same = new == **old;
     schema::normalize_metadata(&mut new);
     // The last finalizer has gone: what was waiting for that goes too, without a DELETE.
-    let goes = metadata::is_deleting(&new) && !metadata::has_finalizers(&new);
+    let goes = metadata::is_deleting(&new)
+        && !metadata::has_finalizers(&new)
+        && !request.server.waits_for_controllers(&new, resource);
     let by_webhook = State::asks_webhook(stored, resource);
     // What goes is not converted for the storage.
     if resource.custom.is_some() && !(goes && by_webhook) {

@@ -48,9 +48,12 @@ impl Work {
             trace: TraceContext::of_request(&self.headers).with_spans(server.options.spans.clone()),
             reasons: match (self.keep, &server.options.record) {
                 (BodyRetention::Nothing, None) => Reasons::Omitted,
-                (BodyRetention::Nothing, Some(_)) | (BodyRetention::Body, _) => Reasons::Recorded,
+                (BodyRetention::Nothing, Some(_)) | (BodyRetention::Body | BodyRetention::Observed, _) => {
+                    Reasons::Recorded
+                }
             },
             record: Record::default(),
+            operation: None,
         };
         let mut request = ObjectRequest {
             server: &server,
@@ -63,6 +66,7 @@ impl Work {
             keep: self.keep,
             reservation: self.reservation,
             decoded: None,
+            sent: None,
             gives_empty_lists: false,
             early_warnings: deprecation.iter().cloned().collect(),
             warnings: Vec::new(),
@@ -70,11 +74,21 @@ impl Work {
             admitting,
         };
         let answered = dispatch(verb, &mut request).await;
-        let ObjectRequest { decoded, reservation, early_warnings, warnings, annotations, admitting, .. } =
-            request;
+        let ObjectRequest {
+            decoded,
+            sent,
+            reservation,
+            early_warnings,
+            warnings,
+            annotations,
+            admitting,
+            ..
+        } = request;
         Outcome {
             is_deprecated: deprecation.is_some(),
             decoded,
+            sent,
+            admitted: admitting.operation,
             early_warnings,
             warnings,
             annotations,

@@ -1,14 +1,18 @@
 //! What came back of a request, and all that led to it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use http::StatusCode;
 use serde_json::Value;
 
 use kubernetes_admission::attributes::Operation;
 use kubernetes_admission::event::{CallResult, Called, Event, Part, Phase, Record};
-use kubernetes_admission::failure;
+use kubernetes_admission::{audit, failure};
+use kubernetes_api_server::{ObservedRequest, ResourceName};
 use kubernetes_types::status::NOT_IMITATED;
+
+use super::Request;
 
 /// What came back of a request, and all that led to it.
 #[derive(Clone, Debug)]
@@ -46,6 +50,42 @@ pub enum Verdict {
 }
 
 impl Sent {
+    /// A request of a client over a connection, and what came of it, as if it had been sent in process.
+    ///
+    /// The body of a DELETE, a patch of an object and what opens a connection are no objects: these requests have no body.
+    /// A request that was not answered has the code 0.
+    pub fn of_observed(observed: ObservedRequest) -> (Request, Self) {
+        let ObservedRequest {
+            operation, resource, namespace, name, subresource, sent, dry_run, user, ..
+        } = observed;
+        let is_patch = observed.verb == "patch";
+        let has_object = !is_patch && matches!(operation, Operation::Create | Operation::Update);
+        let request = Request {
+            operation,
+            resource: ResourceName::Named(resource),
+            namespace,
+            name,
+            subresource,
+            body: sent.filter(|_| has_object),
+            query: Vec::new(),
+            dry_run,
+            user,
+        };
+        let body = observed.answer.map(Arc::unwrap_or_clone).unwrap_or_default();
+        let verdict = StatusCode::from_u16(observed.code)
+            .map_or(Verdict::Undecided, |code| Verdict::new(operation, code, &body, &observed.record));
+        let sent = Self {
+            verdict,
+            code: observed.code,
+            body,
+            warnings: observed.warnings,
+            audit_annotations: audit::annotations(&observed.record),
+            read: observed.read.filter(|_| has_object),
+            record: observed.record,
+        };
+        (request, sent)
+    }
+
     /// The calls, in the order in which they ended.
     pub fn calls(&self) -> impl Iterator<Item = &Called> {
         self.record.calls()

@@ -7,6 +7,7 @@
 mod authorization;
 mod client;
 mod cluster_fixture;
+mod controllers;
 mod lists;
 mod objects;
 mod tokens;

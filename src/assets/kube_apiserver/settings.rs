@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use harness::server::{
-    Advertised, AuditPolicy, Authentication, Authenticators, AuthorizationMode, Limits, Options, Tokens,
+    Advertised, AuditPolicy, Authentication, Authenticators, AuthorizationMode, Controllers, Limits, Options,
+    Tokens,
 };
 
 use super::super::flags::Values;
@@ -16,11 +17,14 @@ use crate::admission_plugins::PluginFlags;
 use crate::serve::audit_file::{self, AuditFile};
 use crate::serve::clients::ClientAuthorities;
 use crate::serve::listener::Socket;
+use crate::serve::record_file::{self, RecordFile, RecordFlags};
 use crate::serve::running::Running;
 use crate::serve::service_account_flags::{self, ServiceAccountFlags};
 use crate::serve::traces::Traces;
 use crate::serve::{Log, LogFlags, tls, tokens};
 
+/// The environment variable that is `admit serve --with-controllers`.
+const WITH_CONTROLLERS: &str = "ADMIT_WITH_CONTROLLERS";
 const DEFAULT_PORT: u16 = 6443;
 const DEFAULT_CERT_DIR: &str = "/var/run/kubernetes";
 /// The addresses that Services get.
@@ -105,6 +109,9 @@ impl Settings {
         let tls = tls::server_config(&serving.certificate, &serving.key, clients.as_ref())
             .map_err(|why| Failure::usage(format!("cannot use the certificate: {why}")))?;
         let (audit, audit_policy) = audit(values, log)?;
+        let record = RecordFlags::of_environment()?.open(log)?;
+        let root_certificates = String::from_utf8_lossy(&serving.certificate).into_owned();
+        let controllers = record_file::is_on(WITH_CONTROLLERS)?.then_some(Controllers { root_certificates });
         let limit = |name: &str, default: usize| {
             values
                 .text(name)
@@ -129,6 +136,8 @@ impl Settings {
             spans: traces.contexts(),
             tokens,
             service_account_tokens,
+            observer: record.as_ref().map(RecordFile::observer),
+            controllers,
             authorization_mode: self.authorization_mode,
             limits: Limits {
                 requests: limit("max-requests-inflight", limits.requests),
@@ -147,6 +156,7 @@ impl Settings {
             folders: plugins.manifests.folders,
             audit,
             traces,
+            record,
             log,
         };
         Ok((running, serving.made))

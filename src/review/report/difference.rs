@@ -1,22 +1,27 @@
 //! What became of an object, field by field.
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
 
 /// One field that is another one now.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Change {
     /// Where, such as `spec.containers[1].image` or `metadata.labels["a.b/c"]`. The index of a list item is its place in
     /// the new list, of an item that is gone its place in the old one.
     pub(crate) path: String,
     /// What it was; left out if it was not there.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
     pub(crate) from: Option<Value>,
     /// What it is now; left out if it is gone.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
     pub(crate) to: Option<Value>,
+}
+
+/// A value that is written is there, also if it is `null`.
+fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 /// What is different in `new`, in the order of the fields.

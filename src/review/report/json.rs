@@ -29,6 +29,57 @@ pub(in crate::review) fn json(reports: &[Report]) -> serde_json::Result<String> 
     Ok(text)
 }
 
+/// Reports that are written one after the other: no more than one is in memory.
+#[derive(Debug)]
+pub(in crate::review) struct Stream {
+    is_list: bool,
+    count: usize,
+}
+
+impl Stream {
+    /// Of one report, or of a list.
+    pub(in crate::review) fn new(is_list: bool) -> Self {
+        Self { is_list, count: 0 }
+    }
+
+    /// The text of the next report, with what stands before it.
+    ///
+    /// # Errors
+    /// A value cannot be written as JSON.
+    pub(in crate::review) fn item(&mut self, report: &Report) -> serde_json::Result<String> {
+        let before = self.before();
+        let text = serde_json::to_string_pretty(report)?;
+        Ok(if self.is_list { format!("{before}    {}", text.replace('\n', "\n    ")) } else { text + "\n" })
+    }
+
+    /// What stands after the last report.
+    pub(in crate::review) fn end(&mut self) -> String {
+        match (self.is_list, self.count) {
+            (false, _) => String::new(),
+            (true, 0) => format!("{}  ]\n}}\n", self.before()),
+            (true, _) => "\n  ]\n}\n".to_owned(),
+        }
+    }
+
+    fn before(&mut self) -> String {
+        self.count += 1;
+        if self.count > 1 {
+            return ",\n".to_owned();
+        }
+        format!(
+            "{{\n  \"apiVersion\": \"{API_VERSION}\",\n  \"kind\": \"AdmissionReportList\",\n  \"items\": [\n"
+        )
+    }
+}
+
+/// One document of several.
+///
+/// # Errors
+/// A value cannot be written as YAML.
+pub(in crate::review) fn yaml_document(report: &Report) -> Result<String, serde_saphyr::ser_error::Error> {
+    Ok(format!("---\n{}", serde_saphyr::to_string(report)?))
+}
+
 /// One document each.
 ///
 /// # Errors

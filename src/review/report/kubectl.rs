@@ -26,6 +26,11 @@ fn success(request: &RequestReport, sent: &Sent) -> String {
     let name = if request.name.is_empty() { answered } else { &request.name };
     let dry_run = if request.dry_run { " (server dry run)" } else { "" };
     let done = match (request.operation, request.subresource.as_str()) {
+        (Operation::Delete, _) if name.is_empty() => {
+            return format!("{resource}: collection deleted{dry_run}");
+        }
+        (_, "") if request.patch.is_some() => "patched".to_owned(),
+        (_, subresource) if request.patch.is_some() => format!("{subresource} patched"),
         (Operation::Create, "") => "created".to_owned(),
         (Operation::Update, "") => "replaced".to_owned(),
         (Operation::Update, "scale") => "scaled".to_owned(),
@@ -46,7 +51,16 @@ fn success(request: &RequestReport, sent: &Sent) -> String {
 
 /// Source: kubectl pkg/cmd/util/helpers.go, `checkErr`, `StandardErrorMessage` and `AddSourceToErr`.
 fn failure(request: &RequestReport, sent: &Sent, file: &str) -> String {
-    let Ok(status) = Status::deserialize(&sent.body) else { return sent.body.to_string() };
+    if sent.code == 0 {
+        return "no answer: the client went away, or the server stopped".to_owned();
+    }
+    let Ok(status) = Status::deserialize(&sent.body) else {
+        return if sent.body.is_null() {
+            format!("Error from server: HTTP {}", sent.code)
+        } else {
+            sent.body.to_string()
+        };
+    };
     if status.reason == "Invalid"
         && let Some(details) = &status.details
     {
@@ -80,6 +94,9 @@ fn failure(request: &RequestReport, sent: &Sent, file: &str) -> String {
         "" => String::new(),
         reason => format!(" ({reason})"),
     };
+    if file.is_empty() {
+        return format!("Error from server{reason}: {}", status.message);
+    }
     let doing = match request.operation {
         Operation::Create => "creating",
         Operation::Update => "replacing",

@@ -4,10 +4,12 @@ mod difference;
 pub(super) mod json;
 mod kubectl;
 pub(super) mod people;
+mod recorded;
 mod secret;
 mod steps;
 mod webhooks;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +17,8 @@ use std::time::Duration;
 use harness::attributes::{GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use harness::chain::{Request, Sent, Verdict};
 use harness::server::{ApiServer, ServedResource};
-use serde::Serialize;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::steps::Step;
@@ -26,15 +29,18 @@ use super::explain::Facts;
 use crate::documents::Place;
 
 /// One request, its decision, and all that led to it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {
     /// `admit.dev/v1alpha1`.
-    api_version: &'static str,
+    api_version: Cow<'static, str>,
     /// `AdmissionReport`.
-    kind: &'static str,
-    /// Where the object under review stands.
+    kind: Cow<'static, str>,
+    /// Where the object under review stands, or the line of the record.
     source: Source,
+    /// Only of a request that `--record` wrote down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    recorded: Option<Recorded>,
     /// What was asked.
     request: RequestReport,
     /// What the server answered.
@@ -51,7 +57,7 @@ pub(super) struct Report {
     steps: Vec<Step>,
     /// The object as it is stored, or would be; of a request that is not admitted, as it was when it was refused. Left
     /// out if there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     object: Option<Value>,
     /// What was done so that the request could be made at all.
     notes: Vec<String>,
@@ -60,7 +66,7 @@ pub(super) struct Report {
 }
 
 /// Where the object under review stands.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Source {
     /// The file as it was given; `STDIN` for standard input.
@@ -69,8 +75,27 @@ struct Source {
     line: u64,
 }
 
+/// A request that `--record` wrote down.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Recorded {
+    /// The number of the request among those of the record, from 1: the order in which they ended.
+    #[serde(default)]
+    pub(super) number: usize,
+    /// When it came.
+    pub(super) time: Timestamp,
+    /// Such as `create`, `patch` or `deletecollection`.
+    pub(super) verb: String,
+    /// The Audit-ID, by which the audit log and clients know it.
+    #[serde(rename = "auditID")]
+    pub(super) audit_id: String,
+    /// Left out without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) user_agent: String,
+}
+
 /// What was asked.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RequestReport {
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
@@ -80,30 +105,33 @@ struct RequestReport {
     /// The resource that the path names.
     resource: GroupVersionResource,
     /// Left out for the object itself.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     subresource: String,
     /// Left out for a cluster-scoped object.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     namespace: String,
     /// Left out if the server chooses it.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     name: String,
     /// Who asked.
     user_info: UserInfo,
     /// Whether nothing was to be stored.
     dry_run: bool,
     /// The body as it was sent; left out if there was none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     object: Option<Value>,
+    /// The patch as it was sent; left out without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    patch: Option<Value>,
 }
 
 /// What the server answered.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Decision {
     /// `admitted`, `denied`, `undecided` (a webhook gave no valid answer, and that decided), or `unsupported` (admit does
     /// not imitate what kube-apiserver would do).
-    #[serde(serialize_with = "verdict_name")]
+    #[serde(with = "verdict_name")]
     verdict: Verdict,
     /// Whether the request is admitted.
     allowed: bool,
@@ -112,18 +140,37 @@ struct Decision {
     /// What kubectl would print.
     message: String,
     /// The server's Status; left out if the request is admitted.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<Value>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn verdict_name<S: serde::Serializer>(verdict: &Verdict, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(match verdict {
-        Verdict::Admitted => "admitted",
-        Verdict::Denied => "denied",
-        Verdict::Undecided => "undecided",
-        Verdict::Unsupported => "unsupported",
-    })
+mod verdict_name {
+    use harness::chain::Verdict;
+    use serde::{Deserialize as _, Deserializer, Serializer, de};
+
+    const NAMES: [(Verdict, &str); 4] = [
+        (Verdict::Admitted, "admitted"),
+        (Verdict::Denied, "denied"),
+        (Verdict::Undecided, "undecided"),
+        (Verdict::Unsupported, "unsupported"),
+    ];
+
+    pub(super) fn of(verdict: Verdict) -> &'static str {
+        NAMES.iter().find(|(known, _)| *known == verdict).map_or("", |(_, name)| name)
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+    pub(super) fn serialize<S: Serializer>(verdict: &Verdict, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(of(*verdict))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Verdict, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let found = NAMES.iter().find(|(_, name)| *name == text).map(|(verdict, _)| *verdict);
+        found.ok_or_else(|| {
+            de::Error::unknown_variant(&text, &["admitted", "denied", "undecided", "unsupported"])
+        })
+    }
 }
 
 /// What a report needs beside what came back.
@@ -140,12 +187,17 @@ pub(super) struct Circumstances<'a> {
     pub(super) notes: Vec<String>,
     /// Whether to say of webhooks that are not called what was compared.
     pub(super) explain: bool,
+    /// Of a request that `--record` writes down.
+    pub(super) recorded: Option<Recorded>,
+    /// The patch that was sent.
+    pub(super) patch: Option<Value>,
 }
 
 impl Report {
     /// The report of one request.
     pub(super) fn new(circumstances: Circumstances<'_>, sent: &Sent, server: &ApiServer) -> Self {
-        let Circumstances { place, request, served, old, webhooks, took, notes, explain } = circumstances;
+        let Circumstances { place, request, served, old, webhooks, took, notes, explain, recorded, patch } =
+            circumstances;
         let admitted = sent.verdict == Verdict::Admitted;
         let (kind, resource, namespaced) = served.map_or_else(Default::default, |served| {
             (served.kind.clone(), served.name.clone(), served.namespaced)
@@ -161,13 +213,15 @@ impl Report {
             user_info: request.user.clone(),
             dry_run: request.dry_run,
             object: request.body.clone(),
+            patch,
         };
         let explained =
             served.filter(|_| explain).map(|served| Facts::new(request, served, sent, server, old));
         Self {
-            api_version: API_VERSION,
-            kind: "AdmissionReport",
+            api_version: API_VERSION.into(),
+            kind: KIND.into(),
             source: Source { file: place.file.clone(), line: place.line },
+            recorded,
             decision: Decision {
                 verdict: sent.verdict,
                 allowed: admitted,
@@ -200,3 +254,4 @@ fn milliseconds(duration: Duration) -> f64 {
 
 /// The version of the schema.
 const API_VERSION: &str = "admit.dev/v1alpha1";
+const KIND: &str = "AdmissionReport";

@@ -1,7 +1,7 @@
 //! Keeps the values of Secrets out of a report.
 
 use harness::secrets::{self, Masker};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Report;
 use super::difference::Change;
@@ -16,8 +16,29 @@ impl Report {
         let mut masker = Masker::default();
         let is_of_secret = secrets::is_secret_kind(&self.request.kind)
             || self.request.object.as_ref().is_some_and(secrets::is_secret);
+        if let Some(patch) = self.request.patch.as_mut().filter(|_| is_of_secret) {
+            match patch {
+                Value::Array(operations) => masker.patch(operations),
+                object @ (Value::Object(_)
+                | Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)) => {
+                    // The patch of the whole object, as a JSON patch has it.
+                    let mut whole = [Value::Object(Map::from_iter([
+                        ("path".to_owned(), Value::from("")),
+                        ("value".to_owned(), object.take()),
+                    ]))];
+                    masker.patch(&mut whole);
+                    let [whole] = &mut whole;
+                    *object = whole.get_mut("value").map(Value::take).unwrap_or_default();
+                }
+            }
+        }
         for document in
-            [&mut self.request.object, &mut self.object, &mut self.decision.status].into_iter().flatten()
+            [&mut self.request.object, &mut self.request.patch, &mut self.object, &mut self.decision.status]
+                .into_iter()
+                .flatten()
         {
             masker.document(document);
         }
@@ -37,7 +58,41 @@ impl Report {
                 }
             }
         }
+        self.tokens();
         self.texts(&masker);
+    }
+
+    /// Masks the tokens of `TokenRequest` and `TokenReview`.
+    fn tokens(&mut self) {
+        for document in [&mut self.request.object, &mut self.object].into_iter().flatten() {
+            if is_about_a_token(document) {
+                mask_tokens(document);
+            }
+        }
+        let has_token = |object: &Option<Value>| object.as_ref().is_some_and(is_about_a_token);
+        if !has_token(&self.request.object) && !has_token(&self.object) {
+            return;
+        }
+        let calls = self.calls.iter_mut().flat_map(|call| &mut call.changes);
+        for Change { path, from, to } in self.steps.iter_mut().flat_map(|step| &mut step.changes).chain(calls)
+        {
+            for value in [from, to].into_iter().flatten() {
+                if path.rsplit('.').next() == Some("token") {
+                    *value = "***".into();
+                }
+                mask_tokens(value);
+            }
+        }
+        for operation in self.calls.iter_mut().filter_map(|call| call.patch.as_mut()).flatten() {
+            let is_token =
+                operation.get("path").and_then(Value::as_str).is_some_and(|path| path.ends_with("/token"));
+            if let Some(value) = operation.get_mut("value") {
+                if is_token {
+                    *value = "***".into();
+                }
+                mask_tokens(value);
+            }
+        }
     }
 
     /// Messages quote values of objects that were masked before.
@@ -59,6 +114,21 @@ impl Report {
             }
             webhook.conditions.iter_mut().for_each(|condition| masker.text(&mut condition.error));
         }
+    }
+}
+
+fn is_about_a_token(object: &Value) -> bool {
+    object.get("kind").is_some_and(|kind| kind == "TokenRequest" || kind == "TokenReview")
+}
+
+/// Masks every member `token` that is a text.
+fn mask_tokens(value: &mut Value) {
+    let Value::Object(members) = value else { return };
+    for (name, member) in members {
+        if name == "token" && member.is_string() {
+            *member = "***".into();
+        }
+        mask_tokens(member);
     }
 }
 

@@ -1,25 +1,26 @@
 //! The way of the object: what was sent, what the server filled in, what each webhook made of it, what is stored.
 
+use harness::attributes::Operation;
 use harness::chain::{Request, Sent, Verdict};
 use harness::event::{CallResult, Called, Event, Phase, Round};
 use harness::patch::Patch;
 use harness::server::ApiServer;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::difference::{Change, changes};
 
 /// Somebody changed the object.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Step {
     /// Who.
     pub(super) by: By,
     /// The name of the webhook or of the plugins; left out for the server itself.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) name: String,
     /// The configuration of the webhook; left out for others.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) configuration: String,
     /// 1, or 2 for the reinvocation.
     pub(super) round: usize,
@@ -28,7 +29,7 @@ pub(super) struct Step {
 }
 
 /// Who changes objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum By {
     /// The version's defaults, before admission.
@@ -52,11 +53,7 @@ pub(super) struct Steps {
 /// The steps of a request, made from its record: a review shows the object before the call, its patch what the call did.
 pub(super) fn steps(request: &Request, sent: &Sent, server: &ApiServer, namespaced: bool) -> Steps {
     let mut steps = Steps::default();
-    let Some(body) = &request.body else {
-        let last = (sent.verdict == Verdict::Admitted).then(|| sent.body.clone()).filter(is_object);
-        steps.last = last.map(without_managed_fields);
-        return steps;
-    };
+    let Some(body) = &request.body else { return of_patch(request, sent, server) };
     let Some(read) = sent.read.clone().filter(|read| read.get("metadata").is_some()) else { return steps };
     steps.add(By::Defaults, None, Round::First, body, &read);
     let mut now = read;
@@ -71,30 +68,18 @@ pub(super) fn steps(request: &Request, sent: &Sent, server: &ApiServer, namespac
             metadata.remove(field);
         }
     }
-    let mut plugins = Vec::new();
-    for event in &sent.record.events {
-        if let Event::PluginChanged { plugin, .. } = event {
-            plugins.push(*plugin);
-        }
-        let Event::Called(called) = event else { continue };
-        let Some(before) = shown(called).filter(|_| called.phase == Phase::Mutating) else { continue };
-        follow_managed_fields(&mut now, &before);
-        // In another version of the same object everything may stand elsewhere.
-        if before.get("apiVersion") == now.get("apiVersion") {
-            steps.plugins(&mut plugins, called.round, &now, &before);
-        }
-        let after = patched(called, &before, server).unwrap_or_else(|| before.clone());
-        steps.add(By::Webhook, Some(called), called.round, &before, &after);
-        now = after;
+    steps.go_on(Some(now), sent, server);
+    steps
+}
+
+/// The steps of a request without an object: a patch shows its object when a webhook is called; others have none.
+fn of_patch(request: &Request, sent: &Sent, server: &ApiServer) -> Steps {
+    let mut steps = Steps::default();
+    if matches!(request.operation, Operation::Create | Operation::Update) {
+        steps.go_on(None, sent, server);
+    } else if sent.verdict == Verdict::Admitted && is_object(&sent.body) {
+        steps.last = Some(without_managed_fields(sent.body.clone()));
     }
-    if sent.verdict == Verdict::Admitted && is_object(&sent.body) {
-        follow_managed_fields(&mut now, &sent.body);
-        if sent.body.get("apiVersion") == now.get("apiVersion") {
-            steps.end(&plugins, changes(&now, &sent.body));
-        }
-        now = sent.body.clone();
-    }
-    steps.last = Some(without_managed_fields(now));
     steps
 }
 
@@ -113,6 +98,38 @@ fn without_managed_fields(mut object: Value) -> Value {
 }
 
 impl Steps {
+    /// From `now` on, which is not known before the first call of a patch, to the end.
+    fn go_on(&mut self, mut now: Option<Value>, sent: &Sent, server: &ApiServer) {
+        let mut plugins = Vec::new();
+        for event in &sent.record.events {
+            if let Event::PluginChanged { plugin, .. } = event {
+                plugins.push(*plugin);
+            }
+            let Event::Called(called) = event else { continue };
+            let Some(before) = shown(called).filter(|_| called.phase == Phase::Mutating) else { continue };
+            if let Some(now) = &mut now {
+                follow_managed_fields(now, &before);
+                // In another version of the same object everything may stand elsewhere.
+                if before.get("apiVersion") == now.get("apiVersion") {
+                    self.plugins(&mut plugins, called.round, now, &before);
+                }
+            }
+            let after = patched(called, &before, server).unwrap_or_else(|| before.clone());
+            self.add(By::Webhook, Some(called), called.round, &before, &after);
+            now = Some(after);
+        }
+        if sent.verdict == Verdict::Admitted && is_object(&sent.body) {
+            if let Some(now) = &mut now {
+                follow_managed_fields(now, &sent.body);
+                if sent.body.get("apiVersion") == now.get("apiVersion") {
+                    self.end(&plugins, changes(now, &sent.body));
+                }
+            }
+            now = Some(sent.body.clone());
+        }
+        self.last = now.map(without_managed_fields);
+    }
+
     fn add(&mut self, by: By, called: Option<&Called>, round: Round, before: &Value, after: &Value) {
         let changes = changes(before, after);
         if !changes.is_empty() {

@@ -1,5 +1,6 @@
 //! Every webhook of the configurations, whether it was called, and what came of each call.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use harness::conditions;
@@ -11,7 +12,7 @@ use harness::json::text;
 use harness::manifests::StaticManifests;
 use harness::server::ApiServer;
 use harness::status::Status;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::difference::{Change, changes};
@@ -23,22 +24,22 @@ use crate::review::explain::Facts;
 /// their configuration.
 #[derive(Debug, Default)]
 pub(in crate::review) struct Webhooks {
-    all: Vec<(Phase, Webhook)>,
+    all: Vec<(Phase, Arc<Webhook>)>,
 }
 
 /// One webhook of a configuration.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WebhookReport {
     /// `mutating` or `validating`.
     #[serde(rename = "type")]
-    phase: &'static str,
+    phase: Cow<'static, str>,
     /// `metadata.name` of the configuration.
     pub(super) configuration: String,
     /// `name` of the webhook.
     pub(super) name: String,
     /// `Fail` or `Ignore`.
-    failure_policy: &'static str,
+    failure_policy: Cow<'static, str>,
     /// Whether the server got as far as asking whether to call it.
     considered: bool,
     /// Whether it was called, or would have been but for a dry run.
@@ -46,12 +47,12 @@ pub(super) struct WebhookReport {
     /// Why it was not called, for each round in which it was not.
     pub(super) skipped: Vec<Skipped>,
     /// Its match conditions, for each round in which they were evaluated; only with `--explain`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) conditions: Vec<ConditionReport>,
 }
 
 /// A match condition that was evaluated.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ConditionReport {
     /// 1, or 2 for the reinvocation.
@@ -61,38 +62,38 @@ pub(super) struct ConditionReport {
     /// `expression` of the condition.
     expression: String,
     /// Its value; left out if it has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) value: Option<bool>,
     /// Why it has no value; left out if it has one.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) error: String,
     /// What it cost; 1,000,000 is the limit for one, 2,500,000 for all of a webhook.
     pub(super) cost: u64,
 }
 
 /// A round in which a webhook was not called.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Skipped {
     /// 1, or 2 for the reinvocation.
     pub(super) round: usize,
     /// `exempt`, `namespaceSelector`, `objectSelector`, `rules`, `matchConditions`, `notReinvoked`, or `error`: the first
     /// test that said no.
-    pub(super) test: &'static str,
+    pub(super) test: Cow<'static, str>,
     /// The same in words.
     pub(super) reason: String,
     /// What was compared; only with `--explain`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) compared: Vec<String>,
 }
 
 /// One call.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CallReport {
     /// `mutating` or `validating`.
     #[serde(rename = "type")]
-    pub(super) phase: &'static str,
+    pub(super) phase: Cow<'static, str>,
     /// 1, or 2 for the reinvocation. Validating webhooks have the first only.
     pub(super) round: usize,
     /// The number in the audit annotations.
@@ -108,16 +109,16 @@ pub(super) struct CallReport {
     /// How it ended.
     pub(super) outcome: Outcome,
     /// The HTTP status of the reply; left out if none came.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     http_status: Option<u16>,
     /// Why, where it did not allow the request; left out where it did.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) message: String,
     /// What to do about it, where that is known; left out where it is not.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) hint: String,
     /// The operations of the patch; left out without one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) patch: Option<Vec<Value>>,
     /// Whether the object was another one after it.
     pub(super) changed: bool,
@@ -132,7 +133,7 @@ pub(super) struct CallReport {
 }
 
 /// How a call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Outcome {
     /// It allowed the request.
@@ -160,12 +161,14 @@ impl Webhooks {
         let mut configurations: Vec<&Arc<Value>> = configurations.iter().collect();
         configurations.sort_by_key(|configuration| text(configuration, &["metadata", "name"]));
         let from_files = manifests.mutating.iter().chain(&manifests.validating);
-        let from_files =
-            from_files.flat_map(|manifests| &manifests.webhooks).map(|webhook| (**webhook).clone());
-        let mut all: Vec<(Phase, Webhook)> = from_files.map(|webhook| (webhook.phase, webhook)).collect();
+        let from_files = from_files.flat_map(|manifests| &manifests.webhooks).cloned();
+        let mut all: Vec<(Phase, Arc<Webhook>)> =
+            from_files.map(|webhook| (webhook.phase, webhook)).collect();
         for configuration in configurations {
             all.extend(
-                config::stored_webhooks(configuration)?.into_iter().map(|webhook| (webhook.phase, webhook)),
+                config::stored_webhooks(configuration)?
+                    .into_iter()
+                    .map(|webhook| (webhook.phase, Arc::new(webhook))),
             );
         }
         // Those of one half stay as they are.
@@ -173,11 +176,17 @@ impl Webhooks {
         Ok(Self { all })
     }
 
+    /// Those of a server, in dispatch order.
+    pub(in crate::review) fn in_order(all: Vec<(Phase, Arc<Webhook>)>) -> Self {
+        Self { all }
+    }
+
     /// Every call of a record.
     pub(super) fn calls(&self, record: &Record, server: &ApiServer) -> Vec<CallReport> {
         let report = |called: &Called| {
-            let of =
-                |(phase, webhook): &&(Phase, Webhook)| *phase == called.phase && webhook.id == called.webhook;
+            let of = |(phase, webhook): &&(Phase, Arc<Webhook>)| {
+                *phase == called.phase && webhook.id == called.webhook
+            };
             let hint = self.all.iter().find(of).and_then(|(_, webhook)| hint(called, webhook));
             CallReport { hint: hint.unwrap_or_default(), ..call(called, server) }
         };
@@ -193,6 +202,12 @@ impl WebhookReport {
     /// Whether it is `mutating` or `validating`, as the word says.
     pub(super) fn is(&self, phase: &str) -> bool {
         self.phase == phase
+    }
+
+    /// Leaves out what only `--explain` shows.
+    pub(super) fn without_explanation(&mut self) {
+        self.conditions.clear();
+        self.skipped.iter_mut().for_each(|skipped| skipped.compared.clear());
     }
 
     /// Whether the server got as far as this webhook.
@@ -218,7 +233,7 @@ fn report(phase: Phase, webhook: &Webhook, record: &Record, explained: Option<&F
         {
             skipped.push(Skipped {
                 round: round.number() + 1,
-                test: test(mismatch),
+                test: test(mismatch).into(),
                 reason: reason(mismatch, webhook, evaluated.last().copied()),
                 compared: explained.map_or_else(Vec::new, |facts| facts.compared(index, mismatch, webhook)),
             });
@@ -231,12 +246,12 @@ fn report(phase: Phase, webhook: &Webhook, record: &Record, explained: Option<&F
     // Attempts after the first, of a write or of a deletion in several steps, mostly say the same.
     skipped.dedup();
     WebhookReport {
-        phase: name(phase),
+        phase: name(phase).into(),
         configuration: webhook.id.configuration.clone(),
         name: webhook.id.name.clone(),
         failure_policy: match webhook.failure_policy {
-            FailurePolicy::Fail => "Fail",
-            FailurePolicy::Ignore => "Ignore",
+            FailurePolicy::Fail => "Fail".into(),
+            FailurePolicy::Ignore => "Ignore".into(),
         },
         considered: called || !skipped.is_empty(),
         called,
@@ -263,7 +278,7 @@ fn condition_reports(conditions: &Conditions) -> impl Iterator<Item = ConditionR
 
 fn cannot_tell(round: Round, status: &Status) -> Skipped {
     let reason = status.message.clone();
-    Skipped { round: round.number() + 1, test: "error", reason, compared: Vec::new() }
+    Skipped { round: round.number() + 1, test: "error".into(), reason, compared: Vec::new() }
 }
 
 fn test(mismatch: &Mismatch) -> &'static str {
@@ -331,7 +346,7 @@ fn call(called: &Called, server: &ApiServer) -> CallReport {
         Some(changes(&before, &patched(called, &before, server)?))
     });
     CallReport {
-        phase: name(called.phase),
+        phase: name(called.phase).into(),
         round: called.round.number() + 1,
         index: called.index,
         configuration: called.webhook.configuration.clone(),

@@ -1,0 +1,174 @@
+//! As whom the controllers make requests, and how.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+use http::header::{CONTENT_TYPE, USER_AGENT};
+use kubernetes_admission::attributes::UserInfo;
+use kubernetes_admission::authorizer::Authorizer;
+use kubernetes_types::status::Status;
+use serde_json::Value;
+
+use super::Controllers;
+use crate::Server;
+use crate::authentication::Claim;
+use crate::body::LIMIT;
+use crate::discovery::{Resource, is_newer};
+use crate::incoming::Incoming;
+use crate::request::{self, BodyRetention};
+
+/// A controller of kube-controller-manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Actor {
+    Namespaces,
+    Garbage,
+    Accounts,
+    RootCertificates,
+}
+
+impl Actor {
+    const ALL: [Self; 4] = [Self::Namespaces, Self::Garbage, Self::Accounts, Self::RootCertificates];
+
+    /// The name of its service account in kube-system.
+    fn account(self) -> &'static str {
+        match self {
+            Self::Namespaces => "namespace-controller",
+            Self::Garbage => "generic-garbage-collector",
+            Self::Accounts => "service-account-controller",
+            Self::RootCertificates => "root-ca-cert-publisher",
+        }
+    }
+
+    /// The user, as a token of its account makes it known.
+    fn user(self) -> UserInfo {
+        let credential = format!("JTI={}", uuid::Uuid::new_v4());
+        UserInfo {
+            username: format!("system:serviceaccount:kube-system:{}", self.account()),
+            uid: uuid::Uuid::new_v4().to_string(),
+            groups: ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"]
+                .map(str::to_owned)
+                .to_vec(),
+            extra: BTreeMap::from([(
+                "authentication.kubernetes.io/credential-id".to_owned(),
+                vec![credential],
+            )]),
+        }
+    }
+}
+
+/// The server with the users that change it.
+pub(super) struct Actors {
+    pub(super) server: Arc<Server>,
+    pub(super) options: Controllers,
+    users: BTreeMap<Actor, UserInfo>,
+}
+
+/// A request of a controller.
+#[derive(Debug)]
+pub(super) struct Change<'a> {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) media_type: &'static str,
+    pub(super) body: &'a Value,
+}
+
+pub(super) const JSON: &str = "application/json";
+pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
+pub(super) const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
+
+impl Actors {
+    pub(super) fn new(server: Arc<Server>, options: Controllers) -> Self {
+        let users = Actor::ALL.into_iter().map(|actor| (actor, actor.user())).collect();
+        Self { server, options, users }
+    }
+
+    /// Makes a request, which is authorized and admitted as one that came over a connection.
+    ///
+    /// # Errors
+    /// The Status of the answer.
+    pub(super) async fn send(&self, actor: Actor, change: Change<'_>) -> Result<(), Box<Status>> {
+        let Change { method, path, media_type, body } = change;
+        let account = actor.account();
+        let agent = format!(
+            "kube-controller-manager/v{} (linux/amd64) kubernetes/system:serviceaccount:kube-system:{account}",
+            kubernetes_types::KUBERNETES_VERSION
+        );
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header(CONTENT_TYPE, media_type)
+            .header(USER_AGENT, agent)
+            .body(());
+        let (mut parts, ()) =
+            request.map_err(|error| Box::new(Status::internal_error(&error.to_string())))?.into_parts();
+        let user = self.users.get(&actor).cloned().unwrap_or_default();
+        parts.extensions.insert(Claim { user, wanted: None });
+        let mut body = Incoming::InMemory(Bytes::from(body.to_string()));
+        let authorizer: Arc<dyn Authorizer> = Arc::clone(&self.server.state.authorizer);
+        let keep =
+            if self.server.options.audit.is_some() { BodyRetention::Body } else { BodyRetention::Nothing };
+        let (response, _) =
+            Box::pin(request::respond(&self.server, &parts, &mut body, keep, &authorizer)).await;
+        if response.status().is_success() {
+            return Ok(());
+        }
+        let code = i32::from(response.status().as_u16());
+        let body = axum::body::to_bytes(response.into_body(), LIMIT).await.unwrap_or_default();
+        let status: Option<Status> = serde_json::from_slice(&body).ok();
+        Err(Box::new(status.unwrap_or_else(|| Status { code, ..Status::default() })))
+    }
+
+    /// The resources whose objects can be deleted, each in its newest version.
+    pub(super) fn deletable(&self) -> Vec<Arc<Resource>> {
+        let resources = self.server.state.resources();
+        let mut newest: BTreeMap<(String, String), Arc<Resource>> = BTreeMap::new();
+        for resource in resources.all() {
+            if !resource.is_established() || !resource.verbs.iter().any(|verb| verb == "delete") {
+                continue;
+            }
+            let place = (resource.storage_group().to_owned(), resource.gvr.resource.clone());
+            let known = newest.get(&place);
+            if known.is_none_or(|known| is_newer(&resource.gvr.version, &known.gvr.version)) {
+                newest.insert(place, Arc::clone(resource));
+            }
+        }
+        newest.into_values().collect()
+    }
+
+    /// The resource whose objects are stored there.
+    pub(super) fn stored_as(&self, group: &str, plural: &str) -> Option<Arc<Resource>> {
+        self.deletable()
+            .into_iter()
+            .find(|resource| resource.storage_group() == group && resource.gvr.resource == plural)
+    }
+}
+
+/// The path of a collection, or with a name of an object.
+pub(super) fn path(resource: &Resource, namespace: &str, name: &str) -> String {
+    let gvr = &resource.gvr;
+    let group = if gvr.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", gvr.group) };
+    let namespace = if resource.namespaced { format!("/namespaces/{namespace}") } else { String::new() };
+    let name = if name.is_empty() {
+        String::new()
+    } else {
+        // Names of roles may have any character.
+        format!("/{}", percent_encoded(name))
+    };
+    format!("{group}/{}{namespace}/{}{name}", gvr.version, gvr.resource)
+}
+
+fn percent_encoded(name: &str) -> String {
+    use std::fmt::Write as _;
+
+    let mut encoded = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}

@@ -1,0 +1,175 @@
+//! The controllers without which objects stay that should go: what kube-controller-manager does about namespaces, owner
+//! references and the accounts `default`, by requests that are authorized and admitted like those of any client.
+//!
+//! One task reads the changes of the storage, keeps a [graph](graph) of owners, and [queues](queue) what is to be looked at.
+//! A few workers look at one thing each: whatever they find, they decide by what is stored then.
+
+mod accounts;
+mod actors;
+mod garbage;
+mod graph;
+mod namespaces;
+mod queue;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use self::actors::Actors;
+use self::graph::Graph;
+use self::queue::{Item, Outcome, Queue};
+use super::Server;
+use super::custom_resources;
+use super::metadata;
+use super::storage::{Change, Key, News};
+
+/// What the controllers publish.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::exhaustive_structs, reason = "it has a default")]
+pub struct Controllers {
+    /// The authorities by which clients know the server, in PEM: `ca.crt` of each `kube-root-ca.crt`.
+    pub root_certificates: String,
+}
+
+/// How many things are looked at at the same time. Each may wait for webhooks.
+const WORKERS: usize = 8;
+
+/// How many changes are read at a time.
+const PAGE: usize = 500;
+
+/// Runs the controllers of a server until it stops.
+pub(super) async fn run(server: Arc<Server>, options: Controllers) {
+    let actors = Arc::new(Actors::new(Arc::clone(&server), options));
+    let mut news = server.state.storage.subscribe();
+    let mut manager = Manager::new(server, actors);
+    manager.list();
+    let mut working: JoinSet<(Item, Outcome)> = JoinSet::new();
+    loop {
+        if *news.borrow_and_update() == News::Closed {
+            return;
+        }
+        manager.follow();
+        while working.len() < WORKERS
+            && let Some(item) = manager.queue.next(Instant::now())
+        {
+            working.spawn(manager.work(item));
+        }
+        let due = manager.queue.due().filter(|_| working.len() < WORKERS);
+        tokio::select! {
+            changed = news.changed() => if changed.is_err() { return },
+            Some(ended) = working.join_next() => match ended {
+                Ok((item, outcome)) => manager.queue.end(item, outcome, Instant::now()),
+                Err(error) => if let Ok(panic) = error.try_into_panic() { std::panic::resume_unwind(panic) },
+            },
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
+        }
+    }
+}
+
+/// What the controllers know of the storage.
+struct Manager {
+    server: Arc<Server>,
+    actors: Arc<Actors>,
+    graph: Graph,
+    queue: Queue,
+    /// The namespaces that are being deleted.
+    terminating: HashSet<String>,
+    /// The `resourceVersion` up to which it knows.
+    version: u64,
+}
+
+impl Manager {
+    fn new(server: Arc<Server>, actors: Arc<Actors>) -> Self {
+        Self {
+            server,
+            actors,
+            graph: Graph::default(),
+            queue: Queue::default(),
+            terminating: HashSet::new(),
+            version: 0,
+        }
+    }
+
+    /// Looks at everything, at the start and when changes were forgotten before they were read.
+    fn list(&mut self) {
+        self.graph = Graph::default();
+        self.terminating.clear();
+        let (objects, version) = self.server.state.storage.everything();
+        self.version = version;
+        for (key, object) in objects {
+            self.observe(&Change { key, before: None, after: Some(object) });
+        }
+    }
+
+    /// Reads what has changed.
+    fn follow(&mut self) {
+        loop {
+            match self.server.state.storage.changes_after(self.version, PAGE) {
+                Ok(changes) if changes.is_empty() => return,
+                Ok(changes) => {
+                    for change in changes {
+                        self.version += 1;
+                        self.observe(&change);
+                    }
+                }
+                Err(_forgotten) => self.list(),
+            }
+        }
+    }
+
+    fn observe(&mut self, change: &Change) {
+        let Change { key, before, after } = change;
+        let Key { group, resource, namespace, name } = key;
+        match (group.as_str(), resource.as_str()) {
+            ("", "namespaces") => {
+                if after.as_ref().is_some_and(|after| metadata::is_deleting(after)) {
+                    self.terminating.insert(name.clone());
+                } else {
+                    self.terminating.remove(name);
+                }
+                if after.is_some() {
+                    let of = [Item::Namespace, Item::Account, Item::RootCertificates];
+                    for item in of {
+                        self.queue.add(item(name.clone()));
+                    }
+                }
+            }
+            ("", "serviceaccounts") if name == accounts::ACCOUNT && after.is_none() => {
+                self.queue.add(Item::Account(namespace.clone()));
+            }
+            ("", "configmaps") if name == accounts::ROOT_CERTIFICATES && before.is_some() => {
+                self.queue.add(Item::RootCertificates(namespace.clone()));
+            }
+            (custom_resources::GROUP, custom_resources::RESOURCE) => self.queue.add_parked(),
+            _ => {}
+        }
+        if after.is_none() && self.terminating.contains(namespace) {
+            self.queue.add(Item::Namespace(namespace.clone()));
+        }
+        for uid in self.graph.observe(change) {
+            self.queue.add(Item::Object(uid));
+        }
+    }
+
+    /// Looks at one thing.
+    fn work(&self, item: Item) -> impl Future<Output = (Item, Outcome)> + Send + 'static {
+        let actors = Arc::clone(&self.actors);
+        let neighbours = match &item {
+            Item::Object(uid) => self.graph.neighbours(uid),
+            Item::Namespace(_) | Item::Account(_) | Item::RootCertificates(_) => None,
+        };
+        async move {
+            let outcome = match (&item, neighbours) {
+                (Item::Namespace(name), _) => namespaces::finish(&actors, name).await,
+                (Item::Account(namespace), _) => accounts::make(&actors, namespace).await,
+                (Item::RootCertificates(namespace), _) => accounts::publish(&actors, namespace).await,
+                (Item::Object(_), Some(neighbours)) => garbage::collect(&actors, &neighbours).await,
+                // It is gone, and so are its references.
+                (Item::Object(_), None) => Outcome::Done,
+            };
+            (item, outcome)
+        }
+    }
+}

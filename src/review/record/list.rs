@@ -1,0 +1,79 @@
+//! `admit review --record`: the list of the requests, or some of them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use harness::attributes::Operation;
+
+use super::read::Requests;
+use super::row::{self, Row};
+use crate::review::arguments::{Output, Review};
+use crate::review::report::{Report, json, people};
+use crate::{ExitCode, Failure};
+
+impl Review {
+    /// Shows what was recorded.
+    ///
+    /// # Errors
+    /// There is no such record or request, or a line of it is none.
+    pub(in crate::review) fn show_record(
+        &self,
+        path: &Path,
+        mut print: impl FnMut(&str),
+    ) -> Result<ExitCode, Failure> {
+        let mut requests = Requests::open(path)?;
+        let mut missing: BTreeSet<usize> = self.record.numbers.iter().copied().collect();
+        let lists = missing.is_empty();
+        let (mut rows, mut count, mut shown) = (Vec::new(), 0, 0);
+        let mut list = json::Stream::new(lists || missing.len() > 1);
+        for report in requests.by_ref() {
+            let mut report = report?;
+            count += 1;
+            let is_asked_for = lists || missing.remove(&count);
+            if !is_asked_for || !self.selects(&report) {
+                continue;
+            }
+            shown += 1;
+            if !self.explain {
+                report.without_explanation();
+            }
+            match self.output {
+                Output::Text if lists => rows.push(Row::of(&report)),
+                Output::Text => print(&people::text(&report, self.verbose)),
+                Output::Json => print(&list.item(&report).map_err(Failure::environment)?),
+                Output::Yaml => print(&json::yaml_document(&report).map_err(Failure::environment)?),
+            }
+        }
+        match self.output {
+            Output::Text if lists && shown > 0 => print(&row::table(&rows)),
+            Output::Json => print(&list.end()),
+            Output::Text | Output::Yaml => {}
+        }
+        for place in &requests.torn {
+            anstream::eprintln!("{place}: the last request was not written to its end");
+        }
+        if let Some(number) = missing.first() {
+            let message =
+                format!("--record {}: there is no request {number}; it has {count}", path.display());
+            return Err(Failure::usage(message));
+        }
+        if shown == 0 {
+            anstream::eprintln!("no request of {count} is selected");
+        }
+        Ok(ExitCode::Ok)
+    }
+
+    /// Whether the filters let a request pass.
+    fn selects(&self, report: &Report) -> bool {
+        let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        let facts = report.facts();
+        let called = |name: &String| facts.webhooks.iter().any(|called| called == name);
+        is(&self.namespace, &facts.namespace)
+            && is(&self.user, &facts.user)
+            && is(&self.subresource, &facts.subresource)
+            && self.operation.is_none_or(|wanted| Operation::from(wanted) == report.operation())
+            && self.record.resource.as_ref().is_none_or(|wanted| facts.is_of(wanted))
+            && self.record.webhook.as_ref().is_none_or(called)
+            && !(self.record.denied && facts.admitted)
+    }
+}

@@ -1,0 +1,110 @@
+//! Reads a record, a line at a time.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use super::EXTENSION;
+use crate::Failure;
+use crate::documents::Place;
+use crate::review::report::Report;
+
+/// The longest line. A request has at most 3 MiB, and its report several forms of it.
+const MAX_LINE: u64 = 512 << 20;
+
+/// The requests of a record, numbered from 1.
+#[derive(Debug)]
+pub(super) struct Requests {
+    files: std::vec::IntoIter<PathBuf>,
+    open: Option<Lines>,
+    number: usize,
+    /// The places of lines that were not written to their ends.
+    pub(super) torn: Vec<Place>,
+}
+
+#[derive(Debug)]
+struct Lines {
+    reader: BufReader<File>,
+    place: Place,
+}
+
+impl Requests {
+    /// Of all files of a folder, in the order in which their servers started, or of one file.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        let failure =
+            |why: &dyn std::fmt::Display| Failure::usage(format!("--record {}: {why}", path.display()));
+        let files = if fs::metadata(path).map_err(|error| failure(&error))?.is_dir() {
+            let mut files = Vec::new();
+            for entry in fs::read_dir(path).map_err(|error| failure(&error))? {
+                let file = entry.map_err(|error| failure(&error))?.path();
+                if file.extension().is_some_and(|extension| extension == EXTENSION) {
+                    files.push(file);
+                }
+            }
+            files.sort();
+            if files.is_empty() {
+                return Err(failure(&"there is no record in it: no file ends in .jsonl"));
+            }
+            files
+        } else {
+            vec![path.to_owned()]
+        };
+        Ok(Self { files: files.into_iter(), open: None, number: 0, torn: Vec::new() })
+    }
+
+    fn read(&mut self) -> Result<Option<Report>, Failure> {
+        loop {
+            let Some(lines) = &mut self.open else {
+                let Some(path) = self.files.next() else { return Ok(None) };
+                let file = path.display().to_string();
+                let open = File::open(&path).map_err(|error| Failure::usage(format!("{file}: {error}")))?;
+                self.open = Some(Lines { reader: BufReader::new(open), place: Place { file, line: 0 } });
+                continue;
+            };
+            match lines.read()? {
+                Line::Whole(line) => {
+                    self.number += 1;
+                    return Report::of_line(&line, &lines.place, self.number).map(Some);
+                }
+                Line::Torn => self.torn.push(lines.place.clone()),
+                Line::None => {}
+            }
+            self.open = None;
+        }
+    }
+}
+
+impl Iterator for Requests {
+    type Item = Result<Report, Failure>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
+
+enum Line {
+    Whole(Vec<u8>),
+    /// The end of the file came before that of the line.
+    Torn,
+    None,
+}
+
+impl Lines {
+    fn read(&mut self) -> Result<Line, Failure> {
+        let mut line = Vec::new();
+        self.place.line += 1;
+        let read = (&mut self.reader).take(MAX_LINE).read_until(b'\n', &mut line);
+        read.map_err(|error| self.place.failure(error))?;
+        if line.ends_with(b"\n") {
+            return Ok(Line::Whole(line));
+        }
+        match line.len() as u64 {
+            0 => Ok(Line::None),
+            MAX_LINE.. => Err(self.place.failure("this is no record: the line has more than 512 MiB")),
+            _ => Ok(Line::Torn),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Reports that are read from a record.
+
+use harness::attributes::{GroupVersionResource, Operation};
+use harness::chain::Verdict;
+use harness::quoting::quote;
+
+use super::webhooks::Outcome;
+use super::{API_VERSION, KIND, Report, Source, verdict_name};
+use crate::Failure;
+use crate::documents::Place;
+
+/// What a list has of a request.
+#[derive(Debug)]
+pub(in crate::review) struct Facts {
+    pub(in crate::review) number: usize,
+    /// To the millisecond.
+    pub(in crate::review) time: String,
+    pub(in crate::review) user: String,
+    /// `CREATE`; of a patch and of the deletion of a collection, the verb beside it.
+    pub(in crate::review) operation: String,
+    /// `deployments.apps/scale`.
+    pub(in crate::review) resource: String,
+    group: String,
+    plural: String,
+    pub(in crate::review) subresource: String,
+    pub(in crate::review) namespace: String,
+    /// `namespace/name`, or one of them.
+    pub(in crate::review) object: String,
+    pub(in crate::review) dry_run: bool,
+    pub(in crate::review) admitted: bool,
+    /// `denied by NAME`.
+    pub(in crate::review) decision: String,
+    /// Each webhook that was called, once.
+    pub(in crate::review) webhooks: Vec<String>,
+    /// How many rounds there were; 0 if no webhook was called.
+    pub(in crate::review) rounds: usize,
+}
+
+impl Facts {
+    /// Whether `name` is its resource: `pods`, `deployments.apps`, also with the subresource, `pods/status`.
+    pub(in crate::review) fn is_of(&self, name: &str) -> bool {
+        let (name, subresource) = name.split_once('/').unwrap_or((name, &self.subresource));
+        let whole = format!("{}.{}", self.plural, self.group);
+        (name == self.plural || name == whole.trim_end_matches('.')) && subresource == self.subresource
+    }
+}
+
+impl Report {
+    /// The report in a line of a record.
+    ///
+    /// # Errors
+    /// It is none: a failure that names the file and the line.
+    pub(in crate::review) fn of_line(line: &[u8], place: &Place, number: usize) -> Result<Self, Failure> {
+        let mut report: Self = serde_json::from_slice(line).map_err(|error| {
+            place.failure(format!("this is no request that --record wrote down: {error}"))
+        })?;
+        let is_known = report.api_version == API_VERSION && report.kind == KIND;
+        let Some(recorded) = report.recorded.as_mut().filter(|_| is_known) else {
+            return Err(place.failure(format!(
+                "this is no request that --record wrote down: expected {KIND} of {API_VERSION} with `recorded`"
+            )));
+        };
+        recorded.number = number;
+        report.source = Source { file: place.file.clone(), line: place.line };
+        Ok(report)
+    }
+
+    /// What a list has of it.
+    pub(in crate::review) fn facts(&self) -> Facts {
+        let Self { recorded, request, decision, calls, .. } = self;
+        let mut webhooks: Vec<String> = Vec::new();
+        for call in calls {
+            if !webhooks.contains(&call.webhook) {
+                webhooks.push(call.webhook.clone());
+            }
+        }
+        let verb = recorded.as_ref().map_or("", |recorded| recorded.verb.as_str());
+        let beside =
+            if ["patch", "deletecollection"].contains(&verb) { format!(" ({verb})") } else { String::new() };
+        let mut resource = request.resource.group_resource();
+        if !request.subresource.is_empty() {
+            resource = format!("{resource}/{}", request.subresource);
+        }
+        let object = [request.namespace.as_str(), request.name.as_str()];
+        Facts {
+            number: recorded.as_ref().map_or(0, |recorded| recorded.number),
+            time: recorded.as_ref().map_or_else(String::new, |recorded| {
+                recorded.time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+            }),
+            user: request.user_info.username.clone(),
+            operation: format!("{}{beside}", request.operation),
+            resource,
+            group: request.resource.group.clone(),
+            plural: request.resource.resource.clone(),
+            subresource: request.subresource.clone(),
+            namespace: request.namespace.clone(),
+            object: object.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/"),
+            dry_run: request.dry_run,
+            admitted: decision.allowed,
+            decision: self.decided(),
+            webhooks,
+            rounds: calls.iter().map(|call| call.round).max().unwrap_or(0),
+        }
+    }
+
+    /// What is done.
+    pub(in crate::review) fn operation(&self) -> Operation {
+        self.request.operation
+    }
+
+    /// The decision with the webhook, the plugin or the reason that made it.
+    fn decided(&self) -> String {
+        let name = verdict_name::of(self.decision.verdict);
+        if self.decision.verdict == Verdict::Admitted {
+            return name.to_owned();
+        }
+        let refuses =
+            |outcome: Outcome| matches!(outcome, Outcome::Denied | Outcome::FailedClosed | Outcome::Refused);
+        let status = self.decision.status.as_ref();
+        let text = |field: &str| status.and_then(|status| status.get(field)?.as_str()).unwrap_or_default();
+        // Of several webhooks that refuse, one has the word.
+        let mut refusing = self.calls.iter().filter(|call| refuses(call.outcome));
+        let message = text("message");
+        let by =
+            refusing.clone().find(|call| message.contains(&quote(&call.webhook))).or_else(|| refusing.next());
+        match (by, text("reason")) {
+            (Some(call), _) => format!("{name} by {}", call.webhook),
+            (None, "") => format!("{name} ({})", self.decision.code),
+            (None, reason) => format!("{name} ({reason})"),
+        }
+    }
+
+    /// Names a resource that the server does not have.
+    pub(in crate::review) fn name_resource(&mut self, resource: GroupVersionResource, namespace: String) {
+        self.request.resource = resource;
+        self.request.namespace = namespace;
+    }
+
+    /// Leaves out what only `--explain` shows.
+    pub(in crate::review) fn without_explanation(&mut self) {
+        self.webhooks.iter_mut().for_each(super::webhooks::WebhookReport::without_explanation);
+    }
+}
