@@ -232,6 +232,9 @@ impl<'a> Mask<'a> {
         if let Some(peer) = PEER.as_ref() {
             text = peer.replace_all(&text, "127.0.0.1:<port of the server>->").into_owned();
         }
+        for word in ["context deadline exceeded", "net/http: request canceled"] {
+            text = text.replace(&format!("{word}{CLIENT_TIMEOUT}"), "context deadline exceeded");
+        }
         if let Some(time) = TIME.as_ref() {
             text = time.replace_all(&text, "<time>").into_owned();
         }
