@@ -27,6 +27,9 @@ pub struct Convert {
     /// How it refuses a version that it does not know.
     #[serde(skip_serializing_if = "Unknown::is_failure")]
     pub unknown: Unknown,
+    /// How it refuses objects that are of the version already; it passes them through if there is nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub same: Option<Unknown>,
     /// The version that objects get, without the group, instead of the one that is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
@@ -50,7 +53,7 @@ pub struct Convert {
     pub review: BTreeMap<Pointer, Value>,
 }
 
-/// How a converter refuses a version that it does not know.
+/// How a converter refuses what it does not convert.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(clippy::exhaustive_enums, reason = "a converter can say so, or fall over it")]
@@ -132,14 +135,20 @@ pub(crate) fn converted(parameters: &Convert, review: &Value) -> Answer {
     }
     let version = version_of(question.desired);
     let is_known = parameters.versions.is_empty() || parameters.versions.iter().any(|known| known == version);
-    if !is_known && parameters.unknown == Unknown::Error {
-        let text = format!("unknown version {version}");
-        return Answer::Reply(Reply::text(http::StatusCode::INTERNAL_SERVER_ERROR, text.clone(), text));
-    }
-    let failure = if is_known {
-        parameters.fail.clone()
-    } else {
-        Some(format!("objects cannot be converted to {}: the version is unknown", question.desired))
+    let is_same = question.objects.iter().any(|object| api_version_of(object) == question.desired);
+    let refusal = match (is_known, parameters.same.filter(|_| is_same)) {
+        (false, _) => {
+            Some((parameters.unknown, format!("objects cannot be converted to {}", question.desired)))
+        }
+        (true, Some(how)) => Some((how, format!("an object is of {} already", question.desired))),
+        (true, None) => None,
+    };
+    let failure = match refusal {
+        Some((Unknown::Error, text)) => {
+            return Answer::Reply(Reply::text(http::StatusCode::INTERNAL_SERVER_ERROR, text.clone(), text));
+        }
+        Some((Unknown::Failure, text)) => Some(text),
+        None => parameters.fail.clone(),
     };
     let (response, summary) = if let Some(message) = failure {
         let response = json!({"uid": question.uid, "result": {"status": "Failure", "message": message}});
@@ -172,6 +181,10 @@ impl Lists {
     }
 }
 
+fn api_version_of(object: &Value) -> &str {
+    object.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
+}
+
 /// The version of an `apiVersion`.
 fn version_of(api_version: &str) -> &str {
     api_version.rsplit('/').next().unwrap_or_default()
@@ -200,7 +213,7 @@ impl Convert {
     }
 
     fn object(&self, object: &Value, desired: &str) -> Value {
-        let from = version_of(object.get("apiVersion").and_then(Value::as_str).unwrap_or_default());
+        let from = version_of(api_version_of(object));
         let to = version_of(desired);
         let mut converted = object.clone();
         let claimed = self.to.as_ref().map(|version| match desired.rsplit_once('/') {
@@ -314,8 +327,10 @@ mod tests {
         let [one, two] = [json!({"apiVersion": "g/v1", "a": 1}), json!({"apiVersion": "g/v1", "b": 2})];
         let success = |objects: Value| json!({"uid": "u", "result": {"status": "Success"}, "convertedObjects": objects});
         let both = json!([one, two]);
-        let [first, second] =
-            [json!({"apiVersion": "example.com/v2", "a": 1}), json!({"apiVersion": "example.com/v2", "b": 2})];
+        let [first, second] = [
+            json!({"apiVersion": "example.com/v2", "a": 1}),
+            json!({"apiVersion": "example.com/v2", "b": 2}),
+        ];
         check(&json!({"lists": "reversed"}), &both, &success(json!([second, first])));
         check(&json!({"lists": "first-only"}), &both, &success(json!([first])));
         let carried = json!({"apiVersion": "example.com/v2", "a": 1, "b": 2});
@@ -326,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_version_that_is_not_known_is_refused() {
-        let message = "objects cannot be converted to example.com/v2: the version is unknown";
+        let message = "objects cannot be converted to example.com/v2";
         let failure = json!({"uid": "u", "result": {"status": "Failure", "message": message}});
         check(&json!({"versions": ["v1", "v3"]}), &json!([]), &failure);
         let parameters: Convert =

@@ -33,7 +33,8 @@ fn recorded(fault: &fake_webhooks::Fault) -> BTreeSet<String> {
     let failures = bodies.filter(|body| body["status"] == "Failure");
     // What differs from run to run has names in the recording, such as `<port of fail>`.
     let ports = ["<port of fail>", "<port of converter>"];
-    let plain = |message: &str| ports.iter().fold(message.to_owned(), |text, port| text.replace(port, "8443"));
+    let plain =
+        |message: &str| ports.iter().fold(message.to_owned(), |text, port| text.replace(port, "8443"));
     failures.map(|body| plain(body["message"].as_str().unwrap())).collect()
 }
 

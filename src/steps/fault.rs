@@ -15,7 +15,10 @@ const OF_THE_FAKE: [&str; 6] = ["behaviour", "certificate", "rotate", "connectio
 impl Webhook {
     fn take(&mut self, fault: &Fault) -> Outcome {
         if fault.family == Family::Conversion {
-            let message = format!("the fault {} is one of conversion webhooks, and this one is for admission", fault.id);
+            let message = format!(
+                "the fault {} is one of conversion webhooks, and this one is for admission",
+                fault.id
+            );
             return Err(StepFailure::new(message));
         }
         let kind = match self.admission {

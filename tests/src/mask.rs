@@ -98,6 +98,10 @@ fn sorted_by(list: &Value, field: &str) -> Value {
     list
 }
 
+/// What Go's HTTP client adds to one of two errors, or to none, when its own timeout ends a call: whichever of its timers is
+/// first.
+const CLIENT_TIMEOUT: &str = " (Client.Timeout exceeded while awaiting headers)";
+
 impl<'a> Mask<'a> {
     /// A mask for a run with these names, whose webhooks have these ports.
     pub fn new(names: &'a Names, ports: Vec<(u16, String)>) -> Self {

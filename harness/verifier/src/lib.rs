@@ -27,6 +27,7 @@ mod causes;
 pub mod check;
 pub mod checks;
 pub mod comparison;
+pub mod converter;
 pub mod corpus;
 mod denials;
 pub mod driver;
@@ -56,6 +57,7 @@ pub mod webhook_probe;
 // The public interface is:
 pub use self::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Severity, Violation};
 pub use self::comparison::{Difference, Order};
+pub use self::converter::{Converter, ConverterProbe};
 pub use self::driver::run;
 pub use self::environment::{Connection, Environment, Outcome, Verdict, WebhookSet};
 pub use self::object_probe::ObjectProbe;

@@ -159,11 +159,10 @@ fn webhook(fault: &Fault, name: &str, policy: &str) -> Value {
 /// A definition whose webhook has the fault, and a creation that needs its objects converted for the storage and back.
 fn conversion(fault: &Fault) -> Value {
     const GROUP: &str = "<id>.example.com";
-    let spec = json!({"type": "object", "properties": {"size": {"type": "integer"}, "color": {"type": "string"}}});
+    let spec =
+        json!({"type": "object", "properties": {"size": {"type": "integer"}, "color": {"type": "string"}}});
     let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
-    let version = |name: &str, is_stored: bool| {
-        json!({"name": name, "served": true, "storage": is_stored, "schema": schema})
-    };
+    let version = |name: &str, is_stored: bool| json!({"name": name, "served": true, "storage": is_stored, "schema": schema});
     let webhook = json!({"conversionReviewVersions": ["v1"], "clientConfig": {"converter": "converter"}});
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -203,7 +203,8 @@ fn entry(text: &mut String, fault: &Fault, measured: &Measured) {
         let _ = write!(text, " The webhooks were called {} times.", measured.fail.calls);
     } else if measured.fail.calls > usize::from(fault.requests) {
         let _ = write!(text, " The webhook was called {} times.", measured.fail.calls);
-    } else if measured.fail.calls == 0 && fault.class != Class::Refused && fault.family != Family::Conversion {
+    } else if measured.fail.calls == 0 && fault.class != Class::Refused && fault.family != Family::Conversion
+    {
         text.push_str(" No call reached the webhook.");
     }
     text.push_str("\n\n");
