@@ -149,3 +149,60 @@ Feature: Conversion webhooks
         """yaml
         metadata: {finalizers: [example.com/stays]}
         """
+
+  Rule: What the webhook answers is checked before it counts
+    `admit fakes list conversion` tells all faults of conversion webhooks.
+
+    Scenario Outline: With the fault <fault> an object cannot be stored
+      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" whose conversion webhook has the fault "<fault>"
+      When this object is created:
+        """yaml
+        apiVersion: shop.example.com/v2
+        kind: Widget
+        metadata: {name: gear}
+        """
+      Then the request is refused with 500
+      And the message contains "<words>"
+
+      Examples: The review
+        | fault                                | words                                      |
+        | conversion-uid-missing               | expected response.uid=                     |
+        | conversion-without-objects           | returned 0 objects, expected 1             |
+        | conversion-with-too-many-objects     | returned 2 objects, expected 1             |
+        | conversion-fails-without-a-message   | response.result.status was 'Failure'       |
+        | conversion-fails-with-a-status       | unknown conversion                         |
+        | admission-review-for-a-conversion    | is registered for version                  |
+        | conversion-review-without-response   | no response provided                       |
+        | conversion-answer-is-not-json        | json parse error                           |
+
+      Examples: The objects
+        | fault                                | words                                      |
+        | converted-to-another-version         | invalid groupVersion                       |
+        | converted-object-of-another-kind     | invalid kind                               |
+        | conversion-changes-the-namespace     | must have the same namespace               |
+        | conversion-changes-the-uid           | must have the same UID                     |
+        | conversion-drops-the-metadata        | must have the same name                    |
+        | converted-label-is-a-number          | must be a string                           |
+
+      Examples: The connection and the status
+        | fault                                | words                                      |
+        | conversion-connection-closed         | EOF                                        |
+        | conversion-certificate-expired       | certificate has expired                    |
+        | conversion-authority-unknown         | unknown authority                          |
+        | conversion-status-500                | an error on the server                     |
+        | conversion-status-404                | could not find the requested resource      |
+
+    Scenario: A field that a conversion loses is gone, and nothing says so
+      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" whose conversion webhook has the fault "conversion-loses-a-field"
+      When this object is created:
+        """yaml
+        apiVersion: shop.example.com/v2
+        kind: Widget
+        metadata: {name: gear}
+        spec: {size: 3}
+        """
+      Then the request is admitted
+      And the object does not contain:
+        """yaml
+        spec: {size: 3}
+        """

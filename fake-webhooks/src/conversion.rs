@@ -20,6 +20,28 @@ pub struct Convert {
     /// An annotation that lists the versions that each object was converted to, in order: `v1,v2,v1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trail: Option<String>,
+    /// The versions that it knows, without their group; all if there are none. What is to be converted to another one is
+    /// refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<String>,
+    /// How it refuses a version that it does not know.
+    #[serde(skip_serializing_if = "Unknown::is_failure")]
+    pub unknown: Unknown,
+    /// How it refuses objects that are of the version already; it passes them through if there is nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub same: Option<Unknown>,
+    /// The version that objects get, without the group, instead of the one that is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// What it does to several objects of one review.
+    #[serde(skip_serializing_if = "Lists::is_in_order")]
+    pub lists: Lists,
+    /// A field that an object without it gets from the object before it in the same review.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub carries: Option<Pointer>,
+    /// How many objects it takes in one review; more are answered 413.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
     /// Message of a failure, instead of converted objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fail: Option<String>,
@@ -29,6 +51,32 @@ pub struct Convert {
     /// Values that the whole answer gets at these pointers, last of all; null removes what is there.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub review: BTreeMap<Pointer, Value>,
+}
+
+/// How a converter refuses what it does not convert.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(clippy::exhaustive_enums, reason = "a converter can say so, or fall over it")]
+pub enum Unknown {
+    /// `failure`: by a review whose result is a failure.
+    #[default]
+    Failure,
+    /// `error`: by HTTP 500.
+    Error,
+}
+
+/// What a converter does to several objects of one review.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Lists {
+    /// `in-order`: converts them all, and keeps their order.
+    #[default]
+    InOrder,
+    /// `reversed`: converts them all, and returns the last one first.
+    Reversed,
+    /// `first-only`: converts the first one and returns no other.
+    FirstOnly,
 }
 
 /// A field that stands in another place in one version.
@@ -81,12 +129,32 @@ pub(crate) fn converted(parameters: &Convert, review: &Value) -> Answer {
             return Answer::Reply(Reply::text(http::StatusCode::BAD_REQUEST, text.clone(), text));
         }
     };
-    let (response, summary) = if let Some(message) = &parameters.fail {
+    if parameters.limit.is_some_and(|limit| question.objects.len() > limit) {
+        let text = format!("{} objects are too many", question.objects.len());
+        return Answer::Reply(Reply::text(http::StatusCode::PAYLOAD_TOO_LARGE, text.clone(), text));
+    }
+    let version = version_of(question.desired);
+    let is_known = parameters.versions.is_empty() || parameters.versions.iter().any(|known| known == version);
+    let is_same = question.objects.iter().any(|object| api_version_of(object) == question.desired);
+    let refusal = match (is_known, parameters.same.filter(|_| is_same)) {
+        (false, _) => {
+            Some((parameters.unknown, format!("objects cannot be converted to {}", question.desired)))
+        }
+        (true, Some(how)) => Some((how, format!("an object is of {} already", question.desired))),
+        (true, None) => None,
+    };
+    let failure = match refusal {
+        Some((Unknown::Error, text)) => {
+            return Answer::Reply(Reply::text(http::StatusCode::INTERNAL_SERVER_ERROR, text.clone(), text));
+        }
+        Some((Unknown::Failure, text)) => Some(text),
+        None => parameters.fail.clone(),
+    };
+    let (response, summary) = if let Some(message) = failure {
         let response = json!({"uid": question.uid, "result": {"status": "Failure", "message": message}});
         (response, format!("conversion failed: {message}"))
     } else {
-        let objects: Vec<Value> =
-            question.objects.iter().map(|object| parameters.object(object, question.desired)).collect();
+        let objects = parameters.list(question.objects, question.desired);
         let summary = format!("converted {} to {}", objects.len(), question.desired);
         let result = json!({"status": "Success"});
         (json!({"uid": question.uid, "result": result, "convertedObjects": objects}), summary)
@@ -99,13 +167,60 @@ pub(crate) fn converted(parameters: &Convert, review: &Value) -> Answer {
     Answer::Reply(Reply::json(&answer, summary))
 }
 
+impl Unknown {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+    fn is_failure(&self) -> bool {
+        *self == Self::Failure
+    }
+}
+
+impl Lists {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+    fn is_in_order(&self) -> bool {
+        *self == Self::InOrder
+    }
+}
+
+fn api_version_of(object: &Value) -> &str {
+    object.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The version of an `apiVersion`.
+fn version_of(api_version: &str) -> &str {
+    api_version.rsplit('/').next().unwrap_or_default()
+}
+
 impl Convert {
+    fn list(&self, objects: &[Value], desired: &str) -> Vec<Value> {
+        let taken = if self.lists == Lists::FirstOnly { 1 } else { objects.len() };
+        let mut carried = None;
+        let mut converted: Vec<Value> = Vec::new();
+        for object in objects.iter().take(taken) {
+            let mut object = self.object(object, desired);
+            if let Some(pointer) = &self.carries {
+                match (object.pointer(pointer.as_str()), &carried) {
+                    (Some(value), _) => carried = Some(value.clone()),
+                    (None, Some(value)) => place(&mut object, pointer, Value::clone(value)),
+                    (None, None) => {}
+                }
+            }
+            converted.push(object);
+        }
+        if self.lists == Lists::Reversed {
+            converted.reverse();
+        }
+        converted
+    }
+
     fn object(&self, object: &Value, desired: &str) -> Value {
-        let version = |api_version: &str| api_version.rsplit('/').next().unwrap_or_default().to_owned();
-        let from = version(object.get("apiVersion").and_then(Value::as_str).unwrap_or_default());
-        let to = version(desired);
+        let from = version_of(api_version_of(object));
+        let to = version_of(desired);
         let mut converted = object.clone();
-        set(&mut converted, &["apiVersion"], desired);
+        let claimed = self.to.as_ref().map(|version| match desired.rsplit_once('/') {
+            Some((group, _)) => format!("{group}/{version}"),
+            None => version.clone(),
+        });
+        set(&mut converted, &["apiVersion"], claimed.as_deref().unwrap_or(desired));
         for it in &self.moves {
             if from == it.version && to != it.version {
                 moved(&mut converted, &it.to, &it.from);
@@ -205,6 +320,34 @@ mod tests {
                 "metadata": {"annotations": {"way": "v1,v2"}},
             }]}),
         );
+    }
+
+    #[test]
+    fn lists_can_be_wrong_as_a_whole() {
+        let [one, two] = [json!({"apiVersion": "g/v1", "a": 1}), json!({"apiVersion": "g/v1", "b": 2})];
+        let success = |objects: Value| json!({"uid": "u", "result": {"status": "Success"}, "convertedObjects": objects});
+        let both = json!([one, two]);
+        let [first, second] = [
+            json!({"apiVersion": "example.com/v2", "a": 1}),
+            json!({"apiVersion": "example.com/v2", "b": 2}),
+        ];
+        check(&json!({"lists": "reversed"}), &both, &success(json!([second, first])));
+        check(&json!({"lists": "first-only"}), &both, &success(json!([first])));
+        let carried = json!({"apiVersion": "example.com/v2", "a": 1, "b": 2});
+        check(&json!({"carries": "/a"}), &both, &success(json!([first, carried])));
+        let other = json!({"apiVersion": "example.com/v7", "a": 1});
+        check(&json!({"to": "v7"}), &json!([one]), &success(json!([other])));
+    }
+
+    #[test]
+    fn a_version_that_is_not_known_is_refused() {
+        let message = "objects cannot be converted to example.com/v2";
+        let failure = json!({"uid": "u", "result": {"status": "Failure", "message": message}});
+        check(&json!({"versions": ["v1", "v3"]}), &json!([]), &failure);
+        let parameters: Convert =
+            serde_json::from_value(json!({"versions": ["v1"], "unknown": "error"})).unwrap();
+        let Answer::Reply(reply) = converted(&parameters, &review(&json!([]))) else { panic!("a reply") };
+        assert_eq!(reply.status, 500);
     }
 
     #[test]

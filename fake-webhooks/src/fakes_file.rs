@@ -133,6 +133,12 @@ pub(crate) struct Settings {
     reinvocation_policy: Option<ReinvocationPolicy>,
 }
 
+impl Settings {
+    pub(crate) fn without_rules(self) -> Self {
+        Self { rules: Some(Vec::new()), ..self }
+    }
+}
+
 const VERSION: u64 = 1;
 /// Appended to names that are too short for the API.
 const DOMAIN: &str = "fakes.local";

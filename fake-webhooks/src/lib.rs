@@ -66,7 +66,7 @@ pub use change::{
 pub use circumstances::Circumstances;
 pub use command::{Arguments, CommandError};
 pub use condition::{Condition, ListEntry, Round};
-pub use conversion::{Convert, Move};
+pub use conversion::{Convert, Lists, Move, Unknown};
 pub use demand::{Caller, Credentials, Demand};
 pub use fakes_file::{FakeEntry, FakesFile, FileError, Kind};
 pub use fields::{

@@ -19,7 +19,7 @@ fn ids_and_names_are_unambiguous_and_well_formed() {
         assert!(is_kebab(&fault.name), "{}", fault.name);
         let (number, variant) = fault.id.split_once('-').unwrap_or((&fault.id, "x"));
         let (letter, number) = number.split_at(1);
-        assert!("THEPCM".contains(letter), "{}", fault.id);
+        assert!("THEPCMX".contains(letter), "{}", fault.id);
         assert!(number.len() == 2 && number.parse::<u8>().is_ok(), "{}", fault.id);
         assert!(!variant.is_empty() && is_kebab(variant), "{}", fault.id);
         assert!(!fault.help.ends_with('.') && fault.help.len() <= 100, "{}: {}", fault.id, fault.help);
@@ -98,6 +98,7 @@ fn nothing_of_the_list_is_missing() {
         numbers("P", 1..=18),
         numbers("C", 1..=6),
         numbers("M", 1..=30),
+        numbers("X", 1..=16),
     ]
     .concat();
     let there: BTreeSet<&str> =

@@ -15,7 +15,7 @@ use super::causes::{CAUSES, Cause};
 static CALL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r#"(?x)
-        (?: failed\ calling\ webhook\ "(?<webhook>[^"]*)":\  | conversion\ webhook\ for\ (?<kind>.+?)\ failed:\  )
+        (?: failed\ calling\ webhook\ "(?<webhook>[^"]*)":\  | conversion\ webhook\ for\ (?<kind>.+?)\ (?:failed:\ |returned\ ) )
         (?: failed\ to\ call\ webhook:\  | received\ invalid\ webhook\ response:\  | could\ not\ get\ REST\ client:\  )?
         (?<problem>.*)"#,
     )

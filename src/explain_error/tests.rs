@@ -11,13 +11,16 @@ use super::explanation::{Service, explain};
 use super::text;
 
 /// Faults whose message does not say that a webhook has anything to do with it.
-const OTHERS: [(&str, &str); 3] = [
+const OTHERS: [(&str, &str); 6] = [
     ("M15", "the object names a PriorityClass that does not exist"),
     (
         "M29-finalizer",
         "what the server says to anybody who adds a finalizer to an object that is being deleted",
     ),
     ("P17", "the object does not exist"),
+    ("X04-no-kind", "what the server says of any object without a kind"),
+    ("X14-null", "it does not say what could not be read"),
+    ("X14-text", "it does not say what could not be read"),
 ];
 
 /// What a real kube-apiserver said to the requests of a recorded case.
@@ -29,7 +32,10 @@ fn recorded(fault: &fake_webhooks::Fault) -> BTreeSet<String> {
     let bodies = requests.iter().map(|request| &request["answer"]["body"]);
     let failures = bodies.filter(|body| body["status"] == "Failure");
     // What differs from run to run has names in the recording, such as `<port of fail>`.
-    failures.map(|body| body["message"].as_str().unwrap().replace("<port of fail>", "8443")).collect()
+    let ports = ["<port of fail>", "<port of converter>"];
+    let plain =
+        |message: &str| ports.iter().fold(message.to_owned(), |text, port| text.replace(port, "8443"));
+    failures.map(|body| plain(body["message"].as_str().unwrap())).collect()
 }
 
 #[test]

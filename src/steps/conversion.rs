@@ -1,7 +1,7 @@
 //! Custom resources whose versions a webhook converts.
 
 use cucumber::given;
-use fake_webhooks::{Behaviour, Transport};
+use fake_webhooks::{Behaviour, FakeEntry, Family, Fault, FaultError, Transport};
 use gherkin::Step;
 use harness::json::set;
 use serde_json::json;
@@ -21,6 +21,14 @@ pub(super) const HELP: StepHelp = step(
      \"\"\"yaml\n  convert: {moves: [{version: v2, from: /spec/size, to: /spec/replicas}]}\n  \"\"\"",
 );
 
+pub(super) const FAULT: StepHelp = step(
+    "a custom resource {string} with the versions {string} whose conversion webhook has the fault {string}",
+    "Defines a resource like the step without a webhook, and starts its conversion webhook, which has this fault of the \
+     family `conversion`, by its id or name: `admit fakes list conversion` prints them",
+    "Given a custom resource \"widgets.shop.example.com\" with the versions \"v1, v2\" whose conversion webhook has the \
+     fault \"X02-missing\"",
+);
+
 #[given(expr = "a custom resource {string} with the versions {string} that a webhook converts:")]
 async fn converted_custom_resource(
     world: &mut World,
@@ -30,11 +38,41 @@ async fn converted_custom_resource(
 ) -> Outcome {
     let behaviour: Behaviour = serde_saphyr::from_str(&document::text(step)?)
         .map_err(|error| StepFailure::new(format!("this is no behaviour: {error}")))?;
-    let mut definition = definition(&mut world.names, &name, &versions)?;
+    define(world, &name, &versions, behaviour, Transport::default()).await
+}
+
+#[given(
+    expr = "a custom resource {string} with the versions {string} whose conversion webhook has the fault {string}"
+)]
+async fn misconverted_custom_resource(
+    world: &mut World,
+    name: String,
+    versions: String,
+    fault: String,
+) -> Outcome {
+    let found = Fault::find(&fault).ok_or(FaultError::Unknown(fault))?;
+    if found.family != Family::Conversion {
+        let message = format!("the fault {} is not one of conversion webhooks", found.id);
+        return Err(StepFailure::new(message));
+    }
+    let text = json!({"name": "fault", "type": "validating", "fault": found.id});
+    let entry = FakeEntry::parse(&text.to_string(), "the fault")?;
+    define(world, &name, &versions, entry.behaviour, entry.transport).await
+}
+
+/// Stores the definition, with a fake of this behaviour as its conversion webhook.
+async fn define(
+    world: &mut World,
+    name: &str,
+    versions: &str,
+    behaviour: Behaviour,
+    transport: Transport,
+) -> Outcome {
+    let mut definition = definition(&mut world.names, name, versions)?;
     let wanted = Wanted {
         // No plugin calls it: a fake has a type all the same.
         admission: Admission::Validating,
-        transport: Transport::default(),
+        transport,
         behaviour,
         names: Vec::new(),
     };

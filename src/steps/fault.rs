@@ -1,7 +1,7 @@
 //! Faults of the catalogue by their id or name.
 
 use cucumber::given;
-use fake_webhooks::{FakeEntry, Fault, FaultError, Kind};
+use fake_webhooks::{FakeEntry, Family, Fault, FaultError, Kind};
 use serde_json::json;
 
 use super::failure::{Outcome, StepFailure};
@@ -14,6 +14,13 @@ const OF_THE_FAKE: [&str; 6] = ["behaviour", "certificate", "rotate", "connectio
 
 impl Webhook {
     fn take(&mut self, fault: &Fault) -> Outcome {
+        if fault.family == Family::Conversion {
+            let message = format!(
+                "the fault {} is one of conversion webhooks, and this one is for admission",
+                fault.id
+            );
+            return Err(StepFailure::new(message));
+        }
         let kind = match self.admission {
             Admission::Mutating => Kind::Mutating,
             Admission::Validating => Kind::Validating,

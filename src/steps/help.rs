@@ -238,6 +238,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
         r#"Given a custom resource "widgets.shop.example.com" with the versions "v1, v2""#,
     ),
     conversion::HELP,
+    conversion::FAULT,
     given(
         "requests are dry runs",
         "From here on requests are sent with dryRun=All",

@@ -61,6 +61,7 @@ impl Listed {
             Probe::Intervention(..) => {
                 "all webhooks at once while something is done to them, after everything else"
             }
+            Probe::Conversion(_) => "each conversion webhook, with objects of its definition",
             Probe::Manifests(_) => "manifests, without a call",
         };
         let Check { id, title, severity, why, source, .. } = *check;

@@ -29,7 +29,7 @@ use harness::config::ConfigError;
 use harness::json::text;
 use harness::server::{AdmissionPlugins, ClusterFixture};
 use harness::verify::report::{Location, Report};
-use harness::verify::{Check, Environment, Plan, Recorder, Settings, Subject, checks, corpus};
+use harness::verify::{Check, Converter, Environment, Plan, Recorder, Settings, Subject, checks, corpus};
 use serde_json::Value;
 use url::Url;
 
@@ -267,12 +267,15 @@ impl Verify {
         let plugins = self.admission_control.read(&AdmissionPlugins::default())?;
         let configurations = self.configurations(&plugins.manifests).await?;
         let subjects = configurations.subjects()?;
-        if subjects.is_empty() {
+        let converters = self.converters(&configurations.around)?;
+        if subjects.is_empty() && converters.is_empty() {
             return Err(Failure::nothing_run("there is no webhook in the configurations"));
         }
+        let called = subjects.iter().chain(converters.iter().map(|converter| &converter.subject));
+        let called: Vec<Subject> = called.cloned().collect();
         let files = self.outputs.create()?;
         let services = self.services()?;
-        let redirects = target::consent(&subjects, &services, self.yes)?;
+        let redirects = target::consent(&called, &services, self.yes)?;
 
         let own_namespace = corpus::namespace(&subjects);
         let around = || configurations.around.iter().chain([&own_namespace]);
@@ -283,7 +286,7 @@ impl Verify {
                 .with_credentials(plugins.credentials);
         environment.namespace.clone_from(&self.namespace);
         let until = Deadline::after(Duration::from_secs(self.wait.into()));
-        let unreached = readiness::wait(&subjects, &environment, &services, until).await;
+        let unreached = readiness::wait(&called, &environment, &services, until).await;
         if let Some(shell) = self.ready_command.as_ref().filter(|_| unreached.is_empty()) {
             readiness::run_until_success(shell, until).await.map_err(Failure::environment)?;
         }
@@ -295,6 +298,7 @@ impl Verify {
         let plan = Plan {
             environment,
             subjects: subjects.clone(),
+            converters,
             checks,
             settings,
             objects: corpus.count,
@@ -369,6 +373,21 @@ impl Verify {
             }
         }
         Ok(found)
+    }
+
+    /// The conversion webhooks of the definitions among `objects`.
+    fn converters(&self, objects: &[Value]) -> Result<Vec<Converter>, Failure> {
+        let mut converters = Vec::new();
+        for definition in objects {
+            let Some(mut called) = Converter::configuration(definition) else { continue };
+            target::redirect(&mut called, self.ca_file.as_deref(), self.endpoint.as_ref())?;
+            let converter = Converter::new(definition, &called).map_err(|error| {
+                let name = text(definition, &["metadata", "name"]);
+                Failure::usage(format!("the conversion webhook of {name}: {error}"))
+            })?;
+            converters.extend(converter);
+        }
+        Ok(converters)
     }
 
     fn api_server<'a>(

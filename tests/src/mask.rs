@@ -101,6 +101,10 @@ fn sorted_by(list: &Value, field: &str) -> Value {
     list
 }
 
+/// What Go's HTTP client adds to one of two errors, or to none, when its own timeout ends a call: whichever of its timers is
+/// first.
+const CLIENT_TIMEOUT: &str = " (Client.Timeout exceeded while awaiting headers)";
+
 impl<'a> Mask<'a> {
     /// A mask for a run with these names, whose webhooks have these ports.
     pub fn new(names: &'a Names, ports: Vec<(u16, String)>) -> Self {
@@ -247,6 +251,9 @@ impl<'a> Mask<'a> {
         }
         if let Some(keys) = OWN_KEYS.as_ref() {
             text = keys.replace_all(&text, "127.0.0.1:<port of the server>/openid/").into_owned();
+        }
+        for word in ["context deadline exceeded", "net/http: request canceled"] {
+            text = text.replace(&format!("{word}{CLIENT_TIMEOUT}"), "context deadline exceeded");
         }
         if let Some(time) = TIME.as_ref() {
             text = time.replace_all(&text, "<time>").into_owned();

@@ -10,6 +10,7 @@ mod conditions;
 mod configuration;
 mod configurations;
 mod contract;
+mod conversion;
 mod corpus;
 mod determinism;
 mod disclosure;

@@ -61,7 +61,7 @@ pub enum Class {
     /// `policy`: the `failurePolicy` decides. `Fail` refuses the request, `Ignore` admits it.
     #[value(help = "The failurePolicy decides: Fail refuses the request, Ignore admits it")]
     Policy,
-    /// `immune`: the request fails whatever the `failurePolicy` says.
+    /// `immune`: the request fails whatever the `failurePolicy` says; conversion webhooks have none.
     #[value(help = "The request fails whatever the failurePolicy says")]
     Immune,
     /// `accepted`: it looks broken, and is taken all the same.
@@ -101,6 +101,9 @@ pub enum Family {
     /// `misbehaving`: valid answers with bad consequences (M).
     #[value(help = "Valid answers with bad consequences (M)")]
     Misbehaving,
+    /// `conversion`: conversion webhooks of custom resources (X).
+    #[value(help = "Conversion webhooks of custom resources (X)")]
+    Conversion,
 }
 
 /// How a webhook is named in its configuration.
@@ -114,7 +117,7 @@ pub enum Reference {
     Service,
 }
 
-const FILES: [(Family, &str); 7] = [
+const FILES: [(Family, &str); 8] = [
     (Family::Transport, include_str!("transport.yaml")),
     (Family::Http, include_str!("http.yaml")),
     (Family::Envelope, include_str!("envelope.yaml")),
@@ -122,6 +125,7 @@ const FILES: [(Family, &str); 7] = [
     (Family::Patch, include_str!("patch.yaml")),
     (Family::Configuration, include_str!("configuration.yaml")),
     (Family::Misbehaving, include_str!("misbehaving.yaml")),
+    (Family::Conversion, include_str!("conversion.yaml")),
 ];
 
 static CATALOGUE: LazyLock<Vec<Fault>> = LazyLock::new(|| {
@@ -161,8 +165,10 @@ impl Fault {
 
     /// What it says of the entry of a webhook.
     pub(crate) fn settings(&self) -> Settings {
-        serde_json::from_value(Value::Object(self.fake.clone()))
-            .unwrap_or_else(|error| panic!("catalogue/{}.yaml: {}: {error}", self.family, self.id))
+        let settings: Settings = serde_json::from_value(Value::Object(self.fake.clone()))
+            .unwrap_or_else(|error| panic!("catalogue/{}.yaml: {}: {error}", self.family, self.id));
+        // A conversion webhook is named by a definition: no request goes to it for admission.
+        if self.family == Family::Conversion { settings.without_rules() } else { settings }
     }
 
     /// What a webhook does that has it, where the behaviour is all of it.
@@ -212,7 +218,7 @@ impl fmt::Display for Class {
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Transport,
         Self::Http,
         Self::Envelope,
@@ -220,6 +226,7 @@ impl Family {
         Self::Patch,
         Self::Configuration,
         Self::Misbehaving,
+        Self::Conversion,
     ];
 
     /// The name in files, such as `transport`.
@@ -232,6 +239,7 @@ impl Family {
             Self::Patch => "patch",
             Self::Configuration => "configuration",
             Self::Misbehaving => "misbehaving",
+            Self::Conversion => "conversion",
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::review::conversion::{self, Failure, FailureKind, Version};
 /// How long a conversion may take; no definition can say otherwise.
 ///
 /// Source: client-go `rest/config.go`, by way of apiserver pkg/util/webhook/authentication.go.
+/// Rule: CNV-16.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Converts custom resources by calling the webhooks of their definitions with a [`Caller`].

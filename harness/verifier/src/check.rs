@@ -7,9 +7,12 @@ use kubernetes_admission::config::WebhookId;
 use kubernetes_admission::event::Phase;
 use kubernetes_api_server::ClusterFixture;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::comparison::Difference;
+use super::converter::ConverterProbe;
 use super::environment::Outcome;
+use super::line::Exchange;
 use super::lint::{Defect, Manifests};
 use super::object_probe::ObjectProbe;
 use super::shown::ShownRequest;
@@ -50,7 +53,7 @@ pub enum Severity {
 
 /// Which webhooks a check is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "admission has two phases")]
+#[expect(clippy::exhaustive_enums, reason = "admission has two phases, and there are conversions")]
 pub enum Audience {
     /// All webhooks.
     All,
@@ -58,6 +61,8 @@ pub enum Audience {
     Mutating,
     /// Those of a `ValidatingWebhookConfiguration`.
     Validating,
+    /// Those that convert the objects of a `CustomResourceDefinition`.
+    Conversion,
 }
 
 impl Audience {
@@ -67,6 +72,7 @@ impl Audience {
             Self::All => true,
             Self::Mutating => phase == Phase::Mutating,
             Self::Validating => phase == Phase::Validating,
+            Self::Conversion => false,
         }
     }
 }
@@ -99,6 +105,8 @@ pub enum Probe {
     /// Looks at all webhooks of the audience at once while something is done to them, and says what it saw of each. Runs
     /// after everything else.
     Intervention(Occasion, for<'a> fn(&'a [WebhookProbe<'a>]) -> BoxFuture<'a, Vec<Observed>>),
+    /// Looks at one conversion webhook and the objects that it converts.
+    Conversion(for<'a> fn(&'a ConverterProbe<'a>) -> BoxFuture<'a, Vec<(Option<Value>, Observed)>>),
     /// Looks at manifests, also those of configurations that no API server takes: no call is made. Only [`super::lint`]
     /// runs it.
     Manifests(fn(&Manifests<'_>) -> Vec<Defect>),
@@ -130,6 +138,7 @@ impl std::fmt::Debug for Probe {
             Self::Object(_) => "Object",
             Self::Collection(_) => "Collection",
             Self::Intervention(..) => "Intervention",
+            Self::Conversion(_) => "Conversion",
             Self::Manifests(_) => "Manifests",
         })
     }
@@ -194,6 +203,8 @@ pub struct Violation {
     pub steps: Vec<Arc<Outcome>>,
     /// Further requests that show it, which are too large for a report.
     pub large: Vec<Arc<Outcome>>,
+    /// Calls that show it and belong to no request.
+    pub exchanges: Vec<Exchange>,
     /// Requests that show it and were not made: what follows from the configuration, for its proof.
     pub requests: Vec<ShownRequest>,
     /// How bad it is, if that differs from the check's severity.
@@ -214,6 +225,7 @@ impl Violation {
             differences: Vec::new(),
             steps: Vec::new(),
             large: Vec::new(),
+            exchanges: Vec::new(),
             requests: Vec::new(),
             severity: None,
             field: String::new(),
@@ -232,6 +244,13 @@ impl Violation {
     #[must_use]
     pub fn with_steps(mut self, steps: impl IntoIterator<Item = Arc<Outcome>>) -> Self {
         self.steps = steps.into_iter().collect();
+        self
+    }
+
+    /// With calls that show it and belong to no request.
+    #[must_use]
+    pub fn with_exchanges(mut self, exchanges: impl IntoIterator<Item = Exchange>) -> Self {
+        self.exchanges = exchanges.into_iter().collect();
         self
     }
 

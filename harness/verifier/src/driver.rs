@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Violation};
 use super::checks;
+use super::converter;
 use super::denials::{Denials, Said};
 use super::finding_log::{FindingLog, Place};
 use super::object_probe::Memory;
@@ -30,6 +31,9 @@ const FIRST: usize = 5_000;
 /// What looks at one webhook alone.
 type LooksAtStation = for<'a> fn(&'a WebhookProbe<'a>) -> BoxFuture<'a, Observed>;
 
+/// How many objects are kept for conversion webhooks.
+const CUSTOM: usize = 16;
+
 /// How many smaller objects are tried for one finding.
 const OFFERS: usize = 200;
 
@@ -44,7 +48,8 @@ pub async fn run<E: Send>(
     let plan = Arc::new(plan);
     let samples = plan.subjects.iter().map(|_| Samples::default()).collect();
     let denials = plan.subjects.iter().map(|_| Denials::default()).collect();
-    let mut run = Run { plan: &plan, finding_log: FindingLog::default(), samples, denials };
+    let mut run =
+        Run { plan: &plan, finding_log: FindingLog::default(), samples, denials, custom: Vec::new() };
     run.configurations();
     let (begin, corpus) = run.begin(corpus);
     let first = run.first(&begin);
@@ -52,11 +57,13 @@ pub async fn run<E: Send>(
     run.objects(begin.into_iter().chain(corpus)).await?;
     run.webhooks().await;
     run.shrink().await;
+    run.conversions().await;
     run.interventions().await;
     run.silent();
     run.finding_log.conclude(plan.settings.recorder.as_ref().is_some_and(Recorder::was_contacted));
-    let webhooks: Vec<String> = plan.subjects.iter().map(Subject::name).collect();
-    let servers = plan.subjects.iter().map(|subject| (subject.name(), subject.server())).collect();
+    let called = || plan.subjects.iter().chain(plan.converters.iter().map(|converter| &converter.subject));
+    let webhooks: Vec<String> = called().map(Subject::name).collect();
+    let servers = called().map(|subject| (subject.name(), subject.server())).collect();
     let mut report = run.finding_log.report(&plan.checks, &webhooks, servers, plan.environment.calls());
     let caveats = plan.subjects.iter().filter_map(|subject| Some((subject.name(), subject.caveat()?)));
     report.caveats = caveats.collect();
@@ -75,6 +82,8 @@ struct Run<'a> {
     samples: Vec<Samples>,
     /// For each webhook.
     denials: Vec<Denials>,
+    /// The first objects of the corpus that conversion webhooks are for.
+    custom: Vec<Value>,
 }
 
 /// What was seen of one object.
@@ -122,6 +131,7 @@ impl Run<'_> {
                 | Probe::Object(_)
                 | Probe::Collection(_)
                 | Probe::Intervention(..)
+                | Probe::Conversion(_)
                 | Probe::Manifests(_) => {}
             }
         }
@@ -177,6 +187,7 @@ impl Run<'_> {
     /// Writes down what was seen of an object.
     fn conclude(&mut self, object: &Value, tried: ObjectTried) {
         let plan = self.plan;
+        self.keep_custom(object);
         for (place, observed) in tried.seen {
             self.finding_log.note(place, Some(object), observed);
         }
@@ -189,6 +200,32 @@ impl Run<'_> {
             let is_validating = subject.webhook.phase == Phase::Validating;
             let shown = if is_validating { &tried.mutated } else { &tried.request };
             samples.add(subject, shown, &plan.environment.cluster_fixture);
+        }
+    }
+
+    fn keep_custom(&mut self, object: &Value) {
+        if self.custom.len() < CUSTOM && self.plan.converters.iter().any(|it| it.is_of(object)) {
+            self.custom.push(object.clone());
+        }
+    }
+
+    /// What converts custom resources, one webhook after the other.
+    async fn conversions(&mut self) {
+        let plan = self.plan;
+        let looks = plan.active().filter(|(_, check)| matches!(check.probe, Probe::Conversion(_))).count();
+        let total = (looks * plan.converters.len()) as u64;
+        let mut done = 0;
+        for (index, converter) in plan.converters.iter().enumerate() {
+            for (position, check) in plan.active() {
+                let seen = converter::observe(check, &plan.environment, converter, &self.custom).await;
+                let Some(seen) = seen else { continue };
+                let place = (position, Some(plan.subjects.len() + index));
+                for (object, observed) in seen {
+                    self.finding_log.note(place, object.as_ref(), observed);
+                }
+                done += 1;
+                self.tell(Stage::Webhooks, done, Some(total));
+            }
         }
     }
 
@@ -308,10 +345,14 @@ impl Run<'_> {
     fn silent(&mut self) {
         for (position, check) in self.plan.active() {
             let mut audience = self.plan.audience(check).map(|(subject, _)| subject).peekable();
+            if self.finding_log.has_seen(position) && check.audience == Audience::Conversion {
+                continue;
+            }
             if audience.peek().is_none() {
                 let reason = match check.audience {
                     Audience::Validating => "there is no validating webhook",
                     Audience::Mutating | Audience::All => "there is no mutating webhook",
+                    Audience::Conversion => "there is no conversion webhook",
                 };
                 self.finding_log.note((position, None), None, Err(Obstacle::not_applicable(reason)));
             } else if !self.finding_log.has_seen(position) {
@@ -326,6 +367,7 @@ impl Run<'_> {
                     | Probe::Effects(_)
                     | Probe::Webhook(_)
                     | Probe::Intervention(..)
+                    | Probe::Conversion(_)
                     | Probe::Manifests(_) => {
                         for subject in audience {
                             self.finding_log.note((position, Some(subject)), None, nothing());

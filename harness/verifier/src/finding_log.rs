@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kubernetes_admission::config::WebhookId;
 use serde_json::Value;
 
 use super::causes;
 use super::check::{Check, Observed, Obstacle, Violation};
 use super::environment::Outcome;
+use super::line::Exchange;
 use super::report::{
     CheckReport, CheckResult, Finding, MOST_EXAMPLES, Report, Request, Step, TOGETHER, Tally, VERSION,
 };
@@ -220,8 +222,19 @@ impl Found {
     }
 
     fn finding(self, webhook: &str, check: &Check) -> Finding {
-        let Violation { kind, message, differences, steps, large, requests, severity, field: _, about: _ } =
-            self.violation;
+        let Violation {
+            kind,
+            message,
+            differences,
+            steps,
+            large,
+            exchanges,
+            requests,
+            severity,
+            field: _,
+            about: _,
+        } = self.violation;
+        let direct = exchanges.iter().map(|exchange| step(exchange, None));
         let made = steps.iter().chain(&large).filter_map(|outcome| ShownRequest::of(outcome));
         Finding {
             kind,
@@ -232,7 +245,7 @@ impl Found {
             object: self.object,
             differences,
             requests: made.chain(requests).collect(),
-            steps: steps.iter().flat_map(told).collect(),
+            steps: steps.iter().flat_map(told).chain(direct).collect(),
             masked: false,
             accepted: None,
             proof: None,
@@ -244,26 +257,31 @@ impl Found {
 fn told(outcome: &Arc<Outcome>) -> Vec<Step> {
     let exchanges = outcome.exchanges.iter().map(|exchange| {
         let called = outcome.calls().find(|called| called.review == exchange.review);
-        let direct = exchange.direct.as_ref();
-        let webhook = direct.map(|direct| &direct.webhook).or_else(|| Some(&called?.webhook));
-        let webhook = webhook.map(|id| format!("{}/{}", id.configuration, id.name)).unwrap_or_default();
-        let (status, reply) = match &exchange.reply {
-            Ok(reply) => (Some(reply.status), readable(&reply.body)),
-            Err(error) => (None, error.to_string().into()),
-        };
-        Step {
-            webhook,
-            foreign: exchange.is_foreign,
-            direct: direct.map(|direct| Request {
-                method: direct.method.to_string(),
-                content_type: direct.content_type.to_owned(),
-            }),
-            review: readable(&exchange.review),
-            status,
-            reply,
-        }
+        step(exchange, called.map(|called| &called.webhook))
     });
     exchanges.collect()
+}
+
+/// One call, of this webhook unless it was sent past the dispatcher.
+fn step(exchange: &Exchange, called: Option<&Arc<WebhookId>>) -> Step {
+    let direct = exchange.direct.as_ref();
+    let webhook = direct.map(|direct| &direct.webhook).or(called);
+    let webhook = webhook.map(|id| format!("{}/{}", id.configuration, id.name)).unwrap_or_default();
+    let (status, reply) = match &exchange.reply {
+        Ok(reply) => (Some(reply.status), readable(&reply.body)),
+        Err(error) => (None, error.to_string().into()),
+    };
+    Step {
+        webhook,
+        foreign: exchange.is_foreign,
+        direct: direct.map(|direct| Request {
+            method: direct.method.to_string(),
+            content_type: direct.content_type.to_owned(),
+        }),
+        review: readable(&exchange.review),
+        status,
+        reply,
+    }
 }
 
 fn readable(body: &[u8]) -> Value {

@@ -3,8 +3,9 @@
 //! A [`Check`] is data (id, title, severity, why, source) and a probe. The [`driver`] runs the checks: those of
 //! [one](Probe::Configuration) configuration or [all](Probe::Configurations) without a call; those of
 //! [objects](Probe::Object) and of all webhooks [together](Probe::Collection) for each object of a corpus, many at a
-//! time; those of one [webhook](Probe::Webhook) alone and while nothing else runs; and at last those that need
-//! something to be [done](Probe::Intervention) to the webhooks. What they see becomes a [`report::Report`].
+//! time; those of one [webhook](Probe::Webhook) alone and while nothing else runs; those of [conversion](Probe::Conversion)
+//! webhooks, which no request reaches; and at last those that need something to be [done](Probe::Intervention) to the
+//! webhooks. What they see becomes a [`report::Report`].
 //!
 //! Whatever a probe asks goes through the whole dispatcher: matching, review, TLS, decoding, patch, defaults, both
 //! rounds. Objects are compared as the API server compares them.
@@ -27,6 +28,7 @@ mod causes;
 pub mod check;
 pub mod checks;
 pub mod comparison;
+pub mod converter;
 pub mod corpus;
 mod denials;
 pub mod driver;
@@ -56,6 +58,7 @@ pub mod webhook_probe;
 // The public interface is:
 pub use self::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Severity, Violation};
 pub use self::comparison::{Difference, Order};
+pub use self::converter::{Converter, ConverterProbe};
 pub use self::driver::run;
 pub use self::environment::{Connection, Environment, Outcome, Verdict, WebhookSet};
 pub use self::object_probe::ObjectProbe;

@@ -144,7 +144,8 @@ pub fn lint(
             | Probe::Webhook(_)
             | Probe::Object(_)
             | Probe::Collection(_)
-            | Probe::Intervention(..) => {}
+            | Probe::Intervention(..)
+            | Probe::Conversion(_) => {}
         }
     }
     for (position, error) in &manifests.unreadable {

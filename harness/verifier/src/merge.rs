@@ -132,6 +132,7 @@ fn merge_check(check: &mut CheckReport, other: CheckReport) {
             | Probe::Effects(_)
             | Probe::Webhook(_)
             | Probe::Intervention(..)
+            | Probe::Conversion(_)
             | Probe::Manifests(_),
         ) => u64::max,
         Some(Probe::Object(_) | Probe::Collection(_) | Probe::ConfigurationAndObject(..)) | None => {

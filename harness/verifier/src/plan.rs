@@ -7,6 +7,7 @@ use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::event::Phase;
 
 use super::check::{Check, Observed, Probe};
+use super::converter::Converter;
 use super::denials::{self, Denials, Said};
 use super::environment::Environment;
 use super::finding_log::Place;
@@ -22,6 +23,8 @@ pub struct Plan {
     pub environment: Environment,
     /// The webhooks, in dispatch order.
     pub subjects: Vec<Subject>,
+    /// The conversion webhooks.
+    pub converters: Vec<Converter>,
     /// The checks by id; one with a reason is skipped.
     pub checks: Vec<(&'static Check, Option<String>)>,
     /// What the user decides.
@@ -44,6 +47,7 @@ impl Plan {
         Self {
             environment,
             subjects,
+            converters: Vec::new(),
             checks: checks.into_iter().map(|check| (check, None)).collect(),
             settings: Settings::default(),
             objects: None,
@@ -175,6 +179,7 @@ impl Plan {
                 | Probe::Effects(_)
                 | Probe::Webhook(_)
                 | Probe::Intervention(..)
+                | Probe::Conversion(_)
                 | Probe::Manifests(_) => {}
             }
         }

@@ -229,6 +229,7 @@ pub(crate) fn audience(audience: Audience) -> &'static str {
         Audience::All => "all webhooks",
         Audience::Mutating => "mutating webhooks",
         Audience::Validating => "validating webhooks",
+        Audience::Conversion => "conversion webhooks",
     }
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use fake_webhooks::{Class, Fault, Kind, Reference, catalogue};
+use fake_webhooks::{Class, Family, Fault, Kind, Reference, catalogue};
 use serde_json::{Map, Value, json};
 
 use crate::cases;
@@ -24,7 +24,7 @@ pub const CONCEPT: &str = "faults";
 const POLICIES: [(&str, &str); 2] = [("fail", "Fail"), ("ignore", "Ignore")];
 
 /// Which statements of `tests/behaviours.md` the cases of some faults prove.
-const PROVES: [(&str, &str); 9] = [
+const PROVES: [(&str, &str); 10] = [
     ("H02", "HTTP-31"),
     ("H03", "ERR-16"),
     ("H13-301", "HTTP-11"),
@@ -34,6 +34,7 @@ const PROVES: [(&str, &str); 9] = [
     ("H14-308", "HTTP-11"),
     ("H14-loop", "HTTP-11"),
     ("H20-padding", "HTTP-25"),
+    ("X09", "CNV-16"),
 ];
 
 const HEAD: &str =
@@ -46,7 +47,13 @@ pub fn case_name(fault: &Fault) -> String {
 
 /// The text of the fault's case.
 pub fn case_text(fault: &Fault) -> String {
-    let mut case = if fault.class == Class::Refused { registration(fault) } else { calls(fault) };
+    let mut case = if fault.family == Family::Conversion {
+        conversion(fault)
+    } else if fault.class == Class::Refused {
+        registration(fault)
+    } else {
+        calls(fault)
+    };
     let proves: Vec<&str> =
         PROVES.iter().filter(|(id, _)| *id == fault.id).map(|(_, proved)| *proved).collect();
     if !proves.is_empty() {
@@ -147,6 +154,36 @@ fn webhook(fault: &Fault, name: &str, policy: &str) -> Value {
     }
     merge(&mut webhook, &fault.fake);
     webhook
+}
+
+/// A definition whose webhook has the fault, and a creation that needs its objects converted for the storage and back.
+fn conversion(fault: &Fault) -> Value {
+    const GROUP: &str = "<id>.example.com";
+    let spec =
+        json!({"type": "object", "properties": {"size": {"type": "integer"}, "color": {"type": "string"}}});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    let version = |name: &str, is_stored: bool| json!({"name": name, "served": true, "storage": is_stored, "schema": schema});
+    let webhook = json!({"conversionReviewVersions": ["v1"], "clientConfig": {"converter": "converter"}});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("widgets.{GROUP}")},
+        "spec": {
+            "group": GROUP, "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"},
+            "conversion": {"strategy": "Webhook", "webhook": webhook},
+            "versions": [version("v1", true), version("v2", false)],
+        },
+    });
+    let mut converter = json!({"name": "converter"});
+    merge(&mut converter, &fault.fake);
+    let body = json!({
+        "apiVersion": format!("{GROUP}/v2"), "kind": "Widget", "metadata": {"labels": {"team": "blue"}},
+        "spec": {"size": 3, "color": "red"},
+    });
+    let resource = format!("{GROUP}/v2/widgets");
+    let mut request = json!({"verb": "create", "resource": resource, "name": "x", "body": body});
+    merge(&mut request, &fault.request);
+    json!({"version": 1, "converters": [converter], "cluster": [definition], "requests": [request]})
 }
 
 /// The configuration itself, which is not taken.

@@ -84,7 +84,7 @@ fn text(measured: &[(&Fault, Measured)], date: &str) -> String {
         "<!-- Written by `cargo run -p tests -- faults --page` from recordings; change the catalogue instead. -->
 # What kube-apiserver does with a webhook that misbehaves
 
-{total} ways in which an admission webhook can go wrong, and what a real kube-apiserver {version} said to each of them,{DATE}{date}. Search this page for the message that you have in front of you; every fault can be had from admit.
+{total} ways in which a webhook can go wrong, and what a real kube-apiserver {version} said to each of them,{DATE}{date}. Search this page for the message that you have in front of you; every fault can be had from admit.
 
 ## The classes
 
@@ -96,12 +96,14 @@ fn text(measured: &[(&Fault, Measured)], date: &str) -> String {
 | **refused** | – | – the configuration is not accepted, so that there is no such webhook | {refused} |
 
 *Immune* is the one that surprises people: `Ignore` protects from webhooks that cannot be reached or that talk nonsense,
-not from those whose answer is understood and makes no sense for the object.
+not from those whose answer is understood and makes no sense for the object. Conversion webhooks have no failure policy:
+whatever fails there is *immune*.
 
 ## How it was measured
 
 Each fault is a [recorded case](../tests/cases/faults): one webhook with `failurePolicy: Fail`, one with `Ignore`, each for
-a namespace of its own, and the same request to both, most often the creation of a ConfigMap. The messages are the
+a namespace of its own, and the same request to both, most often the creation of a ConfigMap. Those of conversion webhooks
+have a definition whose webhook has the fault, and the creation of an object in another version than the stored one. The messages are the
 server's, word for word; what differs from run to run is masked (`<port>`, `<time>`, `<uid-1>`). `just record 'faults/*'`
 does it again on the kube-apiserver in `KUBEBUILDER_ASSETS`.
 
@@ -119,6 +121,9 @@ webhooks:
   type: validating
   behaviour: {{sequence: [allow, {{fault: E07-wrong}}, allow]}}
 ```
+
+A fault of a conversion webhook is had in the same way; its webhook is in no configuration, and its URL belongs into the
+`spec.conversion.webhook.clientConfig` of a definition.
 
 `admit fakes list` prints the table, `admit fakes list -o json` all that is known of each.
 ",
@@ -166,6 +171,7 @@ const fn title(family: Family) -> &'static str {
         Family::Patch => "Patches",
         Family::Configuration => "Configuration",
         Family::Misbehaving => "Valid answers with bad consequences",
+        Family::Conversion => "Conversion webhooks",
         _ => "Others",
     }
 }
@@ -197,7 +203,8 @@ fn entry(text: &mut String, fault: &Fault, measured: &Measured) {
         let _ = write!(text, " The webhooks were called {} times.", measured.fail.calls);
     } else if measured.fail.calls > usize::from(fault.requests) {
         let _ = write!(text, " The webhook was called {} times.", measured.fail.calls);
-    } else if measured.fail.calls == 0 && fault.class != Class::Refused {
+    } else if measured.fail.calls == 0 && fault.class != Class::Refused && fault.family != Family::Conversion
+    {
         text.push_str(" No call reached the webhook.");
     }
     text.push_str("\n\n");

@@ -80,6 +80,14 @@ mod v55_conditions;
 mod v56_overlap;
 mod v57_explicit;
 mod v58_reinvocation;
+mod v59_round_trip;
+mod v60_list;
+mod v61_metadata;
+mod v62_conversion;
+mod v63_same_conversion;
+mod v64_unknown_version;
+mod v65_same_version;
+mod v66_large_lists;
 mod windows;
 
 use super::check::Check;
@@ -145,6 +153,14 @@ pub const ALL: &[&Check] = &[
     &v56_overlap::CHECK,
     &v57_explicit::CHECK,
     &v58_reinvocation::CHECK,
+    &v59_round_trip::CHECK,
+    &v60_list::CHECK,
+    &v61_metadata::CHECK,
+    &v62_conversion::CHECK,
+    &v63_same_conversion::CHECK,
+    &v64_unknown_version::CHECK,
+    &v65_same_version::CHECK,
+    &v66_large_lists::CHECK,
 ];
 
 /// The documentation of webhooks, and of how to use them well.

@@ -72,6 +72,19 @@ pub fn example(kind: &GroupVersionKind, cluster_fixture: &ClusterFixture) -> Opt
     examples.next().or_else(custom)
 }
 
+/// How many different objects [`custom`] makes.
+pub(crate) const CUSTOM: usize = custom::COUNT;
+
+/// The served versions of a definition: `apiVersion`, kind and schema.
+pub(crate) fn versions(definition: &Value) -> Vec<(String, String, Value)> {
+    custom::versions(definition)
+}
+
+/// The object number `index` of a version.
+pub(crate) fn custom(version: &(String, String, Value), index: usize) -> Value {
+    custom::object(version, index)
+}
+
 /// What makes the objects of each kind, and how many of them.
 fn makers(definitions: &[Value]) -> Vec<(usize, Make)> {
     let mut makers: Vec<(usize, Make)> = vec![(pods::COUNT, Box::new(pods::pod))];

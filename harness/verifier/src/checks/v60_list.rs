@@ -1,0 +1,66 @@
+//! V60: objects do not depend on others in the same review.
+
+use futures::FutureExt as _;
+
+use crate::check::{Audience, Check, Probe, Severity, Violation};
+use crate::converter::{Answer, Case, ConverterProbe, Seen};
+
+pub(super) const CHECK: Check = Check {
+    id: "V60",
+    title: "list: objects of one review are converted as each of them alone",
+    severity: Severity::Warning,
+    why: "A review has a list of objects, and each must be converted as if it were alone. A converter that uses one \
+          variable for all of them carries fields of one object into the next.",
+    source: "apiextensions-apiserver pkg/apis/apiextensions/v1/types.go, ConversionRequest",
+    audience: Audience::Conversion,
+    probe: Probe::Conversion(|probe| run(probe).boxed()),
+};
+
+/// How many objects are sent at a time.
+const MOST: usize = 8;
+
+async fn run(probe: &ConverterProbe<'_>) -> Seen {
+    let mut seen = Vec::new();
+    for cases in probe.pairs() {
+        let cases: Vec<Case> = cases.into_iter().take(MOST).collect();
+        let observed = look(probe, &cases).await;
+        let object = observed.as_ref().ok().and_then(|(object, _)| object.clone());
+        seen.push((object, observed.map(|(_, violations)| violations)));
+    }
+    if seen.is_empty() {
+        seen.push((None, Err(probe.nothing())));
+    }
+    seen
+}
+
+type Found = (Option<serde_json::Value>, Vec<Violation>);
+
+async fn look(probe: &ConverterProbe<'_>, cases: &[Case]) -> Result<Found, crate::Obstacle> {
+    let Some(Case { to, .. }) = cases.first() else { return Err(probe.nothing()) };
+    let objects: Vec<_> = cases.iter().map(|case| case.object.clone()).collect();
+    let mut alone = Vec::new();
+    for object in &objects {
+        alone.push(probe.converted(object, to).await?);
+    }
+    let (exchange, answer) = probe.convert(&objects, to).await;
+    let together = match answer {
+        Answer::Converted(together) => together,
+        Answer::Failed(message) => {
+            let message = format!("objects that it converts alone fail together: {message}");
+            return Ok((None, vec![Violation::new("fails", message).with_exchanges([exchange])]));
+        }
+        Answer::Invalid(fault) => {
+            return Err(crate::Obstacle::not_checked(format!("{}: see V62", fault.message)));
+        }
+    };
+    let pairs = objects.iter().zip(alone.into_iter().zip(together));
+    for (object, ((single, alone), together)) in pairs {
+        if alone != together {
+            probe.check_steady(object, to).await?;
+            let message = "an object is converted to another one if others are in the same review";
+            let violation = Violation::new("differs", message).with_exchanges([single, exchange]);
+            return Ok((Some(object.clone()), vec![violation]));
+        }
+    }
+    Ok((None, Vec::new()))
+}

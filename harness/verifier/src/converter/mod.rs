@@ -1,0 +1,344 @@
+//! A conversion webhook that is verified, and what a probe of it gets.
+
+mod answer;
+mod loss;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use kubernetes_admission::config::{ConfigError, Webhook};
+use kubernetes_types::json::{at, set, text};
+use kubernetes_types::structural::{Compiled, Purpose};
+use serde_json::{Value, json};
+
+pub(super) use self::answer::Answer;
+pub(super) use self::loss::lost;
+use super::check::{Check, Observed, Obstacle, Probe, Violation};
+use super::corpus;
+use super::environment::Environment;
+use super::line::Exchange;
+use super::shrink::Shrinking;
+use super::subject::Subject;
+
+/// How long kube-apiserver waits for a conversion.
+///
+/// Source: client-go `rest/config.go`.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How many objects of each version are converted.
+const OBJECTS: usize = 16;
+/// How many versions are converted to each other.
+const VERSIONS: usize = 6;
+/// How many smaller objects are tried for one finding.
+const OFFERS: usize = 100;
+/// Why checks that compare answers say nothing.
+const UNSTEADY: &str = "the same objects convert to different ones: see V63";
+
+/// A conversion webhook that is verified.
+#[derive(Clone, Debug)]
+pub struct Converter {
+    /// How it is called: the webhook `DEFINITION/conversion`.
+    pub subject: Subject,
+    group: String,
+    kind: String,
+    namespaced: bool,
+    review_version: &'static str,
+    versions: Vec<Version>,
+}
+
+/// A served version of a definition.
+#[derive(Clone, Debug)]
+pub(super) struct Version {
+    pub(super) api_version: String,
+    shape: (String, String, Value),
+    schema: Option<Arc<Compiled>>,
+}
+
+impl Converter {
+    /// How the webhook of `definition` is called, as a configuration of one webhook; none if no webhook converts its
+    /// objects.
+    pub fn configuration(definition: &Value) -> Option<Value> {
+        if text(definition, &["kind"]) != "CustomResourceDefinition"
+            || text(definition, &["spec", "conversion", "strategy"]) != "Webhook"
+        {
+            return None;
+        }
+        let client_config = at(definition, &["spec", "conversion", "webhook", "clientConfig"]);
+        let webhook = json!({
+            "name": "conversion", "clientConfig": client_config, "rules": [], "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "timeoutSeconds": TIMEOUT.as_secs(),
+        });
+        Some(json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": text(definition, &["metadata", "name"])}, "webhooks": [webhook],
+        }))
+    }
+
+    /// The webhook of `definition`, called as its `configuration` says; none if it knows no review that is known here.
+    ///
+    /// # Errors
+    /// The first field of the configuration that cannot be read.
+    pub fn new(definition: &Value, configuration: &Value) -> Result<Option<Self>, ConfigError> {
+        let listed = at(definition, &["spec", "conversion", "webhook", "conversionReviewVersions"]);
+        let listed = listed.as_array().into_iter().flatten().filter_map(Value::as_str);
+        let review_version = listed.into_iter().find_map(|version| match version {
+            "v1" => Some("v1"),
+            "v1beta1" => Some("v1beta1"),
+            _ => None,
+        });
+        let subject = Subject::of(std::slice::from_ref(configuration))?.into_iter().next();
+        let (Some(review_version), Some(subject)) = (review_version, subject) else { return Ok(None) };
+        let versions = corpus::versions(definition).into_iter().take(VERSIONS);
+        let versions = versions.map(|shape| Version {
+            api_version: shape.0.clone(),
+            schema: Compiled::new(&shape.2).ok(),
+            shape,
+        });
+        Ok(Some(Self {
+            subject,
+            group: text(definition, &["spec", "group"]).to_owned(),
+            kind: text(definition, &["spec", "names", "kind"]).to_owned(),
+            namespaced: text(definition, &["spec", "scope"]) != "Cluster",
+            review_version,
+            versions: versions.collect(),
+        }))
+    }
+
+    /// Waits so long for an answer instead of the 30 s of kube-apiserver.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.subject.called = Arc::new(Webhook { timeout, ..(*self.subject.called).clone() });
+        self
+    }
+
+    /// Whether `object` is one of its custom resources.
+    pub(super) fn is_of(&self, object: &Value) -> bool {
+        let group = text(object, &["apiVersion"]).split_once('/').map(|(group, _)| group);
+        group == Some(self.group.as_str()) && text(object, &["kind"]) == self.kind
+    }
+
+    /// A version that the definition does not have.
+    pub(super) fn unknown(&self) -> String {
+        format!("{}/v99", self.group)
+    }
+
+    fn version(&self, api_version: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| version.api_version == api_version)
+    }
+
+    /// The object as the API server decodes it; none if it would not store it.
+    fn valid(&self, mut object: Value) -> Option<Value> {
+        let schema = self.version(text(&object, &["apiVersion"]))?.schema.as_ref()?;
+        schema.decode(&mut object, true).ok()?;
+        schema.set_defaults(&mut object).ok()?;
+        let errors = schema.schema_errors(&object, None, Purpose::Object).ok()?;
+        let judgement = schema.judge_further(errors, &object, None, Purpose::Object).ok()?;
+        judgement.errors.is_empty().then_some(object)
+    }
+
+    /// The object without the fields that the schema of its version does not have.
+    pub(super) fn pruned(&self, mut object: Value) -> Value {
+        let schema = self.version(text(&object, &["apiVersion"])).and_then(|version| version.schema.as_ref());
+        if let Some(schema) = schema {
+            // Metadata that are none stay: another check speaks of them.
+            let _ = schema.decode(&mut object, true);
+        }
+        object
+    }
+
+    fn completed(&self, mut object: Value, index: usize, namespace: &str) -> Value {
+        let name = match text(&object, &["metadata", "name"]) {
+            "" => format!("admit-verify-{index}"),
+            name => name.to_owned(),
+        };
+        set(&mut object, &["metadata", "name"], name);
+        if self.namespaced {
+            if text(&object, &["metadata", "namespace"]).is_empty() {
+                set(&mut object, &["metadata", "namespace"], namespace);
+            }
+        } else if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("namespace");
+        }
+        set(&mut object, &["metadata", "uid"], format!("6f3d1d2e-0000-4000-8000-{index:012}"));
+        set(&mut object, &["metadata", "creationTimestamp"], "2026-01-01T00:00:00Z");
+        set(&mut object, &["metadata", "generation"], 1);
+        set(&mut object, &["metadata", "finalizers"], json!(["example.com/admit-verify"]));
+        object
+    }
+}
+
+/// An object, where it came from, and the version that it is converted to.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub(super) object: Value,
+    /// Whether the user gave it, and it was not made from the schema.
+    pub(super) is_given: bool,
+    /// The `apiVersion`.
+    pub(super) to: String,
+}
+
+/// Everything that a probe of a conversion webhook needs.
+#[derive(Debug)]
+pub struct ConverterProbe<'a> {
+    pub(super) environment: &'a Environment,
+    pub(super) converter: &'a Converter,
+    /// Objects of the definition that the user gave.
+    pub(super) given: &'a [Value],
+}
+
+/// What a probe of a conversion webhook saw: of an object, or of the webhook.
+pub(super) type Seen = Vec<(Option<Value>, Observed)>;
+/// What looks at the conversion of one object.
+pub(super) type LooksAtCase = for<'b> fn(&'b ConverterProbe<'b>, &'b Case) -> BoxFuture<'b, Observed>;
+
+impl ConverterProbe<'_> {
+    /// The objects of each version that the API server would store, and each of the other versions.
+    pub(super) fn pairs(&self) -> Vec<Vec<Case>> {
+        let converter = self.converter;
+        let mut pairs = Vec::new();
+        for version in &converter.versions {
+            let given =
+                self.given.iter().filter(|object| text(object, &["apiVersion"]) == version.api_version);
+            let given = given.map(|object| (object.clone(), true));
+            let made = (0..corpus::CUSTOM).map(|index| (corpus::custom(&version.shape, index), false));
+            let mut objects: Vec<(Value, bool)> = Vec::new();
+            for (index, (object, is_given)) in given.chain(made).enumerate() {
+                let object = converter.completed(object, index, &self.environment.namespace);
+                if let Some(object) = converter.valid(object)
+                    && objects.len() < OBJECTS
+                {
+                    objects.push((object, is_given));
+                }
+            }
+            for other in &converter.versions {
+                if other.api_version != version.api_version && !objects.is_empty() {
+                    let case = |(object, is_given): &(Value, bool)| Case {
+                        object: object.clone(),
+                        is_given: *is_given,
+                        to: other.api_version.clone(),
+                    };
+                    pairs.push(objects.iter().map(case).collect());
+                }
+            }
+        }
+        pairs
+    }
+
+    /// Why there may be nothing to convert.
+    pub(super) fn nothing(&self) -> Obstacle {
+        if self.converter.versions.len() < 2 {
+            Obstacle::not_applicable("the definition serves one version only")
+        } else {
+            Obstacle::not_checked("no object made from the schemas is valid: give objects with -f")
+        }
+    }
+
+    /// Asks for `objects` in the version `to`.
+    pub(super) async fn convert(&self, objects: &[Value], to: &str) -> (Exchange, Answer) {
+        let uid = format!("6f3d1d2e-1111-4000-8000-{:012}", self.environment.calls());
+        let review = json!({
+            "kind": "ConversionReview",
+            "apiVersion": format!("apiextensions.k8s.io/{}", self.converter.review_version),
+            "request": {"uid": uid, "desiredAPIVersion": to, "objects": objects},
+            "response": {"uid": "", "convertedObjects": null, "result": {"metadata": {}}},
+        });
+        let body = Bytes::from(review.to_string());
+        let exchange = self.environment.post(&self.converter.subject.called, body).await;
+        let answer = answer::read(&exchange, self.converter.review_version, &uid, objects, to);
+        (exchange, answer)
+    }
+
+    /// The one object in the version `to`.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) async fn converted(&self, object: &Value, to: &str) -> Result<(Exchange, Value), Obstacle> {
+        let (exchange, answer) = self.convert(std::slice::from_ref(object), to).await;
+        match answer {
+            Answer::Converted(objects) => match objects.into_iter().next() {
+                Some(object) => Ok((exchange, object)),
+                None => Err(Obstacle::not_checked("there is no converted object: see V62")),
+            },
+            Answer::Failed(message) => Err(Obstacle::not_checked(format!(
+                "an object could not be converted ({message}): see V62, and give objects with -f"
+            ))),
+            Answer::Invalid(fault) => Err(Obstacle::not_checked(format!("{}: see V62", fault.message))),
+        }
+    }
+
+    /// # Errors
+    /// The same object is not always converted to the same one.
+    pub(super) async fn check_steady(&self, object: &Value, to: &str) -> Result<(), Obstacle> {
+        let (_, first) = self.converted(object, to).await?;
+        for _ in 0..2 {
+            if self.converted(object, to).await?.1 != first {
+                return Err(Obstacle::not_checked(UNSTEADY));
+            }
+        }
+        Ok(())
+    }
+
+    /// What `looks` sees of each object and each other version; the first object of each kind of finding is made small.
+    pub(super) async fn each(&self, looks: LooksAtCase) -> Seen {
+        let mut seen: Seen = Vec::new();
+        let mut kinds: Vec<String> = Vec::new();
+        for case in self.pairs().into_iter().flatten() {
+            let observed = looks(self, &case).await;
+            let Ok(violations) = observed else {
+                seen.push((None, observed));
+                continue;
+            };
+            if violations.is_empty() {
+                seen.push((None, Ok(Vec::new())));
+            }
+            for violation in violations {
+                if kinds.contains(&violation.kind) {
+                    seen.push((Some(case.object.clone()), Ok(vec![violation])));
+                } else {
+                    kinds.push(violation.kind.clone());
+                    let (object, violation) = self.smallest(looks, case.clone(), violation).await;
+                    seen.push((Some(object), Ok(vec![violation])));
+                }
+            }
+        }
+        if seen.is_empty() {
+            seen.push((None, Err(self.nothing())));
+        }
+        seen
+    }
+
+    async fn smallest(&self, looks: LooksAtCase, case: Case, found: Violation) -> (Value, Violation) {
+        let mut smallest = found;
+        let mut shrinking = Shrinking::new(case.object.clone(), OFFERS);
+        while let Some(smaller) = shrinking.next() {
+            // Defaults that come back are no progress.
+            let Some(object) = self.converter.valid(smaller.clone()).filter(|valid| valid == smaller) else {
+                continue;
+            };
+            if text(&object, &["metadata", "name"]).is_empty() || object.pointer("/metadata/uid").is_none() {
+                continue;
+            }
+            let case = Case { object, ..case.clone() };
+            let Ok(violations) = looks(self, &case).await else { continue };
+            if let Some(again) = violations.into_iter().find(|found| found.kind == smallest.kind) {
+                smallest = again;
+                shrinking.keep();
+            }
+        }
+        (shrinking.into_object(), smallest)
+    }
+}
+
+/// What `check` sees of `converter`; none if it is for others.
+pub(super) async fn observe(
+    check: &'static Check,
+    environment: &Environment,
+    converter: &Converter,
+    given: &[Value],
+) -> Option<Seen> {
+    let Probe::Conversion(probe) = check.probe else { return None };
+    let given: Vec<Value> = given.iter().filter(|object| converter.is_of(object)).cloned().collect();
+    let converter_probe = ConverterProbe { environment, converter, given: &given };
+    Some(probe(&converter_probe).await)
+}

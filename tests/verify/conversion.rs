@@ -1,0 +1,156 @@
+//! Conversion webhooks with one defect each, of which all checks together find that one and what follows from it, and
+//! flawless ones, in which they find nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use fake_webhooks::{Behaviour, Fake, FakeWebhook};
+use harness::attributes::UserInfo;
+use harness::client::NoServices;
+use harness::server::ClusterFixture;
+use harness::verify::report::{Report, Tally};
+use harness::verify::{Audience, Converter, Environment, Plan, checks};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Suspect {
+    name: String,
+    /// Parameters of `convert`, beside those of one without a defect.
+    convert: BTreeMap<String, Value>,
+    /// The same for every other call, if that differs.
+    #[serde(default)]
+    every_other: Option<BTreeMap<String, Value>>,
+    /// The kinds of findings, by check.
+    #[serde(default)]
+    finds: BTreeMap<String, Vec<String>>,
+    /// Whether any check could look.
+    #[serde(default = "yes")]
+    checked: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn convert(parameters: &BTreeMap<String, Value>) -> Value {
+    let mut convert = json!({
+        "versions": ["v1", "v2"], "moves": [{"version": "v2", "from": "/spec/size", "to": "/spec/replicas"}],
+    });
+    for (name, value) in parameters {
+        convert[name] = value.clone();
+    }
+    json!({"convert": convert})
+}
+
+fn version(name: &str, size: &str) -> Value {
+    let spec = json!({"type": "object", "required": [size], "properties": {
+        size: {"type": "integer", "minimum": 2, "maximum": 9},
+        "color": {"type": "string", "enum": ["red", "green"]},
+        "cpu": {"x-kubernetes-int-or-string": true},
+        "ports": {"type": "array", "items": {"type": "object", "required": ["port"], "properties": {
+            "name": {"type": "string", "maxLength": 8}, "port": {"type": "integer", "minimum": 1},
+        }}},
+        "enabled": {"type": "boolean"},
+    }});
+    let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": spec}});
+    json!({"name": name, "served": true, "storage": name == "v1", "schema": {"openAPIV3Schema": schema}})
+}
+
+fn definition(client_config: &Value) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.g.example.com"},
+        "spec": {
+            "group": "g.example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+            "conversion": {"strategy": "Webhook", "webhook": {
+                "conversionReviewVersions": ["v1"], "clientConfig": client_config,
+            }},
+            "versions": [version("v1", "size"), version("v2", "replicas")],
+        },
+    })
+}
+
+/// What all checks of conversion webhooks see of one with this behaviour.
+async fn report(behaviour: Value, timeout: Option<Duration>, objects: Vec<Value>) -> Report {
+    let behaviour: Behaviour = serde_json::from_value(behaviour).expect("a behaviour");
+    let fake = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.expect("the fake starts");
+    let ca_bundle = base64::engine::general_purpose::STANDARD.encode(fake.ca_bundle());
+    let definition = definition(&json!({"url": fake.url(), "caBundle": ca_bundle}));
+    let configuration = Converter::configuration(&definition).expect("a webhook converts");
+    let converter =
+        Converter::new(&definition, &configuration).expect("it can be read").expect("it speaks v1");
+    let converter = match timeout {
+        Some(timeout) => converter.with_timeout(timeout),
+        None => converter,
+    };
+    let environment =
+        Environment::new(Arc::new(NoServices), ClusterFixture::new([&definition]), UserInfo::default());
+    let of_conversion = checks::ALL.iter().copied().filter(|check| check.audience == Audience::Conversion);
+    let plan = Plan { converters: vec![converter], ..Plan::new(environment, Vec::new(), of_conversion) };
+    harness::verify::run(plan, objects.into_iter().map(Ok::<_, std::convert::Infallible>))
+        .await
+        .unwrap_or_else(|never| match never {})
+}
+
+fn kinds(report: &Report) -> BTreeMap<String, Vec<String>> {
+    let mut kinds: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (check, finding) in report.findings() {
+        kinds.entry(check.id.clone()).or_default().push(finding.kind.clone());
+    }
+    kinds
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_defect_is_found_and_nothing_else() {
+    let suspects: Vec<Suspect> = serde_saphyr::from_str(include_str!("conversion.yaml")).expect("the table");
+    let mut others = Vec::new();
+    for suspect in &suspects {
+        let mut behaviour = convert(&suspect.convert);
+        if let Some(other) = &suspect.every_other {
+            behaviour = json!({"cycle": [behaviour, convert(other)]});
+        }
+        let report = report(behaviour, None, Vec::new()).await;
+        let found = kinds(&report);
+        let passed = report.count(Tally::Passed);
+        if found != suspect.finds || (suspect.finds.is_empty() && (passed == 8) != suspect.checked) {
+            others.push(format!("{}: {found:?}, not {:?}; {passed} passed", suspect.name, suspect.finds));
+        }
+    }
+    assert!(others.is_empty(), "\n{}", others.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_finding_has_the_smallest_object_and_the_calls() {
+    let behaviour = convert(&BTreeMap::from([("objects".to_owned(), json!({"/spec/color": null}))]));
+    let report = report(behaviour, None, Vec::new()).await;
+    let (_, finding) = report.findings().find(|(check, _)| check.id == "V59").expect("a finding");
+    let object = finding.object.as_ref().expect("an object");
+    let spec = object["spec"].as_object().expect("a spec");
+    assert!(spec.contains_key("color") && spec.len() == 2, "{object:#}");
+    assert_eq!(finding.steps.len(), 2);
+    assert_eq!(finding.steps[0].webhook, "widgets.g.example.com/conversion");
+    assert_eq!(finding.steps[0].review["kind"], "ConversionReview");
+    assert!(finding.message.contains("/spec/color"), "{}", finding.message);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_does_not_answer_is_found_once() {
+    let report = report(json!("timeout"), Some(Duration::from_millis(300)), Vec::new()).await;
+    let expected = BTreeMap::from([("V62".to_owned(), vec!["no answer".to_owned()])]);
+    assert_eq!(kinds(&report), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_was_given_has_to_be_converted() {
+    let object = json!({
+        "apiVersion": "g.example.com/v1", "kind": "Widget", "metadata": {"name": "given"}, "spec": {"size": 3},
+    });
+    let behaviour = convert(&BTreeMap::from([("fail".to_owned(), json!("not today"))]));
+    let report = report(behaviour, None, vec![object]).await;
+    let expected = BTreeMap::from([("V62".to_owned(), vec!["refused".to_owned()])]);
+    assert_eq!(kinds(&report), expected);
+}
