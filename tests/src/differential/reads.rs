@@ -268,9 +268,13 @@ fn watch(generator: &mut Generator<'_>, kind: &str, earlier: usize) -> Value {
         request["query"]["resourceVersion"] = json!(version(generator, earlier));
     }
     if generator.random.chance(25) {
-        request["query"]["sendInitialEvents"] = json!(generator.random.one_of(&["true", "true", "false"]));
+        let with_objects = generator.random.chance(65);
+        request["query"]["sendInitialEvents"] = json!(with_objects.to_string());
         request["query"]["resourceVersionMatch"] = json!("NotOlderThan");
-        request["query"]["allowWatchBookmarks"] = json!("true");
+        // Others than the one that ends the objects come now and then.
+        if with_objects {
+            request["query"]["allowWatchBookmarks"] = json!("true");
+        }
     } else if generator.random.chance(5) {
         request["query"]["resourceVersionMatch"] = json!("NotOlderThan");
     }
