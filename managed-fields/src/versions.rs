@@ -94,8 +94,8 @@ impl<T: Schema> Versioned<T> {
         if text("apiVersion").is_empty() {
             return Err(failed("Object 'apiVersion' is missing in 'unstructured object has no version'"));
         }
-        let of = root(versions, api_version)?;
         let object = versions.convert(&self.object, api_version)?;
+        let of = root(versions, api_version)?;
         validate(&object, of, Duplicates::Refused)
             .map_err(|errors| ConversionError::Failed(errors.to_string()))?;
         Ok(Self { object: Rc::new(object), api_version: api_version.into(), of })

@@ -92,6 +92,19 @@ fn with_readable_token(metadata: &Value) -> Value {
     metadata
 }
 
+/// The conflicts of an apply, which the server lists in no order of the managers.
+///
+/// Source: structured-merge-diff merge/conflict.go, `ConflictsFromManagers`.
+fn with_sorted_conflicts(details: &Value) -> Value {
+    let mut details = details.clone();
+    if let Some(causes) = details.get_mut("causes").and_then(Value::as_array_mut)
+        && causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict")
+    {
+        causes.sort_by_key(|cause| cause["message"].to_string());
+    }
+    details
+}
+
 /// The server lists the custom resources of a group in no order.
 fn sorted_by(list: &Value, field: &str) -> Value {
     let mut list = list.clone();
@@ -216,6 +229,8 @@ impl<'a> Mask<'a> {
             let is_status = text("kind") == "Status";
             let member = if is_status && key == "metadata" {
                 self.value(&with_readable_token(member), key)
+            } else if is_status && key == "details" {
+                self.value(&with_sorted_conflicts(member), key)
             } else if is_list && key == "metadata" {
                 // It is the whole server's, whose other objects change too.
                 let mut metadata = with_readable_token(member);

@@ -272,14 +272,17 @@ fn as_sent(request: &Request, answered: &[Answered]) -> Result<Request, RunError
 /// others write to a shared server.
 fn version_of_page(request: &Request, answered: &[Answered]) -> Option<Value> {
     let query = |name: &str| request.query.get(name).map(String::as_str).unwrap_or_default();
-    let is_exact = query("resourceVersionMatch") == "Exact"
-        || (query("resourceVersionMatch").is_empty() && request.query.contains_key("limit"));
-    let earlier = if query("continue").is_empty() { query("resourceVersion") } else { query("continue") };
-    let number: usize = earlier.strip_suffix('>')?.rsplit_once(' ')?.1.parse().ok()?;
+    let limit: i64 = query("limit").parse().unwrap_or_default();
+    let is_exact =
+        query("resourceVersionMatch") == "Exact" || (query("resourceVersionMatch").is_empty() && limit > 0);
+    let answer_of = |reference: &str| {
+        let number: usize = reference.strip_suffix('>')?.rsplit_once(' ')?.1.parse().ok()?;
+        answered.get(number.checked_sub(1)?)
+    };
     let last = answered.last().filter(|last| !last.version.is_empty())?;
-    let is_token = !query("continue").is_empty();
-    let is_same = answered.get(number.checked_sub(1)?)?.version == last.version;
-    (is_token || is_exact).then(|| json!(if is_same { "that of the request" } else { "another" }))
+    let page = answer_of(query("continue")).filter(|answered| !answered.token.is_empty());
+    let earlier = page.or_else(|| answer_of(query("resourceVersion")).filter(|_| is_exact))?;
+    Some(json!(if earlier.version == last.version { "that of the request" } else { "another" }))
 }
 
 /// The events of a watch: a document each, of which one alone was read already.

@@ -48,7 +48,7 @@ impl Answer {
     /// The same with nothing of an object but its metadata. A Status stays as it is.
     ///
     /// Source: apiserver pkg/endpoints/handlers/response.go, `doTransformObject`.
-    /// Rule: KND-10.
+    /// Rule: KND-10, KND-13.
     pub(super) fn into_metadata(self) -> Self {
         match self {
             Self::Object(code, object) if object.get("kind").is_none_or(|kind| kind != "Status") => {
@@ -56,6 +56,7 @@ impl Answer {
             }
             Self::List(list) => {
                 let items: Vec<Value> = list.items.iter().map(|item| metadata_of(item)).collect();
+                let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
                 Self::ok(Arc::new(serde_json::json!({
                     "kind": "PartialObjectMetadataList",
                     "apiVersion": METADATA_VERSION,

@@ -113,6 +113,9 @@ pub(super) fn apply(
     live: Option<&Value>,
     kind: &GroupVersionKind,
 ) -> Result<Managed, Box<Status>> {
+    if let Some(live) = live {
+        check_former_managers(request, patch, live, kind)?;
+    }
     let Managed { object, times } = field_manager::apply(request, kind, live, &patch.object, patch.force)?;
     let mut object = converted(request, object, patch, kind, times == Times::Fine)?;
     let completed = request.server.state.complete(&mut object);
@@ -138,6 +141,31 @@ pub(super) fn apply(
     create::fill_in_namespace(&mut object, request)?;
     check_name(&object, &request.target.name)?;
     Ok(Managed { object, times })
+}
+
+/// What was there before the first apply becomes the fields of a manager; that of the Scale of a custom resource cannot.
+///
+/// Source: apimachinery pkg/util/managedfields/internal/skipnonapplied.go, `Apply`.
+/// Rule: APY-14.
+fn check_former_managers(
+    request: &ObjectRequest<'_>,
+    patch: &ApplyPatch,
+    live: &Value,
+    kind: &GroupVersionKind,
+) -> Result<(), Box<Status>> {
+    let resource = &request.target.resource;
+    let is_scale = resource.custom.is_some() && *kind != resource.kind;
+    let is_managed = live.pointer("/metadata/managedFields").is_some();
+    if !is_scale || is_managed || GroupVersionKind::of(&patch.object) != *kind {
+        return Ok(());
+    }
+    let message = format!(
+        "failed to create manager for existing fields: failed to convert live object (/; {}) to proper version: request \
+         to convert CR to an invalid group/version: {}",
+        named(kind),
+        kind.api_version()
+    );
+    Err(Box::new(Status::failure(500, "", message)))
 }
 
 /// The object as the type of its kind has it. A custom resource stays as it is.

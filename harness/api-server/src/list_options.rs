@@ -11,6 +11,7 @@ use super::discovery::Resource;
 use super::options;
 use super::query::Query;
 use super::resource_versions;
+use super::selectors;
 
 /// What the query says of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +67,7 @@ impl ListOptions {
             limit: usize::try_from(limit).ok().filter(|limit| *limit > 0),
             token: text("continue").to_owned(),
         };
+        selectors::check_labels(query)?;
         let errors = this.errors(query.first("sendInitialEvents").is_some());
         if errors.is_empty() {
             return Ok(this);

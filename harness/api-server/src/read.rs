@@ -45,7 +45,7 @@ async fn get_one(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let object = object.map_err(|error| undecodable::of_read(error, &stored, resource))?;
     match target.subresource.as_str() {
         "" | "status" | "approval" => Ok(Answer::ok(object)),
-        "scale" => Ok(Answer::ok(Arc::new(scale::of(&object, resource)))),
+        "scale" => Ok(Answer::ok(Arc::new(scale::read(&object, resource)?))),
         other => {
             let what = format!("reading {}/{other}", resource.gvr.resource);
             Err(Box::new(Status::unsupported(&Unsupported { what })))

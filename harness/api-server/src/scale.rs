@@ -9,6 +9,11 @@ use super::metadata;
 
 const BUILT_IN_REPLICAS: &str = "/spec/replicas";
 
+/// The replicas of a Scale to be changed whose custom resource does not say how many.
+///
+/// Source: apiextensions-apiserver pkg/registry/customresource/etcd.go, `invalidSpecReplicas`.
+const NOT_GIVEN: i32 = i32::MIN;
+
 /// Where the object has its replicas.
 pub(super) fn replicas(resource: &Resource) -> Vec<&str> {
     let paths = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
@@ -48,6 +53,56 @@ pub(super) fn of(object: &Value, resource: &Resource) -> Value {
         json::set(&mut scale, &["status", "selector"], selector);
     }
     scale
+}
+
+/// The Scale of an object with which a change of it begins.
+///
+/// Rule: KND-14.
+pub(super) fn to_be_changed(object: &Value, resource: &Resource) -> Value {
+    let mut scale = of(object, resource);
+    if custom_path(resource).is_some_and(|path| object.pointer(path).is_none()) {
+        json::set(&mut scale, &["spec", "replicas"], NOT_GIVEN);
+    }
+    scale
+}
+
+/// # Errors
+/// 400 if a Scale of a custom resource still does not say how many replicas there are to be.
+///
+/// Source: apiextensions-apiserver pkg/registry/customresource/etcd.go, `UpdatedObject`.
+/// Rule: KND-14.
+pub(super) fn check_replicas(scale: &Value, resource: &Resource) -> Result<(), Box<Status>> {
+    let is_given = || scale.pointer(BUILT_IN_REPLICAS).and_then(Value::as_i64) != Some(NOT_GIVEN.into());
+    match custom_path(resource) {
+        Some(path) if !is_given() => {
+            let why = format!("the spec replicas field \"{}\" cannot be empty", path.replace('/', "."));
+            Err(Box::new(Status::bad_request(why)))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The Scale of an object that is read.
+///
+/// # Errors
+/// 500 for a custom resource that does not say how many replicas there are to be.
+///
+/// Source: apiextensions-apiserver pkg/registry/customresource/etcd.go, `Get`.
+/// Rule: KND-14.
+pub(super) fn read(object: &Value, resource: &Resource) -> Result<Value, Box<Status>> {
+    match custom_path(resource) {
+        Some(path) if object.pointer(path).is_none() => {
+            let why = format!("the spec replicas field \"{}\" does not exist", path.replace('/', "."));
+            Err(Box::new(Status::internal_error(&why)))
+        }
+        Some(_) | None => Ok(of(object, resource)),
+    }
+}
+
+/// Where a custom resource has its replicas.
+fn custom_path(resource: &Resource) -> Option<&str> {
+    let paths = resource.custom.as_ref()?.scale.as_ref();
+    paths.map(|paths| paths.spec_replicas.as_str())
 }
 
 /// `a=b,c in (d,e)`: a selector as `kubectl` takes it. A `ReplicationController` has plain labels.
@@ -120,10 +175,12 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
     *place = value;
 }
 
+/// A custom resource is validated as a whole, with the replicas that it gets.
+///
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `ValidateScale`.
-pub(super) fn validate(scale: &Value) -> Result<(), Box<Status>> {
+pub(super) fn validate(scale: &Value, resource: &Resource) -> Result<(), Box<Status>> {
     let replicas = scale.pointer(BUILT_IN_REPLICAS).and_then(Value::as_i64).unwrap_or(0);
-    if replicas >= 0 {
+    if replicas >= 0 || resource.custom.is_some() {
         return Ok(());
     }
     let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");

@@ -20,6 +20,17 @@ pub(super) struct Selection {
     fields: Vec<FieldRequirement>,
 }
 
+/// Reads the `labelSelector` of a query, which the server does before it looks at what else the query says.
+///
+/// # Errors
+/// 400 for what is no selector.
+///
+/// Source: apimachinery pkg/apis/meta/internalversion/conversion.go, `Convert_v1_ListOptions_To_internalversion_ListOptions`.
+/// Rule: LST-12.
+pub(super) fn check_labels(query: &Query) -> Result<(), Box<Status>> {
+    label_selector(query.first("labelSelector").unwrap_or_default()).map(drop)
+}
+
 impl Selection {
     /// Reads `labelSelector` and `fieldSelector`.
     ///

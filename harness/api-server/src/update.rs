@@ -253,13 +253,16 @@ async fn attempt(
     let told = metadata::without_duplicate_owners(&mut new, create::DUPLICATES_OF_WEBHOOKS);
     request.warnings.extend(told);
     escalation::check(request, &new, Some(&old))?;
+    if is_scale {
+        scale::check_replicas(&new, &resource)?;
+    }
     check_resource_version(&new, &old, &resource, is_scale)?;
     metadata::set(&mut new, "resourceVersion", metadata::text(&old, "resourceVersion").into());
     let mut scaled = None;
     // What a Service is given is held until it is stored.
     let mut allocation = None;
     if is_scale {
-        scale::validate(&new)?;
+        scale::validate(&new, &resource)?;
         let mut object = scale::apply(&new, &old, &resource);
         field_manager::take_over_scale(&mut object, &new, &resource, &state.resources())?;
         restore_times(&old, &mut object, |old, object| are_same(old, object, &resource));
@@ -309,14 +312,15 @@ async fn attempt(
     stored
 }
 
-/// What an update changes of the metadata that it must not change; of a definition of custom resources that is reported as
+/// What an update changes of the metadata that it must not change; of definitions and custom resources that is reported as
 /// for any object, and once more.
 ///
 /// Source: apiserver pkg/registry/rest/update.go, `BeforeUpdate`; apiextensions-apiserver
-/// pkg/apis/apiextensions/validation/validation.go, `validateCustomResourceDefinitionUpdate`.
+/// pkg/apis/apiextensions/validation/validation.go and pkg/registry/customresource/validator.go, `ValidateUpdate`.
+/// Rule: KND-14.
 fn wrong_metadata(new: &Value, old: &Value, resource: &Resource) -> Vec<FieldError> {
     let mut errors = metadata::validate_update(new, old);
-    if resource.gvr.group == custom_resources::GROUP {
+    if resource.gvr.group == custom_resources::GROUP || resource.custom.is_some() {
         errors.extend(errors.clone());
     }
     errors

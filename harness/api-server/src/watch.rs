@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use kubernetes_admission::cluster_state::ConversionError;
 use kubernetes_types::budget::Reservation;
 use kubernetes_types::json::set;
+use kubernetes_types::schema;
 use kubernetes_types::status::{Status, Unsupported};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -178,6 +179,7 @@ impl Watch {
         Ok(true)
     }
 
+    /// Rule: KND-13.
     fn bookmark(&self, version: u64, ends_objects: bool) -> Value {
         let mut metadata = json!({"resourceVersion": version.to_string()});
         if ends_objects {
@@ -190,6 +192,10 @@ impl Watch {
             Representation::Metadata => (METADATA_KIND, METADATA_VERSION.to_owned()),
         };
         let mut object = json!({"kind": kind, "apiVersion": version, "metadata": metadata});
+        // A kind without a Go type has nothing that is always there.
+        if !matches!(self.representation, Representation::Metadata) {
+            drop(schema::normalize(&mut object, &self.resource.kind));
+        }
         if let Representation::Table(options) = self.representation() {
             let table = Table::of_object(Arc::new(object), &self.resource, "", options, Timestamp::now());
             object = table.ok().and_then(|table| serde_json::to_value(table).ok()).unwrap_or_default();

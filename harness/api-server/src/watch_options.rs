@@ -6,7 +6,7 @@ use kubernetes_types::status::{FieldError, Status};
 use serde_json::Value;
 
 use super::query::Query;
-use super::{options, resource_versions};
+use super::{options, resource_versions, selectors};
 
 /// How long a watch lives that does not say.
 ///
@@ -38,6 +38,7 @@ pub(super) fn parse(query: &Query, now: u64) -> Result<WatchOptions, Box<Status>
     let text = |field| query.first(field).unwrap_or_default();
     let version = text("resourceVersion");
     let wants_objects = options::truth(query, "sendInitialEvents");
+    selectors::check_labels(query)?;
     let errors = check(wants_objects.is_some(), text("resourceVersionMatch"), text("continue"));
     if !errors.is_empty() {
         return Err(Box::new(Status::invalid("meta.k8s.io", "ListOptions", "", &errors)));

@@ -112,6 +112,15 @@ struct Differential {
     /// Situations about the in-tree admission plugins, of several servers that have not the same ones
     #[arg(long, conflicts_with = "fields")]
     plugins: bool,
+    /// Situations about server-side apply, whose managed fields are compared
+    #[arg(long, conflicts_with_all = ["fields", "plugins"])]
+    apply: bool,
+    /// Situations about lists, watches and Tables after writes
+    #[arg(long, conflicts_with_all = ["fields", "plugins", "apply"])]
+    reads: bool,
+    /// Situations about conversion webhooks
+    #[arg(long, conflicts_with_all = ["fields", "plugins", "apply", "reads"])]
+    conversions: bool,
     /// Situations at a time
     #[arg(long, default_value_t = 24)]
     jobs: usize,
@@ -476,12 +485,16 @@ async fn soaked(arguments: Soak) -> Result<ExitCode, Box<dyn std::error::Error>>
 async fn searched(arguments: Differential) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let seed = arguments.seed.unwrap_or_else(fresh_seed);
     let out = arguments.out.unwrap_or_else(|| cases::folder().join("found"));
-    let Differential { first, cases, jobs, fields, plugins, .. } = arguments;
-    let subject = match (fields, plugins) {
-        (true, _) => Subject::Fields,
-        (_, true) => Subject::Plugins,
-        _ => Subject::Webhooks,
-    };
+    let Differential { first, cases, jobs, fields, plugins, apply, reads, conversions, .. } = arguments;
+    let subjects = [
+        (fields, Subject::Fields),
+        (plugins, Subject::Plugins),
+        (apply, Subject::Apply),
+        (reads, Subject::Reads),
+        (conversions, Subject::Conversions),
+    ];
+    let chosen = subjects.into_iter().find(|(is_chosen, _)| *is_chosen);
+    let subject = chosen.map(|(_, subject)| subject).unwrap_or_default();
     let search = Search { seed, first, cases, subject, jobs, out };
     anstream::println!("seed {seed}, {} situations", search.cases);
     let started = tokio::time::Instant::now();

@@ -3,15 +3,19 @@
 //! Situation `k` of a seed depends on both numbers only. It is a case like those that people write, run by the same
 //! code, and compared by the same code with what the real server did at the same time.
 
+mod applied;
+mod apply;
 mod behaviour;
 mod conditions;
 mod configurations;
+mod conversions;
 mod expressions;
 mod fields;
 mod judgement;
 mod kinds;
 mod plugins;
 mod pods;
+mod reads;
 mod requests;
 mod roles;
 mod schemas;
@@ -63,6 +67,12 @@ pub enum Subject {
     Fields,
     /// The in-tree admission plugins, and webhooks beside them.
     Plugins,
+    /// Server-side apply and who owns which field.
+    Apply,
+    /// Lists, watches and Tables after writes.
+    Reads,
+    /// Conversion webhooks of custom resources.
+    Conversions,
 }
 
 impl Subject {
@@ -72,6 +82,9 @@ impl Subject {
             Self::Webhooks => "",
             Self::Fields => " --fields",
             Self::Plugins => " --plugins",
+            Self::Apply => " --apply",
+            Self::Reads => " --reads",
+            Self::Conversions => " --conversions",
         }
     }
 }
@@ -132,6 +145,9 @@ impl Search {
                 Subject::Webhooks => Situation::new(self.seed, *number, &excluded),
                 Subject::Fields => Situation::of_fields(self.seed, *number),
                 Subject::Plugins => Situation::of_plugins(self.seed, *number),
+                Subject::Apply => Situation::of_apply(self.seed, *number),
+                Subject::Reads => Situation::of_reads(self.seed, *number),
+                Subject::Conversions => Situation::of_conversions(self.seed, *number),
             };
             let situations: Vec<Situation> = batch.iter().map(situation).collect();
             for (feature, count) in situations.iter().flat_map(|it| &it.left_out) {

@@ -205,7 +205,7 @@ pub(super) fn set_entries(object: &mut Value, entries: Value) {
     }
 }
 
-/// The Scale of an object, with the managers of its replicas.
+/// The Scale of an object with which a change of it begins, with the managers of its replicas.
 ///
 /// # Errors
 /// The Status of managedFields that cannot be read.
@@ -218,7 +218,7 @@ pub(super) fn scale_of(
     resources: &Resources,
 ) -> Result<Value, Box<Status>> {
     let found = managed_fields::entries_of_scale(entries(object), &replicas(resource, resources));
-    let mut scale = scale::of(object, resource);
+    let mut scale = scale::to_be_changed(object, resource);
     set_entries(&mut scale, found.map_err(unreadable)?);
     Ok(scale)
 }

@@ -40,8 +40,25 @@ impl<'a> Versions for KindVersions<'a> {
         schema::is_known(&kind).then(|| AppliedType::of_kind(schema::Type::of_kind(&kind)))
     }
 
+    /// Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go, `ConvertToVersion`.
+    /// Rule: APY-23.
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConversionError> {
         let kind = self.in_version(api_version);
+        let resource = self.resources.of_kind(self.kind);
+        let is_custom = resource.is_some_and(|resource| resource.custom.is_some());
+        if is_custom && kind.group != self.kind.group {
+            let own = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+            let own = self.in_version(own);
+            return Err(ConversionError::Failed(format!(
+                "{}/{}, Kind={} is unstructured and is not suitable for converting to \"{api_version}\"",
+                own.group, own.version, own.kind
+            )));
+        }
+        if is_custom && self.resources.of_kind(&kind).is_none() {
+            return Err(ConversionError::Failed(format!(
+                "request to convert CR to an invalid group/version: {api_version}"
+            )));
+        }
         if self.root(api_version).is_none() {
             let why = format!("no kind \"{}\" is registered for version \"{api_version}\"", kind.kind);
             return Err(ConversionError::UnknownVersion(why));

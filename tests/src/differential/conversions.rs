@@ -1,0 +1,229 @@
+//! Random writes and reads of custom resources in two versions, between which a webhook converts, and admission webhooks
+//! that see one of them.
+//!
+//! Left alone are converters that fail, since a real server may read an object from its memory, where it has it in each
+//! version already; and who owns which field, since admit compares objects in one version only.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::situation::{GROUP, Situation, namespace};
+use crate::random::Random;
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+const VERSIONS: [&str; 2] = ["v1", "v2"];
+
+impl Situation {
+    /// Situation `number` of `seed`, about conversion webhooks.
+    pub fn of_conversions(seed: u64, number: u64) -> Self {
+        Self { case: case(&mut Random::new(seed, number)), left_out: BTreeMap::new() }
+    }
+}
+
+fn case(random: &mut Random) -> Value {
+    let mut cluster = vec![namespace("<ns>", Map::new()), definition(random)];
+    for name in NAMES {
+        if random.chance(40) {
+            let mut object = widget(random, "v1");
+            if let Some(spec) = object["spec"].as_object_mut() {
+                // The server warns of it.
+                spec.remove("unknown");
+            }
+            object["metadata"]["name"] = json!(name);
+            cluster.push(object);
+        }
+    }
+    let count = random.below(3);
+    let webhooks: Vec<Value> = (0..count).map(|place| webhook(random, place)).collect();
+    let mut requests = vec![json!({"verb": "get", "resource": resource(random)})];
+    for _ in 0..random.between(4, 8) {
+        requests.push(request(random));
+    }
+    if random.chance(60) {
+        requests.push(json!({"verb": "watch", "resource": resource(random), "since": 1}));
+    }
+    json!({
+        "version": 1, "converters": [converter(random)], "cluster": cluster, "webhooks": webhooks, "requests": requests,
+    })
+}
+
+fn resource(random: &mut Random) -> String {
+    format!("{GROUP}/{}/widgets", random.one_of(&VERSIONS))
+}
+
+/// What moves `size` to `replicas`.
+fn converter(random: &mut Random) -> Value {
+    let mut convert = json!({"moves": [{"version": "v2", "from": "/spec/size", "to": "/spec/replicas"}]});
+    if random.chance(30) {
+        convert["trail"] = json!("example.com/converted");
+    }
+    json!({"name": "converter", "behaviour": {"convert": convert}})
+}
+
+fn definition(random: &mut Random) -> Value {
+    let stored = random.one_of(&VERSIONS);
+    let (has_status, has_scale, has_defaults) = (random.chance(60), random.chance(50), random.chance(50));
+    let version = |name: &str, size: &str| {
+        let mut color = json!({"type": "string"});
+        let mut spec = json!({size: {"type": "integer"}});
+        if has_defaults {
+            color["default"] = json!(if name == "v1" { "red" } else { "blue" });
+        }
+        spec["color"] = color;
+        if name == "v2" {
+            spec["shape"] = json!({"type": "string", "default": "round"});
+        }
+        let schema = json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": spec},
+            "status": {"type": "object", "properties": {"size": {"type": "integer"}}},
+        }});
+        let mut version = json!({
+            "name": name, "served": true, "storage": name == stored, "schema": {"openAPIV3Schema": schema},
+        });
+        if has_status {
+            version["subresources"]["status"] = json!({});
+        }
+        if has_scale {
+            version["subresources"]["scale"] =
+                json!({"specReplicasPath": format!(".spec.{size}"), "statusReplicasPath": ".status.size"});
+        }
+        version
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("widgets.{GROUP}")},
+        "spec": {
+            "group": GROUP, "scope": "Namespaced", "versions": [version("v1", "size"), version("v2", "replicas")],
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "conversion": {"strategy": "Webhook", "webhook": {
+                "conversionReviewVersions": ["v1"], "clientConfig": {"converter": "converter"},
+            }},
+        },
+    })
+}
+
+fn size(version: &str) -> &'static str {
+    if version == "v2" { "replicas" } else { "size" }
+}
+
+fn widget(random: &mut Random, version: &str) -> Value {
+    let mut widget = json!({"apiVersion": format!("{GROUP}/{version}"), "kind": "Widget", "spec": {}});
+    if random.chance(80) {
+        widget["spec"][size(version)] = json!(random.below(4));
+    }
+    if random.chance(40) {
+        widget["spec"]["color"] = json!(random.one_of(&["green", "red"]));
+    }
+    if random.chance(30) {
+        widget["metadata"]["labels"] = json!({"a": random.one_of(&["1", "2"])});
+    }
+    if random.chance(10) {
+        widget["spec"]["unknown"] = json!(1);
+    }
+    widget
+}
+
+fn webhook(random: &mut Random, place: usize) -> Value {
+    let is_mutating = random.chance(70);
+    let version = random.one_of(&VERSIONS);
+    let value = random.below(9);
+    let behaviour = match random.below(4) {
+        _ if !is_mutating => json!("allow"),
+        0 => json!("allow"),
+        1 => json!({"mutate": [{"set": {"/metadata/labels/w": "1"}}]}),
+        2 => json!({"mutate": [{"set": {format!("/spec/{}", size(version)): value}}]}),
+        _ => json!({"mutate": [{"set": {"/spec/color": "webhook"}}]}),
+    };
+    json!({
+        "name": format!("w{place}"), "type": if is_mutating { "mutating" } else { "validating" },
+        "behaviour": behaviour, "matchPolicy": random.one_of(&["Equivalent", "Equivalent", "Exact"]),
+        "rules": [{
+            "operations": ["*"], "apiGroups": [GROUP], "apiVersions": [version],
+            "resources": random.one_of(&[json!(["widgets"]), json!(["widgets", "widgets/*"])]),
+        }],
+    })
+}
+
+fn request(random: &mut Random) -> Value {
+    let version = random.one_of(&VERSIONS);
+    let name = random.one_of(&NAMES);
+    let mut request = json!({"resource": format!("{GROUP}/{version}/widgets"), "name": name});
+    let change = json!({"spec": {size(version): random.below(4)}});
+    match random.below(20) {
+        0..=4 => {
+            request["verb"] = json!("create");
+            request["body"] = widget(random, version);
+        }
+        5..=8 => {
+            request["verb"] = json!("patch");
+            request["patch"] = json!("merge");
+            request["body"] = random.one_of(&[
+                change,
+                json!({"metadata": {"labels": {"a": "3"}}}),
+                json!({"spec": {"color": "green"}}),
+                json!({}),
+            ]);
+        }
+        9 => {
+            request["verb"] = json!("update");
+            request["body"] = widget(random, version);
+            request["body"]["metadata"]["name"] = json!(name);
+            request["body"]["metadata"]["resourceVersion"] = json!("<resourceVersion of request 2>");
+        }
+        10 | 11 => {
+            request["verb"] = json!("patch");
+            request["patch"] = json!("merge");
+            request["subresource"] = json!("status");
+            request["body"] = json!({"status": {"size": random.below(4)}});
+        }
+        12 => {
+            request["verb"] = json!("patch");
+            request["patch"] = json!("merge");
+            request["subresource"] = json!("scale");
+            request["body"] = json!({"spec": {"replicas": random.below(4)}});
+        }
+        13 | 14 => request["verb"] = json!("delete"),
+        15 | 16 => {
+            request["verb"] = json!("get");
+            if random.chance(30) {
+                request["subresource"] = json!(random.one_of(&["status", "scale"]));
+            }
+        }
+        17 => {
+            request["verb"] = json!("deletecollection");
+            request["unordered"] = json!(true);
+            request["name"] = json!("");
+            request["query"] = json!({"labelSelector": "a%3D1"});
+        }
+        _ => {
+            request["verb"] = json!("get");
+            request["name"] = json!("");
+            if random.chance(40) {
+                request["query"]["labelSelector"] = json!("a");
+            }
+        }
+    }
+    if request["verb"] != "get" && random.chance(10) {
+        request["dryRun"] = json!(true);
+    }
+    request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Case;
+    use crate::names::Names;
+    use crate::yaml;
+
+    #[test]
+    fn every_situation_is_a_case() {
+        for number in 0..300 {
+            let text = yaml::write(&Situation::of_conversions(1, number).case);
+            if let Err(error) = Case::parse(&Names::random().expand(&text)) {
+                panic!("situation {number}: {error}\n{text}");
+            }
+        }
+    }
+}
