@@ -1,5 +1,6 @@
 //! How tokens of service accounts are made and verified: flags of kube-apiserver.
 
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -186,11 +187,14 @@ fn not_imitated(what: &str, path: &Path, unsupported: &dyn std::fmt::Display) ->
 }
 
 /// As Go says it of a file that is not there.
-fn cannot_open(path: &Path, error: &std::io::Error) -> String {
-    let why = match error.kind() {
-        std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => error.to_string(),
+fn cannot_open(path: &Path, error: &io::Error) -> String {
+    let is = |kind| error.kind() == kind;
+    let why = if is(ErrorKind::NotFound) {
+        "no such file or directory".to_owned()
+    } else if is(ErrorKind::PermissionDenied) {
+        "permission denied".to_owned()
+    } else {
+        error.to_string()
     };
     format!("open {}: {why}", path.display())
 }

@@ -27,20 +27,22 @@ impl Servers {
             let request =
                 json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
             let answer = asked(&master, "POST", &format!("{ACCOUNTS}/robot/token"), request).await;
-            tokens.push(json!({"token": answer["status"]["token"]}));
+            tokens.push(json!({"token": answer.pointer("/status/token").unwrap()}));
         }
+        let [first, other, short, last] = tokens.as_slice() else { panic!("four tokens") };
+        let of_first = first.get("token").unwrap();
         let review = |spec: Value| json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec});
         for spec in [
             json!({"token": "one"}),
             json!({"token": "one", "audiences": ["other", "api"]}),
             json!({"token": "one", "audiences": ["other"]}),
-            json!({"token": tokens[0]["token"]}),
-            json!({"token": tokens[0]["token"], "audiences": ["https://former"]}),
+            json!({"token": of_first}),
+            json!({"token": of_first, "audiences": ["https://former"]}),
         ] {
             asked(&master, "POST", REVIEWS, review(spec)).await;
         }
         let who = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-        for token in &tokens[..3] {
+        for token in [first, other, short] {
             asked(token, "POST", WHO, who.clone()).await;
             asked(token, "GET", "/api/v1/pods", Value::Null).await;
             asked(token, "GET", "/.well-known/openid-configuration", Value::Null).await;
@@ -48,7 +50,7 @@ impl Servers {
         }
         asked(&master, "DELETE", &format!("{ACCOUNTS}/robot"), Value::Null).await;
         asked(&master, "GET", &format!("{ACCOUNTS}/robot"), Value::Null).await;
-        asked(&tokens[3], "POST", WHO, who).await;
+        asked(last, "POST", WHO, who).await;
         answers
     }
 }

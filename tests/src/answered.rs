@@ -7,7 +7,7 @@ use serde_json::Value;
 pub(crate) struct Answered {
     pub(crate) version: String,
     /// Of a page of a list.
-    page: String,
+    pub(crate) page: String,
     /// Of a service account.
     token: String,
 }

@@ -280,7 +280,7 @@ fn version_of_page(request: &Request, answered: &[Answered]) -> Option<Value> {
         answered.get(number.checked_sub(1)?)
     };
     let last = answered.last().filter(|last| !last.version.is_empty())?;
-    let page = answer_of(query("continue")).filter(|answered| !answered.token.is_empty());
+    let page = answer_of(query("continue")).filter(|answered| !answered.page.is_empty());
     let earlier = page.or_else(|| answer_of(query("resourceVersion")).filter(|_| is_exact))?;
     Some(json!(if earlier.version == last.version { "that of the request" } else { "another" }))
 }

@@ -194,7 +194,12 @@ impl Admission {
     pub(super) fn webhooks_in_order(&self) -> Vec<(Phase, Arc<Webhook>)> {
         let webhooks = self.webhooks();
         let of = |phase: Phase, sources: &Sources| {
-            sources.in_order.iter().map(move |webhook| (phase, Arc::clone(webhook))).collect::<Vec<_>>()
+            sources
+                .in_order
+                .webhooks()
+                .iter()
+                .map(move |webhook| (phase, Arc::clone(webhook)))
+                .collect::<Vec<_>>()
         };
         let mut all = of(Phase::Mutating, &webhooks.mutating);
         all.extend(of(Phase::Validating, &webhooks.validating));

@@ -106,11 +106,14 @@ pub enum Probe {
     /// after everything else.
     Intervention(Occasion, for<'a> fn(&'a [WebhookProbe<'a>]) -> BoxFuture<'a, Vec<Observed>>),
     /// Looks at one conversion webhook and the objects that it converts.
-    Conversion(for<'a> fn(&'a ConverterProbe<'a>) -> BoxFuture<'a, Vec<(Option<Value>, Observed)>>),
+    Conversion(for<'a> fn(&'a ConverterProbe<'a>) -> BoxFuture<'a, Seen>),
     /// Looks at manifests, also those of configurations that no API server takes: no call is made. Only [`super::lint`]
     /// runs it.
     Manifests(fn(&Manifests<'_>) -> Vec<Defect>),
 }
+
+/// What a probe of a conversion webhook saw: of an object, or of the webhook.
+pub type Seen = Vec<(Option<Value>, Observed)>;
 
 /// What is done to the webhooks. The order is the order in which it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

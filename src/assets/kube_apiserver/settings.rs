@@ -227,10 +227,10 @@ fn required(values: &Values) -> Result<(), Failure> {
         is_missing("either `--service-account-key-file` or `--service-account-signing-endpoint` must be set");
     }
     let signs = has("service-account-signing-key-file");
-    let issues = issuers.first().is_some_and(|issuer| !issuer.is_empty());
-    if !signs && !issues && values.list("api-audiences").is_empty() {
+    let has_issuer = issuers.first().is_some_and(|issuer| !issuer.is_empty());
+    if !signs && !has_issuer && values.list("api-audiences").is_empty() {
         is_missing("--service-account-signing-key-file and --service-account-issuer are required flags");
-    } else if !signs || !issues {
+    } else if !signs || !has_issuer {
         is_missing(
             "--service-account-signing-key-file, --service-account-issuer, and --api-audiences should be specified together",
         );

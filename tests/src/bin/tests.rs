@@ -106,21 +106,9 @@ struct Differential {
     /// The number of the first situation
     #[arg(long, default_value_t = 0)]
     first: u64,
-    /// Situations about the fields of objects of every kind, which clients and webhooks set
-    #[arg(long)]
-    fields: bool,
-    /// Situations about the in-tree admission plugins, of several servers that have not the same ones
-    #[arg(long, conflicts_with = "fields")]
-    plugins: bool,
-    /// Situations about server-side apply, whose managed fields are compared
-    #[arg(long, conflicts_with_all = ["fields", "plugins"])]
-    apply: bool,
-    /// Situations about lists, watches and Tables after writes
-    #[arg(long, conflicts_with_all = ["fields", "plugins", "apply"])]
-    reads: bool,
-    /// Situations about conversion webhooks
-    #[arg(long, conflicts_with_all = ["fields", "plugins", "apply", "reads"])]
-    conversions: bool,
+    /// What they are about
+    #[arg(long, value_enum, default_value_t)]
+    about: Subject,
     /// Situations at a time
     #[arg(long, default_value_t = 24)]
     jobs: usize,
@@ -485,16 +473,7 @@ async fn soaked(arguments: Soak) -> Result<ExitCode, Box<dyn std::error::Error>>
 async fn searched(arguments: Differential) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let seed = arguments.seed.unwrap_or_else(fresh_seed);
     let out = arguments.out.unwrap_or_else(|| cases::folder().join("found"));
-    let Differential { first, cases, jobs, fields, plugins, apply, reads, conversions, .. } = arguments;
-    let subjects = [
-        (fields, Subject::Fields),
-        (plugins, Subject::Plugins),
-        (apply, Subject::Apply),
-        (reads, Subject::Reads),
-        (conversions, Subject::Conversions),
-    ];
-    let chosen = subjects.into_iter().find(|(is_chosen, _)| *is_chosen);
-    let subject = chosen.map(|(_, subject)| subject).unwrap_or_default();
+    let Differential { first, cases, jobs, about: subject, .. } = arguments;
     let search = Search { seed, first, cases, subject, jobs, out };
     anstream::println!("seed {seed}, {} situations", search.cases);
     let started = tokio::time::Instant::now();

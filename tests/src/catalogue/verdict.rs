@@ -88,10 +88,11 @@ impl Measured {
         let nothing = Vec::new();
         let requests = recording.alternatives.first().and_then(|first| first["requests"].as_array());
         let requests = requests.unwrap_or(&nothing);
-        let (fail, ignore) = match family {
+        let (fail, ignore) = if family == Family::Conversion {
             // There is no policy to choose.
-            Family::Conversion => (requests.as_slice(), requests.as_slice()),
-            _ => requests.split_at(requests.len() / 2),
+            (requests.as_slice(), requests.as_slice())
+        } else {
+            requests.split_at(requests.len() / 2)
         };
         let title = requests.first().and_then(|request| request["request"].as_str()).unwrap_or_default();
         Self {

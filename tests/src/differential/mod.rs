@@ -57,7 +57,7 @@ pub struct Search {
 }
 
 /// What situations are about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 #[expect(clippy::exhaustive_enums, reason = "each has a generator of its own")]
 pub enum Subject {
     /// Webhooks and what they are called for.
@@ -80,11 +80,11 @@ impl Subject {
     fn flag(self) -> &'static str {
         match self {
             Self::Webhooks => "",
-            Self::Fields => " --fields",
-            Self::Plugins => " --plugins",
-            Self::Apply => " --apply",
-            Self::Reads => " --reads",
-            Self::Conversions => " --conversions",
+            Self::Fields => " --about fields",
+            Self::Plugins => " --about plugins",
+            Self::Apply => " --about apply",
+            Self::Reads => " --about reads",
+            Self::Conversions => " --about conversions",
         }
     }
 }

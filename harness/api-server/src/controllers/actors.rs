@@ -104,7 +104,7 @@ impl Actors {
         let (mut parts, ()) =
             request.map_err(|error| Box::new(Status::internal_error(&error.to_string())))?.into_parts();
         let user = self.users.get(&actor).cloned().unwrap_or_default();
-        parts.extensions.insert(Claim { user, wanted: None });
+        parts.extensions.insert(Claim::of(user));
         let mut body = Incoming::InMemory(Bytes::from(body.to_string()));
         let authorizer: Arc<dyn Authorizer> = Arc::clone(&self.server.state.authorizer);
         let keep =

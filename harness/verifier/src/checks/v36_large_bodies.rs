@@ -32,7 +32,7 @@ pub(super) const CHECK: Check = Check {
 /// What became of the largest object of a kind.
 enum Tried {
     /// It shows something.
-    Found(Violation),
+    Found(Box<Violation>),
     /// The webhook answers, most when it is asked for this operation.
     Answered(Operation),
 }
@@ -54,7 +54,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
             continue;
         }
         match tried(webhook_probe, sample).await {
-            Ok(Tried::Found(violation)) => return Ok(vec![violation]),
+            Ok(Tried::Found(violation)) => return Ok(vec![*violation]),
             // No review is larger than that of an update.
             Ok(Tried::Answered(Operation::Update)) => return Ok(Vec::new()),
             Ok(Tried::Answered(_)) => answered = true,
@@ -110,7 +110,7 @@ async fn tried(webhook_probe: &WebhookProbe<'_>, sample: &Attributes) -> Result<
             Verdict::NoConditions(_) => return Err(Obstacle::no_conditions()),
             Verdict::Unsupported(what) => return Err(Obstacle::not_checked(what)),
         };
-        return Ok(Tried::Found(violation.with_large([Arc::clone(&outcome)])));
+        return Ok(Tried::Found(Box::new(violation.with_large([Arc::clone(&outcome)]))));
     }
     Err(Obstacle::not_checked("it is no longer called for the object when that is large"))
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 pub(super) use self::answer::Answer;
 pub(super) use self::loss::lost;
+pub(super) use super::check::Seen;
 use super::check::{Check, Observed, Obstacle, Probe, Violation};
 use super::corpus;
 use super::environment::Environment;
@@ -49,6 +50,7 @@ pub struct Converter {
 
 /// A served version of a definition.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_field_names, reason = "the name of the API")]
 pub(super) struct Version {
     pub(super) api_version: String,
     shape: (String, String, Value),
@@ -187,8 +189,6 @@ pub struct ConverterProbe<'a> {
     pub(super) given: &'a [Value],
 }
 
-/// What a probe of a conversion webhook saw: of an object, or of the webhook.
-pub(super) type Seen = Vec<(Option<Value>, Observed)>;
 /// What looks at the conversion of one object.
 pub(super) type LooksAtCase = for<'b> fn(&'b ConverterProbe<'b>, &'b Case) -> BoxFuture<'b, Observed>;
 
