@@ -71,6 +71,11 @@ fn without_identity(object: &Value) -> Value {
             spec.remove(field);
         }
     }
+    if let Some(status) = object["status"].as_object_mut() {
+        // Each server has a key of its own.
+        status.remove("token");
+        status.remove("expirationTimestamp");
+    }
     if let Some(metadata) = object["metadata"].as_object_mut() {
         for field in ["uid", "creationTimestamp", "resourceVersion"] {
             metadata.remove(field);
@@ -96,7 +101,7 @@ async fn an_object_in_protobuf_becomes_what_the_same_object_in_json_becomes() {
         assert_eq!((code, without_identity(&answer)), (expected.0, without_identity(&expected.1)), "{path}");
         created += usize::from(code == 201);
     }
-    assert_eq!(created, 17, "all but the token");
+    assert_eq!(created, 18);
 }
 
 #[tokio::test]

@@ -174,10 +174,15 @@ async fn what_the_api_server_does_not_serve_is_said_once() {
     let (_, report) = report_of("V38,V39", writing("/apis/example.com/v1/widgets", json!({}))).await;
     let told: Vec<String> = report.unserved.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["create example.com/v1 widgets: 404 page not found"]);
+    let service = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {"name": "v1.example.com"},
+        "spec": {"group": "example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10},
+    });
     let (_, report) =
-        report_of("V38,V39", writing("/apis/authentication.k8s.io/v1/tokenreviews", json!({}))).await;
+        report_of("V38,V39", writing("/apis/apiregistration.k8s.io/v1/apiservices", service)).await;
     let told: Vec<String> = report.unserved.iter().map(ToString::to_string).collect();
-    let expected = "create authentication.k8s.io/v1 tokenreviews: 501 admit does not imitate this: creating tokenreviews";
+    let expected = "create apiregistration.k8s.io/v1 apiservices: 501 admit does not imitate this: aggregated API servers (apiservices)";
     assert_eq!(told, [expected]);
 }
 

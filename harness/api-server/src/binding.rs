@@ -6,11 +6,10 @@ use kubernetes_types::status::{FieldError, Status, aggregate};
 use serde_json::{Map, Value, json};
 
 use super::answer::Answer;
-use super::delete;
 use super::eviction::success;
 use super::request::ObjectRequest;
 use super::storage::Key;
-use super::{create, metadata, status_conditions};
+use super::{create, metadata, preconditions, status_conditions};
 
 /// Whether a binding names a node.
 ///
@@ -62,7 +61,14 @@ pub(super) fn bind(
             return Err(Box::new(Status::not_found("", "pods", &key.name)));
         };
         let wanted = |field: &str| Some(metadata::text(binding, field)).filter(|text| !text.is_empty());
-        delete::check_versions(&stored, wanted("uid"), wanted("resourceVersion"), dry_run, pods, &key)?;
+        preconditions::check_versions(
+            &stored,
+            wanted("uid"),
+            wanted("resourceVersion"),
+            dry_run,
+            pods,
+            &key,
+        )?;
         let name = &key.name;
         let node = stored.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
         let gates = stored.pointer("/spec/schedulingGates").and_then(Value::as_array);

@@ -17,8 +17,8 @@ use super::options::RequestOptions;
 use super::request::ObjectRequest;
 use super::state::State;
 use super::storage::Key;
-use super::update::{Attempt, is_outdated, wrong_precondition};
-use super::{body, create, definition_deletion, metadata, options, read, undecodable};
+use super::update::{Attempt, is_outdated};
+use super::{body, create, definition_deletion, metadata, options, preconditions, read, undecodable};
 
 /// The resources whose DELETE is answered with the object that is gone; for the others it is a Status.
 ///
@@ -176,9 +176,9 @@ pub(super) async fn delete_one(
         }
         match which {
             Attempt::First => {
-                check_preconditions(&stored, &options.document, group, &resource.kind.kind, name)?;
+                preconditions::check_delete(&stored, &options.document, group, &resource.kind.kind, name)?;
             }
-            Attempt::Later => check_preconditions_again(&stored, options, request, &key)?,
+            Attempt::Later => preconditions::check_stored(&stored, options, &resource, &key)?,
         }
         let marked = if is_definition && !metadata::is_deleting(&stored) {
             Marked::Changed { object: definition_deletion::mark(&stored), gone: false }
@@ -275,10 +275,10 @@ async fn remove_marked(
     let storage = Arc::clone(&request.server.state.storage);
     let Some(mut marked) = storage.at(key) else { return Ok(Deleted::Gone(Arc::clone(before))) };
     // Webhooks are shown the precondition as the client wrote it.
-    let mut preconditions = options.clone();
-    if let Some(wanted) = preconditions.document.pointer_mut("/preconditions/resourceVersion") {
+    let mut wanted = options.clone();
+    if let Some(version) = wanted.document.pointer_mut("/preconditions/resourceVersion") {
         // The cached Pod does not meet it any more, and nobody is asked about it.
-        *wanted = metadata::text(&marked, "resourceVersion").into();
+        *version = metadata::text(&marked, "resourceVersion").into();
     } else if let Err(status) = admit(request, before, &marked, options, asked).await
         && request.admitting.is_out_of_time()
     {
@@ -288,7 +288,7 @@ async fn remove_marked(
         // Who removes it faster does the same.
         let Some(stored) = storage.at(key) else { return Ok(Deleted::Gone(marked)) };
         marked = stored;
-        check_preconditions_again(&marked, &preconditions, request, key)?;
+        preconditions::check_stored(&marked, &wanted, &request.target.resource, key)?;
         if let Some(deleted) = attempt(request, &marked, (*marked).clone(), true, options, asked, key).await?
         {
             return Ok(deleted);
@@ -333,73 +333,6 @@ pub(super) async fn remove(
     metadata::set(&mut marked, "resourceVersion", removed.to_string().into());
     server.has_changed(resource)?;
     Ok(Some(Deleted::Gone(shown(&Arc::new(marked)).await?)))
-}
-
-/// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`.
-pub(super) fn check_preconditions(
-    stored: &Value,
-    options: &Value,
-    group: &str,
-    kind: &str,
-    name: &str,
-) -> Result<(), Box<Status>> {
-    let wanted = |field: &str| options.pointer(&format!("/preconditions/{field}")).and_then(Value::as_str);
-    let (uid, resource_version) = (metadata::text(stored, "uid"), metadata::text(stored, "resourceVersion"));
-    let why = match (wanted("uid"), wanted("resourceVersion")) {
-        (Some(wanted), _) if wanted != uid => format!(
-            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have \
-             been deleted and then recreated"
-        ),
-        (_, Some(wanted)) if wanted != resource_version => format!(
-            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record \
-             ({resource_version}). The object might have been modified"
-        ),
-        _ => return Ok(()),
-    };
-    Err(Box::new(Status::conflict(group, kind, name, &why)))
-}
-
-/// Another write was faster, and the preconditions have to hold for what it left.
-fn check_preconditions_again(
-    stored: &Value,
-    options: &RequestOptions,
-    request: &ObjectRequest<'_>,
-    key: &Key,
-) -> Result<(), Box<Status>> {
-    let wanted =
-        |field: &str| options.document.pointer(&format!("/preconditions/{field}")).and_then(Value::as_str);
-    check_versions(
-        stored,
-        wanted("uid"),
-        wanted("resourceVersion"),
-        options.dry_run,
-        &request.target.resource,
-        key,
-    )
-}
-
-/// Whether an object is the one that a client means by a `uid` and a `resourceVersion`.
-///
-/// Source: apiserver pkg/storage/interfaces.go, `Preconditions.Check`.
-pub(super) fn check_versions(
-    stored: &Value,
-    uid: Option<&str>,
-    resource_version: Option<&str>,
-    dry_run: bool,
-    resource: &Resource,
-    key: &Key,
-) -> Result<(), Box<Status>> {
-    for (wanted, shown, found) in [
-        (uid, "UID", metadata::text(stored, "uid")),
-        (resource_version, "ResourceVersion", metadata::text(stored, "resourceVersion")),
-    ] {
-        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
-            let why = wrong_precondition(resource, key, dry_run, shown, wanted, found);
-            let gvr = &resource.gvr;
-            return Err(Box::new(Status::conflict(&gvr.group, &gvr.resource, &key.name, &why)));
-        }
-    }
-    Ok(())
 }
 
 /// The options that admission sees: a negative grace period is one second, but for a collection; of a Pod, how long it

@@ -28,7 +28,7 @@ use super::options::RequestOptions;
 use super::query::Query;
 use super::request::{self, BodyRetention, ObjectRequest};
 use super::storage::ObjectReader as _;
-use super::{Server, create, metadata, options, status_conditions, time_limit};
+use super::{Server, create, metadata, options, preconditions, status_conditions, time_limit};
 
 const DENIED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
@@ -171,7 +171,7 @@ async fn mark_and_delete(request: &mut ObjectRequest<'_>, mut options: Value) ->
     if options.get("dryRun").is_none_or(is_empty) {
         loop {
             let stored = existing(request)?;
-            delete::check_preconditions(&stored, &options, "", "Pod", &name)?;
+            preconditions::check_delete(&stored, &options, "", "Pod", &name)?;
             let marked = with_condition(&stored);
             let storage = &request.server.state.storage;
             let after = if marked == *stored {

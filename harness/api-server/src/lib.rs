@@ -53,6 +53,7 @@ mod outcome;
 mod patches;
 mod plugins;
 mod pod_resources;
+mod preconditions;
 mod protobuf;
 mod query;
 mod read;

@@ -22,12 +22,9 @@ use super::request::ObjectRequest;
 use super::state::{State, normalize_stored};
 use super::storage::Key;
 use super::{
-    apply, body, create, custom_resources, custom_validation, metadata, options, scale, spans, strategy,
-    undecodable,
+    apply, body, create, custom_resources, custom_validation, metadata, options, preconditions, scale, spans,
+    strategy, undecodable,
 };
-
-const MODIFIED: &str =
-    "the object has been modified; please apply your changes to the latest version and try again";
 
 /// PUT.
 pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
@@ -164,14 +161,8 @@ async fn create_missing(
         Change::Replace(object) => {
             let wanted = metadata::text(object, "uid");
             if !wanted.is_empty() {
-                let (name, key) = (&request.target.name, create::key(request, &request.target.name));
-                let why = wrong_uid(&resource, &key, options.dry_run, wanted, "");
-                return Err(Box::new(Status::conflict(
-                    &resource.gvr.group,
-                    &resource.gvr.resource,
-                    name,
-                    &why,
-                )));
+                let key = create::key(request, &request.target.name);
+                return Err(preconditions::wrong_uid(&resource, &key, options.dry_run, wanted, ""));
             }
             field_manager::update(request, &kind, None, object.clone())
         }
@@ -228,12 +219,7 @@ async fn attempt(
     let wanted_uid = metadata::text(&new, "uid");
     let uid = metadata::text(&old, "uid");
     if !is_patch && !wanted_uid.is_empty() && wanted_uid != uid {
-        return Err(Box::new(Status::conflict(
-            &gvr_group(&resource),
-            &resource.gvr.resource,
-            &name,
-            &wrong_uid(&resource, &key, options.dry_run, wanted_uid, uid),
-        )));
+        return Err(preconditions::wrong_uid(&resource, &key, options.dry_run, wanted_uid, uid));
     }
 
     let mut attributes = request.attributes(Operation::Update, &kind);
@@ -256,7 +242,7 @@ async fn attempt(
     if is_scale {
         scale::check_replicas(&new, &resource)?;
     }
-    check_resource_version(&new, &old, &resource, is_scale)?;
+    preconditions::check_update(&new, &old, &resource, is_scale)?;
     metadata::set(&mut new, "resourceVersion", metadata::text(&old, "resourceVersion").into());
     let mut scaled = None;
     // What a Service is given is held until it is stored.
@@ -442,63 +428,4 @@ async fn store(
         }
         Err(super::storage::WriteConflict) => Ok(None),
     }
-}
-
-/// Whether the `resourceVersion` of the request, which some resources require, is that of the stored object.
-///
-/// Rule: CFG-09, CHN-03.
-fn check_resource_version(
-    new: &Value,
-    old: &Value,
-    resource: &Resource,
-    is_scale: bool,
-) -> Result<(), Box<Status>> {
-    let (group, name) = (&resource.gvr.group, metadata::text(old, "name"));
-    let wanted = metadata::text(new, "resourceVersion");
-    if wanted.is_empty() || wanted == "0" {
-        if is_scale || strategy::allows_unconditional_update(resource) {
-            return Ok(());
-        }
-        let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
-        return Err(Box::new(Status::invalid(group, &resource.gvr.resource, name, &[error])));
-    }
-    if wanted.parse::<u64>().is_err() {
-        let message = format!("strconv.ParseUint: parsing {}: invalid syntax", Value::from(wanted));
-        return Err(Box::new(Status::failure(500, "", message)));
-    }
-    if wanted == metadata::text(old, "resourceVersion") {
-        return Ok(());
-    }
-    Err(Box::new(Status::conflict(group, &resource.gvr.resource, name, MODIFIED)))
-}
-
-fn gvr_group(resource: &Resource) -> String {
-    resource.gvr.group.clone()
-}
-
-fn wrong_uid(resource: &Resource, key: &Key, dry_run: bool, wanted: &str, found: &str) -> String {
-    wrong_precondition(resource, key, dry_run, "UID", wanted, found)
-}
-
-/// A precondition that does not hold for what is stored. A dry run tells the key as it is below the root of the storage.
-///
-/// Source: apiserver pkg/storage/errors.go, `StorageError`, pkg/storage/interfaces.go, `Preconditions.Check`, and
-/// pkg/registry/generic/registry/dryrun.go.
-pub(super) fn wrong_precondition(
-    resource: &Resource,
-    key: &Key,
-    dry_run: bool,
-    field: &str,
-    wanted: &str,
-    found: &str,
-) -> String {
-    let gvr = &resource.gvr;
-    let root = if dry_run { "" } else { "/registry" };
-    let group = if resource.custom.is_some() { format!("{}/", gvr.group) } else { String::new() };
-    let namespace = if key.namespace.is_empty() { String::new() } else { format!("{}/", key.namespace) };
-    format!(
-        "StorageError: invalid object, Code: 4, Key: {root}/{group}{}/{namespace}{}, ResourceVersion: 0, \
-         AdditionalErrorMsg: Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}",
-        gvr.resource, key.name
-    )
 }

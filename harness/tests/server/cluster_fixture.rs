@@ -115,8 +115,11 @@ async fn what_is_not_imitated_says_so() {
     let (code, created) = post(&server, definitions, &definition).await;
     assert_eq!(code, 201, "{created}");
     let watch = "/apis/example.com/v1/namespaces/default/widgets?watch=1&fieldSelector=spec.size%3D1";
-    let token_reviews = "/apis/authentication.k8s.io/v1/tokenreviews";
-    let answers = [post(&server, token_reviews, &json!({})).await, get(&server, watch).await];
+    let services = "/apis/apiregistration.k8s.io/v1/apiservices";
+    let service = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.example.com"},
+    });
+    let answers = [post(&server, services, &service).await, get(&server, watch).await];
     for (code, answer) in answers {
         assert_eq!((code, &answer["reason"]), (501, &json!("NotImplemented")), "{answer}");
     }

@@ -1,0 +1,136 @@
+//! Whether the object that is stored is the one that a client means, by its `uid` and `resourceVersion`.
+
+use kubernetes_types::status::{FieldError, Status};
+use serde_json::Value;
+
+use super::discovery::Resource;
+use super::options::RequestOptions;
+use super::storage::Key;
+use super::{metadata, strategy};
+
+const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+/// What the options of a deletion demand, in the words for what is in the server's cache.
+///
+/// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`.
+pub(super) fn check_delete(
+    stored: &Value,
+    options: &Value,
+    group: &str,
+    kind: &str,
+    name: &str,
+) -> Result<(), Box<Status>> {
+    let wanted = |field: &str| options.pointer(&format!("/preconditions/{field}")).and_then(Value::as_str);
+    let (uid, resource_version) = (metadata::text(stored, "uid"), metadata::text(stored, "resourceVersion"));
+    let why = match (wanted("uid"), wanted("resourceVersion")) {
+        (Some(wanted), _) if wanted != uid => format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have \
+             been deleted and then recreated"
+        ),
+        (_, Some(wanted)) if wanted != resource_version => format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record \
+             ({resource_version}). The object might have been modified"
+        ),
+        _ => return Ok(()),
+    };
+    Err(Box::new(Status::conflict(group, kind, name, &why)))
+}
+
+/// Whether what is stored meets the preconditions in the options of a deletion.
+pub(super) fn check_stored(
+    stored: &Value,
+    options: &RequestOptions,
+    resource: &Resource,
+    key: &Key,
+) -> Result<(), Box<Status>> {
+    let wanted =
+        |field: &str| options.document.pointer(&format!("/preconditions/{field}")).and_then(Value::as_str);
+    check_versions(stored, wanted("uid"), wanted("resourceVersion"), options.dry_run, resource, key)
+}
+
+/// Whether an object is the one that a client means by a `uid` and a `resourceVersion`.
+///
+/// Source: apiserver pkg/storage/interfaces.go, `Preconditions.Check`.
+pub(super) fn check_versions(
+    stored: &Value,
+    uid: Option<&str>,
+    resource_version: Option<&str>,
+    dry_run: bool,
+    resource: &Resource,
+    key: &Key,
+) -> Result<(), Box<Status>> {
+    for (wanted, shown, found) in [
+        (uid, "UID", metadata::text(stored, "uid")),
+        (resource_version, "ResourceVersion", metadata::text(stored, "resourceVersion")),
+    ] {
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+            return Err(wrong_precondition(resource, key, dry_run, shown, wanted, found));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the `resourceVersion` of the request, which some resources require, is that of the stored object.
+///
+/// Rule: CFG-09, CHN-03.
+pub(super) fn check_update(
+    new: &Value,
+    old: &Value,
+    resource: &Resource,
+    is_scale: bool,
+) -> Result<(), Box<Status>> {
+    let (group, name) = (&resource.gvr.group, metadata::text(old, "name"));
+    let wanted = metadata::text(new, "resourceVersion");
+    if wanted.is_empty() || wanted == "0" {
+        if is_scale || strategy::allows_unconditional_update(resource) {
+            return Ok(());
+        }
+        let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+        return Err(Box::new(Status::invalid(group, &resource.gvr.resource, name, &[error])));
+    }
+    if wanted.parse::<u64>().is_err() {
+        let message = format!("strconv.ParseUint: parsing {}: invalid syntax", Value::from(wanted));
+        return Err(Box::new(Status::failure(500, "", message)));
+    }
+    if wanted == metadata::text(old, "resourceVersion") {
+        return Ok(());
+    }
+    Err(Box::new(Status::conflict(group, &resource.gvr.resource, name, MODIFIED)))
+}
+
+/// 409 for a PUT with the `uid` of another object, or of one that is not there.
+pub(super) fn wrong_uid(
+    resource: &Resource,
+    key: &Key,
+    dry_run: bool,
+    wanted: &str,
+    found: &str,
+) -> Box<Status> {
+    wrong_precondition(resource, key, dry_run, "UID", wanted, found)
+}
+
+/// 409 for a precondition that does not hold for what is stored. A dry run tells the key as it is below the root of the
+/// storage.
+///
+/// Source: apiserver pkg/storage/errors.go, `StorageError`, pkg/storage/interfaces.go, `Preconditions.Check`, and
+/// pkg/registry/generic/registry/dryrun.go.
+fn wrong_precondition(
+    resource: &Resource,
+    key: &Key,
+    dry_run: bool,
+    field: &str,
+    wanted: &str,
+    found: &str,
+) -> Box<Status> {
+    let gvr = &resource.gvr;
+    let root = if dry_run { "" } else { "/registry" };
+    let group = if resource.custom.is_some() { format!("{}/", gvr.group) } else { String::new() };
+    let namespace = if key.namespace.is_empty() { String::new() } else { format!("{}/", key.namespace) };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {root}/{group}{}/{namespace}{}, ResourceVersion: 0, \
+         AdditionalErrorMsg: Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}",
+        gvr.resource, key.name
+    );
+    Box::new(Status::conflict(&gvr.group, &gvr.resource, &key.name, &why))
+}
