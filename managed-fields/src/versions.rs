@@ -15,7 +15,7 @@ pub trait Versions {
     type Schema: Schema;
 
     /// The type of its objects in `api_version`, such as `apps/v1`; none if there is no such version, or no longer. What
-    /// managers own in such a version is forgotten.
+    /// managers own in such a version is forgotten, unless [`Self::convert`] fails for it.
     fn root(&self, api_version: &str) -> Option<Type<Self::Schema>>;
 
     /// `object` in another version than it has.

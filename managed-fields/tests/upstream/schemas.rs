@@ -113,7 +113,7 @@ impl<'a> Versions for Widgets<'a> {
     }
 
     fn convert(&self, _: &Value, api_version: &str) -> Result<Value, ConversionError> {
-        Err(ConversionError::Failed(format!("nothing is converted to {api_version}")))
+        Err(ConversionError::UnknownVersion(format!("there is no {api_version}")))
     }
 
     fn empty(&self, api_version: &str) -> Value {
