@@ -147,7 +147,12 @@ async fn v19_finds_names_that_are_there_twice() {
             {"name": name, "emptyDir": {}}, {"name": name, "emptyDir": {}},
         ]})
     };
-    finds(&patching("V19", &json!([volume("v")])).await, &["spec.volumes: name twice"]);
+    let expected = [
+        "refused: spec.volumes.name: Duplicate value",
+        "refused: spec.containers.volumeMounts.name: Not found",
+        "refused: spec.initContainers.volumeMounts.name: Not found",
+    ];
+    finds(&patching("V19", &json!([volume("v")])).await, &expected);
     let env =
         json!([{"op": "add", "path": "/spec/containers/0/env", "value": [{"name": "A"}, {"name": "A"}]}]);
     let check = patching("V19", &env).await;
@@ -155,7 +160,7 @@ async fn v19_finds_names_that_are_there_twice() {
     assert_eq!(check.findings[0].severity, Severity::Warning);
     let container =
         json!([{"op": "add", "path": "/spec/containers/-", "value": {"name": "app", "image": "x"}}]);
-    finds(&patching("V19", &container).await, &["spec: name of a container twice"]);
+    finds(&patching("V19", &container).await, &["refused: spec.containers.name: Duplicate value"]);
     let check = verify("V19", vec![Suspect::mutating("fault: M30-owner-references")]).await;
     finds(&check, &["metadata.ownerReferences: uid twice"]);
 }
@@ -188,6 +193,10 @@ async fn widget(operation: Value) -> CheckReport {
 
 /// What V19 says of a patch of a widget with this spec.
 async fn widget_of(spec: &Value, operation: Value) -> CheckReport {
+    widget_in(&widgets(), spec, operation).await
+}
+
+async fn widget_in(definition: &Value, spec: &Value, operation: Value) -> CheckReport {
     let behaviour = json!({"patch": {"operations": [operation]}}).to_string();
     let rule = json!({"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["*"], "resources": ["widgets"]});
     let suspect = Suspect::mutating(&behaviour).with("rules", json!([rule]));
@@ -195,37 +204,59 @@ async fn widget_of(spec: &Value, operation: Value) -> CheckReport {
     if !spec.is_null() {
         widget["spec"] = spec.clone();
     }
-    verify_objects("V19", vec![suspect], vec![widget], &[widgets()]).await
+    verify_objects("V19", vec![suspect], vec![widget], std::slice::from_ref(definition)).await
 }
 
 #[tokio::test]
 async fn v19_holds_custom_resources_to_their_schema() {
     let size = |value: Value| json!({"op": "replace", "path": "/spec/size", "value": value});
-    finds(&widget(size(json!(10))).await, &["against the schema: beyond a limit"]);
-    finds(&widget(size(json!("large"))).await, &["against the schema: wrong type"]);
+    finds(&widget(size(json!(10))).await, &["refused: spec.size: Invalid value"]);
+    finds(&widget(size(json!("large"))).await, &["refused: spec.size: Invalid value"]);
     let unknown = widget(json!({"op": "add", "path": "/spec/mood", "value": "good"})).await;
-    finds(&unknown, &["against the schema: unknown field"]);
+    finds(&unknown, &["sets unknown fields"]);
     passes(&widget(json!({"op": "add", "path": "/spec/color", "value": "red"})).await);
     // What was invalid before is refused with the webhook and without it.
-    let large = json!({"op": "replace", "path": "/spec/size", "value": "large"});
-    let check = widget_of(&json!({"size": 10}), large).await;
-    finds(&check, &["against the schema, as before: wrong type"]);
+    passes(&widget_of(&json!({"size": 10}), size(json!("large"))).await);
+    let color = json!({"op": "add", "path": "/spec/color", "value": 1});
+    let check = widget_of(&json!({"size": 10}), color).await;
+    finds(&check, &["refused, as before: spec.color: Invalid value"]);
     assert_eq!(check.findings[0].severity, Severity::Note);
 }
 
 #[tokio::test]
+async fn v19_asks_the_rules_of_custom_resources() {
+    let mut definition = widgets();
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] =
+        json!([{"rule": "!has(self.color) || self.size > 1", "message": "only large ones have a color"}]);
+    let check = widget_in(
+        &definition,
+        &json!({"size": 1}),
+        json!({"op": "add", "path": "/spec/color", "value": "red"}),
+    )
+    .await;
+    finds(&check, &["refused: spec: Invalid value"]);
+    assert!(
+        check.findings[0].message.ends_with("only large ones have a color"),
+        "{}",
+        check.findings[0].message
+    );
+    let large = json!({"op": "replace", "path": "/spec/size", "value": 2});
+    passes(&widget_in(&definition, &json!({"size": 1, "color": "red"}), large).await);
+}
+
+#[tokio::test]
 async fn v19_notes_what_is_required_in_a_spec_that_the_user_left_out() {
-    let kind = "against the schema, in what the user left out: required field missing";
+    let kind = "refused, in what the user left out: spec.size: Required value";
     let check =
         widget_of(&Value::Null, json!({"op": "add", "path": "/spec", "value": {"color": "red"}})).await;
     finds(&check, &[kind]);
     assert_eq!(check.findings[0].severity, Severity::Note);
     // What the user gave, and what the webhook writes wrong, is an error all the same.
     let check = widget(json!({"op": "remove", "path": "/spec/size"})).await;
-    finds(&check, &["against the schema: required field missing"]);
+    finds(&check, &["refused: spec.size: Required value"]);
     let check =
         widget_of(&Value::Null, json!({"op": "add", "path": "/spec", "value": {"size": "red"}})).await;
-    finds(&check, &["against the schema: wrong type"]);
+    finds(&check, &["refused: spec.size: Invalid value"]);
 }
 
 #[tokio::test]

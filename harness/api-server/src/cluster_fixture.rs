@@ -18,7 +18,7 @@ use kubernetes_admission::cluster_state::{ClusterState, ConversionError, Equival
 use kubernetes_admission::ownership::Times;
 use kubernetes_types::json::at;
 use kubernetes_types::schema;
-use kubernetes_types::status::Status;
+use kubernetes_types::status::{Status, StatusCause};
 
 use super::authorization::AuthorizationMode;
 use super::body::Types;
@@ -158,6 +158,26 @@ impl ClusterFixture {
                 schema::normalize_metadata(object);
             }
             _ => {}
+        }
+    }
+
+    /// What the API server finds wrong with the object of a request that was [prepared](Self::prepare): the causes of its
+    /// 422. Of subresources nothing is known but the status.
+    ///
+    /// # Errors
+    /// 501 for what admit does not imitate; the Status of an object that is refused for another reason.
+    ///
+    /// Source: apiserver pkg/registry/rest/create.go, `BeforeCreate`, and pkg/registry/rest/update.go, `BeforeUpdate`.
+    pub fn invalid_fields(&self, request: &Attributes) -> Result<Vec<StatusCause>, Box<Status>> {
+        let resources = self.state.resources();
+        let resource = resources.get(&request.resource).filter(|resource| request.kind == resource.kind);
+        let (Some(resource), Some(object)) = (resource, &request.object) else { return Ok(Vec::new()) };
+        match strategy::validate(object, request.old_object.as_ref(), resource, &request.subresource) {
+            Ok(_) => Ok(Vec::new()),
+            Err(status) if status.code == 422 => {
+                Ok(status.details.map(|details| details.causes).unwrap_or_default())
+            }
+            Err(status) => Err(status),
         }
     }
 

@@ -167,10 +167,9 @@ pub(super) async fn admit_and_store(
         }
         // A dry run does not come as far as the storage, which refuses it, or has another one.
         // Source: apiserver pkg/registry/generic/registry/dryrun.go, `Create` and `GuaranteedUpdate`.
-        if options.dry_run {
-        } else if road.is_update() {
+        if road.is_update() && !options.dry_run {
             metadata::remove(&mut object, "resourceVersion");
-        } else if !metadata::text(&object, "resourceVersion").is_empty() {
+        } else if !options.dry_run && !metadata::text(&object, "resourceVersion").is_empty() {
             let message = "resourceVersion should not be set on objects to be created";
             return Err(Box::new(Status::failure(500, "", message)));
         }

@@ -19,7 +19,6 @@ mod overwritten;
 mod recorded;
 mod requests;
 mod said;
-mod structure;
 mod together;
 mod usual;
 mod v01_idempotence;
