@@ -120,6 +120,11 @@ soak SECONDS='60' *ARGS:
 suites *PACKAGES:
     tests/suites/run.sh {{PACKAGES}}
 
+# The examples in Python and Java, or one of them, on `admit assets` and on the real binaries from KUBEBUILDER_ASSETS: `just
+# examples python`. Needs Python with pip, and Java 17 with Maven; what lacks its tools is skipped.
+examples *NAMES:
+    examples/run.sh {{NAMES}}
+
 # `admit verify` on webhooks of other projects: installs and starts them. Needs Go, Python with pip,
 # Node.js with npm, and Java 17 with Maven; what lacks its tools is skipped.
 verified:
