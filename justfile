@@ -115,8 +115,8 @@ soak SECONDS='60' *ARGS:
     cargo build --release -p admit
     cargo run --quiet -p tests -- soak --command target/release/admit --seconds {{SECONDS}} {{ARGS}}
 
-# Suites that start envtest, on `admit assets` and on the real binaries from KUBEBUILDER_ASSETS, spec by spec: all of
-# controller-runtime, or some packages: `just suites webhook builder`. Needs Go.
+# Suites that start envtest, on `admit assets` and on the real binaries from KUBEBUILDER_ASSETS, spec by spec: those of
+# controller-runtime and of three operators, or some: `just suites webhook jobset keda lws`. Needs Go.
 suites *PACKAGES:
     tests/suites/run.sh {{PACKAGES}}
 
