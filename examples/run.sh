@@ -29,6 +29,11 @@ needs() {
 
 python() {
   needs python python3 || return 0
+  # Debian has it in a package of its own.
+  python3 -c 'import ensurepip, venv' 2>/dev/null || {
+    echo 'skipped: admit examples python: no venv in python3'
+    return 0
+  }
   python3 -m venv "$target/examples/python"
   "$target/examples/python/bin/pip" install --quiet --disable-pip-version-check --requirement python/requirements.txt
   for assets in "${folders[@]}"; do
