@@ -115,10 +115,15 @@ soak SECONDS='60' *ARGS:
     cargo build --release -p admit
     cargo run --quiet -p tests -- soak --command target/release/admit --seconds {{SECONDS}} {{ARGS}}
 
-# Suites that start envtest, on `admit assets` and on the real binaries from KUBEBUILDER_ASSETS, spec by spec: all of
-# controller-runtime, or some packages: `just suites webhook builder`. Needs Go.
+# Suites that start envtest, on `admit assets` and on the real binaries from KUBEBUILDER_ASSETS, spec by spec: those of
+# controller-runtime and of three operators, or some: `just suites webhook jobset keda lws`. Needs Go.
 suites *PACKAGES:
     tests/suites/run.sh {{PACKAGES}}
+
+# The examples in Python and Java, or one of them, on `admit assets` and on the real binaries from KUBEBUILDER_ASSETS: `just
+# examples python`. Needs Python with pip, and Java 17 with Maven; what lacks its tools is skipped.
+examples *NAMES:
+    examples/run.sh {{NAMES}}
 
 # `admit verify` on webhooks of other projects: installs and starts them. Needs Go, Python with pip,
 # Node.js with npm, and Java 17 with Maven; what lacks its tools is skipped.

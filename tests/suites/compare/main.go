@@ -3,8 +3,8 @@
 //
 //	go run ./compare -admit DIR [-real DIR] [PACKAGE...]
 //
-// Packages are of controller-runtime, such as webhook; without any, all that start envtest. Without -real all specs are to
-// pass. The exit status is 1 if something differs that differences.txt does not list, or if something listed there is the
+// Packages are of controller-runtime, such as webhook, or an operator's, such as jobset; without any, all. Without -real all
+// specs are to pass. The exit status is 1 if something differs that differences.txt does not list, or if something listed there is the
 // same.
 package main
 
@@ -26,7 +26,14 @@ import (
 
 const module = "sigs.k8s.io/controller-runtime"
 
-// packages are those whose specs start envtest, and that pass with the real binaries.
+// operators are the packages with the webhooks' specs of operators; their versions stand in operators/go.mod.
+var operators = map[string]string{
+	"jobset": "sigs.k8s.io/jobset/test/integration/webhook",
+	"keda":   "github.com/kedacore/keda/v2/apis/keda/v1alpha1",
+	"lws":    "sigs.k8s.io/lws/test/integration/webhooks",
+}
+
+// packages are those of controller-runtime whose specs start envtest, and that pass with the real binaries.
 var packages = []string{
 	"builder", "cache", "client", "cluster", "controller", "controller/controllerutil", "envtest", "handler",
 	"internal/controller", "internal/recorder", "manager", "source", "webhook",
@@ -52,7 +59,7 @@ func main() {
 	flag.Parse()
 	chosen := flag.Args()
 	if len(chosen) == 0 {
-		chosen = packages
+		chosen = append(slices.Clone(packages), slices.Sorted(maps.Keys(operators))...)
 	}
 	differing, err := compare(*admit, *real, *differences, chosen)
 	if err != nil {
@@ -98,15 +105,18 @@ func compare(admit, real, differences string, chosen []string) (bool, error) {
 
 // build makes the test program of a package, and returns the folder in which it runs.
 func build(pkg, program string) (string, error) {
-	path := module + "/pkg/" + pkg
+	path, pins := module+"/pkg/"+pkg, "."
+	if operator, isOperator := operators[pkg]; isOperator {
+		path, pins = operator, "operators"
+	}
 	list := exec.Command("go", "list", "-f", "{{.Dir}}", path)
-	list.Stderr = os.Stderr
+	list.Dir, list.Stderr = pins, os.Stderr
 	folder, err := list.Output()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", pkg, err)
 	}
 	compile := exec.Command("go", "test", "-trimpath", "-c", "-o", program, path)
-	compile.Env = append(os.Environ(), "CGO_ENABLED=0")
+	compile.Dir, compile.Env = pins, append(os.Environ(), "CGO_ENABLED=0")
 	compile.Stdout, compile.Stderr = os.Stderr, os.Stderr
 	if err := compile.Run(); err != nil {
 		return "", fmt.Errorf("%s: %w", pkg, err)

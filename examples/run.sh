@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# The examples in Python and Java, on what `admit assets` makes and, with KUBEBUILDER_ASSETS, on the real binaries. Needs
+# Python with pip, and Java 17 with Maven and kubectl; what lacks its tools is skipped.
+#   examples/run.sh [python|java]...    without any, both
+set -euo pipefail
+cd "$(dirname "$0")"
+[ $# != 0 ] || set -- python java
+
+cargo build --quiet --manifest-path ../Cargo.toml --bin admit
+target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+real=${KUBEBUILDER_ASSETS:-}
+# The real kubectl goes with either.
+folders=("$(PATH=${real:+$real:}$PATH "$target/debug/admit" assets --dir "$scratch/assets")")
+[ -z "$real" ] || folders+=("$real")
+
+# needs EXAMPLE PROGRAM...: says that the example is skipped if one of the programs is missing
+needs() {
+  local example=$1 program
+  shift
+  for program in "$@"; do
+    command -v "$program" >/dev/null || {
+      echo "skipped: admit examples $example: no $program on PATH"
+      return 1
+    }
+  done
+}
+
+python() {
+  needs python python3 || return 0
+  # Debian has it in a package of its own.
+  python3 -c 'import ensurepip, venv' 2>/dev/null || {
+    echo 'skipped: admit examples python: no venv in python3'
+    return 0
+  }
+  python3 -m venv "$target/examples/python"
+  "$target/examples/python/bin/pip" install --quiet --disable-pip-version-check --requirement python/requirements.txt
+  for assets in "${folders[@]}"; do
+    echo "python, on $assets"
+    KUBEBUILDER_ASSETS=$assets PYTHONDONTWRITEBYTECODE=1 "$target/examples/python/bin/python" -m pytest \
+      --quiet -p no:cacheprovider --basetemp="$scratch/python" python
+  done
+}
+
+java() {
+  PATH=${real:+$real:}$PATH needs java mvn javac kubectl || return 0
+  local machine number=0
+  machine=$(uname -s | tr '[:upper:]' '[:lower:]')-$(uname -m | sed 's/x86_64/amd64/; s/aarch64/arm64/')
+  for assets in "${folders[@]}"; do
+    echo "java, on $assets"
+    # Where kube-api-test looks for binaries, and puts its certificates.
+    local home=$scratch/java$((number++))
+    mkdir -p "$home/k8s"
+    ln -s "$assets" "$home/k8s/1.37.1-$machine"
+    KUBE_API_TEST_DIR=$home mvn --batch-mode --no-transfer-progress --file java/pom.xml -Dfolder="$target/examples/java" test
+  done
+}
+
+for example in "$@"; do
+  case $example in
+  python | java) "$example" ;;
+  *) echo "error: $example: no such example; there are python and java" >&2 && exit 2 ;;
+  esac
+done
