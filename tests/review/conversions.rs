@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 use fake_webhooks::{Behaviour, Fake, FakeWebhook};
 use serde_json::{Value, json};
 
-use crate::files::{Files, files};
+use crate::files::{Files, fakes, files};
 
 const WIDGET: &str = "\
 apiVersion: g.example.com/v2
@@ -38,13 +38,15 @@ fn definition(fake: &FakeWebhook) -> String {
 async fn converting(convert: Value) -> (FakeWebhook, Files) {
     let behaviour: Behaviour = serde_json::from_value(json!({"convert": convert})).unwrap();
     let fake = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.unwrap();
-    let files = files([("widget.yaml", WIDGET), ("definition.yaml", &definition(&fake))]);
+    let policy = fakes(&["name: policy, type: validating, behaviour: allow"]);
+    let definition = definition(&fake);
+    let files = files([("widget.yaml", WIDGET), ("definition.yaml", &definition), ("fakes.yaml", &policy)]);
     (fake, files)
 }
 
 async fn check(convert: Value, status: i32, expected: Expect) {
     let (_fake, files) = converting(convert).await;
-    let review = move || files.review("-f widget.yaml --with definition.yaml");
+    let review = move || files.review("-f widget.yaml --with definition.yaml --fakes fakes.yaml");
     tokio::task::spawn_blocking(review).await.unwrap().check(status, &expected);
 }
 
@@ -62,7 +64,7 @@ async fn a_conversion_that_fails_is_shown_with_the_reason() {
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_get_the_conversions_of_a_report() {
     let (_fake, files) = converting(json!({"fail": "not today"})).await;
-    let report = move || files.report("-f widget.yaml --with definition.yaml");
+    let report = move || files.report("-f widget.yaml --with definition.yaml --fakes fakes.yaml");
     let mut report = tokio::task::spawn_blocking(report).await.unwrap();
     let conversion = &mut report["conversions"][0];
     assert!(conversion["durationMs"].take().as_f64().unwrap() > 0.0);
