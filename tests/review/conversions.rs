@@ -53,12 +53,41 @@ async fn check(convert: Value, status: i32, expected: Expect) {
 #[tokio::test(flavor = "multi_thread")]
 async fn conversions_are_shown_with_their_versions() {
     let moves = json!({"moves": [{"version": "v2", "from": "/spec/size", "to": "/spec/replicas"}]});
-    check(moves, 0, expect![[r#""#]]).await;
+    check(
+        moves,
+        0,
+        expect![[r#"
+        widget.g.example.com/small created
+
+        Webhooks
+          validating
+            ✔ policy.fakes.local  N ms  allowed
+
+        Conversions
+            ✔ widgets.g.example.com  N ms  default/small from g.example.com/v2 to g.example.com/v1
+            ✔ widgets.g.example.com  N ms  default/small from g.example.com/v1 to g.example.com/v2
+
+        Object
+          4 changes by the server (-v shows them)
+
+    "#]],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversion_that_fails_is_shown_with_the_reason() {
-    check(json!({"fail": "not today"}), 4, expect![[r#""#]]).await;
+    check(json!({"fail": "not today"}), 3, expect![[r#"
+        Error from server: error when creating "widget.yaml": conversion webhook for g.example.com/v2, Kind=Widget failed: not today
+
+        Webhooks
+          validating
+            ✔ policy.fakes.local  N ms  allowed
+
+        Conversions
+            ✘ widgets.g.example.com  N ms  default/small from g.example.com/v2 to g.example.com/v1: conversion webhook for g.example.com/v2, Kind=Widget failed: not today
+
+    "#]]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

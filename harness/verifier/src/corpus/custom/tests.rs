@@ -1,3 +1,5 @@
+//! Objects made from schemas, and near misses.
+
 use std::collections::BTreeSet;
 
 use super::*;
