@@ -9,6 +9,7 @@
 )]
 
 mod calls;
+mod custom_resources;
 mod decisions;
 mod dispatch;
 mod fixtures;
@@ -62,6 +63,7 @@ fn main() {
             calls::run(&mut meter);
             dispatch::run(&mut meter);
             server::run(&mut meter);
+            custom_resources::run(&mut meter);
             if let Some(file) = json {
                 meter.into_results().write(&file);
             }

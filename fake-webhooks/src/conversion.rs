@@ -42,6 +42,9 @@ pub struct Convert {
     /// How many objects it takes in one review; more are answered 413.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
+    /// Fields without which an object makes it answer HTTP 500, as a server does that panics.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Pointer>,
     /// Message of a failure, instead of converted objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fail: Option<String>,
@@ -132,6 +135,12 @@ pub(crate) fn converted(parameters: &Convert, review: &Value) -> Answer {
     if parameters.limit.is_some_and(|limit| question.objects.len() > limit) {
         let text = format!("{} objects are too many", question.objects.len());
         return Answer::Reply(Reply::text(http::StatusCode::PAYLOAD_TOO_LARGE, text.clone(), text));
+    }
+    let lacks =
+        |needed: &&Pointer| question.objects.iter().any(|object| object.pointer(needed.as_str()).is_none());
+    if let Some(needed) = parameters.needs.iter().find(lacks) {
+        let text = format!("an object has no {needed}");
+        return Answer::Reply(Reply::text(http::StatusCode::INTERNAL_SERVER_ERROR, text.clone(), text));
     }
     let version = version_of(question.desired);
     let is_known = parameters.versions.is_empty() || parameters.versions.iter().any(|known| known == version);

@@ -211,7 +211,7 @@ async fn the_configurations_may_come_from_a_cluster() {
 }
 
 /// A client of the API server of a kubeconfig, as soon as that is there.
-async fn client(path: &Path) -> kube::Client {
+pub(crate) async fn client(path: &Path) -> kube::Client {
     written(path).await;
     let kubeconfig = kube::config::Kubeconfig::read_from(path).expect("a kubeconfig");
     let options = kube::config::KubeConfigOptions::default();

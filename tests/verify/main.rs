@@ -11,6 +11,7 @@ mod configuration;
 mod configurations;
 mod contract;
 mod conversion;
+mod conversion_command;
 mod corpus;
 mod determinism;
 mod disclosure;

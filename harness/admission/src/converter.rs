@@ -1,9 +1,10 @@
 //! Asks the conversion webhooks of definitions.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use kubernetes_types::json::text;
 use kubernetes_types::status::Unsupported;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -12,6 +13,7 @@ use tracing::{Instrument as _, info, info_span};
 use crate::attributes::GroupVersionKind;
 use crate::caller::{Call, CallError, Caller};
 use crate::cluster_state::{ByWebhook, ConversionError};
+use crate::event::ConversionCall;
 use crate::metrics::{Conversion, Conversions};
 use crate::review::conversion::{self, Failure, FailureKind, Version};
 
@@ -20,6 +22,53 @@ use crate::review::conversion::{self, Failure, FailureKind, Version};
 /// Source: client-go `rest/config.go`, by way of apiserver pkg/util/webhook/authentication.go.
 /// Rule: CNV-16.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How many conversions of one request are recorded.
+const MOST_RECORDED: usize = 1000;
+
+type Recorded = Arc<Mutex<Vec<ConversionCall>>>;
+
+tokio::task_local! {
+    static RECORDED: Recorded;
+}
+
+/// What `work` returns, and what it asked conversion webhooks meanwhile: they are asked from many places, of which most have
+/// no record of the request.
+pub async fn recorded<T>(work: impl Future<Output = T>) -> (T, Vec<ConversionCall>) {
+    let recorded = Recorded::default();
+    let done = RECORDED.scope(Arc::clone(&recorded), work).await;
+    let calls = std::mem::take(&mut *recorded.lock().unwrap_or_else(PoisonError::into_inner));
+    (done, calls)
+}
+
+/// The same work, of which what is recorded of this task is recorded also if it runs in another one.
+pub fn recorded_alike<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
+    let recorded = RECORDED.try_with(Arc::clone).ok();
+    async move {
+        match recorded {
+            Some(recorded) => RECORDED.scope(recorded, work).await,
+            None => work.await,
+        }
+    }
+}
+
+fn record(asked: &ByWebhook, took: Duration, converted: &Result<Value, Obstacle>) {
+    // Most tests, and what the server does on its own, belong to no request.
+    let _ = RECORDED.try_with(|recorded| {
+        let mut recorded = recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        if recorded.len() < MOST_RECORDED {
+            recorded.push(ConversionCall {
+                definition: asked.webhook.definition.clone(),
+                namespace: text(&asked.object, &["metadata", "namespace"]).to_owned(),
+                name: text(&asked.object, &["metadata", "name"]).to_owned(),
+                from: text(&asked.object, &["apiVersion"]).to_owned(),
+                to: asked.kind.api_version(),
+                took,
+                failure: converted.as_ref().err().map(ToString::to_string),
+            });
+        }
+    });
+}
 
 /// Converts custom resources by calling the webhooks of their definitions with a [`Caller`].
 pub struct Converter<C> {
@@ -51,6 +100,8 @@ impl<C: Caller> Converter<C> {
         };
         let started = Instant::now();
         let converted = self.exchange(asked, version).await;
+        let took = started.elapsed();
+        record(asked, took, &converted);
         let failure = match &converted {
             Ok(_) => None,
             Err(Obstacle::Failure(failure)) => Some(failure.kind.as_str()),
@@ -63,7 +114,7 @@ impl<C: Caller> Converter<C> {
             from: &from.version,
             to: &asked.kind.version,
             failure,
-            took: started.elapsed(),
+            took,
         });
         converted.map_err(Into::into)
     }
@@ -102,6 +153,15 @@ enum Obstacle {
     Failure(Failure),
     /// It would not.
     Ours(ConversionError),
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failure(failure) => f.write_str(&failure.message),
+            Self::Ours(error) => error.fmt(f),
+        }
+    }
 }
 
 impl From<ConversionError> for Obstacle {
@@ -210,6 +270,25 @@ mod tests {
         ] {
             assert!(text.lines().any(|line| line == sample), "{sample}\n{text}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_request_has_a_record_of_its_conversions() {
+        let calls = async |api_version: &'static str| {
+            let caller = Arc::new(Converting { api_version, timeouts: Mutex::default() });
+            let converter = Converter::new(caller, Metrics::default().conversions());
+            let asks = async move { converter.convert(&asked()).await.is_ok() };
+            let (_, calls) = recorded(async move { tokio::spawn(recorded_alike(asks)).await.unwrap() }).await;
+            calls
+        };
+        let [call] = calls("example.com/v2").await.try_into().unwrap();
+        assert_eq!(
+            (&*call.definition, &*call.from, &*call.to),
+            ("foos.example.com", "example.com/v1", "example.com/v2")
+        );
+        assert_eq!((&*call.name, call.failure), ("a", None));
+        let [call] = calls("example.com/v3").await.try_into().unwrap();
+        assert!(call.failure.is_some_and(|why| why.contains("invalid groupVersion")));
     }
 
     #[tokio::test]

@@ -22,6 +22,9 @@ pub struct Record {
     pub events: Vec<Event>,
     /// What ran, oldest first: what metrics time beside the calls.
     pub timings: Vec<Timing>,
+    /// What conversion webhooks were asked for the request, within admission and outside of it, in the order in which they
+    /// answered: the first 1,000.
+    pub conversions: Vec<ConversionCall>,
     /// When the client was answered because the request's time was up, counted from its beginning; none if it was not.
     pub cut_off: Option<Duration>,
 }
@@ -29,9 +32,10 @@ pub struct Record {
 impl Record {
     /// Adds what happened later, in another run of admission for the same request.
     pub fn append(&mut self, later: Self) {
-        let Self { events, timings, cut_off } = later;
+        let Self { events, timings, conversions, cut_off } = later;
         self.events.extend(events);
         self.timings.extend(timings);
+        self.conversions.extend(conversions);
         self.cut_off = self.cut_off.or(cut_off);
     }
 
@@ -128,6 +132,26 @@ pub enum Event {
         /// What the client gets.
         status: Box<Status>,
     },
+}
+
+/// A conversion webhook was asked for one object, or was about to be and could not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConversionCall {
+    /// The name of the definition that configures the webhook.
+    pub definition: String,
+    /// The namespace of the object; empty without one.
+    pub namespace: String,
+    /// The name of the object; empty before it has one.
+    pub name: String,
+    /// Its `apiVersion`.
+    pub from: String,
+    /// The `apiVersion` that was asked for.
+    pub to: String,
+    /// How long the call took.
+    pub took: Duration,
+    /// Why there is no converted object; none if there is one.
+    pub failure: Option<String>,
 }
 
 /// The first or the second time through the mutating chain. Validating has the first only.

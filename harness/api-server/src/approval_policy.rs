@@ -86,7 +86,7 @@ fn is_absolute_url(text: &str) -> bool {
         let host = authority.rsplit('@').next()?;
         Some(!scheme.is_empty() && !host.is_empty())
     };
-    has_format("uri", text) == Some(true) && has_host() == Some(true)
+    has_format("uri", text) && has_host() == Some(true)
 }
 
 #[cfg(test)]

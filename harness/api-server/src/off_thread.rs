@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use kubernetes_admission::converter;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tracing::Instrument as _;
@@ -10,7 +11,7 @@ use tracing::Instrument as _;
 /// where it waits next.
 pub(super) async fn run<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     let runtime = Handle::current();
-    let work = work.in_current_span();
+    let work = converter::recorded_alike(work).in_current_span();
     let (_waits, gone) = oneshot::channel::<()>();
     let thread = tokio::task::spawn_blocking(move || {
         runtime.block_on(async {

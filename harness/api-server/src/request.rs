@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use jiff::Timestamp;
 use kubernetes_admission::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
 use kubernetes_admission::authorizer::Authorizer;
-use kubernetes_admission::warnings;
+use kubernetes_admission::{converter, warnings};
 use kubernetes_types::budget::Reservation;
 use kubernetes_types::status::Status;
 use serde_json::{Value, json};
@@ -141,7 +141,9 @@ pub(super) async fn respond(
     let auditing = Auditing::new(server, parts, &info, &audit_id, received);
     let unanswered = auditing.as_ref().map(Auditing::begin);
     let span = spans::request(parts, &info, &audit_id, server.options.spans.as_deref());
-    let mut outcome = admitted(server, received_request).instrument(span.clone()).await;
+    let answering = admitted(server, received_request).instrument(span.clone());
+    let (mut outcome, conversions) = converter::recorded(answering).await;
+    outcome.record.conversions = conversions;
     unanswered.into_iter().for_each(Unanswered::forget);
     let status = match &outcome.answered {
         Ok(answer) => answer.status(),

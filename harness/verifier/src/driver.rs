@@ -176,7 +176,7 @@ impl Run<'_> {
             self.finding_log.objects += 1;
             match tried {
                 Ok(tried) => self.conclude(&object, tried),
-                Err(reason) => self.finding_log.leave_out(reason),
+                Err(reason) => self.finding_log.leave_out(&reason, 1),
             }
             turns.conclude(self.finding_log.objects);
             self.tell(Stage::Objects, self.finding_log.objects, plan.objects);
@@ -216,6 +216,11 @@ impl Run<'_> {
         let total = (looks * plan.converters.len()) as u64;
         let mut done = 0;
         for (index, converter) in plan.converters.iter().enumerate() {
+            if looks > 0 {
+                for (reason, count) in converter.left_out() {
+                    self.finding_log.leave_out(reason, count);
+                }
+            }
             for (position, check) in plan.active() {
                 let seen = converter::observe(check, &plan.environment, converter, &self.custom).await;
                 let Some(seen) = seen else { continue };

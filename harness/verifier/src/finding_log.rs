@@ -115,9 +115,11 @@ impl FindingLog {
         self.tallies.range((check, None)..(check + 1, None)).next().is_some()
     }
 
-    /// An object that nothing can be done with.
-    pub(super) fn leave_out(&mut self, reason: String) {
-        count(&mut self.left_out, reason);
+    /// Objects that nothing can be done with, all for one reason.
+    pub(super) fn leave_out(&mut self, reason: &str, objects: u64) {
+        for _ in 0..objects {
+            count(&mut self.left_out, reason.to_owned());
+        }
     }
 
     /// How many kinds of violation were found until now.

@@ -1,5 +1,6 @@
 //! What is told of one request: a view of its record. The types are the schema of `-o json`; see docs/review.md.
 
+mod conversions;
 mod difference;
 pub(super) mod json;
 mod kubectl;
@@ -21,6 +22,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::conversions::ConversionReport;
 use self::steps::Step;
 pub(super) use self::steps::{patched, shown};
 pub(super) use self::webhooks::Webhooks;
@@ -53,6 +55,9 @@ pub(super) struct Report {
     webhooks: Vec<WebhookReport>,
     /// Every call, in the order in which they ended.
     calls: Vec<CallReport>,
+    /// Every call of a conversion webhook, in the order in which they ended; the first 1,000.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    conversions: Vec<ConversionReport>,
     /// Who changed the object on its way, and what; only steps that changed it.
     steps: Vec<Step>,
     /// The object as it is stored, or would be; of a request that is not admitted, as it was when it was refused. Left
@@ -234,6 +239,7 @@ impl Report {
             audit_annotations: sent.audit_annotations.clone(),
             webhooks: webhooks.reports(&sent.record, explained.as_ref()),
             calls: webhooks.calls(&sent.record, server),
+            conversions: sent.record.conversions.iter().map(ConversionReport::new).collect(),
             object: steps.last,
             steps: steps.taken,
             notes,

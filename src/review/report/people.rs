@@ -8,10 +8,10 @@ use harness::chain::Verdict;
 use output::{OneLine, lines, one_line};
 use serde_json::Value;
 
-use super::Report;
 use super::difference::Change;
 use super::steps::{By, Step};
 use super::webhooks::{CallReport, ConditionReport, Outcome, Skipped, WebhookReport};
+use super::{Report, conversions};
 use crate::run::display::{BAD, FAINT, GOOD, NOT_DONE, brief};
 
 /// The report of one request: the decision, the calls, what they changed.
@@ -26,6 +26,7 @@ pub(in crate::review) fn text(report: &Report, verbose: bool) -> String {
     let style = style(report.verdict());
     let _ = writeln!(text, "{style}{}{style:#}", decision(&report.decision.message));
     webhooks(&mut text, report);
+    conversions::lines(&mut text, &report.conversions);
     difference(&mut text, report, verbose);
     if verbose && !report.audit_annotations.is_empty() {
         let _ = writeln!(text, "\nAudit annotations");

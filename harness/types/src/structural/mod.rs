@@ -89,7 +89,7 @@ impl Compiled {
     /// What is wrong with an object, behind what is wrong with its metadata and before what is wrong with its scale.
     ///
     /// # Errors
-    /// A format of which admit does not know whether the object has it.
+    /// More errors than an answer can list.
     pub fn schema_errors(
         &self,
         object: &Value,

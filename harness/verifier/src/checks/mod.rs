@@ -87,6 +87,7 @@ mod v63_same_conversion;
 mod v64_unknown_version;
 mod v65_same_version;
 mod v66_large_lists;
+mod v67_near_misses;
 mod windows;
 
 use super::check::Check;
@@ -160,6 +161,7 @@ pub const ALL: &[&Check] = &[
     &v64_unknown_version::CHECK,
     &v65_same_version::CHECK,
     &v66_large_lists::CHECK,
+    &v67_near_misses::CHECK,
 ];
 
 /// The documentation of webhooks, and of how to use them well.

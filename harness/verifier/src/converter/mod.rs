@@ -10,14 +10,13 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use kubernetes_admission::config::{ConfigError, Webhook};
 use kubernetes_types::json::{at, set, text};
-use kubernetes_types::structural::{Compiled, Purpose};
 use serde_json::{Value, json};
 
 pub(super) use self::answer::Answer;
 pub(super) use self::loss::lost;
 pub(super) use super::check::Seen;
 use super::check::{Check, Observed, Obstacle, Probe, Violation};
-use super::corpus;
+use super::corpus::{self, Made, NearMiss};
 use super::environment::Environment;
 use super::line::Exchange;
 use super::shrink::Shrinking;
@@ -48,13 +47,12 @@ pub struct Converter {
     versions: Vec<Version>,
 }
 
-/// A served version of a definition.
+/// A served version of a definition, with objects of it.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_field_names, reason = "the name of the API")]
-pub(super) struct Version {
-    pub(super) api_version: String,
-    shape: (String, String, Value),
-    schema: Option<Arc<Compiled>>,
+struct Version {
+    version: corpus::Version,
+    made: Made,
+    near_misses: Vec<NearMiss>,
 }
 
 impl Converter {
@@ -92,10 +90,10 @@ impl Converter {
         let subject = Subject::of(std::slice::from_ref(configuration))?.into_iter().next();
         let (Some(review_version), Some(subject)) = (review_version, subject) else { return Ok(None) };
         let versions = corpus::versions(definition).into_iter().take(VERSIONS);
-        let versions = versions.map(|shape| Version {
-            api_version: shape.0.clone(),
-            schema: Compiled::new(&shape.2).ok(),
-            shape,
+        let versions = versions.map(|version| {
+            let made = version.made();
+            let near_misses = version.near_misses(&made.valid);
+            Version { version, made, near_misses }
         });
         Ok(Some(Self {
             subject,
@@ -125,28 +123,37 @@ impl Converter {
         format!("{}/v99", self.group)
     }
 
-    fn version(&self, api_version: &str) -> Option<&Version> {
-        self.versions.iter().find(|version| version.api_version == api_version)
+    fn version(&self, api_version: &str) -> Option<&corpus::Version> {
+        self.versions
+            .iter()
+            .map(|version| &version.version)
+            .find(|version| version.api_version == api_version)
+    }
+
+    /// The other versions than this one.
+    fn others(&self, api_version: &str) -> impl Iterator<Item = &str> {
+        let versions = self.versions.iter().map(|version| version.version.api_version.as_str());
+        versions.filter(move |other| *other != api_version)
+    }
+
+    /// How many of the objects that were made from the schemas are not valid and are not sent, by the reason.
+    pub(super) fn left_out(&self) -> impl Iterator<Item = (&str, u64)> {
+        let left_out = self.versions.iter().flat_map(|version| &version.made.left_out);
+        left_out.map(|(reason, count)| (reason.as_str(), *count))
     }
 
     /// The object as the API server decodes it; none if it would not store it.
-    fn valid(&self, mut object: Value) -> Option<Value> {
-        let schema = self.version(text(&object, &["apiVersion"]))?.schema.as_ref()?;
-        schema.decode(&mut object, true).ok()?;
-        schema.set_defaults(&mut object).ok()?;
-        let errors = schema.schema_errors(&object, None, Purpose::Object).ok()?;
-        let judgement = schema.judge_further(errors, &object, None, Purpose::Object).ok()?;
-        judgement.errors.is_empty().then_some(object)
+    fn valid(&self, object: Value) -> Option<Value> {
+        let (object, errors) = self.version(text(&object, &["apiVersion"]))?.judged(object).ok()?;
+        errors.is_empty().then_some(object)
     }
 
     /// The object without the fields that the schema of its version does not have.
-    pub(super) fn pruned(&self, mut object: Value) -> Value {
-        let schema = self.version(text(&object, &["apiVersion"])).and_then(|version| version.schema.as_ref());
-        if let Some(schema) = schema {
-            // Metadata that are none stay: another check speaks of them.
-            let _ = schema.decode(&mut object, true);
+    pub(super) fn pruned(&self, object: Value) -> Value {
+        match self.version(text(&object, &["apiVersion"])) {
+            Some(version) => version.pruned(object),
+            None => object,
         }
-        object
     }
 
     fn completed(&self, mut object: Value, index: usize, namespace: &str) -> Value {
@@ -198,10 +205,10 @@ impl ConverterProbe<'_> {
         let converter = self.converter;
         let mut pairs = Vec::new();
         for version in &converter.versions {
-            let given =
-                self.given.iter().filter(|object| text(object, &["apiVersion"]) == version.api_version);
+            let api_version = &version.version.api_version;
+            let given = self.given.iter().filter(|object| text(object, &["apiVersion"]) == api_version);
             let given = given.map(|object| (object.clone(), true));
-            let made = (0..corpus::CUSTOM).map(|index| (corpus::custom(&version.shape, index), false));
+            let made = version.made.valid.iter().map(|object| (object.clone(), false));
             let mut objects: Vec<(Value, bool)> = Vec::new();
             for (index, (object, is_given)) in given.chain(made).enumerate() {
                 let object = converter.completed(object, index, &self.environment.namespace);
@@ -211,18 +218,38 @@ impl ConverterProbe<'_> {
                     objects.push((object, is_given));
                 }
             }
-            for other in &converter.versions {
-                if other.api_version != version.api_version && !objects.is_empty() {
+            for other in converter.others(api_version) {
+                if !objects.is_empty() {
                     let case = |(object, is_given): &(Value, bool)| Case {
                         object: object.clone(),
                         is_given: *is_given,
-                        to: other.api_version.clone(),
+                        to: other.to_owned(),
                     };
                     pairs.push(objects.iter().map(case).collect());
                 }
             }
         }
         pairs
+    }
+
+    /// Objects of each version that the API server does not store any more: what is wrong, the object, and another
+    /// version.
+    pub(super) fn near_misses(&self) -> Vec<(&str, Case)> {
+        let converter = self.converter;
+        let mut cases = Vec::new();
+        for version in &converter.versions {
+            let Some(other) = converter.others(&version.version.api_version).next() else { continue };
+            for (index, NearMiss { what, object }) in version.near_misses.iter().enumerate() {
+                let object = converter.completed(object.clone(), index, &self.environment.namespace);
+                // As it is read from the storage.
+                if let Ok((object, errors)) = version.version.judged(object)
+                    && !errors.is_empty()
+                {
+                    cases.push((what.as_str(), Case { object, is_given: false, to: other.to_owned() }));
+                }
+            }
+        }
+        cases
     }
 
     /// Why there may be nothing to convert.

@@ -13,6 +13,7 @@ use kubernetes_types::json::set;
 use kubernetes_types::selector::Selector;
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::custom::{Made, NearMiss, Version, versions};
 use super::environment::Environment;
 use super::subject::Subject;
 
@@ -29,7 +30,7 @@ pub fn namespace(subjects: &[Subject]) -> Value {
 }
 
 /// Objects of the kinds that the rules of `subjects` match: most kinds of the API server, and custom resources of
-/// `definitions`.
+/// `definitions` that are valid.
 ///
 /// An object has the labels that the webhooks' object selectors ask for, if it has labels at all.
 pub fn built_in(
@@ -66,23 +67,10 @@ pub fn example(kind: &GroupVersionKind, cluster_fixture: &ClusterFixture) -> Opt
     let built_in = makers(&[]).into_iter().map(|(_, make)| make(0));
     let custom = || {
         let schema = cluster_fixture.schema_of(kind)?;
-        Some(custom::object(&(kind.api_version(), kind.kind.clone(), schema), 0))
+        Some(custom::Version::new(kind.api_version(), kind.kind.clone(), schema).object(0))
     };
     let mut examples = built_in.filter(|object| GroupVersionKind::of(object) == *kind);
     examples.next().or_else(custom)
-}
-
-/// How many different objects [`custom`] makes.
-pub(crate) const CUSTOM: usize = custom::COUNT;
-
-/// The served versions of a definition: `apiVersion`, kind and schema.
-pub(crate) fn versions(definition: &Value) -> Vec<(String, String, Value)> {
-    custom::versions(definition)
-}
-
-/// The object number `index` of a version.
-pub(crate) fn custom(version: &(String, String, Value), index: usize) -> Value {
-    custom::object(version, index)
 }
 
 /// What makes the objects of each kind, and how many of them.
@@ -95,7 +83,10 @@ fn makers(definitions: &[Value]) -> Vec<(usize, Make)> {
         makers.push((kinds::COUNT, Box::new(move |index| kind.object(index))));
     }
     for version in definitions.iter().flat_map(custom::versions) {
-        makers.push((custom::COUNT, Box::new(move |index| custom::object(&version, index))));
+        let made = version.made().valid;
+        if !made.is_empty() {
+            makers.push((made.len(), Box::new(move |index| made.get(index).cloned().unwrap_or_default())));
+        }
     }
     makers
 }

@@ -1,0 +1,163 @@
+//! Custom resources from the structural schema of their definition.
+
+mod alternatives;
+mod near_misses;
+mod numbers;
+mod pattern;
+mod strings;
+mod values;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kubernetes_types::status::FieldError;
+use kubernetes_types::structural::{Compiled, Purpose};
+use serde_json::{Value, json};
+
+use self::values::{Amount, Variant};
+
+/// How many objects there are of each version.
+const COUNT: usize = 12;
+/// How many are made at most, until so many of them are valid.
+const ATTEMPTS: usize = 48;
+/// How many near misses there are of each version.
+const NEAR_MISSES: usize = 64;
+
+/// A served version of a definition.
+#[derive(Clone, Debug)]
+pub(crate) struct Version {
+    pub(crate) api_version: String,
+    kind: String,
+    schema: Value,
+    /// What the API server makes of the schema, or what of it admit does not apply.
+    compiled: Result<Arc<Compiled>, String>,
+}
+
+/// The objects made from a schema.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Made {
+    /// Those that the API server would store.
+    pub(crate) valid: Vec<Value>,
+    /// How many it would not, by what it says of them.
+    pub(crate) left_out: BTreeMap<String, u64>,
+}
+
+/// An object with one thing wrong.
+#[derive(Clone, Debug)]
+pub(crate) struct NearMiss {
+    /// What is wrong: a path and the keyword of the schema, `/spec/size maximum`.
+    pub(crate) what: String,
+    pub(crate) object: Value,
+}
+
+/// The served versions of a definition.
+pub(crate) fn versions(definition: &Value) -> Vec<Version> {
+    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    versions
+        .filter(|version| version["served"] == true)
+        .map(|version| {
+            let name = version["name"].as_str().unwrap_or_default();
+            let schema = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_default();
+            Version::new(
+                format!("{}/{name}", text("/spec/group")),
+                text("/spec/names/kind").to_owned(),
+                schema,
+            )
+        })
+        .collect()
+}
+
+impl Version {
+    pub(super) fn new(api_version: String, kind: String, schema: Value) -> Self {
+        let compiled = Compiled::new(&schema).map_err(|unsupported| unsupported.to_string());
+        Self { api_version, kind, schema, compiled }
+    }
+
+    /// Different objects, of which those are kept that are valid.
+    pub(crate) fn made(&self) -> Made {
+        let mut made = Made::default();
+        for object in (0..ATTEMPTS).map(|index| self.object(index)) {
+            if made.valid.len() == COUNT {
+                break;
+            }
+            match self.judged(object.clone()) {
+                Ok((_, errors)) if errors.is_empty() => made.valid.push(object),
+                Ok((_, errors)) => made.leave_out(self, &first(&errors)),
+                Err(reason) => made.leave_out(self, &reason),
+            }
+        }
+        made
+    }
+
+    /// Objects that the API server refuses, each of which differs in one place from one of `valid`: by how many items,
+    /// how large a number, a missing field.
+    pub(crate) fn near_misses(&self, valid: &[Value]) -> Vec<NearMiss> {
+        let mut found: Vec<NearMiss> = Vec::new();
+        for object in valid {
+            for near_miss in near_misses::of(&self.schema, object) {
+                if found.len() == NEAR_MISSES {
+                    return found;
+                }
+                let is_refused =
+                    || self.judged(near_miss.object.clone()).is_ok_and(|(_, errors)| !errors.is_empty());
+                if !found.iter().any(|known| known.what == near_miss.what) && is_refused() {
+                    found.push(near_miss);
+                }
+            }
+        }
+        found
+    }
+
+    /// The object without the fields that the schema does not have.
+    pub(crate) fn pruned(&self, mut object: Value) -> Value {
+        if let Ok(schema) = &self.compiled {
+            // Metadata that are none stay: what compares objects speaks of them.
+            let _ = schema.decode(&mut object, true);
+        }
+        object
+    }
+
+    /// The object as the API server decodes it, and what is wrong with it.
+    ///
+    /// # Errors
+    /// It cannot be told.
+    pub(crate) fn judged(&self, mut object: Value) -> Result<(Value, Vec<FieldError>), String> {
+        let schema = self.compiled.as_ref().map_err(Clone::clone)?;
+        schema.decode(&mut object, true).map_err(|error| error.to_string())?;
+        let judged = schema.set_defaults(&mut object).and_then(|()| {
+            let errors = schema.schema_errors(&object, None, Purpose::Object)?;
+            schema.judge_further(errors, &object, None, Purpose::Object)
+        });
+        judged.map(|judgement| (object, judgement.errors)).map_err(|unsupported| unsupported.to_string())
+    }
+
+    /// The object number `index`, which the schema allows as far as that can be told from each of its fields.
+    pub(super) fn object(&self, index: usize) -> Value {
+        let (amount, turn) = (Amount::of(index), index / Amount::COUNT);
+        let mut object = values::value(&self.schema, Variant { amount, turn, depth: 0 });
+        if !object.is_object() {
+            object = json!({});
+        }
+        if let Some(members) = object.as_object_mut() {
+            members.remove("status");
+        }
+        super::complete(&mut object, &self.api_version, &self.kind, index);
+        object
+    }
+}
+
+impl Made {
+    fn leave_out(&mut self, version: &Version, reason: &str) {
+        let Version { api_version, kind, .. } = version;
+        let reason = format!("an object made from the schema of {api_version} {kind} is not valid: {reason}");
+        *self.left_out.entry(reason).or_default() += 1;
+    }
+}
+
+fn first(errors: &[FieldError]) -> String {
+    errors.first().map(ToString::to_string).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

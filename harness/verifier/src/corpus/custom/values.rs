@@ -1,0 +1,182 @@
+//! Values that a schema allows.
+//!
+//! Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/types_jsonschema.go`.
+
+use serde_json::{Map, Value, json};
+
+use super::{alternatives, numbers, strings};
+
+/// How deep a schema is followed: it may contain itself by way of `x-kubernetes-preserve-unknown-fields`.
+const DEEPEST: usize = 12;
+/// How many items and members are made where a schema asks for more.
+const MOST: usize = 256;
+
+/// How much of what a schema allows is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Amount {
+    /// Everything, lists with two items.
+    Most,
+    /// Only what is required.
+    Least,
+    /// What is required, and of the rest every other or so.
+    Half,
+}
+
+impl Amount {
+    /// How many there are.
+    pub(super) const COUNT: usize = 3;
+
+    /// That of the object number `index`.
+    pub(super) fn of(index: usize) -> Self {
+        match index % Self::COUNT {
+            0 => Self::Most,
+            1 => Self::Least,
+            _ => Self::Half,
+        }
+    }
+}
+
+/// Which of the values that a schema allows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Variant {
+    pub(super) amount: Amount,
+    /// Counts values that differ: the first one is the default if there is one.
+    pub(super) turn: usize,
+    pub(super) depth: usize,
+}
+
+impl Variant {
+    fn within(self) -> Self {
+        Self { depth: self.depth + 1, ..self }
+    }
+
+    fn is_wanted(self, position: usize) -> bool {
+        match self.amount {
+            Amount::Least => false,
+            Amount::Most => self.depth < DEEPEST,
+            Amount::Half => self.depth < DEEPEST && is_odd(position, self.turn + self.depth),
+        }
+    }
+}
+
+/// One half of the positions, another one each turn.
+fn is_odd(position: usize, turn: usize) -> bool {
+    if turn < 2 {
+        return (position + turn).is_multiple_of(2);
+    }
+    let mixed = (position + 1).wrapping_mul(0x9e37_79b9).wrapping_add(turn.wrapping_mul(0x85eb_ca6b));
+    (mixed >> 16 ^ mixed >> 7) & 1 == 1
+}
+
+/// A value that `schema` allows.
+pub(super) fn value(schema: &Value, variant: Variant) -> Value {
+    let schema = &*alternatives::chosen(schema, variant.turn);
+    let Variant { amount, turn, .. } = variant;
+    let is_object = schema["type"] == "object";
+    if turn == 0 && (!is_object || amount == Amount::Least) {
+        for given in ["default", "example"] {
+            if let Some(value) = schema.get(given) {
+                return value.clone();
+            }
+        }
+    }
+    if let Some(allowed) = schema.get("enum").and_then(Value::as_array).filter(|allowed| !allowed.is_empty())
+    {
+        return allowed.get(turn % allowed.len()).cloned().unwrap_or_default();
+    }
+    if schema["x-kubernetes-int-or-string"] == true {
+        let is_text = schema.get("pattern").is_some() || !turn.is_multiple_of(2);
+        return if is_text {
+            strings::int_or_string(schema, turn).into()
+        } else {
+            numbers::integer(schema, turn)
+        };
+    }
+    match schema["type"].as_str() {
+        Some("object") => object(schema, variant),
+        Some("array") => array(schema, variant),
+        Some("boolean") => json!(turn.is_multiple_of(2)),
+        Some("integer") => numbers::integer(schema, turn),
+        Some("number") => numbers::number(schema, turn),
+        Some("string") => strings::string(schema, turn).into(),
+        _ => json!({}),
+    }
+}
+
+fn count(schema: &Value, name: &str) -> Option<usize> {
+    schema.get(name).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok())
+}
+
+fn object(schema: &Value, variant: Variant) -> Value {
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let is_required = |name: &str| required.contains(&name);
+    let least = count(schema, "minProperties").unwrap_or(0).min(MOST);
+    let most = count(schema, "maxProperties").unwrap_or(usize::MAX);
+    let mut members = Map::new();
+    if schema["x-kubernetes-embedded-resource"] == true {
+        members.insert("apiVersion".to_owned(), "v1".into());
+        members.insert("kind".to_owned(), "ConfigMap".into());
+        members.insert("metadata".to_owned(), json!({"name": "embedded"}));
+    }
+    let properties = || schema["properties"].as_object().into_iter().flatten();
+    for (name, property) in properties().filter(|(name, _)| is_required(name)) {
+        members.insert(name.clone(), value(property, variant.within()));
+    }
+    for (position, (name, property)) in properties().enumerate() {
+        let is_wanted = variant.is_wanted(position) && members.len() < most;
+        if !members.contains_key(name) && (is_wanted || members.len() < least) {
+            members.insert(name.clone(), value(property, variant.within()));
+        }
+    }
+    if let Some(additional) = schema.get("additionalProperties").filter(|schema| schema.is_object()) {
+        let wanted = usize::from(variant.amount != Amount::Least && variant.depth < DEEPEST);
+        let wanted = least.saturating_sub(members.len()).max(wanted).min(most.saturating_sub(members.len()));
+        for index in 0..wanted {
+            let name = if index == 0 { "key".to_owned() } else { format!("key{index}") };
+            let variant = Variant { turn: variant.turn + index, ..variant.within() };
+            members.insert(name, value(additional, variant));
+        }
+        for name in required.iter().filter(|name| schema["properties"].get(**name).is_none()) {
+            members.insert((*name).to_owned(), value(additional, variant.within()));
+        }
+    }
+    Value::Object(members)
+}
+
+fn array(schema: &Value, variant: Variant) -> Value {
+    let wanted = match variant.amount {
+        _ if variant.depth >= DEEPEST => 0,
+        Amount::Most => 2,
+        Amount::Least => 0,
+        Amount::Half => 1,
+    };
+    let least = count(schema, "minItems").unwrap_or(0).min(MOST);
+    let wanted = least.max(wanted).min(count(schema, "maxItems").unwrap_or(usize::MAX));
+    let items = &schema["items"];
+    let keys: Vec<&str> = schema["x-kubernetes-list-map-keys"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let is_unique = schema["uniqueItems"] == true
+        || schema["x-kubernetes-list-type"] == "set"
+        || schema["x-kubernetes-list-type"] == "map";
+    let is_same = |one: &Value, other: &Value| match keys.as_slice() {
+        [] => one == other,
+        keys => keys.iter().all(|key| one.get(key) == other.get(key)),
+    };
+    let mut made: Vec<Value> = Vec::new();
+    // Of a few values some come again.
+    for index in 0..2 * wanted {
+        if made.len() == wanted {
+            break;
+        }
+        let item = value(items, Variant { turn: variant.turn + index, ..variant.within() });
+        if !is_unique || !made.iter().any(|known| is_same(known, &item)) {
+            made.push(item);
+        }
+    }
+    made.into()
+}

@@ -1,0 +1,70 @@
+//! What conversion webhooks were asked for a request.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use harness::event::ConversionCall;
+use output::OneLine;
+use serde::{Deserialize, Serialize};
+
+use super::milliseconds;
+use crate::run::display::{BAD, FAINT, GOOD, brief};
+
+/// One call of a conversion webhook.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ConversionReport {
+    /// `metadata.name` of the definition.
+    definition: String,
+    /// The namespace of the object; left out without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    namespace: String,
+    /// Its name; left out as long as it has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    name: String,
+    /// Its `apiVersion`.
+    from: String,
+    /// The `apiVersion` that was asked for.
+    to: String,
+    /// How long it took, in milliseconds.
+    duration_ms: f64,
+    /// Whether the object was converted.
+    converted: bool,
+    /// Why it was not; left out where it was.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    message: String,
+}
+
+impl ConversionReport {
+    pub(super) fn new(call: &ConversionCall) -> Self {
+        Self {
+            definition: call.definition.clone(),
+            namespace: call.namespace.clone(),
+            name: call.name.clone(),
+            from: call.from.clone(),
+            to: call.to.clone(),
+            duration_ms: milliseconds(call.took),
+            converted: call.failure.is_none(),
+            message: call.failure.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// Writes one line for each call.
+pub(super) fn lines(text: &mut String, conversions: &[ConversionReport]) {
+    if conversions.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\nConversions");
+    for ConversionReport { definition, namespace, name, from, to, duration_ms, converted, message } in
+        conversions
+    {
+        let (style, mark) = if *converted { (GOOD, '\u{2714}') } else { (BAD, '\u{2718}') };
+        let took = brief(Duration::from_secs_f64(duration_ms / 1e3));
+        let object = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
+        let failure = if *converted { String::new() } else { format!(": {message}") };
+        let what = format!("{object} from {from} to {to}{failure}");
+        let (definition, what) = (OneLine(definition), OneLine(what));
+        let _ = writeln!(text, "    {style}{mark}{style:#} {definition}  {FAINT}{took}{FAINT:#}  {what}");
+    }
+}
