@@ -266,10 +266,12 @@ async fn store(
         let answer = state.in_version_of(&object, resource).await.map_err(conversion_failed)?;
         return Ok(Answer::Object(StatusCode::CREATED, answer));
     }
+    // By default a Job has the labels of its Pods, which it has been given behind its defaults.
+    let lacks_labels = resource.gvr.group_resource() == "jobs.batch" && !metadata::has_labels(&object);
     let mut object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
     // What is read from the storage has the defaults of its version.
     let has_status = object.get("status").is_some();
-    state.complete_stored(&mut object).map_err(|what| unsupported(&what))?;
+    let is_incomplete = state.complete_written(&mut object, resource).map_err(|what| unsupported(&what))?;
     if resource.custom.is_some() && resource.has_status() && !has_status {
         // The status was removed behind the defaults, and what is stored has none.
         // Rule: SCH-18.
@@ -279,6 +281,9 @@ async fn store(
     }
     state.storage.check_space(&object, None)?;
     let stored = state.storage.insert(&key, object).ok().ok_or_else(taken)?;
+    if is_incomplete || lacks_labels {
+        state.storage.note_incomplete(&key, &stored);
+    }
     request.server.has_changed(resource)?;
     let answer = state.in_version_of(&stored, resource).await;
     let answer = answer.map_err(|error| undecodable::of_write(error, &stored, resource))?;
