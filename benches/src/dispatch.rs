@@ -40,8 +40,10 @@ pub(crate) fn run(meter: &mut Meter) {
     let mut one_of_them = webhooks(&bench.server, 999, &other());
     one_of_them.extend(webhooks(&bench.server, 1, &Entry::default()));
     bench.mutate(meter, "dispatch/1 match/1000", SMALL, &one_of_them);
-    let all = webhooks(&bench.server, 1000, &Entry::default());
-    bench.mutate(meter, "dispatch/1000 match/1000", SMALL, &all);
+    for count in [10, 100, 1000] {
+        let all = webhooks(&bench.server, count, &Entry::default());
+        bench.mutate(meter, &format!("dispatch/{count} match/{count}"), SMALL, &all);
+    }
 
     let one = |entry: &Entry<'_>| webhooks(&bench.server, 1, entry);
     for (name, bytes) in [("1 KiB", SMALL), ("32 KiB", 32 << 10), ("1 MiB", 1 << 20)] {
@@ -67,7 +69,10 @@ pub(crate) fn run(meter: &mut Meter) {
             bench.validate(meter, &format!("dispatch/validating/{count}/{name}"), bytes, &validating(count));
         }
     }
-    bench.at_once(meter, "dispatch/allow, 64 at once", 64, &one(&Entry::default()));
+    for count in [4, 16, 64] {
+        let name = format!("dispatch/allow, {count} at once");
+        bench.at_once(meter, &name, count, &one(&Entry::default()));
+    }
 }
 
 impl Bench {

@@ -9,10 +9,12 @@
 )]
 
 mod calls;
+mod commands;
 mod custom_resources;
 mod decisions;
 mod dispatch;
 mod fixtures;
+mod growth;
 mod meter;
 mod results;
 mod server;
@@ -44,7 +46,12 @@ enum Command {
         /// How long each benchmark runs
         #[arg(long, value_name = "MILLISECONDS", default_value = "500")]
         time: u64,
+        /// The release binary of admit, which is started for `commands/`; without it these are left out
+        #[arg(long, value_name = "FILE")]
+        admit: Option<PathBuf>,
     },
+    /// Serve a webhook with `/allow` and `/patch` until standard input ends, and print where
+    Webhook,
     /// Print what changed from one file of results to another, beyond the noise of both
     Compare {
         /// The results before
@@ -56,7 +63,7 @@ enum Command {
 
 fn main() {
     match Arguments::parse().command {
-        Command::Run { names, json, time } => {
+        Command::Run { names, json, time, admit } => {
             let mut meter = Meter::new(names, Duration::from_millis(time));
             println!("{}", results::HEADING);
             decisions::run(&mut meter);
@@ -64,9 +71,19 @@ fn main() {
             dispatch::run(&mut meter);
             server::run(&mut meter);
             custom_resources::run(&mut meter);
-            if let Some(file) = json {
-                meter.into_results().write(&file);
+            if let Some(admit) = admit {
+                commands::run(&mut meter, &admit);
             }
+            let results = meter.into_results();
+            print!("{}", growth::report(&results));
+            if let Some(file) = json {
+                results.write(&file);
+            }
+        }
+        Command::Webhook => {
+            let webhook = webhook::Webhook::start();
+            println!("{}", serde_json::json!({"address": webhook.address, "caBundle": webhook.ca_bundle}));
+            std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
         }
         Command::Compare { old, new } => {
             println!("{}", Results::read(&old).changes(&Results::read(&new)));

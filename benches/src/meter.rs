@@ -65,7 +65,7 @@ impl Meter {
         mut prepare: impl FnMut() -> T,
         mut operation: impl AsyncFnMut(&mut T),
     ) {
-        if !self.names.is_empty() && !self.names.iter().any(|wanted| name.contains(wanted)) {
+        if !self.is_wanted(name) {
             return;
         }
         let runtime = &self.runtime;
@@ -113,8 +113,18 @@ impl Meter {
             allocations: counted(allocations.count_total, of_none.count_total),
             bytes: counted(allocations.bytes_total, of_none.bytes_total),
         };
+        self.record(name, measured);
+    }
+
+    /// Prints and keeps what was measured elsewhere.
+    pub(crate) fn record(&mut self, name: &str, measured: Measured) {
         println!("{}", measured.line(name));
         self.results.insert(name, measured);
+    }
+
+    /// Whether this benchmark is measured.
+    pub(crate) fn is_wanted(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|wanted| name.contains(wanted))
     }
 }
 

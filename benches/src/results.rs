@@ -17,7 +17,7 @@ const NOISE: f64 = 10.0;
 pub(crate) struct Results(BTreeMap<String, Measured>);
 
 /// What one operation takes: times in nanoseconds.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) samples: usize,
     pub(crate) wall_p50: f64,
@@ -57,6 +57,10 @@ fn percent(old: f64, new: f64) -> f64 {
 impl Results {
     pub(crate) fn insert(&mut self, name: &str, measured: Measured) {
         self.0.insert(name.to_owned(), measured);
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Measured> {
+        self.0.get(name)
     }
 
     pub(crate) fn read(file: &Path) -> Self {

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use certs::{CertificateAuthority, Name};
@@ -23,6 +24,8 @@ pub(crate) struct Webhook {
     pub(crate) address: SocketAddr,
     /// PEM.
     pub(crate) ca_bundle: String,
+    /// How many reviews were answered.
+    pub(crate) calls: Arc<AtomicUsize>,
 }
 
 /// A JSON patch that adds a label, as base64: `[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`.
@@ -45,24 +48,30 @@ impl Webhook {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&calls);
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(serve(listener, TlsAcceptor::from(Arc::new(tls))));
+            runtime.block_on(serve(listener, TlsAcceptor::from(Arc::new(tls)), counter));
         });
-        Self { address, ca_bundle: authority.certificate_pem().to_owned() }
+        Self { address, ca_bundle: authority.certificate_pem().to_owned(), calls }
     }
 }
 
-async fn serve(listener: std::net::TcpListener, tls: TlsAcceptor) {
+async fn serve(listener: std::net::TcpListener, tls: TlsAcceptor, calls: Arc<AtomicUsize>) {
     let listener = TcpListener::from_std(listener).unwrap();
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         stream.set_nodelay(true).unwrap();
-        let tls = tls.clone();
+        let (tls, calls) = (tls.clone(), Arc::clone(&calls));
         tokio::spawn(async move {
             let Ok(stream) = tls.accept(stream).await else { return };
+            let counted = service_fn(|request| {
+                calls.fetch_add(1, Ordering::Relaxed);
+                answer(request)
+            });
             // A client that goes away ends the connection.
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)).await;
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), counted).await;
         });
     }
 }

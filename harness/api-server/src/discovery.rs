@@ -215,11 +215,15 @@ impl Resources {
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `getOrCreateServingInfoFor`.
     /// Rule: SEL-12, SEL-14.
-    pub(super) fn equivalent(&self, gvr: &GroupVersionResource) -> Vec<&Arc<Resource>> {
+    pub(super) fn equivalent<'a>(
+        &'a self,
+        gvr: &'a GroupVersionResource,
+    ) -> impl Iterator<Item = &'a Arc<Resource>> {
         let place = storage_group(&gvr.group, &gvr.resource);
-        let same =
-            |other: &&Arc<Resource>| other.gvr.resource == gvr.resource && other.storage_group() == place;
-        self.registered.iter().filter(same).collect()
+        let same = move |other: &&Arc<Resource>| {
+            other.gvr.resource == gvr.resource && other.storage_group() == place
+        };
+        self.registered.iter().filter(same)
     }
 
     /// The kind in which the objects of `resource` are stored.
@@ -227,7 +231,7 @@ impl Resources {
         if let Some(custom) = &resource.custom {
             return GroupVersionKind { version: custom.storage_version.clone(), ..resource.kind.clone() };
         }
-        let first = self.equivalent(&resource.gvr).first().map(|first| first.kind.clone());
+        let first = self.equivalent(&resource.gvr).next().map(|first| first.kind.clone());
         first.unwrap_or_else(|| resource.kind.clone())
     }
 

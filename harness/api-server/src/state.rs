@@ -312,7 +312,7 @@ impl ClusterState for State {
     ) -> Vec<EquivalentResource> {
         let resources = self.resources();
         // A version without the subresource is no equivalent of it.
-        let equivalent = resources.equivalent(resource).into_iter().filter_map(|equivalent| {
+        let equivalent = resources.equivalent(resource).filter_map(|equivalent| {
             let kind = match subresource {
                 "" => &equivalent.kind,
                 subresource => &equivalent.subresource(subresource)?.kind,

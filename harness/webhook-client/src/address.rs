@@ -1,7 +1,9 @@
 //! The URL of a call, as the API server puts it together and prints it.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::net::IpAddr;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use url::{Host, Url};
@@ -15,6 +17,8 @@ pub(super) struct Destination {
     target: WebhookTarget,
     /// The URL without its query, or why there is none.
     base: Result<String, String>,
+    /// Where the first call went, and how long it might take: most calls have the same time.
+    first: OnceLock<(u64, Address)>,
     /// Whether a call goes to the API server itself.
     pub(super) is_the_api_server: bool,
     /// Whether a URL leads to this machine itself.
@@ -26,6 +30,7 @@ impl Destination {
         Self {
             target: target.clone(),
             base: base(target),
+            first: OnceLock::new(),
             is_the_api_server: is_the_api_server(target),
             is_loopback: matches!(target, WebhookTarget::Url(url) if is_loopback(url)),
         }
@@ -43,8 +48,11 @@ impl Destination {
     ///
     /// Source: apiserver pkg/util/webhook/client.go; client-go `rest/{client,request,url_utils}.go`.
     /// Rule: HTTP-03, HTTP-05.
-    pub(super) fn address(&self, timeout: Duration) -> Result<Address, String> {
-        self.base.as_ref().map(|base| with_timeout(base, timeout)).map_err(Clone::clone)
+    pub(super) fn address(&self, timeout: Duration) -> Result<Cow<'_, Address>, String> {
+        let base = self.base.as_ref().map_err(Clone::clone)?;
+        let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
+        let (first, address) = self.first.get_or_init(|| (seconds, with_timeout(base, seconds)));
+        Ok(if *first == seconds { Cow::Borrowed(address) } else { Cow::Owned(with_timeout(base, seconds)) })
     }
 }
 
@@ -60,15 +68,14 @@ fn is_loopback(url: &str) -> bool {
 }
 
 /// Where a call goes.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     /// With `?timeout=`, as in error texts.
     pub(super) url: String,
 }
 
-fn with_timeout(base: &str, timeout: Duration) -> Address {
-    let seconds = Duration::from_secs(timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0));
-    Address { url: format!("{base}?timeout={}", go_duration(seconds)) }
+fn with_timeout(base: &str, seconds: u64) -> Address {
+    Address { url: format!("{base}?timeout={}", go_duration(Duration::from_secs(seconds))) }
 }
 
 /// The URL of `target` without its query.
@@ -162,7 +169,10 @@ mod tests {
 
     #[track_caller]
     fn check(target: &WebhookTarget, timeout: Duration, expect: &str) {
-        assert_eq!(Destination::new(target).address(timeout), Ok(Address { url: expect.to_owned() }));
+        assert_eq!(
+            Destination::new(target).address(timeout),
+            Ok(Cow::Owned(Address { url: expect.to_owned() }))
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use kubernetes_admission::config::{ClientConfig, Phase, ServiceReference, WebhookTarget};
 use kubernetes_types::status::Unsupported;
 use reqwest::{RequestBuilder, redirect, retry};
@@ -153,8 +153,8 @@ impl Client {
         };
         request
             .headers(self.credentials)
-            .header(header::ACCEPT, "application/json, */*")
-            .header(header::USER_AGENT, "kube-apiserver-admission")
+            .header(header::ACCEPT, HeaderValue::from_static("application/json, */*"))
+            .header(header::USER_AGENT, HeaderValue::from_static("kube-apiserver-admission"))
     }
 }
 

@@ -39,7 +39,8 @@ impl HttpsCaller {
     pub async fn send(&self, request: DirectRequest<'_>) -> Result<Reply, CallError> {
         let deadline = Instant::now() + request.patience;
         let prepared = Prepared::new(&request.client_config.target);
-        let url = prepared.destination.address(request.timeout).map_err(CallError::Client)?.url;
+        let address = prepared.destination.address(request.timeout).map_err(CallError::Client)?;
+        let url = address.into_owned().url;
         let complete = |sent: RequestBuilder| match request.body {
             Some(body) => sent.header(header::CONTENT_TYPE, request.content_type).body(body),
             None => sent,

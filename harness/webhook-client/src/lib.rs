@@ -10,12 +10,13 @@ mod inspection;
 mod proxy;
 mod tls;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{Method, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use kubernetes_admission::caller::{Call, CallError, Caller, Reply};
 use kubernetes_admission::config::{ClientConfig, Phase, ServiceReference};
 use kubernetes_types::budget::{Budget, Reservation};
@@ -193,15 +194,15 @@ impl HttpsCaller {
         deadline: Instant,
         detours: &mut Vec<RedirectOrRetry>,
     ) -> Result<reqwest::Response, CallError> {
-        let mut url = address.url.clone();
+        let mut url = Cow::Borrowed(address.url.as_str());
         let mut method = Method::POST;
         let mut referer = None;
         let mut last_location = String::new();
         for _ in 0..MAX_REDIRECTS {
             let complete = |mut request: RequestBuilder| {
                 if method == Method::POST {
-                    request =
-                        request.header(header::CONTENT_TYPE, "application/json").body(call.body.clone());
+                    let json = HeaderValue::from_static("application/json");
+                    request = request.header(header::CONTENT_TYPE, json).body(call.body.clone());
                 }
                 if let Some(trace) = call.trace {
                     request = request.headers(trace.headers().into_owned());
@@ -237,8 +238,8 @@ impl HttpsCaller {
                     format!("the redirect to {next} is not followed: it leaves the webhook's host and port");
                 return Err(post_failed(&url, &text));
             }
-            referer = (!next.starts_with("http:")).then(|| url.clone());
-            url = next;
+            referer = (!next.starts_with("http:")).then(|| url.into_owned());
+            url = Cow::Owned(next);
             last_location = location;
         }
         Err(post_failed(&last_location, "stopped after 10 redirects"))

@@ -8,6 +8,7 @@ pub mod decode;
 pub mod fields;
 mod http_status;
 mod media_type;
+mod plain;
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,6 @@
 //! What a webhook's reply means.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use kubernetes_types::quoting::quote;
@@ -8,7 +9,9 @@ use serde_json::Value;
 
 use super::decode::{self, DecodeError};
 use super::fields::{self, Fields};
+use super::plain::{self, PlainResponse};
 use super::{ReviewVersion, http_status, media_type};
+use crate::attributes::GroupVersionKind;
 use crate::caller::Reply;
 use crate::event::{CallFailure, Phase};
 
@@ -41,18 +44,42 @@ pub struct Response {
 /// Rule: RSP-10, RSP-11, RSP-12, RSP-16.
 pub fn read(reply: &Reply, version: ReviewVersion, uid: &str, phase: Phase) -> Result<Response, CallFailure> {
     successful(reply).map_err(|(text, code)| failed_to_call(&text, code))?;
+    match plain::response(&reply.body, version) {
+        Some(response) => checked(Answer::from(response), version.kind(), version, uid, phase),
+        None => read_document(reply, version, uid, phase),
+    }
+}
+
+/// The same of a reply in any form.
+fn read_document(
+    reply: &Reply,
+    version: ReviewVersion,
+    uid: &str,
+    phase: Phase,
+) -> Result<Response, CallFailure> {
     let expected = version.kind();
     let document = decode::review(&reply.body, expected, &[&expected.kind])
         .map_err(|error| failed_to_call(&error.into_text(), 503))?;
     let answer = answer(&document.fields).map_err(|error| failed_to_call(&error.into_text(), 503))?;
     let answer = answer.ok_or_else(|| invalid("webhook response was absent"))?;
+    checked(answer, &document.claimed, version, uid, phase)
+}
+
+/// The response of a review that says it is `claimed`.
+fn checked(
+    answer: Answer<'_>,
+    claimed: &GroupVersionKind,
+    version: ReviewVersion,
+    uid: &str,
+    phase: Phase,
+) -> Result<Response, CallFailure> {
     match version {
         ReviewVersion::V1 => {
             if answer.uid != uid {
                 let text = format!("expected response.uid={}, got {}", quote(uid), quote(&answer.uid));
                 return Err(invalid(&text));
             }
-            let claimed = &document.claimed;
+            let expected = version.kind();
             if claimed != expected {
                 return Err(invalid(&format!("expected webhook response of {expected}, got {claimed}")));
             }
@@ -63,13 +90,30 @@ pub fn read(reply: &Reply, version: ReviewVersion, uid: &str, phase: Phase) -> R
 }
 
 /// `response` as it was decoded, before the checks.
-struct Answer {
-    uid: String,
+struct Answer<'a> {
+    uid: Cow<'a, str>,
     patch_type: Option<String>,
     response: Response,
 }
 
-impl Answer {
+impl<'a> From<PlainResponse<'a>> for Answer<'a> {
+    fn from(PlainResponse { uid, allowed, patch, patch_type }: PlainResponse<'a>) -> Self {
+        Self {
+            uid: Cow::Borrowed(uid),
+            patch_type: patch_type.map(str::to_owned),
+            response: Response {
+                allowed,
+                patch,
+                patch_type: String::new(),
+                status: None,
+                warnings: Vec::new(),
+                audit_annotations: BTreeMap::new(),
+            },
+        }
+    }
+}
+
+impl Answer<'_> {
     /// A patch and its type must be given together, and only a mutating webhook may give them.
     ///
     /// Rule: RSP-13, RSP-14.
@@ -131,14 +175,14 @@ pub(super) fn successful(reply: &Reply) -> Result<(), (String, u16)> {
 /// `response` of a review, whose missing fields have the zero values of their Go types; none if it has no response.
 ///
 /// Rule: RSP-17.
-fn answer(review: &serde_json::Map<String, Value>) -> Result<Option<Answer>, DecodeError> {
+fn answer(review: &serde_json::Map<String, Value>) -> Result<Option<Answer<'static>>, DecodeError> {
     let review = Fields::root(review, "AdmissionReview");
     let Some(fields) = review.object("response", "v1.AdmissionResponse", "AdmissionResponse")? else {
         return Ok(None);
     };
     let status = fields.object("status", "v1.Status", "Status")?;
     Ok(Some(Answer {
-        uid: fields.string("uid", "types.UID")?.unwrap_or_default(),
+        uid: fields.string("uid", "types.UID")?.unwrap_or_default().into(),
         patch_type: fields.string("patchType", "v1.PatchType")?,
         response: Response {
             allowed: fields.boolean("allowed")?,
@@ -245,6 +289,47 @@ mod tests {
             r#"{"response":{"uid":"u1","allowed":true}}"#,
             &invalid("expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind="),
         );
+    }
+
+    #[test]
+    fn a_plain_reply_is_read_as_any_other() {
+        for (response, is_plain) in [
+            (r#"{"uid":"u1","allowed":true}"#, true),
+            (r#" { "allowed" : false , "uid" : "u1" } "#, true),
+            (r#"{"uid":"u2","allowed":true}"#, true),
+            (r#"{"uid":"u1","allowed":true,"patch":"W10=","patchType":"JSONPatch"}"#, true),
+            (r#"{"uid":"u1","allowed":true,"patch":"W1\n0=","patchType":"JSONPatch"}"#, false),
+            (r#"{"uid":"u1","allowed":true,"patch":null,"patchType":null}"#, true),
+            (r#"{"uid":"u1","allowed":true,"patch":"W10="}"#, true),
+            (r#"{"uid":"u1","allowed":true,"patchType":""}"#, true),
+            (r#"{"uid":"u1","allowed":true,"patch":"!!","patchType":"JSONPatch"}"#, false),
+            (r#"{"uid":"\u0075\u0031","allowed":true}"#, false),
+            (r#"{"uid":"u1","allowed":false,"allowed":true}"#, false),
+            (r#"{"uid":"u1","Allowed":true}"#, false),
+            (r#"{"uid":"u1","allowed":null}"#, false),
+            (r#"{"uid":null,"allowed":true}"#, false),
+            (r#"{"uid":"u1","allowed":false,"status":{"code":400}}"#, false),
+            (r#"{"uid":"u1","allowed":true,"warnings":["w"]}"#, false),
+            (r#"["u1",true,null,null]"#, false),
+            ("null", false),
+        ] {
+            let v1 = review(response);
+            for (version, body) in [
+                (ReviewVersion::V1, v1.clone()),
+                (ReviewVersion::V1beta1, v1.replacen("/v1", "/v1beta1", 1)),
+                (ReviewVersion::V1, format!("{v1} ")),
+            ] {
+                let reply = reply(&body);
+                assert_eq!(plain::response(&reply.body, version).is_some(), is_plain, "{body}");
+                for phase in [Phase::Mutating, Phase::Validating] {
+                    let read = read(&reply, version, "u1", phase);
+                    assert_eq!(read, read_document(&reply, version, "u1", phase), "{body}");
+                }
+            }
+        }
+        for other in [review("{}").replacen("/v1", "/v2", 1), format!("{}t", review("{}")), "{}".to_owned()] {
+            assert!(plain::response(other.as_bytes(), ReviewVersion::V1).is_none(), "{other}");
+        }
     }
 
     #[test]

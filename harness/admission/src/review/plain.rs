@@ -1,0 +1,54 @@
+//! A reply in the form that most webhooks send, read in place.
+
+use kubernetes_types::go_base64;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::ReviewVersion;
+
+/// `response` of a review that has these members and no others, and says what it is.
+pub(super) struct PlainResponse<'a> {
+    /// `uid`.
+    pub(super) uid: &'a str,
+    /// `allowed`.
+    pub(super) allowed: bool,
+    /// `patch`, decoded from base64; empty without one.
+    pub(super) patch: Vec<u8>,
+    /// `patchType`.
+    pub(super) patch_type: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Review<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    #[serde(borrow)]
+    response: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Response<'a> {
+    uid: &'a str,
+    allowed: bool,
+    patch: Option<&'a str>,
+    patch_type: Option<&'a str>,
+}
+
+/// The response in `body`, JSON in which each member comes once and no text has escapes. None for all else, which is no
+/// error yet: it has to be read as a document.
+pub(super) fn response(body: &[u8], version: ReviewVersion) -> Option<PlainResponse<'_>> {
+    let Review { api_version, kind, response } = object(body)?;
+    if api_version != version.api_version() || kind != "AdmissionReview" {
+        return None;
+    }
+    let Response { uid, allowed, patch, patch_type } = object(response.get().as_bytes())?;
+    let patch = patch.map_or(Some(Vec::new()), |patch| go_base64::decode(patch).ok())?;
+    Some(PlainResponse { uid, allowed, patch, patch_type })
+}
+
+/// A struct of an object only: serde also takes a list of its members for one.
+fn object<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Option<T> {
+    text.trim_ascii_start().starts_with(b"{").then(|| serde_json::from_slice(text).ok())?
+}
