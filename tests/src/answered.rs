@@ -10,6 +10,7 @@ pub(crate) struct Answered {
     pub(crate) page: String,
     /// Of a service account.
     token: String,
+    uid: String,
 }
 
 impl Answered {
@@ -20,12 +21,14 @@ impl Answered {
             version: text("/metadata/resourceVersion"),
             page: text("/metadata/continue"),
             token: text("/status/token"),
+            uid: text("/metadata/uid"),
         }
     }
 }
 
 /// `<resourceVersion of request 1>` stands for what the answer to the first request had, `<continue of request 1>` for the
-/// token of its next page, and `<token of request 1>` for the service account's token that it is.
+/// token of its next page, `<token of request 1>` for the service account's token that it is, and `<uid of request 1>` for
+/// the uid of its object.
 pub(crate) fn referred<'a>(text: &str, answered: &'a [Answered]) -> Option<&'a str> {
     let (what, number) = text.strip_prefix('<')?.strip_suffix('>')?.split_once(" of request ")?;
     let answered = answered.get(number.parse::<usize>().ok()?.checked_sub(1)?)?;
@@ -33,6 +36,7 @@ pub(crate) fn referred<'a>(text: &str, answered: &'a [Answered]) -> Option<&'a s
         "resourceVersion" => Some(&answered.version),
         "continue" => Some(&answered.page),
         "token" => Some(&answered.token),
+        "uid" => Some(&answered.uid),
         _ => None,
     }
 }

@@ -236,7 +236,7 @@ fn generic(field: &str) -> String {
 }
 
 /// The same object with one field removed or made wrong, and what was done to it.
-fn variants(object: &Value) -> Vec<(String, Value)> {
+pub(crate) fn variants(object: &Value) -> Vec<(String, Value)> {
     let mut paths = Vec::new();
     for (name, member) in object.as_object().into_iter().flatten() {
         if !["apiVersion", "kind", "metadata", "status"].contains(&name.as_str()) {

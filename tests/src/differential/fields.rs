@@ -19,24 +19,32 @@ const TYPES: &str = include_str!("../../../harness/types/src/schema/messages.jso
 const OBJECTS: &str = include_str!("objects.yaml");
 
 #[derive(Debug, Deserialize)]
-struct Types {
-    kinds: BTreeMap<String, String>,
-    messages: BTreeMap<String, Vec<Field>>,
-    values: BTreeMap<String, Vec<Field>>,
+pub(super) struct Types {
+    /// The message of each kind, by `apiVersion kind`.
+    pub(super) kinds: BTreeMap<String, String>,
+    pub(super) messages: BTreeMap<String, Vec<Field>>,
+    /// Messages that are written as something else than an object.
+    pub(super) values: BTreeMap<String, Vec<Field>>,
 }
 
 /// Number, name and type of a field, and what else is told of it.
 #[derive(Debug, Deserialize)]
-struct Field(serde::de::IgnoredAny, String, String, #[serde(default)] serde::de::IgnoredAny);
+pub(super) struct Field(
+    serde::de::IgnoredAny,
+    pub(super) String,
+    pub(super) String,
+    #[serde(default)] serde::de::IgnoredAny,
+);
 
 #[derive(Debug, Deserialize)]
-struct Subject {
-    resource: String,
+pub(super) struct Subject {
+    pub(super) resource: String,
     namespace: Option<String>,
-    object: Value,
+    pub(super) object: Value,
 }
 
-static KNOWN: LazyLock<(Types, Vec<Subject>)> = LazyLock::new(|| {
+/// The types, and an object of each kind.
+pub(super) static KNOWN: LazyLock<(Types, Vec<Subject>)> = LazyLock::new(|| {
     let types = serde_json::from_str(TYPES).unwrap_or_else(|error| panic!("messages.json: {error}"));
     let subjects = serde_saphyr::from_str(OBJECTS).unwrap_or_else(|error| panic!("objects.yaml: {error}"));
     (types, subjects)
@@ -92,7 +100,7 @@ fn webhook(subject: &Subject, name: &str, behaviour: &Value) -> Value {
     })
 }
 
-fn request(subject: &Subject, verb: &str, name: &str, body: &Value) -> Value {
+pub(super) fn request(subject: &Subject, verb: &str, name: &str, body: &Value) -> Value {
     let mut request = json!({"verb": verb, "resource": subject.resource, "name": name, "body": body});
     if let Some(namespace) = &subject.namespace {
         request["namespace"] = json!(namespace);
@@ -160,7 +168,7 @@ fn stored(random: &mut Random, subject: &Subject, object: &Value) -> (Vec<Value>
 
 /// One step from the root of an object to a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     Member(String),
     /// The first item of a list.
     Item,
@@ -228,7 +236,7 @@ fn base_name<'a>(types: &'a Types, base: &str) -> &'a String {
 }
 
 /// The fields of a message, those of embedded ones among them.
-fn fields(message: &str) -> Vec<&'static Field> {
+pub(super) fn fields(message: &str) -> Vec<&'static Field> {
     let mut found = Vec::new();
     for field in KNOWN.0.messages.get(message).into_iter().flatten() {
         if field.1.is_empty() {
@@ -353,7 +361,7 @@ fn is_there(object: &Value, steps: &[Step]) -> bool {
 }
 
 /// Sets a value, and makes what it stands in.
-fn set(object: &mut Value, steps: &[Step], value: Value) {
+pub(super) fn set(object: &mut Value, steps: &[Step], value: Value) {
     let Some((step, rest)) = steps.split_first() else {
         *object = value;
         return;

@@ -25,6 +25,17 @@ pub(crate) struct Look {
     pub(crate) judgement: Judgement,
     /// What admit did.
     actual: Value,
+    /// What admit did not imitate, where that is counted.
+    pub(crate) unsupported: Vec<String>,
+}
+
+/// What a request is that admit answers with 501.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unsupported {
+    /// A difference.
+    Differs,
+    /// Counted, and not compared.
+    Counted,
 }
 
 /// Whether both did the same.
@@ -95,19 +106,25 @@ impl fmt::Display for Judgement {
 }
 
 /// Compares, with what the real server's `exposition` of its metrics says.
-pub(crate) fn judged(pair: Pair, exposition: &str) -> Look {
-    let actual = match pair.actual {
+pub(crate) fn judged(pair: Pair, exposition: &str, unsupported: Unsupported) -> Look {
+    let mut actual = match pair.actual {
         Ok(actual) => actual,
         // What admit cannot even prepare is a difference: the real server could.
         Err(error) => json!({"requests": [], "metrics": {}, "not run": error.to_string()}),
     };
-    let expected = match &pair.expected {
+    let mut expected = match &pair.expected {
         Ok(seen) => seen.masked(exposition),
-        Err(error) => return Look { judgement: Judgement::NotRun(error.to_string()), actual },
+        Err(error) => {
+            return Look { judgement: Judgement::NotRun(error.to_string()), actual, unsupported: Vec::new() };
+        }
+    };
+    let unsupported = match unsupported {
+        Unsupported::Differs => Vec::new(),
+        Unsupported::Counted => leave_out_unsupported(&mut expected, &mut actual),
     };
     let found = differences(&expected, &actual);
     if found.is_empty() {
-        return Look { judgement: Judgement::Agrees, actual };
+        return Look { judgement: Judgement::Agrees, actual, unsupported };
     }
     let mut signature: Vec<String> = Vec::new();
     let (metrics, others): (Vec<_>, Vec<_>) = found.iter().partition(|it| it.path.starts_with("metrics"));
@@ -119,7 +136,26 @@ pub(crate) fn judged(pair: Pair, exposition: &str) -> Look {
     }
     let recording = Recording { apiserver: String::new(), alternatives: vec![expected] };
     let documents = Documents { recording, actual: actual.clone(), signature };
-    Look { judgement: Judgement::Differs(Box::new(documents)), actual }
+    Look { judgement: Judgement::Differs(Box::new(documents)), actual, unsupported }
+}
+
+/// Takes the requests that admit answers with 501 out of both documents; what it said of them.
+fn leave_out_unsupported(expected: &mut Value, actual: &mut Value) -> Vec<String> {
+    let mut said = Vec::new();
+    let requests = |document: &mut Value| document.get_mut("requests").map(Value::take).unwrap_or_default();
+    let (mut wanted, mut made) = (requests(expected), requests(actual));
+    for (index, request) in made.as_array_mut().into_iter().flatten().enumerate() {
+        if request.pointer("/answer/status") == Some(&json!(501)) {
+            let message = request.pointer("/answer/body/message").and_then(Value::as_str);
+            said.push(message.unwrap_or_default().to_owned());
+            *request = Value::Null;
+            if let Some(request) = wanted.get_mut(index) {
+                *request = Value::Null;
+            }
+        }
+    }
+    (expected["requests"], actual["requests"]) = (wanted, made);
+    said
 }
 
 /// Metrics and annotations have names of webhooks in their paths; where they differ is said by their family.
@@ -131,6 +167,17 @@ fn without_numbers(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_imitated_is_left_out_where_that_is_wanted() {
+        let answer =
+            |status: u16, message: &str| json!({"answer": {"status": status, "body": {"message": message}}});
+        let mut expected = json!({"requests": [answer(422, "a"), answer(201, "")]});
+        let mut actual = json!({"requests": [answer(501, "not imitated"), answer(201, "")]});
+        assert_eq!(leave_out_unsupported(&mut expected, &mut actual), ["not imitated"]);
+        assert_eq!(expected, actual);
+        assert_eq!(actual["requests"], json!([null, answer(201, "")]));
+    }
 
     #[test]
     fn where_something_differs_does_not_depend_on_counts() {

@@ -9,6 +9,7 @@ mod behaviour;
 mod conditions;
 mod configurations;
 mod conversions;
+mod deletions;
 mod expressions;
 mod fields;
 mod judgement;
@@ -23,6 +24,7 @@ mod servers;
 mod shrink;
 mod situation;
 mod subresources;
+mod validation;
 mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +37,7 @@ use crate::known_differences::KnownDifferences;
 use crate::replay::{Verdict, compare};
 use crate::server::ServerError;
 use crate::yaml;
-use judgement::{Documents, Judgement, Look};
+use judgement::{Documents, Judgement, Look, Unsupported};
 use servers::Servers;
 pub use situation::Situation;
 
@@ -73,6 +75,10 @@ pub enum Subject {
     Reads,
     /// Conversion webhooks of custom resources.
     Conversions,
+    /// Deletions, evictions and namespaces that go.
+    Deletions,
+    /// What is wrong with objects of built-in kinds.
+    Validation,
 }
 
 impl Subject {
@@ -85,6 +91,8 @@ impl Subject {
             Self::Apply => " --about apply",
             Self::Reads => " --about reads",
             Self::Conversions => " --about conversions",
+            Self::Deletions => " --about deletions",
+            Self::Validation => " --about validation",
         }
     }
 }
@@ -103,6 +111,8 @@ pub struct Found {
     pub not_run: u64,
     /// How often a feature was drawn that is left out.
     pub left_out: BTreeMap<String, usize>,
+    /// How often admit did not imitate what, where that is counted.
+    pub unsupported: BTreeMap<String, usize>,
     /// How many situations differ first in which place.
     pub places: BTreeMap<String, u64>,
 }
@@ -134,7 +144,12 @@ impl Search {
         known: &KnownDifferences,
         tell: &(dyn Fn(&str) + Sync),
     ) -> Result<Found, SearchError> {
-        let servers = Servers::default();
+        // Of other subjects what admit does not imitate is not drawn.
+        let servers = Servers::new(if self.subject == Subject::Validation {
+            Unsupported::Counted
+        } else {
+            Unsupported::Differs
+        });
         let excluded = known.left_out();
         let started = Instant::now();
         let mut found = Found::default();
@@ -148,13 +163,15 @@ impl Search {
                 Subject::Apply => Situation::of_apply(self.seed, *number),
                 Subject::Reads => Situation::of_reads(self.seed, *number),
                 Subject::Conversions => Situation::of_conversions(self.seed, *number),
+                Subject::Deletions => Situation::of_deletions(self.seed, *number),
+                Subject::Validation => Situation::of_validation(self.seed, *number),
             };
             let situations: Vec<Situation> = batch.iter().map(situation).collect();
             for (feature, count) in situations.iter().flat_map(|it| &it.left_out) {
                 *found.left_out.entry(feature.clone()).or_default() += count;
             }
             let named = batch.iter().map(|number| format!("seed-{}-{number}", self.seed));
-            let suspects = self.suspects(named.zip(situations).collect(), &servers).await?;
+            let suspects = self.suspects(named.zip(situations).collect(), &servers, &mut found).await?;
             found.passed += (batch.len() - suspects.len()) as u64;
             for (name, case, looks) in suspects {
                 if let Some(documents) = found.note(&name, looks, tell) {
@@ -187,9 +204,13 @@ impl Search {
         &self,
         situations: Vec<(String, Situation)>,
         servers: &Servers,
+        found: &mut Found,
     ) -> Result<Vec<(String, Value, [Look; 2])>, ServerError> {
         let all: Vec<&Value> = situations.iter().map(|(_, situation)| &situation.case).collect();
         let looks = servers.looks(&all, self.jobs).await?;
+        for what in looks.iter().flat_map(|look| &look.unsupported) {
+            *found.unsupported.entry(what.clone()).or_default() += 1;
+        }
         let unequal: Vec<_> = situations.into_iter().zip(looks).filter(|(_, look)| !look.agrees()).collect();
         let cases: Vec<&Value> = unequal.iter().map(|((_, situation), _)| &situation.case).collect();
         let again = servers.looks(&cases, self.jobs).await?;
@@ -252,6 +273,9 @@ impl std::fmt::Display for Found {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (feature, count) in &self.left_out {
             writeln!(f, "left out {count} times, as known-differences.toml says: {feature}")?;
+        }
+        for (what, count) in &self.unsupported {
+            writeln!(f, "not imitated {count} times: {what}")?;
         }
         for (place, count) in &self.places {
             writeln!(f, "{count} differ first at {place}")?;

@@ -8,19 +8,25 @@ use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::judgement::{Look, judged, run_both};
+use super::judgement::{Look, Unsupported, judged, run_both};
 use crate::case::{Case, Plugins};
 use crate::names::Names;
 use crate::server::{Server, ServerError};
 use crate::yaml;
 
 /// Each is started when the first case needs it, and ends with this.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Servers {
+    unsupported: Unsupported,
     running: Mutex<BTreeMap<Plugins, Arc<Server>>>,
 }
 
 impl Servers {
+    /// None is running yet.
+    pub(crate) fn new(unsupported: Unsupported) -> Self {
+        Self { unsupported, running: Mutex::default() }
+    }
+
     /// What both servers do with each of the cases, `jobs` at a time; those that are serial one after another.
     ///
     /// # Errors
@@ -47,7 +53,7 @@ impl Servers {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(unknown) => unknown.insert(server.metrics().await?),
             };
-            looks.push(judged(pair, exposition));
+            looks.push(judged(pair, exposition, self.unsupported));
         }
         Ok(looks)
     }
