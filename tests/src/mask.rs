@@ -48,6 +48,9 @@ static VERSION: LazyLock<Option<Regex>> =
 /// In a message about a precondition.
 static PRECONDITION: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(ResourceVersion in (?:precondition|object meta): )(\d+)()").ok());
+/// In another one about it.
+static IN_RECORD: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(the ResourceVersion in (?:the precondition|record) \()(\d+)(\))").ok());
 /// In a message about an object that cannot be read.
 static REVISION: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(object not decodable revision=)(\d+)(:)").ok());
@@ -284,7 +287,9 @@ impl<'a> Mask<'a> {
                 "Too large resource version: <resourceVersion of the server>, current: <a former one>";
             text = behind.replace_all(&text, masked).into_owned();
         }
-        for version in [&VERSION, &PRECONDITION, &REVISION].into_iter().filter_map(|version| version.as_ref())
+        for version in [&VERSION, &PRECONDITION, &IN_RECORD, &REVISION]
+            .into_iter()
+            .filter_map(|version| version.as_ref())
         {
             text = version
                 .replace_all(&text, |found: &regex::Captures<'_>| {

@@ -289,7 +289,19 @@ fn version_of_page(request: &Request, answered: &[Answered]) -> Option<Value> {
 fn events(body: &Value) -> Value {
     let Some(lines) = body.as_str() else { return json!([body]) };
     let event = |line| serde_json::from_str(line).unwrap_or_else(|_| Value::from(line));
-    lines.lines().map(event).collect()
+    lines.lines().map(event).filter(|event| !is_chance(event)).collect()
+}
+
+/// Whether an event is a bookmark that a server sends now and then, and not the one that ends the objects. In a Table without
+/// objects they are alike.
+fn is_chance(event: &Value) -> bool {
+    let is_bookmark = event["type"] == "BOOKMARK";
+    let metadata = event.pointer("/object/rows/0/object/metadata").or_else(|| {
+        let is_table = event["object"]["kind"] == "Table";
+        event.pointer("/object/metadata").filter(|_| !is_table)
+    });
+    is_bookmark
+        && metadata.is_some_and(|metadata| metadata["annotations"]["k8s.io/initial-events-end"] != "true")
 }
 
 /// By which samples a case is judged.

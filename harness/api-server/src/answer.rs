@@ -178,9 +178,11 @@ pub(super) const METADATA_VERSION: &str = "meta.k8s.io/v1";
 /// The kind of objects that are sent as their metadata alone.
 pub(super) const METADATA_KIND: &str = "PartialObjectMetadata";
 
-/// An object with nothing but its metadata.
+/// An object with nothing but its metadata, which are those of the internal version.
+///
+/// Rule: KND-15.
 pub(super) fn metadata_of(object: &Value) -> Value {
-    let metadata = object.get("metadata").cloned().unwrap_or_else(|| serde_json::json!({}));
+    let metadata = super::tables::internal_metadata(object).into_owned();
     serde_json::json!({"kind": METADATA_KIND, "apiVersion": METADATA_VERSION, "metadata": metadata})
 }
 

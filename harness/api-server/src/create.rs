@@ -269,7 +269,7 @@ async fn store(
     let mut object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
     // What is read from the storage has the defaults of its version.
     let has_status = object.get("status").is_some();
-    state.complete_stored(&mut object).map_err(|what| unsupported(&what))?;
+    let is_incomplete = state.complete_written(&mut object, resource).map_err(|what| unsupported(&what))?;
     if resource.custom.is_some() && resource.has_status() && !has_status {
         // The status was removed behind the defaults, and what is stored has none.
         // Rule: SCH-18.
@@ -279,6 +279,9 @@ async fn store(
     }
     state.storage.check_space(&object, None)?;
     let stored = state.storage.insert(&key, object).ok().ok_or_else(taken)?;
+    if is_incomplete {
+        state.storage.note_incomplete(&key, &stored);
+    }
     request.server.has_changed(resource)?;
     let answer = state.in_version_of(&stored, resource).await;
     let answer = answer.map_err(|error| undecodable::of_write(error, &stored, resource))?;

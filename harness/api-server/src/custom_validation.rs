@@ -64,8 +64,8 @@ fn judge(
     let purpose = if subresource == "status" { Purpose::Status } else { Purpose::Object };
     let mut errors = match (wrong_metadata(object), old) {
         (Some(wrong), _) => vec![wrong],
-        (None, None) => metadata::validate(object, resource),
-        (None, Some(_)) => triplicate_common_errors(metadata::validate(object, resource)),
+        (None, None) => metadata::validate(object, None, resource),
+        (None, Some(_)) => triplicate_common_errors(metadata::validate(object, None, resource)),
     };
     errors.extend(schema.schema_errors(object, old, purpose)?);
     if let Some(scale) = &custom.scale {

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use kubernetes_types::status::Status;
 use serde_json::{Value, json};
 
 use super::custom_resources::{GROUP, RESOURCE, group_resource};
@@ -39,27 +38,6 @@ pub(super) fn mark(definition: &Value) -> Value {
         },
     );
     marked
-}
-
-/// Checks the preconditions of a deletion by name.
-///
-/// # Errors
-/// 409.
-///
-/// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/etcd.go, `Delete`.
-pub(super) fn check_preconditions(definition: &Value, options: &Value) -> Result<(), Box<Status>> {
-    for (field, shown) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
-        let wanted = options.pointer(&format!("/preconditions/{field}")).and_then(Value::as_str);
-        let found = metadata::text(definition, field);
-        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
-            let why = format!(
-                "precondition failed: {shown} in precondition: {wanted}, {shown} in object meta: {found}"
-            );
-            let name = metadata::text(definition, "name");
-            return Err(Box::new(Status::conflict(GROUP, RESOURCE, name, &why)));
-        }
-    }
-    Ok(())
 }
 
 /// Deletes the objects of all definitions that are being deleted, without admission, and the definitions of which none is

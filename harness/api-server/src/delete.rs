@@ -18,7 +18,9 @@ use super::request::ObjectRequest;
 use super::state::State;
 use super::storage::Key;
 use super::update::{Attempt, is_outdated};
-use super::{body, create, definition_deletion, metadata, options, preconditions, read, undecodable};
+use super::{
+    body, create, definition_deletion, metadata, options, preconditions, read, undecodable, unsafe_deletion,
+};
 
 /// The resources whose DELETE is answered with the object that is gone; for the others it is a Status.
 ///
@@ -70,8 +72,12 @@ pub(super) enum Deleted {
 /// DELETE of one object.
 ///
 /// Source: apiserver pkg/endpoints/handlers/delete.go and pkg/registry/generic/registry/store.go.
+/// Rule: REQ-24.
 pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let options = read_options(request)?;
+    if unsafe_deletion::is_asked_for(&options) {
+        return Err(unsafe_deletion::refusal(request).await);
+    }
     warn_of_orphans(request, &options);
     let resource = Arc::clone(&request.target.resource);
     let name = request.target.name.clone();
@@ -83,6 +89,10 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     }
     let shows_object = ANSWERED_WITH_THE_OBJECT.contains(&resource.gvr.group_resource().as_str());
     match deleted {
+        // Source: apiserver pkg/endpoints/handlers/delete.go, `DeleteResource`.
+        Deleted::Waits(object) if options.document.get("orphanDependents") == Some(&Value::Bool(false)) => {
+            Ok(Answer::Object(StatusCode::ACCEPTED, object))
+        }
         Deleted::Waits(object) => Ok(Answer::ok(object)),
         Deleted::Gone(object) if shows_object => Ok(Answer::ok(object)),
         Deleted::Gone(object) => {
@@ -107,6 +117,9 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
 /// Rule: LST-07, REQ-14.
 pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let options = read_options(request)?;
+    if unsafe_deletion::is_asked_for(&options) {
+        return Err(unsafe_deletion::refused_for_collections());
+    }
     warn_of_orphans(request, &options);
     let selected = read::selected(request).await?;
     for object in &selected.items {
@@ -172,7 +185,19 @@ pub(super) async fn delete_one(
         let by_name = matches!(asked, Asked::Admission(name) if !name.is_empty());
         let is_definition = by_name && is_definition(&resource);
         if is_definition {
-            definition_deletion::check_preconditions(&stored, &options.document)?;
+            preconditions::check_delete_by_kind(
+                &stored,
+                &options.document,
+                &resource,
+                "precondition failed",
+            )?;
+        } else if resource.gvr.group_resource() == "namespaces" {
+            preconditions::check_delete_by_kind(
+                &stored,
+                &options.document,
+                &resource,
+                "Precondition failed",
+            )?;
         }
         match which {
             Attempt::First => {

@@ -1,6 +1,7 @@
 //! How an object looks that is being deleted, and whether it goes at once.
 
-use serde_json::{Value, json};
+use kubernetes_types::json::set;
+use serde_json::Value;
 
 use super::metadata;
 
@@ -29,14 +30,17 @@ pub(super) fn mark(stored: &Value, options: &Value, resource: &str) -> Marked {
     let mut object = stored.clone();
     if resource == "namespaces" {
         // Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `Delete`.
-        if metadata::is_deleting(&object) {
+        if !metadata::is_deleting(&object) {
+            metadata::set(&mut object, "deletionTimestamp", metadata::now().into());
+            metadata::set(&mut object, "finalizers", finalizers_of_namespace(stored, options).into());
+            set(&mut object, &["status", "phase"], "Terminating");
+            kubernetes_types::schema::normalize_metadata(&mut object);
+            return Marked::Changed { object, gone: false };
+        }
+        let waits_for = object.pointer("/spec/finalizers").and_then(Value::as_array);
+        if waits_for.is_some_and(|finalizers| !finalizers.is_empty()) {
             return Marked::Pending;
         }
-        metadata::set(&mut object, "deletionTimestamp", metadata::now().into());
-        if let Some(members) = object.as_object_mut() {
-            members.insert("status".to_owned(), json!({"phase": "Terminating"}));
-        }
-        return Marked::Changed { object, gone: false };
     }
     let grace = if resource == "pods" {
         let Some(seconds) = grace_of_pod(stored, options) else { return Marked::Pending };
@@ -103,6 +107,33 @@ fn finalizers(stored: &Value, options: &Value, resource: &str) -> Vec<String> {
     all
 }
 
+/// The finalizers of a namespace whose deletion begins: without dependents it goes in the foreground.
+///
+/// Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `shouldHaveOrphanFinalizer` and
+/// `shouldHaveDeleteDependentsFinalizer`.
+/// Rule: REQ-24.
+fn finalizers_of_namespace(stored: &Value, options: &Value) -> Vec<String> {
+    let own = stored.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+    let own: Vec<&str> = own.filter_map(Value::as_str).collect();
+    let orphans = options.get("orphanDependents").and_then(Value::as_bool);
+    let policy = options.get("propagationPolicy").and_then(Value::as_str);
+    let has = |finalizer: &str, wants_orphans: bool, wanted: &str| match (orphans, policy) {
+        (Some(orphans), _) => orphans == wants_orphans,
+        (None, Some(policy)) => policy == wanted,
+        (None, None) => own.contains(&finalizer),
+    };
+    let of_collector =
+        [(ORPHAN, has(ORPHAN, true, "Orphan")), (FOREGROUND, has(FOREGROUND, false, "Foreground"))];
+    let mut all: Vec<&str> = own.clone();
+    all.retain(|own| of_collector.iter().all(|(finalizer, has)| finalizer != own || *has));
+    for (finalizer, has) in of_collector {
+        if has && !all.contains(&finalizer) {
+            all.push(finalizer);
+        }
+    }
+    all.into_iter().map(str::to_owned).collect()
+}
+
 /// The finalizer of the garbage collector, if it needs one.
 fn policy(own: &[&str], options: &Value, resource: &str) -> Option<&'static str> {
     if resource == "events" || resource == "events.events.k8s.io" {
@@ -125,6 +156,8 @@ fn policy(own: &[&str], options: &Value, resource: &str) -> Option<&'static str>
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[track_caller]

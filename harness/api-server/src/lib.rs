@@ -74,6 +74,7 @@ mod strategy;
 mod tables;
 mod time_limit;
 mod undecodable;
+mod unsafe_deletion;
 mod update;
 mod validation;
 mod watch;

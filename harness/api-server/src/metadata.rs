@@ -149,7 +149,7 @@ pub(super) fn check_types(object: &Value, kind: &GroupVersionKind) -> Result<(),
 /// What is wrong with the metadata of a new object.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMeta`.
-pub(super) fn validate(object: &Value, resource: &Resource) -> Vec<FieldError> {
+pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut invalid = |field: String, value: &str, what: String| {
         // Beyond what an answer can list, more of them change nothing.
@@ -183,26 +183,63 @@ pub(super) fn validate(object: &Value, resource: &Resource) -> Vec<FieldError> {
         }
         annotations_size += key.len() + value.as_str().unwrap_or_default().len();
     }
-    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
-    for (index, finalizer) in finalizers.filter_map(Value::as_str).enumerate() {
-        for what in names::label_key(finalizer) {
-            invalid("metadata.finalizers".to_owned(), finalizer, what);
-        }
-        let known = ["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer);
-        if !finalizer.contains('/') && !known && has_finalizers_of_core(resource) {
-            let what = "name is neither a standard finalizer name nor is it fully qualified".to_owned();
-            invalid(format!("metadata.finalizers[{index}]"), finalizer, what);
-        }
-    }
-    errors.extend(owner_errors(object));
     if annotations_size > ANNOTATIONS_LIMIT {
         errors.push(FieldError::too_long("metadata.annotations", ANNOTATIONS_LIMIT));
     }
+    errors.extend(owner_errors(object));
+    errors.extend(finalizer_errors(object));
     if name.is_empty() {
         errors.insert(0, FieldError::required("metadata.name", "name or generateName is required"));
     }
     errors.extend(managed_fields_errors(object));
+    if let Some(old) = old {
+        for error in validate_update(object, old) {
+            if !errors.contains(&error) {
+                errors.push(error);
+            }
+        }
+    }
+    if has_finalizers_of_core(resource) {
+        errors.extend(unqualified_finalizers(object));
+    }
     errors
+}
+
+fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+    let all = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+    all.filter_map(Value::as_str)
+}
+
+/// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateFinalizers`.
+fn finalizer_errors(object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for finalizer in finalizers(object) {
+        for what in names::label_key(finalizer) {
+            if errors.len() <= MAX_ERRORS {
+                errors.push(FieldError::invalid("metadata.finalizers", Value::from(finalizer), what));
+            }
+        }
+    }
+    let has = |name: &str| finalizers(object).any(|finalizer| finalizer == name);
+    if has("orphan") && has("foregroundDeletion") {
+        let all: Vec<&str> = finalizers(object).collect();
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(FieldError::invalid("metadata.finalizers", Value::from(all), why));
+    }
+    errors
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateKubeFinalizerName`.
+/// Rule: VLO-25.
+fn unqualified_finalizers(object: &Value) -> Vec<FieldError> {
+    let unqualified = finalizers(object).enumerate().filter(|(_, name)| {
+        !name.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(name)
+    });
+    let errors = unqualified.map(|(index, name)| {
+        let what = "name is neither a standard finalizer name nor is it fully qualified";
+        FieldError::invalid(format!("metadata.finalizers[{index}]"), Value::from(name), what)
+    });
+    errors.take(MAX_ERRORS + 1).collect()
 }
 
 /// Whether a kind allows finalizers without a domain only if Kubernetes knows them: those whose metadata are validated as
@@ -287,12 +324,8 @@ fn owner_errors(object: &Value) -> Vec<FieldError> {
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMetaAccessorUpdate`.
 pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let finalizers = |object: &Value| -> Vec<String> {
-        let all = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
-        all.filter_map(Value::as_str).map(str::to_owned).collect()
-    };
-    let before: HashSet<String> = finalizers(old).into_iter().collect();
-    let mut added = finalizers(new);
+    let before: HashSet<&str> = finalizers(old).collect();
+    let mut added: Vec<&str> = finalizers(new).collect();
     added.retain(|finalizer| !before.contains(finalizer));
     if is_deleting(old) && !added.is_empty() {
         added.sort_unstable();
@@ -309,6 +342,12 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
             let field = format!("metadata.{field}");
             errors.push(FieldError::invalid(field, Value::from(value), "field is immutable"));
         }
+    }
+    let grace =
+        |object: &Value| object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+    if let Some(seconds) = grace(new).filter(|seconds| grace(old) != Some(*seconds)) {
+        let field = "metadata.deletionGracePeriodSeconds";
+        errors.push(FieldError::invalid(field, seconds, "field is immutable"));
     }
     errors.extend(managed_fields_errors(new));
     errors

@@ -4,10 +4,11 @@ use kubernetes_types::json::set;
 use kubernetes_types::status::{FieldError, Status};
 use serde_json::{Map, Value, json};
 
-use super::metadata;
 use super::query::Query;
+use super::{metadata, unsafe_deletion};
 
-const GROUP: &str = "meta.k8s.io";
+/// The group of the options.
+pub(super) const GROUP: &str = "meta.k8s.io";
 
 /// What a `DeleteOptions` may have; other members are not read.
 ///
@@ -112,6 +113,18 @@ pub(super) fn of_delete(body: Option<Value>, query: &Query) -> Result<RequestOpt
     members.insert("apiVersion".to_owned(), "meta.k8s.io/v1".into());
     members.retain(|member, value| !value.is_null() && OF_DELETE.contains(&member.as_str()));
     let mut errors = Vec::new();
+    let policy = members.get("propagationPolicy").and_then(Value::as_str);
+    if let (Some(policy), Some(_)) = (policy, members.get("orphanDependents")) {
+        let why = "orphanDependents and deletionPropagation cannot be both set";
+        errors.push(FieldError::invalid("propagationPolicy", Value::from(policy), why));
+    }
+    if let Some(policy) = policy.filter(|policy| !["Foreground", "Background", "Orphan"].contains(policy)) {
+        errors.push(FieldError::not_supported(
+            "propagationPolicy",
+            Value::from(policy),
+            "\"Foreground\", \"Background\", \"Orphan\", \"nil\"",
+        ));
+    }
     let wanted: Vec<String> = members
         .get("dryRun")
         .and_then(Value::as_array)
@@ -120,20 +133,7 @@ pub(super) fn of_delete(body: Option<Value>, query: &Query) -> Result<RequestOpt
         .map(|value| value.as_str().unwrap_or_default().to_owned())
         .collect();
     let dry_run = dry_run(&wanted, &mut errors);
-    if let Some(policy) = members.get("propagationPolicy").and_then(Value::as_str)
-        && !["Foreground", "Background", "Orphan"].contains(&policy)
-    {
-        errors.push(FieldError::not_supported(
-            "propagationPolicy",
-            Value::from(policy),
-            "\"Foreground\", \"Background\", \"Orphan\", \"nil\"",
-        ));
-    }
-    let policy = members.get("propagationPolicy").and_then(Value::as_str);
-    if let (Some(policy), Some(_)) = (policy, members.get("orphanDependents")) {
-        let why = "orphanDependents and deletionPropagation cannot be both set";
-        errors.push(FieldError::invalid("propagationPolicy", Value::from(policy), why));
-    }
+    errors.extend(unsafe_deletion::errors(&members));
     if errors.is_empty() {
         Ok(RequestOptions { document: Value::Object(members), dry_run })
     } else {
@@ -149,14 +149,16 @@ fn of_delete_query(query: &Query) -> Result<Map<String, Value>, Box<Status>> {
     if let Some(policy) = query.first("propagationPolicy") {
         members.insert("propagationPolicy".to_owned(), policy.into());
     }
-    if let Some(text) = query.first("gracePeriodSeconds").filter(|text| !text.is_empty()) {
+    if let Some(text) = query.first("gracePeriodSeconds") {
         let Ok(seconds) = text.parse::<i64>() else {
             return Err(not_an_integer(text));
         };
         members.insert("gracePeriodSeconds".to_owned(), seconds.into());
     }
-    if let Some(orphan) = query.first("orphanDependents").filter(|text| !text.is_empty()) {
-        members.insert("orphanDependents".to_owned(), (orphan != "false" && orphan != "0").into());
+    for name in ["orphanDependents", unsafe_deletion::OPTION] {
+        if let Some(value) = truth(query, name) {
+            members.insert(name.to_owned(), value.into());
+        }
     }
     Ok(members)
 }

@@ -37,6 +37,28 @@ pub(super) fn check_delete(
     Err(Box::new(Status::conflict(group, kind, name, &why)))
 }
 
+/// The same of a resource whose own deletion begins with it: `failed` is how its message begins.
+///
+/// Source: kubernetes pkg/registry/core/namespace/storage/storage.go and apiextensions-apiserver
+/// pkg/registry/customresourcedefinition/etcd.go, `Delete`.
+pub(super) fn check_delete_by_kind(
+    stored: &Value,
+    options: &Value,
+    resource: &Resource,
+    failed: &str,
+) -> Result<(), Box<Status>> {
+    for (field, shown) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
+        let wanted = options.pointer(&format!("/preconditions/{field}")).and_then(Value::as_str);
+        let found = metadata::text(stored, field);
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+            let why = format!("{failed}: {shown} in precondition: {wanted}, {shown} in object meta: {found}");
+            let (gvr, name) = (&resource.gvr, metadata::text(stored, "name"));
+            return Err(Box::new(Status::conflict(&gvr.group, &gvr.resource, name, &why)));
+        }
+    }
+    Ok(())
+}
+
 /// Whether what is stored meets the preconditions in the options of a deletion.
 pub(super) fn check_stored(
     stored: &Value,
@@ -123,13 +145,22 @@ fn wrong_precondition(
     wanted: &str,
     found: &str,
 ) -> Box<Status> {
+    let why =
+        format!("Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}");
+    invalid_object(resource, key, dry_run, &why)
+}
+
+/// 409 for a stored object that is not as it must be.
+///
+/// Source: apiserver pkg/storage/errors.go, `NewInvalidObjError`.
+pub(super) fn invalid_object(resource: &Resource, key: &Key, dry_run: bool, why: &str) -> Box<Status> {
     let gvr = &resource.gvr;
     let root = if dry_run { "" } else { "/registry" };
     let group = if resource.custom.is_some() { format!("{}/", gvr.group) } else { String::new() };
     let namespace = if key.namespace.is_empty() { String::new() } else { format!("{}/", key.namespace) };
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {root}/{group}{}/{namespace}{}, ResourceVersion: 0, \
-         AdditionalErrorMsg: Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}",
+         AdditionalErrorMsg: {why}",
         gvr.resource, key.name
     );
     Box::new(Status::conflict(&gvr.group, &gvr.resource, &key.name, &why))

@@ -52,11 +52,13 @@ pub(super) fn prefix(namespace: &str) -> String {
 struct Stored {
     object: Arc<Value>,
     weight: usize,
+    /// Whether it was written without defaults that it has when it is read.
+    is_incomplete: bool,
 }
 
 impl Stored {
     fn new(object: Arc<Value>) -> Self {
-        Self { weight: weight(&object), object }
+        Self { weight: weight(&object), object, is_incomplete: false }
     }
 
     /// The object, and what it weighs.
@@ -347,6 +349,23 @@ impl Storage {
             last: all.last().map(|(place, _)| (*place).to_owned()),
             objects: all.into_iter().map(|(_, object)| Arc::clone(object)).collect(),
         })
+    }
+
+    /// Notes that an object was written without defaults that it has when it is read.
+    pub(super) fn note_incomplete(&self, key: &Key, object: &Arc<Value>) {
+        let mut contents = self.write();
+        let collection = contents.collections.get_mut(&key.group).and_then(|all| all.get_mut(&key.resource));
+        let stored = collection.and_then(|all| all.get_mut(&key.place()));
+        if let Some(stored) = stored.filter(|stored| Arc::ptr_eq(&stored.object, object)) {
+            stored.is_incomplete = true;
+        }
+    }
+
+    /// Whether that was noted of an object.
+    pub(super) fn is_incomplete(&self, key: &Key, object: &Arc<Value>) -> bool {
+        let contents = self.read();
+        let stored = contents.collection(&key.group, &key.resource).and_then(|all| all.get(&key.place()));
+        stored.is_some_and(|stored| stored.is_incomplete && Arc::ptr_eq(&stored.object, object))
     }
 
     /// Stores a new object and gives it its `resourceVersion`.

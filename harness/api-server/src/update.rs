@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use kubernetes_admission::attributes::{GroupVersionKind, Operation};
 use kubernetes_admission::cluster_state::ClusterState as _;
+use kubernetes_admission::ownership::Times;
 use kubernetes_managed_fields::restore_times;
 use kubernetes_types::equality::semantically_equal;
 use kubernetes_types::schema;
-use kubernetes_types::status::{FieldError, Status};
+use kubernetes_types::status::{FieldError, Status, Unsupported};
 use kubernetes_types::weight::weight;
 use serde_json::Value;
 use tracing::info;
@@ -110,6 +111,12 @@ async fn write(
                 }
             }
             let gvr = &request.target.resource.gvr;
+            let is_status_of_service =
+                gvr.group_resource() == "services" && request.target.subresource == "status";
+            if is_status_of_service && matches!(change, Change::Apply(_)) {
+                let what = "the creation of a Service by an apply of its status".to_owned();
+                return Err(Box::new(Status::unsupported(&Unsupported { what })));
+            }
             return Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &request.target.name)));
         };
         if which == Attempt::First {
@@ -227,6 +234,9 @@ async fn attempt(
     attributes.old_object = Some((*shown_old).clone());
     attributes.options = Some(options.document.clone());
     attributes.dry_run = options.dry_run;
+    // The Scale of a custom resource is not what the server makes of its JSON: the first patch is a change.
+    // Rule: MUT-22.
+    let times = if is_scale && resource.custom.is_some() { Times::Fine } else { times };
     let mut run = request.admitting.begin(attributes, times);
     if is_patch {
         info!("About to check admission control");
@@ -271,7 +281,8 @@ async fn attempt(
         if resource.custom.is_none() {
             schema::normalize_metadata(&mut new);
         }
-        let errors = wrong_metadata(&new, &old, &resource);
+        let shows_them_alone = strategy::shows_changed_metadata_alone(&resource);
+        let errors = if shows_them_alone { wrong_metadata(&new, &old, &resource) } else { Vec::new() };
         if !errors.is_empty() {
             let kind = &resource.kind;
             let name = metadata::text(&new, "name");
@@ -383,10 +394,12 @@ async fn store(
         && !metadata::has_finalizers(&new)
         && !request.server.waits_for_controllers(&new, resource);
     let by_webhook = State::asks_webhook(stored, resource);
+    let mut lacks_defaults = false;
     // What goes is not converted for the storage.
     if resource.custom.is_some() && !(goes && by_webhook) {
         new = state.to_storage(new, resource).await.map_err(create::conversion_failed)?;
-        state.complete_stored(&mut new).map_err(|what| create::unsupported(&what))?;
+        lacks_defaults =
+            state.complete_written(&mut new, resource).map_err(|what| create::unsupported(&what))?;
         // What a webhook made of it counts, and what is stored in a former version is stored anew.
         if by_webhook || GroupVersionKind::of(&new) != GroupVersionKind::of(stored) {
             is_same = new == **stored;
@@ -394,9 +407,10 @@ async fn store(
     }
     // What is read of the storage has defaults that are not stored there yet: the attempt begins again, and is a write.
     // Source: apiserver pkg/storage/etcd3/store.go, `GuaranteedUpdate`.
-    let is_incomplete = is_same && resource.custom.is_some() && {
-        metadata::set(&mut new, "resourceVersion", metadata::text(stored, "resourceVersion").into());
-        new != **stored
+    let is_incomplete = is_same && {
+        metadata::set(&mut new, "resourceVersion", metadata::text(old, "resourceVersion").into());
+        lacks_defaults != state.storage.is_incomplete(&key, stored)
+            || (resource.custom.is_some() && new != **stored)
     };
     let must_look_again =
         is_outdated(request, &key, stored, which) || (is_incomplete && which == Attempt::First);
@@ -418,6 +432,9 @@ async fn store(
     state.storage.check_space(&new, Some(stored))?;
     match state.storage.replace(&key, Some(stored), new) {
         Ok(stored) => {
+            if lacks_defaults {
+                state.storage.note_incomplete(&key, &stored);
+            }
             request.server.has_changed(resource)?;
             // What is built in is stored in one version and read in another.
             if resource.custom.is_some() {

@@ -195,6 +195,13 @@ impl Watch {
         // A kind without a Go type has nothing that is always there.
         if !matches!(self.representation, Representation::Metadata) {
             drop(schema::normalize(&mut object, &self.resource.kind));
+            // Go's internal types have a number where these versions have a pointer to one.
+            let group_resource = self.resource.gvr.group_resource();
+            if ["deployments.apps", "replicasets.apps", "statefulsets.apps"]
+                .contains(&group_resource.as_str())
+            {
+                set(&mut object, &["spec", "replicas"], 0);
+            }
         }
         if let Representation::Table(options) = self.representation() {
             let table = Table::of_object(Arc::new(object), &self.resource, "", options, Timestamp::now());

@@ -263,7 +263,8 @@ fn of_the_status(random: &mut Random, resource: &str, api_version: &str, kind: &
         return;
     };
     request["subresource"] = json!("status");
-    if random.chance(65) {
+    // For the status of a Service, and of nothing else, an apply would make the object.
+    if random.chance(65) && resource != "services" {
         request["patch"] = json!("apply");
         request["body"] =
             json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "status": status});

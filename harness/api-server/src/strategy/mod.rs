@@ -178,6 +178,11 @@ pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
     resource.custom.is_none() && !CONDITIONAL.contains(&resource.gvr.group_resource().as_str())
 }
 
+/// Whether what an update must not change of the metadata is reported before anything else is looked at.
+pub(super) fn shows_changed_metadata_alone(resource: &Resource) -> bool {
+    resource.custom.is_some() || resource.gvr.group == custom_resources::GROUP || is_configuration(resource)
+}
+
 /// What the server itself has to understand: metadata, webhook configurations, definitions of custom resources, and custom
 /// resources by the schema of theirs. What the client is warned of.
 ///
@@ -206,7 +211,8 @@ pub(super) fn validate(
     let mut errors = match old {
         Some(old) if is_configuration => config::validate_update(object, old),
         None if is_configuration => config::validate(object),
-        Some(_) | None => metadata::validate(object, resource),
+        _ if shows_changed_metadata_alone(resource) => metadata::validate(object, None, resource),
+        old => metadata::validate(object, old, resource),
     };
     if resource.gvr.group_resource() == "namespaces" {
         errors.extend(wrong_phase(object));

@@ -281,11 +281,11 @@ impl Serialize for Row<'_> {
     }
 }
 
-/// The metadata of the object in the internal version, of which Tables are made: it has fields in place of some annotations.
+/// The metadata of the object in the internal version, of which Tables and metadata alone are made: it has fields in place of some annotations.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/conversion.go, pkg/apis/autoscaling/v1/conversion.go.
 /// Rule: TBL-12.
-fn internal_metadata(object: &Value) -> Cow<'_, Value> {
+pub(super) fn internal_metadata(object: &Value) -> Cow<'_, Value> {
     let (kind, version) = (text(object, &["kind"]), text(object, &["apiVersion"]));
     let fields: &[&str] = match (kind, version) {
         ("DaemonSet", _) => &["deprecated.daemonset.template.generation"],

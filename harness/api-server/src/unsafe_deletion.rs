@@ -1,0 +1,93 @@
+//! The deletion of an object that cannot be read: `ignoreStoreReadErrorWithClusterBreakingPotential`.
+
+use std::sync::Arc;
+
+use kubernetes_admission::authorizer::{AccessRequest, AccessTarget, ResourceTarget};
+use kubernetes_types::status::{FieldError, Status, Unsupported};
+use serde_json::{Map, Value};
+
+use super::options::RequestOptions;
+use super::preconditions;
+use super::request::ObjectRequest;
+use super::{create, options};
+
+/// The option.
+pub(super) const OPTION: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
+const ANNOTATION: &str = "apiserver.k8s.io/unsafe-delete-ignore-read-error";
+const VERB: &str = "unsafe-delete-ignore-read-errors";
+
+/// Whether the options of a deletion ask for it.
+pub(super) fn is_wanted(options: &Map<String, Value>) -> bool {
+    options.get(OPTION) == Some(&Value::Bool(true))
+}
+
+/// What must not be wanted with it.
+///
+/// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateIgnoreStoreReadError`.
+/// Rule: REQ-23.
+pub(super) fn errors(options: &Map<String, Value>) -> Vec<FieldError> {
+    if !is_wanted(options) {
+        return Vec::new();
+    }
+    let others = ["propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions"];
+    let others = others.iter().filter(|other| options.contains_key(**other));
+    others
+        .map(|other| FieldError::invalid(OPTION, true, format!("cannot be set together with .{other}")))
+        .collect()
+}
+
+/// The answer to the deletion of a collection that asks for it.
+///
+/// Source: apiserver pkg/endpoints/handlers/delete.go, `DeleteCollection`.
+/// Rule: REQ-23.
+pub(super) fn refused_for_collections() -> Box<Status> {
+    let why = "is not allowed with DELETECOLLECTION, try again after removing the option";
+    Box::new(Status::invalid(options::GROUP, "DeleteOptions", "", &[FieldError::invalid(OPTION, true, why)]))
+}
+
+/// Why an object is not deleted so: it can be read, the user may not, or admit does not do it.
+///
+/// Source: apiserver pkg/endpoints/handlers/delete.go, `authorizeUnsafeDelete`; pkg/registry/generic/registry/corrupt_obj_deleter.go.
+/// Rule: REQ-23.
+pub(super) async fn refusal(request: &mut ObjectRequest<'_>) -> Box<Status> {
+    request.annotations.insert(ANNOTATION.to_owned(), String::new());
+    let target = &request.target;
+    let resource = Arc::clone(&target.resource);
+    let gvr = &resource.gvr;
+    let asked = AccessRequest {
+        user: &request.user,
+        verb: VERB,
+        target: AccessTarget::Resource(ResourceTarget {
+            group: &gvr.group,
+            version: &gvr.version,
+            resource: &gvr.resource,
+            namespace: target.admitted_namespace(),
+            name: &target.name,
+            ..ResourceTarget::default()
+        }),
+    };
+    let decision = request.authorizer.authorize(&asked);
+    if !decision.is_allowed() {
+        let why = format!("not permitted to do \"{VERB}\", reason: {}", decision.reason);
+        return Box::new(Status::forbidden(&gvr.group, &gvr.resource, &target.name, &why));
+    }
+    let key = create::key(request, &target.name);
+    let Some(stored) = request.server.state.storage.at(&key) else {
+        return Box::new(Status::not_found(&gvr.group, &gvr.resource, &target.name));
+    };
+    match request.server.state.in_version_of(&stored, &resource).await {
+        Ok(_) => {
+            let why = "unsafe deletion is not allowed because the object is decodable from storage";
+            preconditions::invalid_object(&resource, &key, false, why)
+        }
+        Err(_) => {
+            let what = "the deletion of an object that cannot be read".to_owned();
+            Box::new(Status::unsupported(&Unsupported { what }))
+        }
+    }
+}
+
+/// Whether the options of a request ask for it.
+pub(super) fn is_asked_for(options: &RequestOptions) -> bool {
+    options.document.as_object().is_some_and(is_wanted)
+}
