@@ -271,7 +271,9 @@ fn read(
     let read: Result<Value, String> = match encoding {
         Encoding::Protobuf if custom => return Err(unknown_format(CUSTOM_FORMATS)),
         Encoding::Protobuf => return typed(from_protobuf(body, kind)?, kind, Types::of(resource, kind)),
-        Encoding::Json => serde_json::from_slice(body).map_err(|error| error.to_string()),
+        Encoding::Json => serde_json::from_slice(body).map_err(|error| {
+            if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() }
+        }),
         Encoding::Yaml => serde_saphyr::from_slice(body).map_err(|error| error.to_string()),
     };
     let object = match read {

@@ -266,6 +266,8 @@ async fn store(
         let answer = state.in_version_of(&object, resource).await.map_err(conversion_failed)?;
         return Ok(Answer::Object(StatusCode::CREATED, answer));
     }
+    // By default a Job has the labels of its Pods, which it has been given behind its defaults.
+    let lacks_labels = resource.gvr.group_resource() == "jobs.batch" && !metadata::has_labels(&object);
     let mut object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
     // What is read from the storage has the defaults of its version.
     let has_status = object.get("status").is_some();
@@ -279,7 +281,7 @@ async fn store(
     }
     state.storage.check_space(&object, None)?;
     let stored = state.storage.insert(&key, object).ok().ok_or_else(taken)?;
-    if is_incomplete {
+    if is_incomplete || lacks_labels {
         state.storage.note_incomplete(&key, &stored);
     }
     request.server.has_changed(resource)?;

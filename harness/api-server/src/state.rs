@@ -186,9 +186,8 @@ impl State {
         self.complete(object)
     }
 
-    /// [`Self::complete_stored`] of an object of `resource`; whether that gave it anything, which is asked only where it may:
-    /// of what was written in another version than that of the storage, and of Jobs, whose labels are those of their Pods
-    /// by default.
+    /// [`Self::complete_stored`] of an object of `resource`; whether that gave it anything, which it may where a custom
+    /// resource was written in another version than that of the storage.
     ///
     /// # Errors
     /// What of a schema admit does not apply.
@@ -197,11 +196,7 @@ impl State {
         object: &mut Value,
         resource: &Resource,
     ) -> Result<bool, Unsupported> {
-        let may_lack = if resource.custom.is_some() {
-            GroupVersionKind::of(object) != resource.kind
-        } else {
-            resource.gvr.group_resource() == "jobs.batch"
-        };
+        let may_lack = resource.custom.is_some() && GroupVersionKind::of(object) != resource.kind;
         let before = may_lack.then(|| object.clone());
         self.complete_stored(object)?;
         Ok(before.is_some_and(|before| before != *object))

@@ -1,7 +1,8 @@
 //! Random deletions: options in the body and in the query, preconditions, finalizers, owners, collections, evictions beside
 //! PodDisruptionBudgets, and namespaces with what is in them.
 //!
-//! Left alone is what nothing but other components does: nobody collects garbage, empties namespaces or ends Pods.
+//! Left alone is what nothing but other components does: nobody collects garbage or ends Pods. admit empties a namespace
+//! that is deleted, so that the one here is empty, and a finalizer keeps it.
 
 use std::collections::BTreeMap;
 
@@ -42,13 +43,16 @@ fn case(random: &mut Random) -> Value {
     let has_second = random.chance(35);
     let mut cluster = vec![namespace("<ns>", Map::new())];
     if has_second {
-        cluster.push(namespace(SECOND, Map::new()));
+        let mut second = namespace(SECOND, Map::new());
+        second["metadata"]["finalizers"] = json!(["example.com/keep"]);
+        cluster.push(second);
     }
     if kinds.contains(&"widgets") {
         cluster.push(widgets());
     }
     let webhooks = webhooks(random, &kinds);
-    let mut made = Made { random, kinds, has_second, requests: Vec::new(), created: Vec::new() };
+    let mut made =
+        Made { random, kinds, has_second, is_second_going: false, requests: Vec::new(), created: Vec::new() };
     for _ in 0..made.random.between(1, 4) {
         made.create();
     }
@@ -66,6 +70,8 @@ struct Made<'a> {
     random: &'a mut Random,
     kinds: Vec<&'static str>,
     has_second: bool,
+    /// Whether its deletion was asked for, so that nothing comes into it.
+    is_second_going: bool,
     requests: Vec<Value>,
     /// The numbers of the requests that create.
     created: Vec<usize>,
@@ -89,7 +95,7 @@ impl Made<'_> {
     fn request(&mut self, verb: &str) -> (Value, &'static str) {
         let kind = self.random.one_of(&self.kinds);
         let mut request = json!({"verb": verb, "resource": resource(kind)});
-        if self.has_second && self.random.chance(30) {
+        if self.is_second_going && self.random.chance(30) {
             request["namespace"] = json!(SECOND);
         }
         (request, kind)
@@ -251,7 +257,7 @@ impl Made<'_> {
         if self.random.chance(10) {
             request["dryRun"] = json!(true);
         }
-        if self.has_second && self.random.chance(20) {
+        if self.is_second_going && self.random.chance(20) {
             request["namespace"] = json!(SECOND);
         }
         self.requests.push(request);
@@ -276,7 +282,14 @@ impl Made<'_> {
     fn second_namespace(&mut self) {
         let mut request = json!({"verb": "delete", "resource": "namespaces", "name": SECOND});
         match self.random.below(10) {
-            0..=4 => self.options(&mut request),
+            0..=4 if self.is_second_going => self.options(&mut request),
+            // Whatever else it says, this one begins it.
+            0..=4 => {
+                self.is_second_going = true;
+                let options =
+                    [json!({}), json!({"propagationPolicy": "Orphan"}), json!({"orphanDependents": false})];
+                request["body"] = self.random.one_of(&options);
+            }
             5 | 6 => {
                 let finalizers =
                     self.random.one_of(&[json!([]), json!(["kubernetes"]), json!(["example.com/keep"])]);
@@ -294,7 +307,7 @@ impl Made<'_> {
                     "verb": "patch", "resource": "namespaces", "name": SECOND, "patch": "merge",
                     "body": self.random.one_of(&[
                         json!({"metadata": {"finalizers": ["example.com/keep"]}}),
-                        json!({"metadata": {"finalizers": null}}),
+                        json!({"metadata": {"finalizers": ["example.com/keep", "example.com/new"]}}),
                         json!({"metadata": {"labels": {"team": "a"}}}),
                     ]),
                 });

@@ -40,12 +40,16 @@ pub(super) fn keeps_metadata(resource: &str) -> bool {
 /// Rule: KND-04.
 pub(crate) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Resource, subresource: &str) {
     for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        let keep = field == "uid" && !metadata::text(object, "uid").is_empty();
-        if keep {
+        let pointer = format!("/metadata/{field}");
+        let may_be_another = ["uid", "deletionGracePeriodSeconds"].contains(&field);
+        let is_said = object.pointer(&pointer).is_some_and(|value| !value.is_null() && value != "");
+        if may_be_another && is_said {
             continue;
         }
-        match old.pointer(&format!("/metadata/{field}")) {
+        match old.pointer(&pointer) {
             Some(value) => metadata::set(object, field, value.clone()),
+            // Validation refuses to mark an object as deleted.
+            None if field.starts_with("deletion") => {}
             None => {
                 metadata::remove(object, field);
             }
