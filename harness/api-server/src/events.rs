@@ -16,6 +16,8 @@ use jiff::Timestamp;
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::cluster_state::ConversionError;
 use kubernetes_types::budget::{Budget, Reservation};
+use kubernetes_types::json::set;
+use kubernetes_types::schema;
 use kubernetes_types::status::{Status, Unsupported};
 use kubernetes_types::weight::{exceeds, json_length};
 use serde::Serialize;
@@ -310,6 +312,18 @@ async fn encode_large(
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives an object that has nothing else what is always there of the Go type of its kind.
+///
+/// Rule: KND-13.
+pub(super) fn give_zero_values(object: &mut Value, resource: &Resource) {
+    drop(schema::normalize(object, &resource.kind));
+    // Go's internal types have a number where these versions have a pointer to one.
+    let group_resource = resource.gvr.group_resource();
+    if ["deployments.apps", "replicasets.apps", "statefulsets.apps"].contains(&group_resource.as_str()) {
+        set(object, &["spec", "replicas"], 0);
+    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,6 @@ use jiff::Timestamp;
 use kubernetes_admission::cluster_state::ConversionError;
 use kubernetes_types::budget::Reservation;
 use kubernetes_types::json::set;
-use kubernetes_types::schema;
 use kubernetes_types::status::{Status, Unsupported};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -29,7 +28,7 @@ use super::answer::{Answer, METADATA_KIND, METADATA_VERSION};
 use super::conversion::Strategy;
 use super::custom_resources::Custom;
 use super::discovery::Resource;
-use super::events::{Event, EventType, Events, Obstacle, Served};
+use super::events::{Event, EventType, Events, Obstacle, Served, give_zero_values};
 use super::request::ObjectRequest;
 use super::selectors::Selection;
 use super::state::State;
@@ -194,14 +193,7 @@ impl Watch {
         let mut object = json!({"kind": kind, "apiVersion": version, "metadata": metadata});
         // A kind without a Go type has nothing that is always there.
         if !matches!(self.representation, Representation::Metadata) {
-            drop(schema::normalize(&mut object, &self.resource.kind));
-            // Go's internal types have a number where these versions have a pointer to one.
-            let group_resource = self.resource.gvr.group_resource();
-            if ["deployments.apps", "replicasets.apps", "statefulsets.apps"]
-                .contains(&group_resource.as_str())
-            {
-                set(&mut object, &["spec", "replicas"], 0);
-            }
+            give_zero_values(&mut object, &self.resource);
         }
         if let Representation::Table(options) = self.representation() {
             let table = Table::of_object(Arc::new(object), &self.resource, "", options, Timestamp::now());
