@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use kubernetes_admission::attributes::{GroupVersionKind, Operation};
 use kubernetes_admission::cluster_state::ClusterState as _;
-use kubernetes_admission::ownership::Times;
 use kubernetes_managed_fields::restore_times;
 use kubernetes_types::equality::semantically_equal;
 use kubernetes_types::schema;
@@ -234,9 +233,6 @@ async fn attempt(
     attributes.old_object = Some((*shown_old).clone());
     attributes.options = Some(options.document.clone());
     attributes.dry_run = options.dry_run;
-    // The Scale of a custom resource is not what the server makes of its JSON: the first patch is a change.
-    // Rule: MUT-22.
-    let times = if is_scale && resource.custom.is_some() { Times::Fine } else { times };
     let mut run = request.admitting.begin(attributes, times);
     if is_patch {
         info!("About to check admission control");
