@@ -76,7 +76,7 @@ pub(super) enum Deleted {
 pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let options = read_options(request)?;
     if unsafe_deletion::is_asked_for(&options) {
-        return Err(unsafe_deletion::refusal(request).await);
+        return Err(Box::pin(unsafe_deletion::refusal(request)).await);
     }
     warn_of_orphans(request, &options);
     let resource = Arc::clone(&request.target.resource);

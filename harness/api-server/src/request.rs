@@ -142,7 +142,7 @@ pub(super) async fn respond(
     let unanswered = auditing.as_ref().map(Auditing::begin);
     let span = spans::request(parts, &info, &audit_id, server.options.spans.as_deref());
     let answering = admitted(server, received_request).instrument(span.clone());
-    let (mut outcome, conversions) = converter::recorded(answering).await;
+    let (mut outcome, conversions) = Box::pin(converter::recorded(answering)).await;
     outcome.record.conversions = conversions;
     unanswered.into_iter().for_each(Unanswered::forget);
     let status = match &outcome.answered {

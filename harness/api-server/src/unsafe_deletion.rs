@@ -47,7 +47,8 @@ pub(super) fn refused_for_collections() -> Box<Status> {
 
 /// Why an object is not deleted so: it can be read, the user may not, or admit does not do it.
 ///
-/// Source: apiserver pkg/endpoints/handlers/delete.go, `authorizeUnsafeDelete`; pkg/registry/generic/registry/corrupt_obj_deleter.go.
+/// Source: apiserver pkg/endpoints/handlers/delete.go, `authorizeUnsafeDelete`;
+/// `pkg/registry/generic/registry/corrupt_obj_deleter.go`.
 /// Rule: REQ-23.
 pub(super) async fn refusal(request: &mut ObjectRequest<'_>) -> Box<Status> {
     request.annotations.insert(ANNOTATION.to_owned(), String::new());
@@ -75,15 +76,12 @@ pub(super) async fn refusal(request: &mut ObjectRequest<'_>) -> Box<Status> {
     let Some(stored) = request.server.state.storage.at(&key) else {
         return Box::new(Status::not_found(&gvr.group, &gvr.resource, &target.name));
     };
-    match request.server.state.in_version_of(&stored, &resource).await {
-        Ok(_) => {
-            let why = "unsafe deletion is not allowed because the object is decodable from storage";
-            preconditions::invalid_object(&resource, &key, false, why)
-        }
-        Err(_) => {
-            let what = "the deletion of an object that cannot be read".to_owned();
-            Box::new(Status::unsupported(&Unsupported { what }))
-        }
+    if request.server.state.in_version_of(&stored, &resource).await.is_ok() {
+        let why = "unsafe deletion is not allowed because the object is decodable from storage";
+        preconditions::invalid_object(&resource, &key, false, why)
+    } else {
+        let what = "the deletion of an object that cannot be read".to_owned();
+        Box::new(Status::unsupported(&Unsupported { what }))
     }
 }
 
