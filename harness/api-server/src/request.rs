@@ -141,7 +141,7 @@ pub(super) async fn respond(
     let auditing = Auditing::new(server, parts, &info, &audit_id, received);
     let unanswered = auditing.as_ref().map(Auditing::begin);
     let span = spans::request(parts, &info, &audit_id, server.options.spans.as_deref());
-    let answering = admitted(server, received_request).instrument(span.clone());
+    let answering = std::pin::pin!(admitted(server, received_request).instrument(span.clone()));
     let (mut outcome, conversions) = converter::recorded(answering).await;
     outcome.record.conversions = conversions;
     unanswered.into_iter().for_each(Unanswered::forget);
