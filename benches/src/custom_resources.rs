@@ -33,7 +33,7 @@ fn item() -> Value {
     }})
 }
 
-fn schema(spec: Map<String, Value>) -> Value {
+fn schema(spec: &Map<String, Value>) -> Value {
     json!({"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}})
 }
 
@@ -41,7 +41,7 @@ fn list_schema() -> Value {
     let list = json!({
         "type": "array", "items": item(), "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
     });
-    schema(Map::from_iter([("items".to_owned(), list)]))
+    schema(&Map::from_iter([("items".to_owned(), list)]))
 }
 
 fn object() -> Value {
@@ -80,7 +80,7 @@ fn definition(index: usize) -> Value {
             "group": format!("n{index}.example.com"), "scope": "Namespaced",
             "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
-                "openAPIV3Schema": schema((0..count).map(described).collect()),
+                "openAPIV3Schema": schema(&(0..count).map(described).collect()),
             }}],
         },
     })

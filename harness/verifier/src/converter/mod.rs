@@ -50,7 +50,7 @@ pub struct Converter {
 /// A served version of a definition, with objects of it.
 #[derive(Clone, Debug)]
 struct Version {
-    version: corpus::Version,
+    shape: corpus::Version,
     made: Made,
     near_misses: Vec<NearMiss>,
 }
@@ -93,7 +93,7 @@ impl Converter {
         let versions = versions.map(|version| {
             let made = version.made();
             let near_misses = version.near_misses(&made.valid);
-            Version { version, made, near_misses }
+            Version { shape: version, made, near_misses }
         });
         Ok(Some(Self {
             subject,
@@ -124,15 +124,12 @@ impl Converter {
     }
 
     fn version(&self, api_version: &str) -> Option<&corpus::Version> {
-        self.versions
-            .iter()
-            .map(|version| &version.version)
-            .find(|version| version.api_version == api_version)
+        self.versions.iter().map(|version| &version.shape).find(|version| version.api_version == api_version)
     }
 
     /// The other versions than this one.
     fn others(&self, api_version: &str) -> impl Iterator<Item = &str> {
-        let versions = self.versions.iter().map(|version| version.version.api_version.as_str());
+        let versions = self.versions.iter().map(|version| version.shape.api_version.as_str());
         versions.filter(move |other| *other != api_version)
     }
 
@@ -205,7 +202,7 @@ impl ConverterProbe<'_> {
         let converter = self.converter;
         let mut pairs = Vec::new();
         for version in &converter.versions {
-            let api_version = &version.version.api_version;
+            let api_version = &version.shape.api_version;
             let given = self.given.iter().filter(|object| text(object, &["apiVersion"]) == api_version);
             let given = given.map(|object| (object.clone(), true));
             let made = version.made.valid.iter().map(|object| (object.clone(), false));
@@ -238,11 +235,11 @@ impl ConverterProbe<'_> {
         let converter = self.converter;
         let mut cases = Vec::new();
         for version in &converter.versions {
-            let Some(other) = converter.others(&version.version.api_version).next() else { continue };
+            let Some(other) = converter.others(&version.shape.api_version).next() else { continue };
             for (index, NearMiss { what, object }) in version.near_misses.iter().enumerate() {
                 let object = converter.completed(object.clone(), index, &self.environment.namespace);
                 // As it is read from the storage.
-                if let Ok((object, errors)) = version.version.judged(object)
+                if let Ok((object, errors)) = version.shape.judged(object)
                     && !errors.is_empty()
                 {
                     cases.push((what.as_str(), Case { object, is_given: false, to: other.to_owned() }));

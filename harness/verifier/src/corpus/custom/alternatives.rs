@@ -11,10 +11,8 @@ const DEEPEST: usize = 8;
 ///
 /// It is not exact: what is made by it still has to be checked.
 pub(super) fn chosen(schema: &Value, turn: usize) -> Cow<'_, Value> {
-    match schema {
-        Value::Object(members) if has_any(members) => {
-            Cow::Owned(Value::Object(resolved(members, turn, DEEPEST)))
-        }
+    match schema.as_object() {
+        Some(members) if has_any(members) => Cow::Owned(Value::Object(resolved(members, turn, DEEPEST))),
         _ => Cow::Borrowed(schema),
     }
 }

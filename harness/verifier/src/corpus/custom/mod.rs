@@ -25,6 +25,7 @@ const NEAR_MISSES: usize = 64;
 
 /// A served version of a definition.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_field_names, reason = "the name of the API")]
 pub(crate) struct Version {
     pub(crate) api_version: String,
     kind: String,

@@ -62,7 +62,7 @@ impl Writer {
         match part.kind() {
             HirKind::Empty | HirKind::Look(_) => Ok(()),
             HirKind::Literal(literal) => {
-                let literal = std::str::from_utf8(&literal.0).map_err(|_| Obstacle)?;
+                let literal = std::str::from_utf8(&literal.0).map_err(|_not_text| Obstacle)?;
                 self.spend(literal.len())?;
                 self.text.push_str(literal);
                 Ok(())

@@ -77,9 +77,9 @@ fn of_length(turn: usize, least: usize, most: usize) -> String {
     // The end is what differs.
     let surplus = text.len().saturating_sub(most);
     if turn == 0 {
-        text.truncate(most)
+        text.truncate(most);
     } else {
-        drop(text.drain(..surplus))
+        drop(text.drain(..surplus));
     }
     text
 }
