@@ -1,5 +1,5 @@
 //! Random deletions: options in the body and in the query, preconditions, finalizers, owners, collections, evictions beside
-//! PodDisruptionBudgets, and namespaces with what is in them.
+//! disruption budgets, and namespaces with what is in them.
 //!
 //! Left alone is what nothing but other components does: nobody collects garbage or ends Pods. admit empties a namespace
 //! that is deleted, so that the one here is empty, and a finalizer keeps it.
@@ -82,7 +82,6 @@ impl Made<'_> {
         match self.random.below(20) {
             0 | 1 => self.create(),
             2..=4 => self.change(),
-            5..=9 => self.delete(),
             10 | 11 => self.delete_collection(),
             12..=14 if self.kinds.contains(&"pods") => self.evict(),
             15 | 16 if self.kinds.contains(&"poddisruptionbudgets") => self.budget(),
