@@ -15,11 +15,14 @@ use kubernetes_types::structural::{Compiled, Purpose};
 use serde_json::{Value, json};
 
 use self::values::{Amount, Variant};
+use crate::shape;
 
 /// How many objects there are of each version.
 const COUNT: usize = 12;
 /// How many are made at most, until so many of them are valid.
 const ATTEMPTS: usize = 48;
+/// How many parts of an object are taken away at most, until the rest is valid.
+const REMOVALS: usize = 24;
 /// How many near misses there are of each version.
 const NEAR_MISSES: usize = 64;
 
@@ -82,13 +85,28 @@ impl Version {
             if made.valid.len() == COUNT {
                 break;
             }
-            match self.judged(object.clone()) {
-                Ok((_, errors)) if errors.is_empty() => made.valid.push(object),
-                Ok((_, errors)) => made.leave_out(self, &first(&errors)),
+            match self.without_faults(object) {
+                Ok(object) => made.valid.push(object),
                 Err(reason) => made.leave_out(self, &reason),
             }
         }
         made
+    }
+
+    /// The object without the parts in which the API server finds something wrong, such as a list that breaks a rule.
+    ///
+    /// # Errors
+    /// What is wrong with the object, if it is wrong as a whole.
+    fn without_faults(&self, mut object: Value) -> Result<Value, String> {
+        for _ in 0..REMOVALS {
+            let (_, errors) = self.judged(object.clone())?;
+            let Some(error) = errors.first() else { return Ok(object) };
+            if !remove_fault(&mut object, &error.field) {
+                return Err(error.to_string());
+            }
+        }
+        let (_, errors) = self.judged(object.clone())?;
+        errors.first().map_or(Ok(object), |error| Err(error.to_string()))
     }
 
     /// Objects that the API server refuses, each of which differs in one place from one of `valid`: by how many items,
@@ -156,8 +174,20 @@ impl Made {
     }
 }
 
-fn first(errors: &[FieldError]) -> String {
-    errors.first().map(ToString::to_string).unwrap_or_default()
+/// Removes the field of an error, or, if it is one that is missing, what it is missing in. False for the fields of the object
+/// itself: without its `spec` it would be another object.
+fn remove_fault(object: &mut Value, field: &str) -> bool {
+    let mut segments: Vec<&str> =
+        field.split(['.', '[', ']']).filter(|segment| !segment.is_empty()).collect();
+    while segments.len() > 1 {
+        let pointer: String =
+            segments.iter().map(|segment| format!("/{}", shape::escaped(segment))).collect();
+        if segments.first() != Some(&"metadata") && shape::remove(object, &pointer) {
+            return true;
+        }
+        segments.pop();
+    }
+    false
 }
 
 #[cfg(test)]

@@ -71,6 +71,25 @@ fn what_a_schema_asks_for_is_valid() {
 }
 
 #[test]
+fn what_a_rule_refuses_is_taken_away_and_the_rest_stays() {
+    let version = version(&json!({"type": "object", "required": ["spec"], "properties": {"spec": {
+        "type": "object", "required": ["replicas", "jobs"], "properties": {
+            "replicas": {"type": "integer"},
+            "jobs": {"type": "array", "minItems": 1, "items": {
+                "type": "object", "required": ["name"], "properties": {
+                    "name": {"type": "string"},
+                    "policy": {"type": "object", "properties": {"limit": {"type": "integer", "minimum": 1}},
+                        "x-kubernetes-validations": [{"rule": "!has(self.limit) || self.limit % 2 == 0"}]},
+                },
+            }},
+        },
+    }}}));
+    let Made { valid, left_out } = version.made();
+    assert_eq!((valid.len(), left_out), (COUNT, BTreeMap::new()));
+    assert!(valid.iter().all(|object| object["spec"]["jobs"][0]["name"].is_string()));
+}
+
+#[test]
 fn what_a_rule_refuses_is_left_out_and_counted() {
     let version = version(&json!({"type": "object", "properties": {"spec": {
         "type": "object", "required": ["size", "kind"],
