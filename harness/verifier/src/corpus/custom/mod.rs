@@ -98,14 +98,22 @@ impl Version {
     /// # Errors
     /// What is wrong with the object, if it is wrong as a whole.
     fn without_faults(&self, mut object: Value) -> Result<Value, String> {
+        let mut errors = self.judged(object.clone())?.1;
         for _ in 0..REMOVALS {
-            let (_, errors) = self.judged(object.clone())?;
-            let Some(error) = errors.first() else { return Ok(object) };
-            if !remove_fault(&mut object, &error.field) {
-                return Err(error.to_string());
+            let Some(error) = errors.first() else { break };
+            let mut smaller = object.clone();
+            if remove_named(&mut smaller, error) {
+                let left = self.judged(smaller.clone())?.1;
+                if left.len() < errors.len() {
+                    (object, errors) = (smaller, left);
+                    continue;
+                }
             }
+            if !remove_field(&mut object, &error.field) {
+                break;
+            }
+            errors = self.judged(object.clone())?.1;
         }
-        let (_, errors) = self.judged(object.clone())?;
         errors.first().map_or(Ok(object), |error| Err(error.to_string()))
     }
 
@@ -174,20 +182,52 @@ impl Made {
     }
 }
 
-/// Removes the field of an error, or, if it is one that is missing, what it is missing in. False for the fields of the object
-/// itself: without its `spec` it would be another object.
-fn remove_fault(object: &mut Value, field: &str) -> bool {
-    let mut segments: Vec<&str> =
-        field.split(['.', '[', ']']).filter(|segment| !segment.is_empty()).collect();
-    while segments.len() > 1 {
-        let pointer: String =
-            segments.iter().map(|segment| format!("/{}", shape::escaped(segment))).collect();
-        if segments.first() != Some(&"metadata") && shape::remove(object, &pointer) {
+fn segments(field: &str) -> Vec<&str> {
+    field.split(['.', '[', ']']).filter(|segment| !segment.is_empty()).collect()
+}
+
+fn pointer(segments: &[&str]) -> String {
+    segments.iter().map(|segment| format!("/{}", shape::escaped(segment))).collect()
+}
+
+/// Removes the members of an error's field that its message names, as in `namespace cannot be set`.
+fn remove_named(object: &mut Value, error: &FieldError) -> bool {
+    let words = error.detail.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let words: Vec<String> = words.map(str::to_ascii_lowercase).collect();
+    object.pointer_mut(&pointer(&segments(&error.field))).is_some_and(|field| remove_deepest(field, &words))
+}
+
+/// Removes the field of an error, or, if it is one that is missing, what it is missing in. False if that would leave an
+/// object without its `spec`, or touch its metadata.
+fn remove_field(object: &mut Value, field: &str) -> bool {
+    let mut segments = segments(field);
+    while segments.len() > 1 && segments.first() != Some(&"metadata") {
+        if shape::remove(object, &pointer(&segments)) {
             return true;
         }
         segments.pop();
     }
     false
+}
+
+/// Removes the members with one of these names, in lower case, that have no such members themselves.
+fn remove_deepest(value: &mut Value, names: &[String]) -> bool {
+    match value {
+        Value::Object(members) => {
+            let before = members.len();
+            let mut removed = false;
+            members.retain(|name, member| {
+                let below = remove_deepest(member, names);
+                removed |= below;
+                below || !names.contains(&name.to_ascii_lowercase())
+            });
+            removed || members.len() < before
+        }
+        Value::Array(items) => {
+            items.iter_mut().fold(false, |removed, item| remove_deepest(item, names) | removed)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 #[cfg(test)]

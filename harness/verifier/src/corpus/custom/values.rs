@@ -18,7 +18,8 @@ pub(super) enum Amount {
     Most,
     /// Only what is required.
     Least,
-    /// What is required, and of the rest every other or so.
+    /// What is required, and of the rest every other or so; each second time all objects and lists, and every other of the
+    /// values in them.
     Half,
 }
 
@@ -50,22 +51,29 @@ impl Variant {
         Self { depth: self.depth + 1, ..self }
     }
 
-    fn is_wanted(self, position: usize) -> bool {
+    /// Whether a property is there that is not required. Nearly all objects have a spec.
+    fn is_wanted(self, position: usize, property: &Value) -> bool {
+        let is_structure = || property["type"] == "object" || property["type"] == "array";
         match self.amount {
-            Amount::Least => false,
+            Amount::Least => self.depth == 0 && self.turn > 0,
             Amount::Most => self.depth < DEEPEST,
-            Amount::Half => self.depth < DEEPEST && is_odd(position, self.turn + self.depth),
+            Amount::Half if self.depth == 0 => true,
+            Amount::Half if self.turn.is_multiple_of(2) && is_structure() => self.depth < DEEPEST,
+            Amount::Half => self.depth < DEEPEST && is_chosen(position, self.turn, self.depth),
         }
     }
 }
 
-/// One half of the positions, another one each turn.
-fn is_odd(position: usize, turn: usize) -> bool {
-    if turn < 2 {
-        return (position + turn).is_multiple_of(2);
+/// Whether a position is in one of two halves, which turn about. Which these are changes every second turn, and with the
+/// depth, so that two fields are not always there together.
+fn is_chosen(position: usize, turn: usize, depth: usize) -> bool {
+    let mut mixed: usize = 0;
+    for part in [position, turn / 2, depth] {
+        // As splitmix64 does it, in 32 bits.
+        mixed = (mixed ^ part).wrapping_add(1).wrapping_mul(0x9e37_79b9) & 0xffff_ffff;
+        mixed ^= mixed >> 15;
     }
-    let mixed = (position + 1).wrapping_mul(0x9e37_79b9).wrapping_add(turn.wrapping_mul(0x85eb_ca6b));
-    (mixed >> 16 ^ mixed >> 7) & 1 == 1
+    (mixed >> 7) % 2 == turn % 2
 }
 
 /// A value that `schema` allows.
@@ -124,7 +132,7 @@ fn object(schema: &Value, variant: Variant) -> Value {
         members.insert(name.clone(), value(property, variant.within()));
     }
     for (position, (name, property)) in properties().enumerate() {
-        let is_wanted = variant.is_wanted(position) && members.len() < most;
+        let is_wanted = variant.is_wanted(position, property) && members.len() < most;
         if !members.contains_key(name) && (is_wanted || members.len() < least) {
             members.insert(name.clone(), value(property, variant.within()));
         }
