@@ -24,6 +24,7 @@ use super::shrink::Shrinking;
 use super::steadiness;
 use super::subject::Subject;
 use super::turn::Turns;
+use super::validity::Validity;
 use super::webhook_probe::{ConfigurationSet, Notes, WebhookProbe};
 
 /// Of how many objects those are chosen that are tried before all others.
@@ -408,8 +409,9 @@ async fn smallest(
         observed.ok()?.into_iter().find(|violation| violation.kind == kind)
     };
     let mut violation = shown(&object).await?;
+    let validity = Validity::of(&plan.environment, &object);
     let mut shrinking = Shrinking::new(object, OFFERS);
-    while let Some(smaller) = shrinking.next() {
+    while let Some(smaller) = shrinking.next(|object| validity.holds_for(object)) {
         if let Some(smaller) = shown(smaller).await {
             violation = smaller;
             shrinking.keep();

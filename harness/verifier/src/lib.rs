@@ -53,6 +53,7 @@ mod steadiness;
 mod stored;
 pub mod subject;
 mod turn;
+mod validity;
 pub mod webhook_probe;
 
 // The public interface is:

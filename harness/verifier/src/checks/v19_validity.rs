@@ -13,7 +13,7 @@ use super::said::Said;
 use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
 use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
-use crate::stored;
+use crate::validity::{self, place, without_positions};
 
 pub(super) const CHECK: Check = Check {
     id: "V19",
@@ -57,10 +57,9 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
 /// What the API server finds wrong with `made`, and not with the object that the user wrote.
 fn refused(object_probe: &ObjectProbe<'_>, request: &Attributes, made: &Value) -> Vec<Violation> {
     let faults = |object: &Value| -> Vec<StatusCause> {
-        let mut request = Attributes { object: Some(object.clone()), ..request.clone() };
-        stored::prepare(&mut request, &object_probe.environment.cluster_fixture);
-        // What admit does not imitate, nobody can say.
-        object_probe.environment.cluster_fixture.invalid_fields(&request).unwrap_or_default()
+        let mut faults = validity::faults(object_probe.environment, request, object);
+        faults.retain(|cause| !is_remark(cause));
+        faults
     };
     let found = faults(made);
     if found.is_empty() {
@@ -84,7 +83,9 @@ fn refused(object_probe: &ObjectProbe<'_>, request: &Attributes, made: &Value) -
         } else {
             (Severity::Error, "refused")
         };
-        let kind = format!("{kind}: {place}");
+        // What writes one member as null writes others so: one cause.
+        let what = if is_null(&cause) { "null" } else { &place };
+        let kind = format!("{kind}: {what}");
         if violations.iter().any(|violation| violation.kind == kind) {
             continue;
         }
@@ -94,25 +95,14 @@ fn refused(object_probe: &ObjectProbe<'_>, request: &Attributes, made: &Value) -
     violations
 }
 
-/// What is wrong in words that do not depend on the object: the field without positions and keys, and the kind of fault,
-/// such as `spec.volumes.name: Duplicate value`.
-fn place(cause: &StatusCause) -> String {
-    let what = cause.message.split(':').next().unwrap_or_default();
-    format!("{}: {what}", without_positions(&cause.field))
+/// Whether a schema refuses a null.
+fn is_null(cause: &StatusCause) -> bool {
+    cause.message.starts_with(r#"Invalid value: "null":"#)
 }
 
-fn without_positions(path: &str) -> String {
-    let mut depth = 0_usize;
-    path.chars()
-        .filter(|letter| {
-            match letter {
-                '[' => depth += 1,
-                ']' => depth = depth.saturating_sub(1),
-                _ => return depth == 0,
-            }
-            false
-        })
-        .collect()
+/// Whether this says only that the rules were not asked, because of what the others say.
+fn is_remark(cause: &StatusCause) -> bool {
+    cause.field == "<nil>"
 }
 
 /// `before` with an empty object for each member that only `after` has: who leaves out the whole spec leaves out what is
@@ -285,11 +275,5 @@ mod tests {
         check("Pod", &object, &object, &[]);
         let more = json!({"metadata": {"finalizers": ["a", "a", "a"]}});
         check("Pod", &object, &more, &["metadata.finalizers: entry twice"]);
-    }
-
-    #[test]
-    fn a_place_has_no_positions() {
-        assert_eq!(without_positions("spec.volumes[0].name"), "spec.volumes.name");
-        assert_eq!(without_positions("metadata.annotations[a[b].c].d"), "metadata.annotations.d");
     }
 }

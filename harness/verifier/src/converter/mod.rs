@@ -335,15 +335,13 @@ impl ConverterProbe<'_> {
     async fn smallest(&self, looks: LooksAtCase, case: Case, found: Violation) -> (Value, Violation) {
         let mut smallest = found;
         let mut shrinking = Shrinking::new(case.object.clone(), OFFERS);
-        while let Some(smaller) = shrinking.next() {
-            // Defaults that come back are no progress.
-            let Some(object) = self.converter.valid(smaller.clone()).filter(|valid| valid == smaller) else {
-                continue;
-            };
-            if text(&object, &["metadata", "name"]).is_empty() || object.pointer("/metadata/uid").is_none() {
-                continue;
-            }
-            let case = Case { object, ..case.clone() };
+        // Defaults that come back are no progress.
+        let is_valid = |object: &Value| {
+            object.pointer("/metadata/uid").is_some()
+                && self.converter.valid(object.clone()).is_some_and(|valid| valid == *object)
+        };
+        while let Some(smaller) = shrinking.next(is_valid) {
+            let case = Case { object: smaller.clone(), ..case.clone() };
             let Ok(violations) = looks(self, &case).await else { continue };
             if let Some(again) = violations.into_iter().find(|found| found.kind == smallest.kind) {
                 smallest = again;

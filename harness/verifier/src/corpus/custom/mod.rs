@@ -187,7 +187,7 @@ fn segments(field: &str) -> Vec<&str> {
 }
 
 fn pointer(segments: &[&str]) -> String {
-    segments.iter().map(|segment| format!("/{}", shape::escaped(segment))).collect()
+    segments.iter().fold(String::new(), |pointer, segment| pointer + "/" + &shape::escaped(segment))
 }
 
 /// Removes the members of an error's field that its message names, as in `namespace cannot be set`.
