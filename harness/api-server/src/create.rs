@@ -258,9 +258,7 @@ async fn store(
     if dry_run {
         // Upstream encodes and decodes it as if it were stored, which gives it the defaults of its version.
         // Source: apiserver pkg/registry/generic/registry/dryrun.go, `Create`.
-        if resource.custom.is_some() {
-            object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
-        }
+        object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
         state.complete_stored(&mut object).map_err(|what| unsupported(&what))?;
         let object = std::sync::Arc::new(object);
         let answer = state.in_version_of(&object, resource).await.map_err(conversion_failed)?;

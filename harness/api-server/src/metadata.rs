@@ -301,22 +301,68 @@ fn managed_fields_errors(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Source: apimachinery pkg/api/validation/objectmeta.go, `validateOwnerReference`.
+/// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateOwnerReferences`.
+/// Rule: VLO-40.
 fn owner_errors(object: &Value) -> Vec<FieldError> {
-    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
+    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let owners = owners.map(Vec::as_slice).unwrap_or_default();
     let mut errors = Vec::new();
-    for (index, owner) in owners.enumerate() {
+    let mut first_controller: Option<String> = None;
+    for (index, owner) in owners.iter().enumerate() {
         if errors.len() > MAX_ERRORS {
             break;
         }
+        let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+        let path = format!("metadata.ownerReferences[{index}]");
         for field in ["apiVersion", "kind", "name", "uid"] {
-            if owner.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
-                let field = format!("metadata.ownerReferences[{index}].{field}");
-                errors.push(FieldError::required(field, "must not be empty"));
+            if text(field).is_empty() {
+                errors.push(FieldError::required(format!("{path}.{field}"), "must not be empty"));
+            } else if field == "apiVersion" && !is_group_version(text(field)) {
+                let why = "must be <group>/<version> or <version>";
+                errors.push(FieldError::invalid(format!("{path}.{field}"), quote(text(field)), why));
+            }
+        }
+        // The garbage collector does not watch them.
+        if (text("apiVersion"), text("kind")) == ("v1", "Event") {
+            let why = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(FieldError::invalid(path, shown_owner(owner), why));
+        }
+        if owner.get("controller") == Some(&Value::Bool(true)) {
+            let named = format!("{}/{}", text("kind"), text("name"));
+            if let Some(first) = &first_controller {
+                let all: Vec<String> = owners.iter().map(shown_owner).collect();
+                let why = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {named}"
+                );
+                let all = format!("[{}]", all.join(","));
+                errors.push(FieldError::invalid("metadata.ownerReferences", all, why));
+            } else {
+                first_controller = Some(named);
             }
         }
     }
     errors
+}
+
+/// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`.
+fn is_group_version(text: &str) -> bool {
+    match text.split_once('/') {
+        None => true,
+        Some((_, version)) => !version.is_empty() && !version.contains('/'),
+    }
+}
+
+/// An owner as a message shows it: in the order of its Go type.
+fn shown_owner(owner: &Value) -> String {
+    let text = |field: &str| quote(owner.get(field).and_then(Value::as_str).unwrap_or_default());
+    let mut members: Vec<String> =
+        ["apiVersion", "kind", "name", "uid"].map(|field| format!("\"{field}\":{}", text(field))).into();
+    for field in ["controller", "blockOwnerDeletion"] {
+        if let Some(Value::Bool(is_so)) = owner.get(field) {
+            members.push(format!("\"{field}\":{is_so}"));
+        }
+    }
+    format!("{{{}}}", members.join(","))
 }
 
 /// What an update may not change, once the server has filled in what the client left out.

@@ -379,9 +379,7 @@ async fn store(
         Ok(Some(Answer::ok(if is_scale { Arc::new(scale::of(&object, resource)) } else { object })))
     };
     metadata::set(&mut new, "resourceVersion", metadata::text(old, "resourceVersion").into());
-    if !dry_run {
-        normalize_stored(&mut new, resource);
-    }
+    normalize_stored(&mut new, resource);
     // What a custom resource loses when it is stored is a change all the same.
     let mut is_same = new == **old;
     schema::normalize_metadata(&mut new);

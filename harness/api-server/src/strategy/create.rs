@@ -42,6 +42,7 @@ pub(crate) fn prepare_for_create(object: &mut Value, resource: &Resource) {
         "serviceaccounts" => keep_names_of_secrets(object),
         "endpointslices.discovery.k8s.io" => drop_topology(object, None),
         "leases.coordination.k8s.io" => drop_coordination(object),
+        "nodes" => drop_disabled(object, None),
         "jobs.batch" => job::generate_selector(object),
         "daemonsets.apps" => set_annotation(object, TEMPLATE_GENERATION, "1"),
         "customresourcedefinitions.apiextensions.k8s.io" => custom_resources::begin(object),
@@ -64,6 +65,22 @@ pub(super) fn drop_coordination(lease: &mut Value) {
     if let Some(spec) = lease.get_mut("spec").and_then(Value::as_object_mut) {
         spec.remove("strategy");
         spec.remove("preferredHolder");
+    }
+}
+
+/// Fields of a Node that are there with features that are off, unless they were there before.
+///
+/// Source: kubernetes pkg/registry/core/node/strategy.go, `dropDisabledFields`.
+pub(super) fn drop_disabled(node: &mut Value, old: Option<&Value>) {
+    let was_there =
+        |field: &str| old.and_then(|old| old.get("spec")?.get(field)).is_some_and(|value| !value.is_null());
+    if let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.retain(|field, _| {
+            !["configSource", "podPreemptionPolicy"].contains(&field.as_str()) || was_there(field)
+        });
+    }
+    if let (None, Some(status)) = (old, node.get_mut("status").and_then(Value::as_object_mut)) {
+        status.remove("config");
     }
 }
 

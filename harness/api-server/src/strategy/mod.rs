@@ -183,6 +183,15 @@ pub(super) fn shows_changed_metadata_alone(resource: &Resource) -> bool {
     resource.custom.is_some() || resource.gvr.group == custom_resources::GROUP || is_configuration(resource)
 }
 
+/// Whether the metadata of a new object is looked at only if nothing else is wrong with it.
+///
+/// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudget`, which leaves it to apiserver
+/// pkg/registry/rest/create.go, `ValidateCreate`.
+/// Rule: VLO-22.
+fn validates_metadata_last(resource: &Resource) -> bool {
+    resource.gvr.group_resource() == "poddisruptionbudgets.policy"
+}
+
 /// What the server itself has to understand: metadata, webhook configurations, definitions of custom resources, and custom
 /// resources by the schema of theirs. What the client is warned of.
 ///
@@ -221,7 +230,12 @@ pub(super) fn validate(
         errors.extend(authorization::validation::errors(object, old, resource));
     }
     let further = validation::errors(object, old, resource, subresource);
-    errors.extend(further.map_err(|unsupported| Status::unsupported(&unsupported))?);
+    let further = further.map_err(|unsupported| Status::unsupported(&unsupported))?;
+    if old.is_none() && validates_metadata_last(resource) && !further.is_empty() {
+        errors = further;
+    } else {
+        errors.extend(further);
+    }
     if group == custom_resources::GROUP && plural == custom_resources::RESOURCE {
         return definitions::validate(object, old, subresource, errors);
     }

@@ -98,6 +98,7 @@ fn complete(object: &mut Value, old: &Value, resource: &Resource) {
         }
         "serviceaccounts" => create::keep_names_of_secrets(object),
         "leases.coordination.k8s.io" => create::drop_coordination(object),
+        "nodes" => create::drop_disabled(object, Some(old)),
         "persistentvolumeclaims" => claim::normalize_data_sources(object, Some(old)),
         "certificatesigningrequests.certificates.k8s.io" => keep(object, old, "spec"),
         "devicetaintrules.resource.k8s.io" => {

@@ -63,14 +63,23 @@ pub(super) fn driver(errors: &mut Errors, object: &Value, change: Option<Change<
     }
 }
 
-/// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateCSIStorageCapacity`.
+/// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateCSIStorageCapacity` and
+/// `ValidateCSIStorageCapacityUpdate`.
 /// Rule: VLO-38.
-pub(super) fn capacity(errors: &mut Errors, object: &Value) {
+pub(super) fn capacity(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     selectors::label_selector(errors, &Path::new("nodeTopology"), get(object, "nodeTopology"));
     let class = text(object, "storageClassName");
     formats::dns_subdomain(errors, &Path::new("storageClassName"), class);
     if let Some(capacity) = set(object, "capacity") {
         formats::quantity_not_negative(errors, &Path::new("capacity"), capacity);
+    }
+    let Some(change) = change else { return };
+    if !change.is_same(&["nodeTopology"]) {
+        let shown = selectors::shown(get(object, "nodeTopology"));
+        errors.invalid(&Path::new("nodeTopology"), shown, IMMUTABLE);
+    }
+    if !change.is_same(&["storageClassName"]) {
+        errors.invalid_text(&Path::new("storageClassName"), class, IMMUTABLE);
     }
 }
 

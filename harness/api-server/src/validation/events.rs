@@ -5,17 +5,17 @@ use std::collections::HashSet;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kubernetes_types::names;
-use kubernetes_types::quoting::quote;
+use kubernetes_types::quoting::{encode, quote};
 use serde_json::Value;
 
-use super::fields::{Errors, Path, get, int, list, set, text, texts};
-use super::formats;
+use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text, texts};
+use super::{Change, formats};
 
 /// An Event of the core group, or of `events.k8s.io`, which is stricter.
 ///
 /// Source: kubernetes pkg/apis/core/validation/events.go.
 /// Rule: VLO-35.
-pub(super) fn event(errors: &mut Errors, object: &Value, is_new: bool, is_strict: bool) {
+pub(super) fn event(errors: &mut Errors, object: &Value, is_strict: bool) {
     let field = |core: &'static str, strict: &'static str| if is_strict { strict } else { core };
     let of = |name| text(object, name);
     let namespace = text(get(object, "metadata"), "namespace");
@@ -48,9 +48,6 @@ pub(super) fn event(errors: &mut Errors, object: &Value, is_new: bool, is_strict
             errors.invalid_text(&Path::new("message"), "", "can have at most 1024 characters");
         }
     }
-    if is_strict && is_new {
-        strict(errors, object);
-    }
 }
 
 fn bounded(errors: &mut Errors, field: &str, found: &str, most: usize) {
@@ -63,7 +60,7 @@ fn bounded(errors: &mut Errors, field: &str, found: &str, most: usize) {
     }
 }
 
-fn strict(errors: &mut Errors, event: &Value) {
+fn series(errors: &mut Errors, event: &Value) {
     if let Some(series) = set(event, "series") {
         if int(series, "count").unwrap_or(0) < 2 {
             errors.invalid_text(&Path::new("series.count"), "", "should be at least 2");
@@ -72,6 +69,14 @@ fn strict(errors: &mut Errors, event: &Value) {
             errors.required(&Path::new("series.lastObservedTime"), "");
         }
     }
+}
+
+/// A new Event of `events.k8s.io`.
+///
+/// Source: kubernetes pkg/apis/core/validation/events.go, `ValidateEventCreate`.
+/// Rule: VLO-35.
+pub(super) fn new_event(errors: &mut Errors, event: &Value) {
+    series(errors, event);
     if set(event, "eventTime").is_none() {
         errors.required(&Path::new("eventTime"), "");
     }
@@ -89,6 +94,67 @@ fn strict(errors: &mut Errors, event: &Value) {
     for (field, _) in unwanted.into_iter().filter(|(_, is_set)| *is_set) {
         errors.invalid_text(&Path::new(field), "", "needs to be unset");
     }
+}
+
+/// An Event of `events.k8s.io` that was there: but for its series it stays as it is. The names of fields are those of the
+/// internal type.
+///
+/// Source: kubernetes pkg/apis/core/validation/events.go, `ValidateEventUpdate`.
+/// Rule: VLO-41.
+pub(super) fn changed_event(errors: &mut Errors, event: &Value, change: Change<'_>) {
+    if !change.is_same(&["series"]) {
+        series(errors, event);
+    }
+    let fields = [
+        ("regarding", "involvedObject"),
+        ("reason", "reason"),
+        ("note", "message"),
+        ("deprecatedSource", "source"),
+        ("deprecatedFirstTimestamp", "firstTimestamp"),
+        ("deprecatedLastTimestamp", "lastTimestamp"),
+        ("deprecatedCount", "count"),
+        ("type", "type"),
+        ("eventTime", "eventTime"),
+        ("action", "action"),
+        ("related", "related"),
+        ("reportingController", "reportingController"),
+        ("reportingInstance", "reportingInstance"),
+    ];
+    for (field, shown_field) in fields.into_iter().filter(|(field, _)| !change.is_same(&[field])) {
+        let value = get(event, field);
+        let shown = match field {
+            "regarding" | "related" => shown_reference(value, field == "related"),
+            "deprecatedSource" => {
+                format!(
+                    "{{\"Component\":{},\"Host\":{}}}",
+                    quote(text(value, "component")),
+                    quote(text(value, "host"))
+                )
+            }
+            "deprecatedCount" => int(event, field).unwrap_or(0).to_string(),
+            "deprecatedFirstTimestamp" | "deprecatedLastTimestamp" | "eventTime" => encode(value),
+            _ => quote(text(event, field)),
+        };
+        errors.invalid(&Path::new(shown_field), shown, IMMUTABLE);
+    }
+}
+
+/// A reference to an object as a message shows it: in the order and by the names of its internal Go type.
+fn shown_reference(reference: &Value, is_optional: bool) -> String {
+    if reference.is_null() && is_optional {
+        return "null".to_owned();
+    }
+    let member = |(shown, field): (&str, &str)| format!("\"{shown}\":{}", quote(text(reference, field)));
+    let members = [
+        ("Kind", "kind"),
+        ("Namespace", "namespace"),
+        ("Name", "name"),
+        ("UID", "uid"),
+        ("APIVersion", "apiVersion"),
+        ("ResourceVersion", "resourceVersion"),
+        ("FieldPath", "fieldPath"),
+    ];
+    format!("{{{}}}", members.map(member).join(","))
 }
 
 /// Source: kubernetes pkg/apis/certificates/types.go, `KeyUsage`, in alphabetical order.

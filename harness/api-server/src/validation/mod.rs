@@ -148,8 +148,14 @@ fn of_infrastructure(
         (("status", "nodes"), Some(change)) => nodes::changed_node(errors, object, change),
         (("", "runtimeclasses.node.k8s.io"), change) => nodes::runtime_class(errors, object, change),
         (("", "leases.coordination.k8s.io"), _) => nodes::lease(errors, object),
-        (("", "events"), change) => events::event(errors, object, change.is_none(), false),
-        (("", "events.events.k8s.io"), change) => events::event(errors, object, change.is_none(), true),
+        (("", "events"), _) => events::event(errors, object, false),
+        (("", "events.events.k8s.io"), change) => {
+            events::event(errors, object, true);
+            match change {
+                None => events::new_event(errors, object),
+                Some(change) => events::changed_event(errors, object, change),
+            }
+        }
         (("status", "jobs.batch"), Some(change)) => job_status::status(errors, object, change),
         (
             (
@@ -165,7 +171,7 @@ fn of_infrastructure(
         (("status", "services"), Some(change)) => statuses::service(errors, object, change),
         (("status", "poddisruptionbudgets.policy"), _) => statuses::budget(errors, object),
         (("", "csidrivers.storage.k8s.io"), change) => drivers::driver(errors, object, change),
-        (("", "csistoragecapacities.storage.k8s.io"), _) => drivers::capacity(errors, object),
+        (("", "csistoragecapacities.storage.k8s.io"), change) => drivers::capacity(errors, object, change),
         (("", "namespaces"), None) => drivers::namespace(errors, object, true),
         (("finalize", "namespaces"), _) => drivers::namespace(errors, object, false),
         (("", "certificatesigningrequests.certificates.k8s.io"), None) => {

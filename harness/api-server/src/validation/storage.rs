@@ -1,6 +1,9 @@
 //! Claims of volumes, and storage classes.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use kubernetes_types::quantity::{self, Quantity};
+use kubernetes_types::status::MAX_ERRORS;
 use serde_json::Value;
 
 use super::fields::{Errors, IMMUTABLE, NOT_POSITIVE, Path, get, list, map, set, text, texts, word};
@@ -182,7 +185,47 @@ pub(super) fn class(errors: &mut Errors, class: &Value, change: Option<Change<'_
         None => errors.required(&mode, ""),
         mode_found => errors.one_of(&mode, mode_found, &["Immediate", "WaitForFirstConsumer"]),
     }
+    topologies(errors, class);
     if provisioner.is_empty() {
         errors.required(&Path::new("provisioner"), "");
+    }
+}
+
+/// Source: kubernetes pkg/apis/storage/validation/validation.go, `validateAllowedTopologies`; `pkg/apis/core/validation`,
+/// `ValidateTopologySelectorTerm`.
+/// Rule: VLO-20.
+fn topologies(errors: &mut Errors, class: &Value) {
+    let (path, terms) = (Path::new("allowedTopologies"), list(class, "allowedTopologies"));
+    // Upstream begins with as many empty terms as there are.
+    let mut before: Vec<BTreeMap<&str, BTreeSet<&str>>> = vec![BTreeMap::new(); terms.len()];
+    for (index, term) in terms.iter().enumerate() {
+        let path = path.index(index);
+        let path = path.child("matchLabelExpressions");
+        let mut wanted = BTreeMap::new();
+        for (index, expression) in list(term, "matchLabelExpressions").iter().enumerate() {
+            let path = path.index(index);
+            let values_path = path.child("values");
+            if list(expression, "values").is_empty() {
+                errors.required(&values_path, "");
+            }
+            let mut values = BTreeSet::new();
+            for (index, value) in texts(expression, "values").enumerate() {
+                if !values.insert(value) {
+                    errors.duplicate(&values_path.index(index), value);
+                }
+            }
+            let key = text(expression, "key");
+            errors.all_invalid(&path.child("key"), key, kubernetes_types::names::label_key(key));
+            if wanted.insert(key, values).is_some() {
+                errors.duplicate(&path.child("key"), key);
+            }
+        }
+        for _ in before.iter().filter(|other| **other == wanted) {
+            errors.duplicate(&path, "");
+        }
+        if errors.len() > MAX_ERRORS {
+            return;
+        }
+        before.push(wanted);
     }
 }

@@ -253,7 +253,9 @@ pub(super) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<C
         }
     }
     let claims = path.child("volumeClaimTemplates");
-    for (index, claim) in list(spec, "volumeClaimTemplates").iter().enumerate() {
+    // Nothing but their being the same is asked of those that were there.
+    let new_claims = if change.is_none() { list(spec, "volumeClaimTemplates") } else { &[] };
+    for (index, claim) in new_claims.iter().enumerate() {
         storage::claim_spec(errors, &claims.index(index).child("spec"), get(claim, "spec"));
     }
     errors.none_negative(&path, spec, &["replicas", "minReadySeconds"]);

@@ -199,6 +199,10 @@ impl Normalizer {
             }
             (Shape::Map, Value::Object(entries)) => {
                 for (key, entry) in entries.iter_mut() {
+                    // An entry of a map has its bytes, of which there may be none.
+                    if self.encoding == Encoding::Protobuf && field.kind == Kind::Bytes && entry.is_null() {
+                        *entry = "".into();
+                    }
                     self.value(field.kind, entry, &member(path, key));
                 }
                 field.always || !entries.is_empty()
