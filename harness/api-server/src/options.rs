@@ -111,7 +111,8 @@ pub(super) fn of_delete(body: Option<Value>, query: &Query) -> Result<RequestOpt
     }
     members.insert("kind".to_owned(), kind.into());
     members.insert("apiVersion".to_owned(), "meta.k8s.io/v1".into());
-    members.retain(|member, value| !value.is_null() && OF_DELETE.contains(&member.as_str()));
+    let is_empty = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+    members.retain(|member, value| !is_empty(value) && OF_DELETE.contains(&member.as_str()));
     let mut errors = Vec::new();
     let policy = members.get("propagationPolicy").and_then(Value::as_str);
     if let (Some(policy), Some(_)) = (policy, members.get("orphanDependents")) {

@@ -358,7 +358,8 @@ struct Final<'a> {
 
 /// Stores the object; none if another write was faster.
 ///
-/// Rule: CHN-04, CHN-07, CNV-08, SCH-18.
+/// Source for what goes: apiserver pkg/registry/generic/registry/store.go, `ShouldDeleteDuringUpdate`.
+/// Rule: CHN-04, CHN-07, CNV-08, KND-16, SCH-18.
 async fn store(
     request: &ObjectRequest<'_>,
     write: Final<'_>,
@@ -383,8 +384,9 @@ async fn store(
     // What a custom resource loses when it is stored is a change all the same.
     let mut is_same = new == **old;
     schema::normalize_metadata(&mut new);
-    // The last finalizer has gone: what was waiting for that goes too, without a DELETE.
-    let goes = metadata::is_deleting(&new)
+    // The last finalizer has gone: what was waiting for that, and for no grace period, goes too, without a DELETE.
+    let goes = metadata::is_deleting(old)
+        && old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0
         && !metadata::has_finalizers(&new)
         && !request.server.waits_for_controllers(&new, resource);
     let by_webhook = State::asks_webhook(stored, resource);
