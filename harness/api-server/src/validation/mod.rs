@@ -3,6 +3,7 @@
 //! Each rule is a function of an object and of what it was before, and lists errors in kube-apiserver's order.
 
 mod addresses;
+mod attachments;
 mod autoscaling;
 mod config_data;
 mod drivers;
@@ -172,6 +173,16 @@ fn of_infrastructure(
         (("status", "poddisruptionbudgets.policy"), _) => statuses::budget(errors, object),
         (("", "csidrivers.storage.k8s.io"), change) => drivers::driver(errors, object, change),
         (("", "csistoragecapacities.storage.k8s.io"), change) => drivers::capacity(errors, object, change),
+        (("" | "status", "volumeattachments.storage.k8s.io"), change) => {
+            attachments::attachment(errors, object, change);
+        }
+        (("", "volumeattributesclasses.storage.k8s.io"), change) => {
+            attachments::attributes_class(errors, object, change);
+        }
+        (("", "csinodes.storage.k8s.io"), change) => attachments::node(errors, object, change),
+        (("", "controllerrevisions.apps"), change) => {
+            workloads::controller_revision(errors, object, change);
+        }
         (("", "namespaces"), None) => drivers::namespace(errors, object, true),
         (("finalize", "namespaces"), _) => drivers::namespace(errors, object, false),
         (("", "certificatesigningrequests.certificates.k8s.io"), None) => {

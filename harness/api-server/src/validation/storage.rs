@@ -145,8 +145,6 @@ pub(super) fn claim(errors: &mut Errors, claim: &Value, change: Option<Change<'_
 /// `pkg/apis/storage/v1/zz_generated.validations.go`.
 /// Rule: VLO-20.
 pub(super) fn class(errors: &mut Errors, class: &Value, change: Option<Change<'_>>) {
-    const MOST: usize = 512;
-    const LARGEST: usize = 256 * 1024;
     let provisioner = text(class, "provisioner");
     if let Some(change) = change {
         // Rules that are generated: they show no value.
@@ -161,23 +159,7 @@ pub(super) fn class(errors: &mut Errors, class: &Value, change: Option<Change<'_
         let wrong = kubernetes_types::names::label_key(&provisioner.to_lowercase());
         errors.all_invalid(&Path::new("provisioner"), &provisioner.to_lowercase(), wrong);
     }
-    let parameters = map(class, "parameters");
-    let path = Path::new("parameters");
-    let size: usize = parameters
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| key.len() + value.as_str().unwrap_or_default().len())
-        .sum();
-    if parameters.is_some_and(|parameters| parameters.len() > MOST) {
-        errors.too_long(&path, MOST);
-    } else {
-        if parameters.is_some_and(|parameters| parameters.contains_key("")) {
-            errors.invalid_text(&path, "", "field can not be empty.");
-        }
-        if size > LARGEST {
-            errors.too_long(&path, LARGEST);
-        }
-    }
+    parameters(errors, &Path::new("parameters"), class);
     let policy = word(class, "reclaimPolicy").filter(|policy| !policy.is_empty());
     errors.one_of(&Path::new("reclaimPolicy"), policy, &["Delete", "Retain"]);
     let mode = Path::new("volumeBindingMode");
@@ -188,6 +170,30 @@ pub(super) fn class(errors: &mut Errors, class: &Value, change: Option<Change<'_
     topologies(errors, class);
     if provisioner.is_empty() {
         errors.required(&Path::new("provisioner"), "");
+    }
+}
+
+/// The parameters of a class.
+///
+/// Source: kubernetes pkg/apis/storage/validation/validation.go, `validateParameters`.
+pub(super) fn parameters(errors: &mut Errors, path: &Path<'_>, class: &Value) {
+    const MOST: usize = 512;
+    const LARGEST: usize = 256 * 1024;
+    let parameters = map(class, "parameters");
+    let size: usize = parameters
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| key.len() + value.as_str().unwrap_or_default().len())
+        .sum();
+    if parameters.is_some_and(|parameters| parameters.len() > MOST) {
+        errors.too_long(path, MOST);
+    } else {
+        if parameters.is_some_and(|parameters| parameters.contains_key("")) {
+            errors.invalid_text(path, "", "field can not be empty.");
+        }
+        if size > LARGEST {
+            errors.too_long(path, LARGEST);
+        }
     }
 }
 

@@ -297,6 +297,20 @@ pub(super) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<C
     }
 }
 
+/// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidateControllerRevisionCreate` and
+/// `ValidateControllerRevisionUpdate`.
+/// Rule: VLO-42.
+pub(super) fn controller_revision(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+    errors.not_negative(&Path::new("revision"), int(object, "revision"));
+    let (path, data) = (Path::new("data"), get(object, "data"));
+    match change {
+        None if data.is_null() => errors.required(&path, "data is mandatory"),
+        None if !data.is_object() => errors.required(&path, "data must be a valid JSON object"),
+        Some(change) if !change.is_same(&["data"]) => errors.invalid(&path, encode(data), IMMUTABLE),
+        None | Some(_) => {}
+    }
+}
+
 fn stateful_set_strategy(errors: &mut Errors, path: &Path<'_>, strategy: &Value) {
     let rolling_path = path.child("rollingUpdate");
     let rolling = set(strategy, "rollingUpdate");
