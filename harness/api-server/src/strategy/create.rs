@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::custom_resources;
 use super::super::discovery::Resource;
 use super::super::{defaulting, metadata};
-use super::{TEMPLATE_GENERATION, claim, counts_generation, job, pod, set_annotation};
+use super::{TEMPLATE_GENERATION, claim, counts_generation, disabled_fields, job, pod, set_annotation};
 
 /// What the resource's strategy does to a new object, as far as it depends on nothing else. The object has its name.
 ///
@@ -41,8 +41,6 @@ pub(crate) fn prepare_for_create(object: &mut Value, resource: &Resource) {
         }
         "serviceaccounts" => keep_names_of_secrets(object),
         "endpointslices.discovery.k8s.io" => drop_topology(object, None),
-        "leases.coordination.k8s.io" => drop_coordination(object),
-        "nodes" => drop_disabled(object, None),
         "jobs.batch" => job::generate_selector(object),
         "daemonsets.apps" => set_annotation(object, TEMPLATE_GENERATION, "1"),
         "customresourcedefinitions.apiextensions.k8s.io" => custom_resources::begin(object),
@@ -56,32 +54,7 @@ pub(crate) fn prepare_for_create(object: &mut Value, resource: &Resource) {
         }
         _ => {}
     }
-}
-
-/// Fields of a Lease that are there with coordinated leader election, which is off.
-///
-/// Source: kubernetes pkg/registry/coordination/lease/strategy.go, `dropDisabledLeaseFields`.
-pub(super) fn drop_coordination(lease: &mut Value) {
-    if let Some(spec) = lease.get_mut("spec").and_then(Value::as_object_mut) {
-        spec.remove("strategy");
-        spec.remove("preferredHolder");
-    }
-}
-
-/// Fields of a Node that are there with features that are off, unless they were there before.
-///
-/// Source: kubernetes pkg/registry/core/node/strategy.go, `dropDisabledFields`.
-pub(super) fn drop_disabled(node: &mut Value, old: Option<&Value>) {
-    let was_there =
-        |field: &str| old.and_then(|old| old.get("spec")?.get(field)).is_some_and(|value| !value.is_null());
-    if let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut) {
-        spec.retain(|field, _| {
-            !["configSource", "podPreemptionPolicy"].contains(&field.as_str()) || was_there(field)
-        });
-    }
-    if let (None, Some(status)) = (old, node.get_mut("status").and_then(Value::as_object_mut)) {
-        status.remove("config");
-    }
+    disabled_fields::drop(object, resource);
 }
 
 /// Gives a new object that got the labels of its template, since it had none, those that the template has got since: in

@@ -3,6 +3,7 @@
 mod certificate;
 mod claim;
 mod create;
+mod disabled_fields;
 mod job;
 mod pod;
 mod service;

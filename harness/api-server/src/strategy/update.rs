@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::super::discovery::Resource;
 use super::super::{definition_update, field_manager, metadata};
 use super::{
-    TEMPLATE_GENERATION, certificate, claim, counts_generation, create, pod, service, set_annotation,
-    set_label,
+    TEMPLATE_GENERATION, certificate, claim, counts_generation, create, disabled_fields, pod, service,
+    set_annotation, set_label,
 };
 
 /// The resources whose `/status` changes nothing but the status: labels, annotations, finalizers and owners stay.
@@ -75,6 +75,7 @@ pub(crate) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Res
     if subresource.is_empty() {
         complete(object, old, resource);
     }
+    disabled_fields::drop(object, resource);
     if resource.gvr.group_resource() == "daemonsets.apps" {
         let pointer = format!("/metadata/annotations/{TEMPLATE_GENERATION}");
         let generation = old.pointer(&pointer).and_then(Value::as_str).unwrap_or_default();
@@ -97,8 +98,6 @@ fn complete(object: &mut Value, old: &Value, resource: &Resource) {
             keep(object, old, "type");
         }
         "serviceaccounts" => create::keep_names_of_secrets(object),
-        "leases.coordination.k8s.io" => create::drop_coordination(object),
-        "nodes" => create::drop_disabled(object, Some(old)),
         "persistentvolumeclaims" => claim::normalize_data_sources(object, Some(old)),
         "certificatesigningrequests.certificates.k8s.io" => keep(object, old, "spec"),
         "devicetaintrules.resource.k8s.io" => {

@@ -1,0 +1,179 @@
+//! Fields that belong to feature gates that are off by default: they are there when webhooks mutate, and not stored.
+//!
+//! Upstream keeps such a field in an update if it was there before. Here it never was.
+
+use serde_json::Value;
+
+use super::super::discovery::Resource;
+
+/// The way to a field: names of members, and `*` for each element of a list or each value of a map.
+type Path = &'static [&'static str];
+
+const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
+
+/// By the gates `GenericWorkload`, `EvictionRequestAPI`, `EmptyDirVolumeMode` and `AtomicWriteVolumeUserFields`.
+const OF_PODS: &[Path] = &[
+    &["schedulingGroup"],
+    &["evictionResponders"],
+    &["volumes", "*", "emptyDir", "mode"],
+    &["volumes", "*", "secret", "defaultUser"],
+    &["volumes", "*", "secret", "items", "*", "user"],
+    &["volumes", "*", "configMap", "defaultUser"],
+    &["volumes", "*", "configMap", "items", "*", "user"],
+    &["volumes", "*", "downwardAPI", "defaultUser"],
+    &["volumes", "*", "downwardAPI", "items", "*", "user"],
+    &["volumes", "*", "projected", "defaultUser"],
+    &["volumes", "*", "projected", "sources", "*", "secret", "items", "*", "user"],
+    &["volumes", "*", "projected", "sources", "*", "downwardAPI", "items", "*", "user"],
+    &["volumes", "*", "projected", "sources", "*", "configMap", "items", "*", "user"],
+    &["volumes", "*", "projected", "sources", "*", "serviceAccountToken", "user"],
+    &["volumes", "*", "projected", "sources", "*", "clusterTrustBundle", "user"],
+    &["volumes", "*", "projected", "sources", "*", "podCertificate", "user"],
+];
+
+/// By the gates `VolumeBindMountOptions`, `GRPCContainerProbeTLS` and `H2CContainerProbe`.
+const OF_CONTAINERS: &[Path] = &[
+    &["volumeMounts", "*", "bindMountOptions"],
+    &["livenessProbe", "grpc", "mode"],
+    &["readinessProbe", "grpc", "mode"],
+    &["startupProbe", "grpc", "mode"],
+    &["livenessProbe", "httpGet", "protocol"],
+    &["readinessProbe", "httpGet", "protocol"],
+    &["startupProbe", "httpGet", "protocol"],
+    &["lifecycle", "postStart", "httpGet", "protocol"],
+    &["lifecycle", "preStop", "httpGet", "protocol"],
+];
+
+/// By the gates `ImageVolumeWithDigest`, `DRANodeAllocatableResources` and `CSIVolumeHealth`.
+const OF_POD_STATUSES: &[Path] = &[
+    &["containerStatuses", "*", "volumeMounts", "*", "volumeStatus"],
+    &["initContainerStatuses", "*", "volumeMounts", "*", "volumeStatus"],
+    &["ephemeralContainerStatuses", "*", "volumeMounts", "*", "volumeStatus"],
+    &["nodeAllocatableResourceClaimStatuses"],
+    &["volumeHealth"],
+];
+
+/// By the gate `DRADerivedAttributes`.
+const OF_CLAIMS: &[Path] = &[
+    &["devices", "requests", "*", "exactly", "derivedAttributes"],
+    &["devices", "requests", "*", "firstAvailable", "*", "derivedAttributes"],
+];
+
+/// By the gates `DRADeviceCompatibilityGroups`, `DRANodeAllocatableResources`, `DRAListTypeAttributes`,
+/// `DRAPartitionableDevicesType` and `DRAOptionalNodeOperations`.
+const OF_SLICES: &[Path] = &[
+    &["devices", "*", "consumesCounters", "*", "compatibilityGroups"],
+    &["devices", "*", "nodeAllocatableResources"],
+    &["devices", "*", "attributes", "*", "bools"],
+    &["devices", "*", "attributes", "*", "ints"],
+    &["devices", "*", "attributes", "*", "strings"],
+    &["devices", "*", "attributes", "*", "versions"],
+    &["partitionTypeAttribute"],
+    &["skipNodeOperations"],
+];
+
+/// Takes the fields out of an object that is about to be stored.
+///
+/// Source: kubernetes `pkg/features/kube_features.go`, pkg/api/pod/util.go, `dropDisabledFields` and
+/// `dropDisabledPodStatusFields`; `DropDisabledFields` in `pkg/api/{job,resourceclaimspec}/util.go`;
+/// `dropDisabledFields` and its like in `pkg/registry/*/*/strategy.go`.
+/// Rule: KND-17.
+pub(super) fn drop(object: &mut Value, resource: &Resource) {
+    let kind = resource.gvr.group_resource();
+    match kind.as_str() {
+        "pods" => {
+            drop_of_pod(object.get_mut("spec"));
+            drop_all(object.get_mut("status"), OF_POD_STATUSES);
+        }
+        "podtemplates" => drop_of_pod(object.pointer_mut("/template/spec")),
+        "replicationcontrollers"
+        | "daemonsets.apps"
+        | "deployments.apps"
+        | "replicasets.apps"
+        | "statefulsets.apps" => drop_of_pod(object.pointer_mut("/spec/template/spec")),
+        "jobs.batch" => drop_of_job(object.get_mut("spec")),
+        "cronjobs.batch" => drop_of_job(object.pointer_mut("/spec/jobTemplate/spec")),
+        // Spec and status come from the dynamic configuration of kubelets, which is gone.
+        "nodes" => {
+            drop_all(object.get_mut("spec"), &[&["configSource"], &["podPreemptionPolicy"]]);
+            drop_all(object.get_mut("status"), &[&["config"]]);
+        }
+        "persistentvolumeclaims" => drop_all(object.get_mut("status"), &[&["healthStatus"]]),
+        "csinodes.storage.k8s.io" => drop_all(object.get_mut("status"), &[&["storageHealth"]]),
+        // The gate is `CoordinatedLeaderElection`.
+        "leases.coordination.k8s.io" => {
+            drop_all(object.get_mut("spec"), &[&["strategy"], &["preferredHolder"]]);
+        }
+        "resourceclaims.resource.k8s.io" => {
+            drop_all(object.get_mut("spec"), OF_CLAIMS);
+            let results = &["allocation", "devices", "results", "*", "skipNodeOperations"];
+            drop_all(object.get_mut("status"), &[results]);
+        }
+        "resourceclaimtemplates.resource.k8s.io" => drop_all(object.pointer_mut("/spec/spec"), OF_CLAIMS),
+        "resourceslices.resource.k8s.io" => drop_all(object.get_mut("spec"), OF_SLICES),
+        _ => {}
+    }
+}
+
+/// The gate is `WorkloadWithJob`.
+fn drop_of_job(spec: Option<&mut Value>) {
+    let Some(spec) = spec else { return };
+    drop_at(spec, &["scheduling"]);
+    drop_of_pod(spec.pointer_mut("/template/spec"));
+}
+
+fn drop_of_pod(spec: Option<&mut Value>) {
+    let Some(spec) = spec else { return };
+    for path in OF_PODS {
+        drop_at(spec, path);
+    }
+    for list in CONTAINERS {
+        let containers = spec.get_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            for path in OF_CONTAINERS {
+                drop_at(container, path);
+            }
+            drop_stop_signal(container);
+        }
+    }
+}
+
+/// The gate is `ContainerStopSignals`. A lifecycle that said nothing else goes, too.
+fn drop_stop_signal(container: &mut Value) {
+    let Some(lifecycle) = container.get_mut("lifecycle").and_then(Value::as_object_mut) else { return };
+    let was_set = lifecycle.remove("stopSignal").is_some_and(|signal| !signal.is_null());
+    if was_set
+        && lifecycle.values().all(Value::is_null)
+        && let Some(members) = container.as_object_mut()
+    {
+        members.remove("lifecycle");
+    }
+}
+
+fn drop_all(owner: Option<&mut Value>, paths: &[Path]) {
+    let Some(owner) = owner else { return };
+    for path in paths {
+        drop_at(owner, path);
+    }
+}
+
+fn drop_at(owner: &mut Value, path: &[&str]) {
+    match path {
+        [] => {}
+        [field] => {
+            if let Some(members) = owner.as_object_mut() {
+                members.remove(*field);
+            }
+        }
+        ["*", rest @ ..] => match owner {
+            Value::Array(items) => items.iter_mut().for_each(|item| drop_at(item, rest)),
+            Value::Object(members) => members.values_mut().for_each(|member| drop_at(member, rest)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        },
+        [field, rest @ ..] => {
+            if let Some(member) = owner.get_mut(*field) {
+                drop_at(member, rest);
+            }
+        }
+    }
+}
