@@ -13,7 +13,7 @@ use harness::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use harness::config::{FailurePolicy, Rule, Webhook};
 use harness::json::set;
 use harness::matching;
-use harness::ownership::Times;
+use harness::ownership::TimePrecision;
 use harness::selector::Selector;
 use serde_json::{Value, json};
 
@@ -217,7 +217,10 @@ fn is_caught(
                 dry_run: false,
                 user: UserInfo::default(),
             };
-            matching::is_called(webhook, &mut AdmissionRun::new(attributes, Times::Whole, namespaces))
+            matching::is_called(
+                webhook,
+                &mut AdmissionRun::new(attributes, TimePrecision::Seconds, namespaces),
+            )
         })
 }
 

@@ -12,7 +12,7 @@ use crate::attributes::{Attributes, Operation};
 use crate::audit;
 use crate::caller::{Call, CallError, Reply};
 use crate::config::{FailurePolicy, ReinvocationPolicy, SideEffects, WebhookTarget};
-use crate::ownership::Times;
+use crate::ownership::TimePrecision;
 use crate::testing::{NoCluster, create_config_map, webhook};
 
 /// What a webhook does with a review.
@@ -151,7 +151,7 @@ impl Run {
             deadline: deadline.map(|deadline| started + deadline),
             trace: None,
         };
-        let times = Times::of(&attributes, true);
+        let times = TimePrecision::of(&attributes, true);
         let mut run = AdmissionRun::new(attributes, times, &NoCluster);
         let result = match phase {
             Phase::Mutating => dispatcher.mutate(&mut run, &chain).await,
@@ -467,7 +467,7 @@ async fn an_index_leaves_out_of_the_record_who_is_not_called_and_keeps_the_numbe
             deadline: None,
             trace: None,
         };
-        let mut run = AdmissionRun::new(create_config_map(), Times::Whole, &NoCluster);
+        let mut run = AdmissionRun::new(create_config_map(), TimePrecision::Seconds, &NoCluster);
         Dispatcher::new(&caller).mutate(&mut run, &chain).await.unwrap();
         assert_eq!(run.record.calls().map(|called| called.index).collect::<Vec<_>>(), [1]);
         assert_eq!(run.record.events.len(), 1 + skipped);

@@ -139,7 +139,7 @@ mod tests {
     use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
     use crate::config::Scope;
     use crate::matching::is_called;
-    use crate::ownership::Times;
+    use crate::ownership::TimePrecision;
     use crate::testing::{create_config_map, webhook};
 
     /// Where `configmaps` are also `things` of the group `other`.
@@ -203,7 +203,7 @@ mod tests {
                 })
                 .collect();
             let attributes = Attributes { subresource: subresource.to_owned(), ..create_config_map() };
-            let mut run = AdmissionRun::new(attributes, Times::Whole, &Renamed);
+            let mut run = AdmissionRun::new(attributes, TimePrecision::Seconds, &Renamed);
             let candidates = WebhookIndex::new(webhooks.clone()).candidates(&mut run);
             prop_assert!(candidates.is_sorted_by(|a, b| a < b));
             for (position, webhook) in webhooks.iter().enumerate() {

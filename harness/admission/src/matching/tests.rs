@@ -9,7 +9,7 @@ use super::*;
 use crate::attributes::{Operation, UserInfo};
 use crate::cluster_state::{ClusterState, EquivalentResource};
 use crate::config::{self, Source};
-use crate::ownership::Times;
+use crate::ownership::TimePrecision;
 
 /// Namespaces with labels, and resources that are equivalent to each other.
 #[derive(Default)]
@@ -60,7 +60,7 @@ fn resource(path: &str) -> GroupVersionResource {
 
 /// The decision in a run of its own.
 fn decide(webhook: &Webhook, attributes: &Attributes, state: &State) -> Decision {
-    super::decide(webhook, &mut AdmissionRun::new(attributes.clone(), Times::Whole, state)).decision
+    super::decide(webhook, &mut AdmissionRun::new(attributes.clone(), TimePrecision::Seconds, state)).decision
 }
 
 /// A webhook whose only rule is for everything; `more` replaces fields.

@@ -147,7 +147,7 @@ impl<'a> Caller<'a> {
 
 /// What a call came to: a kind, and the reason. One that is asked to come again is answered then, by another pod.
 fn failure(exchange: &Exchange) -> Option<(&'static str, String)> {
-    if exchange.detours.iter().any(|detour| matches!(detour, RedirectOrRetry::AskedToWait { .. })) {
+    if exchange.redirects_and_retries.iter().any(|it| matches!(it, RedirectOrRetry::AskedToWait { .. })) {
         return None;
     }
     let reason = usual::answered(exchange).err()?;
