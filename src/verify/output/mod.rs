@@ -21,9 +21,6 @@ use crate::baseline::{Accepting, BaselineOptions};
 use crate::run::report::ReportFile;
 use crate::{ExitCode, Failure};
 
-/// The page that says more about the checks.
-const PAGE: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/checks.md");
-
 /// Where a report goes.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
@@ -231,11 +228,6 @@ pub(crate) fn audience(audience: Audience) -> &'static str {
         Audience::Validating => "validating webhooks",
         Audience::Conversion => "conversion webhooks",
     }
-}
-
-/// Where the page speaks of a check.
-fn page(id: &str) -> String {
-    format!("{PAGE}#{}", id.to_lowercase())
 }
 
 /// The file of a location as a repository has it: relative, if it lies in the current folder.
