@@ -210,7 +210,7 @@ fn the_install_step_takes_the_release_or_builds_its_own_ref() {
             ("GITHUB_PATH", github_path.to_str().expect("text")),
             ("VERSION", version),
             ("ACTION_REF", "main"),
-            ("ACTION_REPOSITORY", "admit-dev/admit"),
+            ("ACTION_REPOSITORY", "OWNER/admit"),
             ("ACTION_PATH", "/action"),
         ];
         run(&script("Install admit"), folder.path(), &path_with(&tools), &environment)
@@ -222,7 +222,7 @@ fn the_install_step_takes_the_release_or_builds_its_own_ref() {
     let Some((status, text)) = install("") else { return };
     assert_eq!(status, 0, "{text}");
     assert!(log().contains("cargo install --locked --path /action --root ./admit"), "{}", log());
-    assert!(log().contains("https://github.com/admit-dev/admit/releases/download/main/admit-"), "{}", log());
+    assert!(log().contains("https://github.com/OWNER/admit/releases/download/main/admit-"), "{}", log());
     let (status, text) = install("v9").expect("there is a bash");
     assert!(status == 1 && text.contains("in the release v9"), "{text}");
 
@@ -325,7 +325,7 @@ fn the_release_workflow_makes_the_assets_that_the_install_step_downloads() {
             ("GITHUB_PATH", "path"),
             ("VERSION", "v1"),
             ("ACTION_REF", "main"),
-            ("ACTION_REPOSITORY", "admit-dev/admit"),
+            ("ACTION_REPOSITORY", "OWNER/admit"),
             ("ACTION_PATH", "/action"),
         ];
         let (status, text) =

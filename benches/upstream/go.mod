@@ -1,4 +1,4 @@
-module github.com/admit-dev/admit/benches/upstream
+module example.com/admit/benches/upstream
 
 go 1.26.0
 

@@ -13,7 +13,7 @@ use harness::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use harness::config::{FailurePolicy, Rule, Webhook};
 use harness::json::set;
 use harness::matching;
-use harness::ownership::Times;
+use harness::ownership::TimePrecision;
 use harness::selector::Selector;
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ pub(crate) struct Allowances {
     /// Let webhooks see kube-system
     #[arg(long)]
     allow_kube_system: bool,
-    /// Let webhooks with failurePolicy Fail see every namespace, or objects without one that a cluster needs
+    /// Let webhooks with failurePolicy Fail see every namespace, or cluster-scoped objects that a cluster needs
     #[arg(long)]
     allow_everything: bool,
 }
@@ -217,7 +217,10 @@ fn is_caught(
                 dry_run: false,
                 user: UserInfo::default(),
             };
-            matching::is_called(webhook, &mut AdmissionRun::new(attributes, Times::Whole, namespaces))
+            matching::is_called(
+                webhook,
+                &mut AdmissionRun::new(attributes, TimePrecision::Seconds, namespaces),
+            )
         })
 }
 

@@ -202,7 +202,7 @@ impl Proofs {
             "\n{number}. {}, answered by `{number}-reply.json` ({status})",
             sent(step, number).map_or_else(|| "no body".to_owned(), |name| format!("`{name}`"))
         );
-        if step.foreign {
+        if step.is_other {
             text.push_str("   from another webhook, whose part admit played\n");
             return Ok(());
         }

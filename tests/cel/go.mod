@@ -1,4 +1,4 @@
-module github.com/admit-dev/admit/tests/cel
+module example.com/admit/tests/cel
 
 go 1.26.0
 

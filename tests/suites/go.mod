@@ -1,4 +1,4 @@
-module github.com/admit-dev/admit/tests/suites
+module example.com/admit/tests/suites
 
 go 1.26.0
 

@@ -29,7 +29,7 @@ async fn v02_finds_an_early_return() {
     assert!(paths.iter().any(|path| path.contains("[admit-foreign].volumeMounts")), "{paths:?}");
     // The reviews are told in order: the webhook after the other one, then before and again.
     let told: Vec<(&str, bool)> =
-        finding.steps.iter().map(|step| (step.webhook.as_str(), step.foreign)).collect();
+        finding.steps.iter().map(|step| (step.webhook.as_str(), step.is_other)).collect();
     let (own, other) = (("a/a.example.com", false), ("foreign/add-container", true));
     assert_eq!(told, [other, own, own, other, own]);
 }

@@ -11,7 +11,7 @@ pub use crate::attributes::{Attributes, GroupVersionKind};
 use crate::authorizer::{AlwaysAllow, Authorizer};
 use crate::cluster_state::{ByWebhook, ClusterState, ConversionError, EquivalentResource};
 use crate::event::Record;
-use crate::ownership::Times;
+use crate::ownership::TimePrecision;
 
 /// One run of admission: the attributes of one attempt at a request, what was looked up for it, and what happened.
 ///
@@ -30,7 +30,7 @@ pub struct AdmissionRun<'a> {
     patched: bool,
     /// Of an object that was patched: whether it had labels before it got its defaults.
     had_labels: Option<bool>,
-    times: Times,
+    times: TimePrecision,
     state: &'a dyn ClusterState,
     authorizer: Arc<dyn Authorizer>,
     /// The new and the old object in other versions than those of `attributes`; the new ones until the object changes.
@@ -82,7 +82,7 @@ pub struct Objects<'a> {
 
 impl<'a> AdmissionRun<'a> {
     /// A run of a request whose object has these `times`, on a server that knows `state`.
-    pub fn new(attributes: Attributes, times: Times, state: &'a dyn ClusterState) -> Self {
+    pub fn new(attributes: Attributes, times: TimePrecision, state: &'a dyn ClusterState) -> Self {
         Self {
             kind: attributes.kind.clone(),
             attributes,
@@ -252,7 +252,7 @@ impl<'a> AdmissionRun<'a> {
     ///
     /// Rule: MUT-13.
     pub(crate) fn round_times(&mut self) -> bool {
-        std::mem::replace(&mut self.times, Times::Whole) == Times::Fine
+        std::mem::replace(&mut self.times, TimePrecision::Seconds) == TimePrecision::Nanos
     }
 
     /// Whether the object had labels before it got its defaults, after the last patch of a webhook; none without a patch.
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn each_version_is_converted_once_until_the_object_changes() {
         let state = Conversions::default();
-        let mut run = AdmissionRun::new(update(), Times::Whole, &state);
+        let mut run = AdmissionRun::new(update(), TimePrecision::Seconds, &state);
         for kind in [version("v1"), version("v2"), version("v3"), version("v2"), version("v1")] {
             run.convert(&kind).unwrap();
         }
@@ -438,7 +438,7 @@ mod tests {
     #[test]
     fn a_patched_object_comes_back_in_the_version_of_the_request() {
         let state = Conversions::default();
-        let mut run = AdmissionRun::new(update(), Times::Fine, &state);
+        let mut run = AdmissionRun::new(update(), TimePrecision::Nanos, &state);
         run.convert(&version("v2")).unwrap();
         let patched = run.objects(&version("v2")).object.unwrap().clone();
         run.patch(&version("v2"), patched, true);
@@ -452,7 +452,7 @@ mod tests {
     #[test]
     fn equivalents_are_looked_up_once() {
         let state = Conversions::default();
-        let mut run = AdmissionRun::new(update(), Times::Whole, &state);
+        let mut run = AdmissionRun::new(update(), TimePrecision::Seconds, &state);
         run.look_up_equivalents();
         run.look_up_equivalents();
         assert_eq!(state.lookups.load(Ordering::Relaxed), 1);

@@ -9,21 +9,21 @@ pub use crate::attributes::{Attributes, GroupVersionKind, Operation};
 /// The times in an object's managedFields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "either this request set a field or it did not")]
-pub enum Times {
+pub enum TimePrecision {
     /// One is of this request, and has fractions of a second until the object is JSON for the first time.
-    Fine,
+    Nanos,
     /// All were read from the storage, in whole seconds, or there are none.
-    Whole,
+    Seconds,
 }
 
-impl Times {
+impl TimePrecision {
     /// Of a request as admission sees it: all fields that were there are taken to have an owner.
     pub fn of(attributes: &Attributes, built_in: bool) -> Self {
-        let Some(new) = &attributes.object else { return Self::Whole };
+        let Some(new) = &attributes.object else { return Self::Seconds };
         let old = match (attributes.operation, &attributes.old_object) {
             (Operation::Create, _) => None,
             (Operation::Update, Some(old)) => Some(old),
-            (Operation::Update | Operation::Delete | Operation::Connect, _) => return Self::Whole,
+            (Operation::Update | Operation::Delete | Operation::Connect, _) => return Self::Seconds,
         };
         let kind = &attributes.kind;
         let (versions, version) = (OneVersion { kind, built_in }, kind.api_version());
@@ -37,7 +37,7 @@ impl Times {
         let by = |manager| Writer { manager, now: "1970-01-01T00:00:00Z" };
         let live = old.map(|old| manager.update_no_errors(None, old.clone(), &by("before")).object);
         let written = manager.update_no_errors(live.as_ref(), new.clone(), &by("now"));
-        if written.is_timed { Self::Fine } else { Self::Whole }
+        if written.is_timed { Self::Nanos } else { Self::Seconds }
     }
 }
 
@@ -85,47 +85,47 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(old: &Value, new: &Value, expect: Times) {
+    fn check(old: &Value, new: &Value, expect: TimePrecision) {
         let attributes = Attributes {
             operation: Operation::Update,
             object: Some(config_map(new.clone())),
             old_object: Some(config_map(old.clone())),
             ..create_config_map()
         };
-        assert_eq!(Times::of(&attributes, true), expect, "{old} to {new}");
+        assert_eq!(TimePrecision::of(&attributes, true), expect, "{old} to {new}");
     }
 
     #[test]
     fn what_is_added_or_modified_has_a_time_and_what_is_removed_has_none() {
         let labels = |labels: Value| json!({"metadata": {"name": "x", "labels": labels}, "data": {"k": "v"}});
         let one = labels(json!({"a": "1"}));
-        check(&one, &labels(json!({"a": "1", "b": "2"})), Times::Fine);
-        check(&one, &labels(json!({"a": "2"})), Times::Fine);
-        check(&one, &one, Times::Whole);
-        check(&one, &json!({"metadata": {"name": "x"}, "data": {"k": "v"}}), Times::Whole);
+        check(&one, &labels(json!({"a": "1", "b": "2"})), TimePrecision::Nanos);
+        check(&one, &labels(json!({"a": "2"})), TimePrecision::Nanos);
+        check(&one, &one, TimePrecision::Seconds);
+        check(&one, &json!({"metadata": {"name": "x"}, "data": {"k": "v"}}), TimePrecision::Seconds);
     }
 
     #[test]
     fn the_items_of_a_set_have_no_order() {
         let set = |list: Value| json!({"metadata": {"name": "x", "finalizers": list}, "data": {"k": "v"}});
-        check(&set(json!(["a", "b"])), &set(json!(["b", "a"])), Times::Whole);
-        check(&set(json!(["a", "b"])), &set(json!(["b"])), Times::Whole);
-        check(&set(json!(["a"])), &set(json!(["a", "b"])), Times::Fine);
+        check(&set(json!(["a", "b"])), &set(json!(["b", "a"])), TimePrecision::Seconds);
+        check(&set(json!(["a", "b"])), &set(json!(["b"])), TimePrecision::Seconds);
+        check(&set(json!(["a"])), &set(json!(["a", "b"])), TimePrecision::Nanos);
     }
 
     #[test]
     fn what_the_server_writes_has_no_time() {
         let object = |metadata: Value| json!({"metadata": metadata, "data": {"k": "v"}});
-        check(&object(json!({})), &object(json!({"generation": 7, "uid": "u"})), Times::Whole);
+        check(&object(json!({})), &object(json!({"generation": 7, "uid": "u"})), TimePrecision::Seconds);
     }
 
     #[test]
     fn a_new_object_has_a_time_if_it_says_anything() {
         let create = |object: Value| {
             let attributes = Attributes { object: Some(config_map(object)), ..create_config_map() };
-            Times::of(&attributes, true)
+            TimePrecision::of(&attributes, true)
         };
-        assert_eq!(create(json!({"metadata": {"name": "x"}})), Times::Whole);
-        assert_eq!(create(json!({"metadata": {"name": "x"}, "data": {"k": "v"}})), Times::Fine);
+        assert_eq!(create(json!({"metadata": {"name": "x"}})), TimePrecision::Seconds);
+        assert_eq!(create(json!({"metadata": {"name": "x"}, "data": {"k": "v"}})), TimePrecision::Nanos);
     }
 }

@@ -13,7 +13,7 @@ use kubernetes_admission::event::{Phase, Record};
 use kubernetes_admission::manifests::{Manifests, StaticManifests};
 use kubernetes_admission::matching::WebhookIndex;
 use kubernetes_admission::metrics::Metrics;
-use kubernetes_admission::ownership::Times;
+use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_admission::plugin::Plugin;
 use kubernetes_admission::trace_context::TraceContext;
 use kubernetes_types::status::Status;
@@ -213,7 +213,7 @@ impl Admission {
 
 impl<'a> Admitting<'a> {
     /// Begins a run for one attempt, with an object of these `times`.
-    pub(super) fn begin(&self, attributes: Attributes, times: Times) -> AdmissionRun<'a> {
+    pub(super) fn begin(&self, attributes: Attributes, times: TimePrecision) -> AdmissionRun<'a> {
         let state = &self.admission.state;
         AdmissionRun::new(attributes, times, &**state).with_authorizer(Arc::clone(&state.authorizer))
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kubernetes_admission::attributes::GroupVersionKind;
-use kubernetes_admission::ownership::Times;
+use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_types::json::json_type;
 use kubernetes_types::quoting::quote;
 use kubernetes_types::schema::{self, Type, strictness};
@@ -117,7 +117,7 @@ pub(super) fn apply(
         check_former_managers(request, patch, live, kind)?;
     }
     let Managed { object, times } = field_manager::apply(request, kind, live, &patch.object, patch.force)?;
-    let mut object = converted(request, object, patch, kind, times == Times::Fine)?;
+    let mut object = converted(request, object, patch, kind, times == TimePrecision::Nanos)?;
     let completed = request.server.state.complete(&mut object);
     completed.map_err(|unsupported| Status::unsupported(&unsupported))?;
     match FieldValidation::of(request) {

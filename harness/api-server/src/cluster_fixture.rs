@@ -15,7 +15,7 @@ use kubernetes_admission::attributes::{
 };
 use kubernetes_admission::authorizer::{Authorizer, RBAC_GROUP};
 use kubernetes_admission::cluster_state::{ClusterState, ConversionError, EquivalentResource};
-use kubernetes_admission::ownership::Times;
+use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_types::json::at;
 use kubernetes_types::schema;
 use kubernetes_types::status::{Status, StatusCause};
@@ -104,7 +104,7 @@ impl ClusterFixture {
 
     /// A run of a request that was just made.
     pub fn run(&self, request: Attributes) -> AdmissionRun<'_> {
-        let times = Times::of(&request, self.is_built_in(&request.kind));
+        let times = TimePrecision::of(&request, self.is_built_in(&request.kind));
         AdmissionRun::new(request, times, self).with_authorizer(self.authorizer())
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kubernetes_admission::attributes::Operation;
-use kubernetes_admission::ownership::Times;
+use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_types::json::set;
 use kubernetes_types::status::{Status, Unsupported};
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, B
     }
     let mut attributes = request.attributes(Operation::Connect, &kind);
     attributes.object = Some(object);
-    let mut run = request.admitting.begin(attributes, Times::Whole);
+    let mut run = request.admitting.begin(attributes, TimePrecision::Seconds);
     request.admitting.mutate(&mut run).await?;
     request.admitting.validate(&mut run).await?;
     let stored = existing(request)?;

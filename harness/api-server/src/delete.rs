@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use kubernetes_admission::attributes::Operation;
-use kubernetes_admission::ownership::Times;
+use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_types::json::set;
 use kubernetes_types::status::Status;
 use serde_json::{Value, json};
@@ -279,7 +279,7 @@ async fn admit(
     attributes.options =
         Some(normalised(&options.document, marked, &resource.gvr.group_resource(), admitted_name));
     attributes.dry_run = options.dry_run;
-    let mut run = request.admitting.begin(attributes, Times::Whole);
+    let mut run = request.admitting.begin(attributes, TimePrecision::Seconds);
     request.admitting.mutate(&mut run).await?;
     request.admitting.validate(&mut run).await
 }

@@ -144,11 +144,11 @@ impl Run<'_> {
     ) -> Result<(), E> {
         let plan = self.plan;
         let turns = Turns::new(plan.jobs);
-        let trials = (0..).zip(corpus).map(|(position, object)| {
+        let probes = (0..).zip(corpus).map(|(position, object)| {
             let turn = turns.of(position);
             (object, turn)
         });
-        let trials = trials.map(|(object, turn)| async move {
+        let probes = probes.map(|(object, turn)| async move {
             let object = object?;
             let request = match plan.environment.create(object.clone()) {
                 Ok(request) => request,
@@ -171,8 +171,8 @@ impl Run<'_> {
             }
         });
         // In the order of the corpus, so that the same corpus gives the same report.
-        let mut trials = stream::iter(trials).buffered(plan.jobs.max(1));
-        while let Some(object_probe) = trials.next().await {
+        let mut probes = stream::iter(probes).buffered(plan.jobs.max(1));
+        while let Some(object_probe) = probes.next().await {
             let (object, tried) = object_probe?;
             self.finding_log.objects += 1;
             match tried {

@@ -237,10 +237,17 @@ impl Environment {
         let started = Instant::now();
         let (client_config, phase) = (&webhook.client_config, Some(webhook.phase));
         let call = Call { client_config, phase, body: body.clone(), timeout: webhook.timeout, trace: None };
-        let mut detours = Vec::new();
-        let reply = self.call_recorder.call(call, &mut detours).await;
+        let mut redirects_and_retries = Vec::new();
+        let reply = self.call_recorder.call(call, &mut redirects_and_retries).await;
         let direct = Some(Direct::review(webhook));
-        Exchange { review: body, reply, took: started.elapsed(), detours, is_foreign: false, direct }
+        Exchange {
+            review: body,
+            reply,
+            took: started.elapsed(),
+            redirects_and_retries,
+            is_other_webhook: false,
+            direct,
+        }
     }
 
     /// As [`Self::post`], and also if the webhook was silent so often that nothing else calls it any more. To drop the
@@ -260,13 +267,22 @@ impl Environment {
         let started = Instant::now();
         let (client_config, phase) = (&webhook.client_config, Some(webhook.phase));
         let call = Call { client_config, phase, body: body.clone(), timeout: webhook.timeout, trace: None };
-        let mut detours = Vec::new();
+        let mut redirects_and_retries = Vec::new();
         let reply = match connection {
-            Connection::Kept => self.call_recorder.https().call_noting(call, &mut detours).await,
-            Connection::New => self.new_caller().call_noting(call, &mut detours).await,
+            Connection::Kept => {
+                self.call_recorder.https().call_noting(call, &mut redirects_and_retries).await
+            }
+            Connection::New => self.new_caller().call_noting(call, &mut redirects_and_retries).await,
         };
         let direct = Some(Direct::review(webhook));
-        Exchange { review: body, reply, took: started.elapsed(), detours, is_foreign: false, direct }
+        Exchange {
+            review: body,
+            reply,
+            took: started.elapsed(),
+            redirects_and_retries,
+            is_other_webhook: false,
+            direct,
+        }
     }
 
     /// Sends a request that no API server would make.

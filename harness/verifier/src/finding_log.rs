@@ -275,7 +275,7 @@ fn step(exchange: &Exchange, called: Option<&Arc<WebhookId>>) -> Step {
     };
     Step {
         webhook,
-        foreign: exchange.is_foreign,
+        is_other: exchange.is_other_webhook,
         direct: direct.map(|direct| Request {
             method: direct.method.to_string(),
             content_type: direct.content_type.to_owned(),

@@ -15,7 +15,7 @@
 //! 1. A file `checks/vNN_what.rs` with `pub(super) const CHECK: Check`, and a function that the probe calls. For an
 //!    object it gets a [`ObjectProbe`]: [`ObjectProbe::first`] is `W(x)`, [`ObjectProbe::alone`] the webhook alone, [`ObjectProbe::admitted`]
 //!    and [`ObjectProbe::answered`] send a request (what another check asked already is not asked again),
-//!    [`ObjectProbe::outcome`] shows failures too. Foreign mutations stand in [`other_webhooks::LIBRARY`]. What the webhook said in
+//!    [`ObjectProbe::outcome`] shows failures too. What other webhooks do stands in [`other_webhooks::LIBRARY`]. What the webhook said in
 //!    its own words is `checks/said.rs`, further requests that several checks make are `checks/requests.rs`.
 //! 2. A line in [`checks::ALL`].
 //! 3. A positive and a negative test in `tests/verify/`, with a fake as the webhook.

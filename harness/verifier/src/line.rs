@@ -1,4 +1,4 @@
-//! The line to the webhooks: keeps every exchange, answers for foreign mutations, and gives up on the dead.
+//! The line to the webhooks: keeps every exchange, answers for the other webhooks that admit plays, and gives up on the dead.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,9 +32,9 @@ pub struct Exchange {
     /// How long it took.
     pub took: Duration,
     /// What the webhook asked for before it replied: redirects, and to be asked again later.
-    pub detours: Vec<RedirectOrRetry>,
-    /// Whether this was a foreign mutation, for which nobody was called.
-    pub is_foreign: bool,
+    pub redirects_and_retries: Vec<RedirectOrRetry>,
+    /// Whether admit answered itself, in the part of another webhook.
+    pub is_other_webhook: bool,
     /// How it was sent, if that was past the dispatcher.
     pub direct: Option<Direct>,
 }
@@ -109,7 +109,7 @@ impl CallRecorder {
     pub(super) async fn call(
         &self,
         call: Call<'_>,
-        detours: &mut Vec<RedirectOrRetry>,
+        redirects_and_retries: &mut Vec<RedirectOrRetry>,
     ) -> Result<Reply, CallError> {
         let target = &call.client_config.target;
         if let Some((count, error)) = self.silences().get(target)
@@ -120,7 +120,7 @@ impl CallRecorder {
         self.count();
         let is_first = self.begins(target);
         let started = Instant::now();
-        let reply = self.https.call_noting(call.clone(), detours).await;
+        let reply = self.https.call_noting(call.clone(), redirects_and_retries).await;
         if is_first {
             self.firsts().insert(target.clone(), Some(started.elapsed()));
         }
@@ -183,23 +183,30 @@ impl Line {
 impl Caller for Line {
     async fn call(&self, call: Call<'_>) -> Result<Reply, CallError> {
         let started = Instant::now();
-        let foreign = match &call.client_config.target {
+        let own = match &call.client_config.target {
             WebhookTarget::Url(url) => other_webhooks::answer(url, &call.body),
             WebhookTarget::Service(_) => None,
         };
-        let is_foreign = foreign.is_some();
+        let is_other_webhook = own.is_some();
         let review = call.body.clone();
-        let mut detours = Vec::new();
-        let reply = match foreign {
+        let mut redirects_and_retries = Vec::new();
+        let reply = match own {
             Some(reply) => Ok(reply),
-            None => self.shared.call(call, &mut detours).await,
+            None => self.shared.call(call, &mut redirects_and_retries).await,
         };
         let took = started.elapsed();
         if let Some(turn) = &self.turn {
             let replied = reply.as_ref().map_or(0, |reply| reply.body.len());
             turn.keep(review.len().saturating_add(replied)).await;
         }
-        let exchange = Exchange { review, reply: reply.clone(), took, detours, is_foreign, direct: None };
+        let exchange = Exchange {
+            review,
+            reply: reply.clone(),
+            took,
+            redirects_and_retries,
+            is_other_webhook,
+            direct: None,
+        };
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).push(exchange);
         reply
     }

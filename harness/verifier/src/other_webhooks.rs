@@ -1,6 +1,6 @@
-//! What other webhooks do to an object: the library of foreign mutations.
+//! What other webhooks do to an object: a library of additions.
 //!
-//! A foreign mutation takes part in a chain as a webhook, so that reinvocation and defaults are the dispatcher's own.
+//! Each takes part in a chain as a webhook, so that reinvocation and defaults are the dispatcher's own.
 //! It is never called over a network: [`super::line`] knows the host of its URL and asks for the answer here.
 
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use serde_json::{Value, json};
 
 use super::shape::{self, pod_spec};
 
-/// The host of a foreign mutation's URL: a name that never resolves (RFC 2606).
-const HOST: &str = "https://foreign.admit.invalid/";
-/// What everything that a foreign mutation adds is called.
+/// The host of their URLs: a name that never resolves (RFC 2606).
+const HOST: &str = "https://other.admit.invalid/";
+/// The name of everything that they add.
 const MARK: &str = "admit-foreign";
 const LABEL: &str = "admit.dev/foreign";
 
@@ -47,7 +47,7 @@ struct Addition {
     value: Value,
 }
 
-/// All foreign mutations.
+/// All of them.
 pub const LIBRARY: [OtherWebhook; 6] = [
     OtherWebhook { name: "add-label", does: "adds a label", addition: add_label },
     OtherWebhook { name: "add-annotation", does: "adds an annotation", addition: add_annotation },
@@ -140,17 +140,17 @@ fn includes(found: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Whether a webhook is a foreign mutation.
+/// Whether a webhook is one of the library.
 pub(super) fn is_one(webhook: &Webhook) -> bool {
     matches!(&webhook.client_config.target, WebhookTarget::Url(url) if url.starts_with(HOST))
 }
 
-/// What a foreign mutation answers to `review`, if `url` is that of one.
+/// What the webhook of the library at `url` answers to `review`, if there is one.
 pub(super) fn answer(url: &str, review: &[u8]) -> Option<Reply> {
     let name = url.strip_prefix(HOST)?;
-    let foreign = LIBRARY.iter().find(|foreign| foreign.name == name)?;
+    let other = LIBRARY.iter().find(|other| other.name == name)?;
     let review: Value = serde_json::from_slice(review).ok()?;
-    let operations = foreign.operations(at(&review, &["request", "object"]));
+    let operations = other.operations(at(&review, &["request", "object"]));
     let mut response = json!({"uid": at(&review, &["request", "uid"]), "allowed": true});
     if !operations.is_empty() {
         set(&mut response, &["patchType"], "JSONPatch");
@@ -209,8 +209,8 @@ mod tests {
 
     use super::*;
 
-    fn apply(foreign: &OtherWebhook, object: &Value) -> Value {
-        let patch = Value::from(foreign.operations(object)).to_string();
+    fn apply(other: &OtherWebhook, object: &Value) -> Value {
+        let patch = Value::from(other.operations(object)).to_string();
         Patch::decode(patch.as_bytes()).unwrap().apply(object).unwrap()
     }
 
@@ -226,14 +226,14 @@ mod tests {
 
     #[test]
     fn each_mutation_applies_once_and_is_found_again() {
-        for foreign in LIBRARY {
-            assert!(objects().iter().any(|object| foreign.applies_to(object)), "{}", foreign.name);
-            for object in objects().iter().filter(|object| foreign.applies_to(object)) {
-                let changed = apply(&foreign, object);
-                assert_ne!(changed, *object, "{}", foreign.name);
-                assert!(foreign.survives(object, &changed), "{}", foreign.name);
-                assert!(!foreign.survives(object, object), "{}", foreign.name);
-                assert!(!foreign.applies_to(&changed), "{}", foreign.name);
+        for other in LIBRARY {
+            assert!(objects().iter().any(|object| other.applies_to(object)), "{}", other.name);
+            for object in objects().iter().filter(|object| other.applies_to(object)) {
+                let changed = apply(&other, object);
+                assert_ne!(changed, *object, "{}", other.name);
+                assert!(other.survives(object, &changed), "{}", other.name);
+                assert!(!other.survives(object, object), "{}", other.name);
+                assert!(!other.applies_to(&changed), "{}", other.name);
             }
         }
     }
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn what_others_put_into_an_added_container_does_no_harm() {
         let pod = &objects()[0];
-        let container = LIBRARY.iter().find(|foreign| foreign.name == "add-container").unwrap();
+        let container = LIBRARY.iter().find(|other| other.name == "add-container").unwrap();
         let mut changed = apply(container, pod);
         changed["spec"]["containers"][1]["env"] = json!([{"name": "A", "value": "b"}]);
         assert!(container.survives(pod, &changed));
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_config_map_has_no_place_for_a_container() {
         let names: Vec<&str> =
-            LIBRARY.iter().filter(|foreign| foreign.applies_to(&objects()[2])).map(|f| f.name).collect();
+            LIBRARY.iter().filter(|other| other.applies_to(&objects()[2])).map(|f| f.name).collect();
         assert_eq!(names, ["add-label", "add-annotation"]);
     }
 }

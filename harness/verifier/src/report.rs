@@ -239,8 +239,9 @@ pub struct Finding {
 pub struct Step {
     /// The webhook, as `CONFIGURATION/WEBHOOK`.
     pub webhook: String,
-    /// Whether it is one of admit's own that stands for other people's webhooks.
-    pub foreign: bool,
+    /// Whether it is one of admit's own that plays the part of another webhook.
+    #[serde(rename = "foreign")]
+    pub is_other: bool,
     /// How it was sent, if that was past the dispatcher: a request that no API server makes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct: Option<Request>,

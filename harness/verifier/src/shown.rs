@@ -53,7 +53,7 @@ pub struct ShownWebhook {
     /// Which one.
     pub webhook: ShownId,
     /// Whether it is one of [`super::other_webhooks::LIBRARY`].
-    pub foreign: bool,
+    pub is_other: bool,
     /// Whether it was set to be called again, whatever its configuration says.
     pub reinvocation_policy: ReinvocationPolicy,
     /// Whether nobody answers at its address: the finding is about what happens then.
@@ -64,7 +64,7 @@ impl ShownWebhook {
     fn of(webhook: &Webhook) -> Self {
         Self {
             webhook: ShownId::new(webhook.phase, &webhook.id),
-            foreign: super::other_webhooks::is_one(webhook),
+            is_other: super::other_webhooks::is_one(webhook),
             reinvocation_policy: webhook.reinvocation_policy,
             is_down: false,
         }

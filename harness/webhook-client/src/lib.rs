@@ -192,7 +192,7 @@ impl HttpsCaller {
         (address, prepared): (&Address, &Prepared),
         call: &Call<'_>,
         deadline: Instant,
-        detours: &mut Vec<RedirectOrRetry>,
+        redirects_and_retries: &mut Vec<RedirectOrRetry>,
     ) -> Result<reqwest::Response, CallError> {
         let mut url = Cow::Borrowed(address.url.as_str());
         let mut method = Method::POST;
@@ -232,7 +232,7 @@ impl HttpsCaller {
                     post_failed(&url, &text)
                 })?
                 .into();
-            detours.push(RedirectOrRetry::Redirected { status, to: next.clone() });
+            redirects_and_retries.push(RedirectOrRetry::Redirected { status, to: next.clone() });
             if !self.redirects.allow(&url, &next) {
                 let text =
                     format!("the redirect to {next} is not followed: it leaves the webhook's host and port");
@@ -297,7 +297,7 @@ impl HttpsCaller {
     pub async fn call_noting(
         &self,
         call: Call<'_>,
-        detours: &mut Vec<RedirectOrRetry>,
+        redirects_and_retries: &mut Vec<RedirectOrRetry>,
     ) -> Result<Reply, CallError> {
         let deadline = Instant::now() + call.timeout;
         let unkept;
@@ -316,9 +316,10 @@ impl HttpsCaller {
         let address = prepared.destination.address(call.timeout).map_err(CallError::Client)?;
         let mut retries = 0;
         let response = loop {
-            let response = self.request((&address, prepared), &call, deadline, detours).await?;
+            let response = self.request((&address, prepared), &call, deadline, redirects_and_retries).await?;
             let Some(wait) = retry_after(&response) else { break response };
-            detours.push(RedirectOrRetry::AskedToWait { status: response.status().as_u16(), wait });
+            redirects_and_retries
+                .push(RedirectOrRetry::AskedToWait { status: response.status().as_u16(), wait });
             if retries == MAX_RETRIES {
                 break response;
             }

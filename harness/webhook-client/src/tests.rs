@@ -341,9 +341,9 @@ async fn redirects_to_another_origin_are_followed_only_if_all_are() {
             trace: None,
         };
         let before = elsewhere.requests().len();
-        let mut detours = Vec::new();
-        let reply = caller.call_noting(call, &mut detours).await;
-        assert_eq!(detours.len(), 1, "{first}");
+        let mut redirects_and_retries = Vec::new();
+        let reply = caller.call_noting(call, &mut redirects_and_retries).await;
+        assert_eq!(redirects_and_retries.len(), 1, "{first}");
         match (reply, expected) {
             (Ok(reply), Ok(status)) => assert_eq!(reply.status, status),
             (Err(CallError::Transport(text)), Err(())) => {

@@ -1,4 +1,4 @@
-module github.com/admit-dev/admit/managed-fields/tests/oracle
+module example.com/admit/managed-fields/tests/oracle
 
 go 1.26.0
 

@@ -11,9 +11,6 @@ use crate::baseline::stale;
 use crate::lint::page;
 use crate::verify::output::{relative, sarif, word};
 
-/// The page that says more about the checks.
-const PAGE: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/lint.md");
-
 /// The log as JSON.
 pub(super) fn document(report: &Report) -> String {
     let checks = report.checks.as_slice();
@@ -37,7 +34,6 @@ pub(super) fn document(report: &Report) -> String {
             "tool": {"driver": {
                 "name": "admit lint",
                 "semanticVersion": env!("CARGO_PKG_VERSION"),
-                "informationUri": env!("CARGO_PKG_REPOSITORY"),
                 "rules": checks.iter().map(|check| rule(check)).collect::<Vec<_>>(),
             }},
             "columnKind": "utf16CodeUnits",
@@ -59,7 +55,7 @@ fn rule(check: &'static Check) -> Value {
         "shortDescription": {"text": check.title},
         "fullDescription": {"text": check.why},
         "help": {"text": help, "markdown": help},
-        "helpUri": format!("{PAGE}#{}", check.id.to_lowercase()),
+        "helpUri": page(check),
         "defaultConfiguration": {"level": word(check.severity)},
         "properties": {"tags": ["kubernetes", "admission-webhook"]},
     })

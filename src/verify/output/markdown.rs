@@ -7,7 +7,7 @@ use harness::verify::report::{CheckReport, CheckResult, Report, Tally};
 use output::OneLine;
 
 use super::table::{self, MOST_DIFFERENCES};
-use super::{caveats, examples, others, page, word};
+use super::{caveats, examples, others, word};
 use crate::baseline::stale;
 
 /// The whole summary.
@@ -32,7 +32,7 @@ pub(super) fn summary(report: &Report) -> String {
     text.push_str("\n| check | webhook | result |\n|---|---|---|\n");
     for check in &report.checks {
         let title = cell(check.title.as_str());
-        let check_cell = format!("[{}]({}) {title}", check.id, page(&check.id));
+        let check_cell = format!("{} {title}", check.id);
         if let Some(reason) = &check.skipped {
             let _ = writeln!(text, "| {check_cell} | | skipped: {} |", cell(reason));
         }

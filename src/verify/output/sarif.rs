@@ -10,7 +10,7 @@ use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Finding, Location, Report, Tally};
 use serde_json::{Value, json};
 
-use super::{caveats, differences, examples, others, page, relative, table};
+use super::{caveats, differences, examples, others, relative, table};
 use crate::baseline::stale;
 
 /// The log as JSON.
@@ -22,7 +22,6 @@ pub(super) fn document(report: &Report) -> String {
             "tool": {"driver": {
                 "name": "admit verify",
                 "semanticVersion": env!("CARGO_PKG_VERSION"),
-                "informationUri": env!("CARGO_PKG_REPOSITORY"),
                 "rules": report.checks.iter().map(rule).collect::<Vec<_>>(),
             }},
             "columnKind": "utf16CodeUnits",
@@ -44,7 +43,6 @@ fn rule(check: &CheckReport) -> Value {
             "text": format!("{}\n\nSource: {}\n\nLeave it out: {silence}", check.why, check.source),
             "markdown": format!("{}\n\nSource: {}\n\nLeave it out: `{silence}`", check.why, check.source),
         },
-        "helpUri": page(&check.id),
         "defaultConfiguration": {"level": level(check.severity), "enabled": check.skipped.is_none()},
         "properties": {"tags": ["kubernetes", "admission-webhook"]},
     })

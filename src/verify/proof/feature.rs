@@ -117,7 +117,7 @@ fn scenarios<'a>(
                 return Err(sending::RENAMED.to_owned());
             }
             if shown.request.kind.kind == "Pod" && part.get("spec").is_some() {
-                return Err("kube-apiserver refuses changes of a Pod's spec, whoever makes them".to_owned());
+                return Err("kube-apiserver refuses changes of a Pod's spec by any user".to_owned());
             }
             let mut then = changes(shown)?;
             then.push(("the object does not contain:".to_owned(), Some(part)));
@@ -184,12 +184,12 @@ fn fails_open(webhook: &ShownId, setting: Setting<'_>) -> bool {
 
 /// That the webhooks changed the object which did.
 fn changes(shown: &ShownRequest) -> Result<Vec<Then>, String> {
-    let is_foreign =
-        |call: &&ShownCall| shown.webhooks.iter().any(|it| it.foreign && it.webhook == call.webhook);
+    let is_other =
+        |call: &&ShownCall| shown.webhooks.iter().any(|it| it.is_other && it.webhook == call.webhook);
     let changing: Vec<Then> = shown
         .calls
         .iter()
-        .filter(|call| call.changed && !is_foreign(call))
+        .filter(|call| call.changed && !is_other(call))
         .map(|call| {
             let round = match call.round {
                 Round::First => "first",
@@ -220,8 +220,8 @@ fn dropped(shown: &ShownRequest) -> Result<Value, String> {
 
 /// What the other webhook, whose part admit played, added.
 fn added(shown: &ShownRequest) -> Option<Value> {
-    let foreign = shown.webhooks.iter().find(|webhook| webhook.foreign)?;
-    let call = shown.calls.iter().find(|call| call.webhook == foreign.webhook)?;
+    let other = shown.webhooks.iter().find(|webhook| webhook.is_other)?;
+    let call = shown.calls.iter().find(|call| call.webhook == other.webhook)?;
     let operation = call.patch.last()?;
     Some(pattern::at(operation.get("path")?.as_str()?, operation.get("value")?))
 }
@@ -271,9 +271,9 @@ fn steps(
         manifests.insert(DEFINITIONS.to_owned(), definitions.join("---\n"));
         steps.given(&format!("the objects in the file \"{DEFINITIONS}\" exist"), None);
     }
-    let foreign = webhooks.iter().position(|webhook| webhook.foreign);
+    let other = webhooks.iter().position(|webhook| webhook.is_other);
     for (position, webhook) in webhooks.iter().enumerate() {
-        if webhook.foreign {
+        if webhook.is_other {
             let name = short(&webhook.webhook);
             let version = request.kind.api_version();
             steps.given(
@@ -292,7 +292,7 @@ fn steps(
         let place = if webhooks.len() == 1 {
             None
         } else {
-            Some((position, foreign.is_some_and(|foreign| foreign < position)))
+            Some((position, other.is_some_and(|other| other < position)))
         };
         let (name, manifest) = manifest(webhook, place, setting)?;
         steps.given(&format!("the objects in the file \"{name}\" exist"), None);

@@ -21,7 +21,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"google.golang.org/protobuf/encoding/prototext"
 
-	"github.com/admit-dev/admit/tests/cel/kubecel"
+	"example.com/admit/tests/cel/kubecel"
 )
 
 const kubernetes = "1.37"

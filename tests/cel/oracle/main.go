@@ -19,7 +19,7 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/admit-dev/admit/tests/cel/kubecel"
+	"example.com/admit/tests/cel/kubecel"
 )
 
 const (

@@ -298,7 +298,7 @@ async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Err
         anstream::eprintln!("no case matches {}", arguments.glob);
         return Ok(ExitCode::from(4));
     }
-    let (mut changed, mut wavered, mut failed, total) = (0, 0, 0, found.len());
+    let (mut changed, mut flaky, mut failed, total) = (0, 0, 0, found.len());
     for (plugins, found) in by_plugins(found) {
         let server = Server::apiserver_with(&plugins).await?;
         for recorded in record(found, &server, arguments.jobs).await? {
@@ -320,7 +320,7 @@ async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Err
                 fs::write(&path, text)?;
                 anstream::println!("{name}: recorded");
             } else if agrees_alone(&recorded.case, &old, &server).await? {
-                wavered += 1;
+                flaky += 1;
                 anstream::eprintln!(
                     "{name}: the server did once what the recording does not say:\n{}",
                     changes(&old, &text)
@@ -335,7 +335,7 @@ async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Err
             }
         }
     }
-    anstream::println!("{total} cases, {changed} changed, {wavered} wavered, {failed} failed");
+    anstream::println!("{total} cases, {changed} changed, {flaky} flaky, {failed} failed");
     Ok(if failed > 0 || (arguments.check && changed > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

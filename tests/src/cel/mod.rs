@@ -44,7 +44,7 @@ pub struct Found {
     /// Expressions whose answer differs.
     pub differing: u64,
     /// Expressions that Kubernetes answers in more than one way: Go's maps have no order.
-    pub wavering: u64,
+    pub order_dependent: u64,
     /// How many differ first in which member, at which shrunk expression.
     pub places: BTreeMap<String, u64>,
     /// How often the oracle ended though no single expression makes it end.
@@ -117,7 +117,7 @@ impl Found {
     ) -> Result<(), OracleError> {
         let again = oracle.ask(&vec![generated.question(); LOOKS])?;
         if again.iter().any(|answer| differs(generated, answer).as_ref() != Some(difference)) {
-            self.wavering += 1;
+            self.order_dependent += 1;
             return Ok(());
         }
         self.differing += 1;
@@ -176,8 +176,8 @@ impl std::fmt::Display for Found {
         for (member, count) in &self.places {
             write!(f, "{count} differ in {member}, ")?;
         }
-        if self.wavering > 0 {
-            write!(f, "{} depend on the order of a map, ", self.wavering)?;
+        if self.order_dependent > 0 {
+            write!(f, "{} depend on the order of a map, ", self.order_dependent)?;
         }
         write!(f, "{} differ", self.differing)
     }

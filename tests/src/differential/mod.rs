@@ -106,7 +106,7 @@ pub struct Found {
     pub failed: u64,
     /// Situations in which they did not, but did when asked again, while admit did the same both times: the real server
     /// does one thing or another, such as a second round of admission when its cache was late. No failure of admit.
-    pub wavering: u64,
+    pub flaky: u64,
     /// Situations that could not be run on the real server.
     pub not_run: u64,
     /// How often a feature was drawn that is left out.
@@ -179,7 +179,7 @@ impl Search {
                     differing.push((name, case, documents));
                 }
             }
-            let done = found.passed + found.failed + found.wavering + found.not_run;
+            let done = found.passed + found.failed + found.flaky + found.not_run;
             let seconds = started.elapsed().as_secs();
             tell(&format!("{done} of {} situations in {seconds} s, {} differ", self.cases, found.failed));
         }
@@ -250,8 +250,8 @@ impl Found {
                 return None;
             }
             (first, Judgement::Agrees) => {
-                self.wavering += 1;
-                tell(&format!("{name}: wavers: {first}"));
+                self.flaky += 1;
+                tell(&format!("{name}: flaky: {first}"));
                 return None;
             }
         };
@@ -281,7 +281,7 @@ impl std::fmt::Display for Found {
             writeln!(f, "{count} differ first at {place}")?;
         }
         write!(f, "{} passed, {} failed", self.passed, self.failed)?;
-        for (count, what) in [(self.wavering, "wavering"), (self.not_run, "not run")] {
+        for (count, what) in [(self.flaky, "flaky"), (self.not_run, "not run")] {
             if count > 0 {
                 write!(f, ", {count} {what}")?;
             }

@@ -1,4 +1,4 @@
-module github.com/admit-dev/admit/tests/suites/operators
+module example.com/admit/tests/suites/operators
 
 go 1.26.0
 

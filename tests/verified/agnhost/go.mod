@@ -1,4 +1,4 @@
-module github.com/admit-dev/admit/tests/verified/agnhost
+module example.com/admit/tests/verified/agnhost
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-module github.com/admit-dev/admit/tests/verified/controller-runtime
+module example.com/admit/tests/verified/controller-runtime
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-module github.com/admit-dev/admit/tests/verified/prometheus-operator
+module example.com/admit/tests/verified/prometheus-operator
 
 go 1.24.0
 

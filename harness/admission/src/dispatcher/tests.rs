@@ -12,7 +12,7 @@ use crate::attributes::{Attributes, Operation};
 use crate::audit;
 use crate::caller::{Call, CallError, Reply};
 use crate::config::{FailurePolicy, ReinvocationPolicy, SideEffects, WebhookTarget};
-use crate::ownership::Times;
+use crate::ownership::TimePrecision;
 use crate::testing::{NoCluster, create_config_map, webhook};
 
 /// What a webhook does with a review.
@@ -151,7 +151,7 @@ impl Run {
             deadline: deadline.map(|deadline| started + deadline),
             trace: None,
         };
-        let times = Times::of(&attributes, true);
+        let times = TimePrecision::of(&attributes, true);
         let mut run = AdmissionRun::new(attributes, times, &NoCluster);
         let result = match phase {
             Phase::Mutating => dispatcher.mutate(&mut run, &chain).await,
@@ -350,6 +350,22 @@ async fn a_dry_run_that_a_webhook_does_not_support_is_refused_without_a_call() {
 }
 
 #[tokio::test]
+async fn side_effects_are_asked_about_in_dry_runs_alone() {
+    for (dry_run, side_effects) in [
+        (false, SideEffects::Some),
+        (false, SideEffects::Unset),
+        (true, SideEffects::None),
+        (true, SideEffects::NoneOnDryRun),
+    ] {
+        let attributes = Attributes { dry_run, ..create_config_map() };
+        let run = Run { attributes, ..Run::default() };
+        let webhook = Webhook { side_effects, ..named("a") };
+        let outcome = run.through(Phase::Mutating, &[webhook], |_, _| Answer::Allow).await;
+        assert_eq!((outcome.called(), outcome.message()), (vec!["a"], ""), "{dry_run} {side_effects:?}");
+    }
+}
+
+#[tokio::test]
 async fn indices_count_all_mutating_webhooks_but_only_matching_validating_ones() {
     let unmatched = Webhook { rules: Vec::new(), ..webhook("a") };
     let webhooks = [unmatched, ignoring("b")];
@@ -467,7 +483,7 @@ async fn an_index_leaves_out_of_the_record_who_is_not_called_and_keeps_the_numbe
             deadline: None,
             trace: None,
         };
-        let mut run = AdmissionRun::new(create_config_map(), Times::Whole, &NoCluster);
+        let mut run = AdmissionRun::new(create_config_map(), TimePrecision::Seconds, &NoCluster);
         Dispatcher::new(&caller).mutate(&mut run, &chain).await.unwrap();
         assert_eq!(run.record.calls().map(|called| called.index).collect::<Vec<_>>(), [1]);
         assert_eq!(run.record.events.len(), 1 + skipped);

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kubernetes_types::selector::Selector;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::attributes::{Operation, UserInfo};
 use crate::cluster_state::{ClusterState, EquivalentResource};
 use crate::config::{self, Source};
-use crate::ownership::Times;
+use crate::ownership::TimePrecision;
 
 /// Namespaces with labels, and resources that are equivalent to each other.
 #[derive(Default)]
@@ -60,7 +61,7 @@ fn resource(path: &str) -> GroupVersionResource {
 
 /// The decision in a run of its own.
 fn decide(webhook: &Webhook, attributes: &Attributes, state: &State) -> Decision {
-    super::decide(webhook, &mut AdmissionRun::new(attributes.clone(), Times::Whole, state)).decision
+    super::decide(webhook, &mut AdmissionRun::new(attributes.clone(), TimePrecision::Seconds, state)).decision
 }
 
 /// A webhook whose only rule is for everything; `more` replaces fields.
@@ -220,6 +221,39 @@ fn the_namespace_selector_looks_at_the_stored_namespace() {
     let omits = webhook(&json!({"namespaceSelector": is_not_prod()}));
     check_called(&decide(&picks, &pods(), &state), "/v1/pods", "Pod");
     check_skipped(&decide(&omits, &pods(), &state), Mismatch::NamespaceSelector);
+}
+
+#[test]
+fn a_selector_that_cannot_be_evaluated_refuses_the_request_if_all_else_matches() {
+    let state = State::default().namespace("default", "prod");
+    let broken = || Selector::parse_stored(&json!({"matchLabels": {"env": "no label!"}})).unwrap();
+    let error = format!("Internal error occurred: {}", broken().error().unwrap());
+    for rules in [json!([rule("*", "*", "*/*")]), json!([rule("apps", "v1", "*")])] {
+        let matches = rules[0]["apiGroups"] == json!(["*"]);
+        let by_namespace =
+            Webhook { namespace_selector: broken(), ..webhook(&json!({"rules": rules.clone()})) };
+        let by_object = Webhook { object_selector: broken(), ..webhook(&json!({"rules": rules})) };
+        for webhook in [by_namespace, by_object] {
+            let decision = decide(&webhook, &pods(), &state);
+            if matches {
+                check_refused(&decision, 500, &error);
+            } else {
+                check_skipped(&decision, Mismatch::Rules);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_namespace_without_an_object_to_read_labels_from_refuses_the_request() {
+    let mut request = attributes(Operation::Create, "/v1/namespaces", "Namespace");
+    request.object = None;
+    let picks = webhook(&json!({"namespaceSelector": is_prod()}));
+    check_refused(
+        &decide(&picks, &request, &State::default()),
+        500,
+        "Internal error occurred: object does not implement the Object interfaces",
+    );
 }
 
 #[test]

@@ -102,11 +102,11 @@ mod tests {
     use super::*;
     use crate::admission_run::AdmissionRun;
     use crate::matching::{Decision, decide};
-    use crate::ownership::Times;
+    use crate::ownership::TimePrecision;
     use crate::testing::{NoCluster, create_config_map, webhook};
 
     fn encoded(version: ReviewVersion, attributes: &Attributes) -> String {
-        let mut run = AdmissionRun::new(attributes.clone(), Times::Whole, &NoCluster);
+        let mut run = AdmissionRun::new(attributes.clone(), TimePrecision::Seconds, &NoCluster);
         let Decision::Call(invocation) = decide(&webhook("w.x.y"), &mut run).decision else {
             panic!("the webhook matches everything");
         };

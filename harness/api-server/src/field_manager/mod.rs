@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use http::header::USER_AGENT;
 use kubernetes_admission::admission_run::AdmissionRun;
 use kubernetes_admission::attributes::GroupVersionKind;
-use kubernetes_admission::ownership::Times;
+use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_managed_fields::{
     self as managed_fields, FieldManager, Filter, Path, PathElement, Writer, Written,
 };
@@ -33,12 +33,12 @@ pub(super) const LONGEST_MANAGER: usize = 128;
 /// An object with its managedFields, and what is known of the times in them.
 pub(super) struct Managed {
     pub(super) object: Value,
-    pub(super) times: Times,
+    pub(super) times: TimePrecision,
 }
 
 impl From<Written> for Managed {
     fn from(Written { object, is_timed, .. }: Written) -> Self {
-        Self { object, times: if is_timed { Times::Fine } else { Times::Whole } }
+        Self { object, times: if is_timed { TimePrecision::Nanos } else { TimePrecision::Seconds } }
     }
 }
 

@@ -7,7 +7,7 @@ use kubernetes_admission::attributes::{
 use kubernetes_admission::cluster_state::ClusterState as _;
 use kubernetes_admission::config::Webhook;
 use kubernetes_admission::matching;
-use kubernetes_admission::ownership::Times;
+use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::set;
 use serde_json::json;
@@ -88,7 +88,7 @@ fn requests(
 }
 
 fn is_called(webhook: &Webhook, request: &Attributes, state: &Labelled<'_>) -> bool {
-    let times = Times::of(request, state.is_built_in(&request.kind));
+    let times = TimePrecision::of(request, state.is_built_in(&request.kind));
     let run = AdmissionRun::new(request.clone(), times, state);
     matching::is_called(webhook, &mut run.with_authorizer(state.cluster_fixture.authorizer()))
 }

@@ -10,7 +10,7 @@ use kubernetes_admission::attributes::{
 use kubernetes_admission::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use kubernetes_admission::config::{Rule, Webhook};
 use kubernetes_admission::matching::{self, Decision, exact_or_star};
-use kubernetes_admission::ownership::Times;
+use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::set;
 use serde_json::{Value, json};
@@ -141,8 +141,8 @@ pub(super) fn catch(
     };
     let state =
         Labelled { cluster_fixture, namespace: place.namespace, labels: namespace_labels, is_bare: false };
-    let mut run =
-        AdmissionRun::new(request, Times::Whole, &state).with_authorizer(cluster_fixture.authorizer());
+    let mut run = AdmissionRun::new(request, TimePrecision::Seconds, &state)
+        .with_authorizer(cluster_fixture.authorizer());
     let decided = matching::decide(webhook, &mut run);
     if let Some(conditions) = &decided.conditions
         && let Some(error) = conditions.error()

@@ -42,8 +42,8 @@ async fn reinvoked(object_probe: &ObjectProbe<'_>) -> Observed {
     object_probe.first().await?;
     let mut violations = Vec::new();
     let mut looked = false;
-    for foreign in LIBRARY.iter().filter(|foreign| foreign.applies_to(object_probe.object())) {
-        match after(object_probe, foreign).await {
+    for other in LIBRARY.iter().filter(|other| other.applies_to(object_probe.object())) {
+        match after(object_probe, other).await {
             Ok(violation) => {
                 looked = true;
                 violations.extend(violation);
@@ -60,21 +60,18 @@ async fn reinvoked(object_probe: &ObjectProbe<'_>) -> Observed {
 }
 
 /// `W(g(W(x)))` against `W(g(x))`.
-async fn after(
-    object_probe: &ObjectProbe<'_>,
-    foreign: &OtherWebhook,
-) -> Result<Option<Violation>, Obstacle> {
-    let at_first_sight = ObjectProbe::in_order([foreign.webhook(), Arc::clone(&object_probe.subject.called)]);
+async fn after(object_probe: &ObjectProbe<'_>, other: &OtherWebhook) -> Result<Option<Violation>, Obstacle> {
+    let at_first_sight = ObjectProbe::in_order([other.webhook(), Arc::clone(&object_probe.subject.called)]);
     let expected = object_probe.admitted(&at_first_sight, object_probe.request).await?;
     let reinvoked = object_probe.subject.with_reinvocation(ReinvocationPolicy::IfNeeded);
     let found = object_probe
-        .outcome(&ObjectProbe::in_order([reinvoked, foreign.webhook()]), object_probe.request)
+        .outcome(&ObjectProbe::in_order([reinvoked, other.webhook()]), object_probe.request)
         .await;
     if !found.was_called(&object_probe.subject.webhook.id, Round::Second) {
         return Err(Obstacle::not_applicable("it is not called again"));
     }
     let steps = [Arc::clone(&expected), Arc::clone(&found)];
-    let does = foreign.does;
+    let does = other.does;
     let (kind, message) = match found.verdict() {
         Verdict::Denied(status) => (
             format!("denies on reinvocation, after another webhook {does}"),
@@ -114,7 +111,7 @@ async fn after(
     Ok(Some(Violation::new(kind, message).with_steps(steps)))
 }
 
-/// Whether it admits `W(x)` as it is. Whoever does not would be found with every foreign mutation once more.
+/// Whether it admits `W(x)` as it is. A webhook that does not would be reported again for each other webhook.
 async fn leaves_its_result_alone(object_probe: &ObjectProbe<'_>) -> bool {
     let Ok(first) = object_probe.first().await else { return true };
     let Some(made) = &first.object else { return true };

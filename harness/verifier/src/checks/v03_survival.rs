@@ -26,12 +26,12 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let first = object_probe.first().await?;
     let mut violations = Vec::new();
     let mut looked = false;
-    for foreign in LIBRARY.iter().filter(|foreign| foreign.applies_to(object_probe.object())) {
-        let before = ObjectProbe::in_order([foreign.webhook(), Arc::clone(&object_probe.subject.called)]);
+    for other in LIBRARY.iter().filter(|other| other.applies_to(object_probe.object())) {
+        let before = ObjectProbe::in_order([other.webhook(), Arc::clone(&object_probe.subject.called)]);
         let before = object_probe.outcome(&before, object_probe.request).await;
         let reinvoked = object_probe.subject.with_reinvocation(ReinvocationPolicy::IfNeeded);
         let after = object_probe
-            .outcome(&ObjectProbe::in_order([reinvoked, foreign.webhook()]), object_probe.request)
+            .outcome(&ObjectProbe::in_order([reinvoked, other.webhook()]), object_probe.request)
             .await;
         // What the other webhook sees: the object itself, or what this webhook has made of it.
         let seen = [Some(object_probe.object()), first.object.as_ref()];
@@ -41,11 +41,11 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
                 continue;
             };
             looked = true;
-            if foreign.survives(seen, found) {
+            if other.survives(seen, found) {
                 continue;
             }
-            let does = foreign.does;
-            let list = foreign.list_of(seen, found);
+            let does = other.does;
+            let list = other.list_of(seen, found);
             let is_policy =
                 list.is_some_and(|list| rewrites(object_probe.object(), first.object.as_ref(), &list));
             let violation = if is_policy {

@@ -30,16 +30,16 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     object_probe.first().await?;
     let mut violations = Vec::new();
     let mut looked = false;
-    for foreign in LIBRARY.iter().filter(|foreign| foreign.applies_to(object_probe.object())) {
+    for other in LIBRARY.iter().filter(|other| other.applies_to(object_probe.object())) {
         let called = Arc::clone(&object_probe.subject.called);
-        let first = ObjectProbe::in_order([foreign.webhook(), Arc::clone(&called)]);
+        let first = ObjectProbe::in_order([other.webhook(), Arc::clone(&called)]);
         let first = object_probe.outcome(&first, object_probe.request).await;
         let never = object_probe
-            .outcome(&ObjectProbe::in_order([called, foreign.webhook()]), object_probe.request)
+            .outcome(&ObjectProbe::in_order([called, other.webhook()]), object_probe.request)
             .await;
         let if_needed = object_probe.subject.with_reinvocation(ReinvocationPolicy::IfNeeded);
         let if_needed = object_probe
-            .outcome(&ObjectProbe::in_order([if_needed, foreign.webhook()]), object_probe.request)
+            .outcome(&ObjectProbe::in_order([if_needed, other.webhook()]), object_probe.request)
             .await;
         let (Some(expected), Some(once), Some(again)) =
             (first.admitted(), never.admitted(), if_needed.admitted())
@@ -52,7 +52,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         if missed.is_empty() || !object_probe.differences(expected, again, Order::Free).is_empty() {
             continue;
         }
-        let does = foreign.does;
+        let does = other.does;
         let message = format!(
             "if another webhook {does} after it, these are not as they are if the other one comes first, or if the \
              reinvocationPolicy is IfNeeded: {}",

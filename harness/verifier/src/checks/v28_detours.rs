@@ -31,12 +31,12 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let Some(exchange) = outcome.exchanges.first() else {
         return Err(Obstacle::not_checked(outcome.verdict().to_string()));
     };
-    if exchange.detours.is_empty() && exchange.reply.is_err() {
+    if exchange.redirects_and_retries.is_empty() && exchange.reply.is_err() {
         return Err(Obstacle::not_checked(outcome.verdict().to_string()));
     }
     let mut violations: Vec<Violation> = Vec::new();
-    for detour in &exchange.detours {
-        let violation = told(detour, &object_probe.subject.called.client_config.target);
+    for redirect_or_retry in &exchange.redirects_and_retries {
+        let violation = told(redirect_or_retry, &object_probe.subject.called.client_config.target);
         if violations.iter().all(|known| known.kind != violation.kind) {
             violations.push(violation.with_steps([Arc::clone(&outcome)]));
         }
@@ -44,8 +44,8 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(violations)
 }
 
-fn told(detour: &RedirectOrRetry, target: &WebhookTarget) -> Violation {
-    match detour {
+fn told(redirect_or_retry: &RedirectOrRetry, target: &WebhookTarget) -> Violation {
+    match redirect_or_retry {
         RedirectOrRetry::Redirected { status: status @ 301..=303, to } => {
             let message =
                 format!("HTTP status {status} sends the API server to {to}, with a GET and no review");

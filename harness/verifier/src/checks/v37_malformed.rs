@@ -135,8 +135,18 @@ async fn send(webhook_probe: &WebhookProbe<'_>, malformed: &Malformed) -> (Excha
     let fault = judge(&reply, malformed.pass);
     let review = malformed.body.clone().unwrap_or_default();
     let direct = Direct { webhook: Arc::clone(&webhook.id), method: malformed.method.clone(), content_type };
-    let (took, detours) = (started.elapsed(), Vec::new());
-    (Exchange { review, reply, took, detours, is_foreign: false, direct: Some(direct) }, fault)
+    let (took, redirects_and_retries) = (started.elapsed(), Vec::new());
+    (
+        Exchange {
+            review,
+            reply,
+            took,
+            redirects_and_retries,
+            is_other_webhook: false,
+            direct: Some(direct),
+        },
+        fault,
+    )
 }
 
 fn judge(reply: &Result<Reply, CallError>, pass: Option<Severity>) -> Option<Fault> {

@@ -36,7 +36,7 @@ const PERIOD: Duration = Duration::from_millis(20);
 
 async fn run(stations: &[WebhookProbe<'_>]) -> Vec<Observed> {
     let Some(stop) = stations.first().and_then(|webhook_probe| webhook_probe.settings.stop.as_ref()) else {
-        let reason = "nobody ends it: say with --stop-command how that is done";
+        let reason = "no command is given that stops it: see --stop-command";
         return stations.iter().map(|_| Err(Obstacle::unequipped(reason))).collect();
     };
     let callers = join_all(stations.iter().map(Caller::of)).await;
@@ -147,7 +147,7 @@ impl<'a> Caller<'a> {
 
 /// What a call came to: a kind, and the reason. One that is asked to come again is answered then, by another pod.
 fn failure(exchange: &Exchange) -> Option<(&'static str, String)> {
-    if exchange.detours.iter().any(|detour| matches!(detour, RedirectOrRetry::AskedToWait { .. })) {
+    if exchange.redirects_and_retries.iter().any(|it| matches!(it, RedirectOrRetry::AskedToWait { .. })) {
         return None;
     }
     let reason = usual::answered(exchange).err()?;

@@ -24,7 +24,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// Subresources whose body is of another group than they are: the subresource and the body's group.
-const FOREIGN_BODIES: [(&str, &str); 3] =
+const BODIES_OF_OTHER_GROUPS: [(&str, &str); 3] =
     [("scale", "autoscaling"), ("eviction", "policy"), ("token", "authentication.k8s.io")];
 /// Subresources whose body is an object without the labels of the one that it belongs to.
 const OTHER_LABELS: [&str; 4] = ["scale", "eviction", "binding", "token"];
@@ -39,7 +39,7 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     violations.extend(stars(webhook));
     for (index, rule) in webhook.rules.iter().enumerate() {
         let at = |field: &str| format!("rules[{index}].{field}");
-        violations.extend(foreign_body(rule).map(|violation| violation.at(at("apiGroups"))));
+        violations.extend(body_of_other_group(rule).map(|violation| violation.at(at("apiGroups"))));
         violations.extend(scope(rule, &served).map(|violation| violation.at(at("scope"))));
     }
     violations.extend(exact(webhook));
@@ -71,10 +71,10 @@ fn stars(webhook: &Webhook) -> Option<Violation> {
     Some(Violation::new(kind, message).with_severity(Severity::Note).at("rules"))
 }
 
-fn foreign_body(rule: &Rule) -> Option<Violation> {
+fn body_of_other_group(rule: &Rule) -> Option<Violation> {
     let entry = rule.resources.iter().find_map(|entry| {
         let (_, subresource) = entry.split_once('/')?;
-        let (_, group) = FOREIGN_BODIES.into_iter().find(|(name, _)| *name == subresource)?;
+        let (_, group) = BODIES_OF_OTHER_GROUPS.into_iter().find(|(name, _)| *name == subresource)?;
         // Whoever lists another group as well has thought of it.
         (rule.api_groups == [group]).then_some((entry, group))
     });

@@ -59,12 +59,12 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
 
 /// Whether another object comes out if another webhook's change comes after its call than if that comes before.
 async fn depends_on_others(object_probe: &ObjectProbe<'_>) -> bool {
-    for foreign in LIBRARY.iter().filter(|foreign| foreign.applies_to(object_probe.object())) {
+    for other in LIBRARY.iter().filter(|other| other.applies_to(object_probe.object())) {
         let called = Arc::clone(&object_probe.subject.called);
-        let before = ObjectProbe::in_order([foreign.webhook(), Arc::clone(&called)]);
+        let before = ObjectProbe::in_order([other.webhook(), Arc::clone(&called)]);
         let before = object_probe.outcome(&before, object_probe.request).await;
         let after = object_probe
-            .outcome(&ObjectProbe::in_order([called, foreign.webhook()]), object_probe.request)
+            .outcome(&ObjectProbe::in_order([called, other.webhook()]), object_probe.request)
             .await;
         // What is not admitted cannot be compared, and is no proof that nothing is missed.
         let (Some(before), Some(after)) = (before.admitted(), after.admitted()) else { return true };
