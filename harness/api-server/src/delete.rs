@@ -81,6 +81,7 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     warn_of_orphans(request, &options);
     let resource = Arc::clone(&request.target.resource);
     let name = request.target.name.clone();
+    refuse_system_class(&resource, &name)?;
     info!("About to delete object from database");
     let deleted = delete_one(request, &name, &options, Asked::Admission(&name)).await?;
     info!("Object deleted from database");
@@ -109,6 +110,17 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
             ))
         }
     }
+}
+
+/// Source: kubernetes pkg/registry/scheduling/priorityclass/storage/storage.go, `Delete`; a collection is not asked.
+/// Rule: KND-17.
+fn refuse_system_class(resource: &Resource, name: &str) -> Result<(), Box<Status>> {
+    let is_system = ["system-node-critical", "system-cluster-critical"].contains(&name);
+    if !is_system || resource.gvr.group_resource() != "priorityclasses.scheduling.k8s.io" {
+        return Ok(());
+    }
+    let why = "this is a system priority class and cannot be deleted";
+    Err(Box::new(Status::forbidden(&resource.gvr.group, &resource.gvr.resource, name, why)))
 }
 
 /// DELETE of all objects that the query selects: one admission for each, without a name.

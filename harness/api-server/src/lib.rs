@@ -39,6 +39,7 @@ mod health;
 mod history;
 mod in_process;
 mod incoming;
+mod label_syntax;
 mod limits;
 mod list_options;
 mod manifests;

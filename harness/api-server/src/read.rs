@@ -28,6 +28,8 @@ const CONVERSIONS: usize = 16;
 const READING: Duration = Duration::from_secs(60);
 
 /// GET of one object.
+///
+/// Rule: KND-18.
 pub(super) async fn get(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     timeout(READING, get_one(request)).await.unwrap_or_else(|_elapsed| Err(time_limit::exceeded()))
 }
@@ -44,7 +46,8 @@ async fn get_one(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let object = state.in_version_of(&stored, resource).await;
     let object = object.map_err(|error| undecodable::of_read(error, &stored, resource))?;
     match target.subresource.as_str() {
-        "" | "status" | "approval" => Ok(Answer::ok(object)),
+        // Source: kubernetes pkg/registry/core/pod/storage/storage.go, `EphemeralContainersREST` and `ResizeREST`.
+        "" | "status" | "approval" | "ephemeralcontainers" | "resize" => Ok(Answer::ok(object)),
         "scale" => Ok(Answer::ok(Arc::new(scale::read(&object, resource)?))),
         other => {
             let what = format!("reading {}/{other}", resource.gvr.resource);

@@ -445,7 +445,7 @@ fn document(
             "buildDate": "1970-01-01T00:00:00Z",
             "goVersion": "",
             "compiler": "rustc",
-            "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+            "platform": format!("{}/{}", std::env::consts::OS, go_architecture()),
         }))),
         Route::Health(health) => Ok(Answer::Text(StatusCode::OK, health.answer(query))),
         Route::Metrics => Ok(Answer::Text(StatusCode::OK, server.admission.metrics.render())),
@@ -456,6 +456,15 @@ fn document(
         Route::NoResource | Route::OpenApi(_) | Route::OpenId(_) | Route::Object(_) | Route::Watch(_) => {
             Err(no_resource())
         }
+    }
+}
+
+/// The architecture, as Go calls it.
+fn go_architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
     }
 }
 

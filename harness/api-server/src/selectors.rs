@@ -10,6 +10,7 @@ use kubernetes_types::status::{FieldError, Status};
 use serde_json::Value;
 
 use super::discovery::Resource;
+use super::label_syntax;
 use super::query::Query;
 use super::state::State;
 
@@ -403,6 +404,7 @@ impl Comparison {
 pub(super) fn label_selector(text: &str) -> Result<LabelSelector, Box<Status>> {
     let wrong =
         |error: String| Box::new(Status::bad_request(format!("unable to parse requirement: {error}")));
+    label_syntax::check(text).map_err(|error| Box::new(Status::bad_request(error)))?;
     let mut comparisons = Vec::new();
     let mut expressions = Vec::new();
     let mut expression = |key: &str, operator: &str, values: Vec<&str>| {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use certs::CertificateAuthority;
 use http::{Method, Request};
+use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -23,7 +24,7 @@ const SAMPLES: &str = include_str!("../../openapi/samples.yaml");
 const DEFINITIONS: &str = include_str!("../../openapi/definitions.yaml");
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// Requests whose status and headers are compared, with the headers that they have.
-const REQUESTS: [(&str, &[(&str, &str)]); 10] = [
+const REQUESTS: [(&str, &[(&str, &str)]); 12] = [
     ("/openapi/v3", &[("accept", "application/json")]),
     ("/openapi/v3", &[("accept", "text/html")]),
     ("/openapi/v3/version", &[("accept", "application/json")]),
@@ -34,7 +35,11 @@ const REQUESTS: [(&str, &[(&str, &str)]); 10] = [
     ("/openapi/v2", &[("accept", "application/json")]),
     ("/openapi/v2", &[("accept", "application/json"), ("accept-encoding", "gzip")]),
     ("/openapi/v2", &[("accept", "text/html")]),
+    ("/openapi/v2", &[("accept", PROTOBUF)]),
+    ("/openapi/v2", &[("accept", PROTOBUF), ("accept-encoding", "gzip")]),
 ];
+/// What kubectl asks for.
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 /// The headers of answers that are compared.
 const HEADERS: [&str; 6] = ["content-type", "content-encoding", "etag", "location", "cache-control", "vary"];
 /// How long a server may take to publish a definition.
@@ -124,6 +129,10 @@ pub async fn compare() -> Result<(usize, Vec<String>), Error> {
                     .push(format!("{path} {headers:?}: kube-apiserver has {real:?}, admit has {own:?}"));
             }
         }
+        compared += 1;
+        if protobuf(&real).await? != protobuf(&own).await? {
+            differences.push("v2 as protobuf".to_owned());
+        }
         let (real, own) = (fetch(&real).await?, fetch(&own).await?);
         let names: BTreeSet<&String> = real.keys().chain(own.keys()).collect();
         for name in names {
@@ -208,6 +217,13 @@ async fn answer(
 async fn text(server: &Server, path: &str) -> Result<String, Error> {
     let request = Request::builder().method(Method::GET).uri(path).header("accept", "application/json");
     Ok(server.client().request_text(request.body(Vec::new())?).await?)
+}
+
+/// The document of v2 as protobuf.
+async fn protobuf(server: &Server) -> Result<Vec<u8>, Error> {
+    let request = Request::builder().method(Method::GET).uri("/openapi/v2").header("accept", PROTOBUF);
+    let response = server.client().send(request.body(kube::client::Body::empty())?).await?;
+    Ok(response.into_body().collect().await?.to_bytes().to_vec())
 }
 
 /// Creates definitions, and waits until these documents are published, in v2 as well.

@@ -2,9 +2,12 @@
 
 mod custom;
 mod library;
+mod ordered;
 mod pattern;
+mod protobuf;
 mod response;
 mod schema;
+mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -38,16 +41,31 @@ struct Document {
     etag: Arc<str>,
     text: Bytes,
     compressed: Arc<OnceLock<Bytes>>,
+    protobuf: Arc<OnceLock<Option<Document>>>,
 }
 
 impl Document {
     fn new(etag: String, text: Bytes) -> Self {
-        Self { etag: etag.into(), text, compressed: Arc::default() }
+        Self { etag: etag.into(), text, compressed: Arc::default(), protobuf: Arc::default() }
     }
 
     /// A document that was made here.
     fn of(text: String) -> Self {
         Self::new(etag(text.as_bytes()), text.into())
+    }
+
+    /// A document of v2 as protobuf, under the `ETag` of the text; none if the text cannot be read.
+    fn as_protobuf(&self) -> Option<Self> {
+        let encode = || {
+            let bytes = protobuf::encoded(&self.text).ok()?;
+            Some(Self {
+                text: bytes.into(),
+                compressed: Arc::default(),
+                protobuf: Arc::default(),
+                ..self.clone()
+            })
+        };
+        self.protobuf.get_or_init(encode).clone()
     }
 
     /// Its text, compressed by gzip.

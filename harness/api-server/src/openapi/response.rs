@@ -45,7 +45,7 @@ impl Path {
 /// Rule: OAPI-02, OAPI-03, OAPI-04.
 ///
 /// # Errors
-/// 501 for protobuf alone, and for documents of custom resources that are too large.
+/// 501 for v3 as protobuf alone, and for documents of custom resources that are too large.
 pub(crate) fn answer(
     openapi: &OpenApi,
     path: &Path,
@@ -78,18 +78,22 @@ pub(crate) fn answer(
     for name in vary {
         response.headers_mut().append(VARY, HeaderValue::from_static(name));
     }
-    match accepted(headers) {
-        Accepted::Json => {}
-        Accepted::Protobuf => {
-            let what = "OpenAPI documents as protobuf (application/json it does)".to_owned();
+    let (document, content_type) = match (accepted(headers), path) {
+        (Accepted::Json, _) => (document, "application/json"),
+        (Accepted::Protobuf, Path::V2) => {
+            let what = "this OpenAPI document as protobuf (application/json it does)".to_owned();
+            (document.as_protobuf().ok_or_else(|| refused(Unsupported { what }))?, PROTOBUF)
+        }
+        (Accepted::Protobuf, _) => {
+            let what = "OpenAPI documents of v3 as protobuf (application/json it does)".to_owned();
             return Err(refused(Unsupported { what }));
         }
-        Accepted::Nothing => {
+        (Accepted::Nothing, _) => {
             *response.status_mut() = StatusCode::NOT_ACCEPTABLE;
             return Ok(response);
         }
-    }
-    set(&mut response, CONTENT_TYPE, "application/json");
+    };
+    set(&mut response, CONTENT_TYPE, content_type);
     set(&mut response, ETAG, &format!("\"{}\"", document.etag));
     if let (Path::V3(name), Some(hash)) = (path, query.first("hash").filter(|hash| !hash.is_empty())) {
         if *hash != *document.etag {
@@ -104,6 +108,7 @@ pub(crate) fn answer(
     Ok(response)
 }
 
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 const PRIVATE: &str = "no-cache, private";
 
 #[expect(clippy::needless_pass_by_value, reason = "it maps an error")]

@@ -1,0 +1,177 @@
+//! Whether a label selector can be read at all.
+//!
+//! Source: apimachinery pkg/labels/selector.go, `Lexer` and `Parser`.
+
+/// What a selector is made of. The words `in` and `notin` are operators where one is expected, else names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token<'a> {
+    Name(&'a str),
+    Sign(&'a str),
+    End,
+}
+
+impl<'a> Token<'a> {
+    fn text(self) -> &'a str {
+        match self {
+            Self::Name(text) | Self::Sign(text) => text,
+            Self::End => "",
+        }
+    }
+
+    fn is(self, sign: &str) -> bool {
+        self == Token::Sign(sign)
+    }
+}
+
+struct Parser<'a> {
+    rest: &'a str,
+}
+
+const SIGNS: &str = "=!(),><";
+
+impl<'a> Parser<'a> {
+    /// The next token, and what is behind it.
+    fn look(&self) -> (Token<'a>, &'a str) {
+        let rest = self.rest.trim_start_matches([' ', '\t', '\r', '\n']);
+        let long = ["==", "!="].into_iter().find(|sign| rest.starts_with(sign)).map(str::len);
+        let length = match rest.chars().next() {
+            None => return (Token::End, rest),
+            Some(first) if SIGNS.contains(first) => long.unwrap_or(1),
+            Some(_) => {
+                let ends = |c: char| SIGNS.contains(c) || [' ', '\t', '\r', '\n'].contains(&c);
+                let (name, behind) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
+                return (Token::Name(name), behind);
+            }
+        };
+        let (sign, behind) = rest.split_at(length);
+        (Token::Sign(sign), behind)
+    }
+
+    fn next(&mut self) -> Token<'a> {
+        let (token, behind) = self.look();
+        self.rest = behind;
+        token
+    }
+
+    fn peek(&self) -> Token<'a> {
+        self.look().0
+    }
+
+    fn requirement(&mut self) -> Result<(), String> {
+        let absent = self.peek().is("!");
+        if absent {
+            self.next();
+        }
+        match self.next() {
+            Token::Name(_) => {}
+            other => return Err(format!("found '{}', expected: identifier", other.text())),
+        }
+        if absent || self.peek() == Token::End || self.peek().is(",") {
+            return Ok(());
+        }
+        match self.next() {
+            Token::Name("in" | "notin") => self.values(),
+            Token::Sign("=" | "==" | "!=" | "<" | ">") => match self.peek() {
+                Token::End => Ok(()),
+                other if other.is(",") => Ok(()),
+                _ => match self.next() {
+                    Token::Name(_) => Ok(()),
+                    other => Err(format!("found '{}', expected: identifier", other.text())),
+                },
+            },
+            other => Err(format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", other.text())),
+        }
+    }
+
+    fn values(&mut self) -> Result<(), String> {
+        let first = self.next();
+        if !first.is("(") {
+            return Err(format!("found '{}' expected: '('", first.text()));
+        }
+        let expected = |token: Token<'_>| matches!(token, Token::Name(_)) || token.is(",") || token.is(")");
+        if !expected(self.peek()) {
+            return Err(format!("found '{}', expected: ',', ')' or identifier", self.peek().text()));
+        }
+        loop {
+            match self.next() {
+                Token::Name(_) => {
+                    let behind = self.next();
+                    if behind.is(")") {
+                        return Ok(());
+                    }
+                    if !behind.is(",") {
+                        return Err(format!("found '{}', expected: ',' or ')'", behind.text()));
+                    }
+                    // A value that is empty may stand last.
+                    if self.peek().is(")") {
+                        self.next();
+                        return Ok(());
+                    }
+                }
+                other if other.is(")") => return Ok(()),
+                other if other.is(",") => {}
+                other => return Err(format!("found '{}', expected: ',', or identifier", other.text())),
+            }
+        }
+    }
+}
+
+/// Rule: LST-13.
+///
+/// # Errors
+/// Where it stops being a selector, in upstream's words.
+pub(super) fn check(text: &str) -> Result<(), String> {
+    let mut parser = Parser { rest: text };
+    loop {
+        match parser.peek() {
+            Token::End => return Ok(()),
+            other if matches!(other, Token::Name(_)) || other.is("!") => {}
+            other => {
+                let found = other.text();
+                return Err(format!("found '{found}', expected: !, identifier, or 'end of string'"));
+            }
+        }
+        parser.requirement().map_err(|error| format!("unable to parse requirement: {error}"))?;
+        match parser.next() {
+            Token::End => return Ok(()),
+            other if other.is(",") => {
+                let behind = parser.peek();
+                if !matches!(behind, Token::Name(_)) && !behind.is("!") {
+                    return Err(format!("found '{}', expected: identifier after ','", behind.text()));
+                }
+            }
+            other => return Err(format!("found '{}', expected: ',' or 'end of string'", other.text())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_selector_is_refused_in_upstreams_words() {
+        for (text, expected) in [
+            ("", ""),
+            ("a", ""),
+            ("in", ""),
+            ("a=,b", ""),
+            ("a in ()", ""),
+            ("a in (,)", ""),
+            ("a in (b,)", ""),
+            ("!a, b notin (c, d),e!=f,g>1", ""),
+            (",", "found ',', expected: !, identifier, or 'end of string'"),
+            ("a,", "found '', expected: identifier after ','"),
+            ("a,,b", "found ',', expected: identifier after ','"),
+            ("(a)", "found '(', expected: !, identifier, or 'end of string'"),
+            ("a=b c", "found 'c', expected: ',' or 'end of string'"),
+            ("!", "unable to parse requirement: found '', expected: identifier"),
+            ("a in", "unable to parse requirement: found '' expected: '('"),
+            ("a in (", "unable to parse requirement: found '', expected: ',', ')' or identifier"),
+            ("a in b", "unable to parse requirement: found 'b' expected: '('"),
+            ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
+        ] {
+            assert_eq!(check(text).err().unwrap_or_default(), expected, "{text}");
+        }
+    }
+}
