@@ -11,7 +11,7 @@ pub(crate) use crate::attributes::GroupVersionKind;
 use crate::cluster_state::ClusterState;
 use crate::event::CallFailure;
 use crate::failure;
-use crate::patch::{self, ApplyError, Patch};
+use crate::patch::{self, ApplyError, Operations, Patch};
 use crate::review::decode;
 use crate::review::response::Response;
 
@@ -19,7 +19,7 @@ use crate::review::response::Response;
 #[derive(Debug)]
 pub(crate) struct Patched {
     /// The operations, never empty.
-    pub(crate) operations: Vec<Value>,
+    pub(crate) operations: Operations,
     /// Whether the object is another one now, its defaults aside.
     pub(crate) changed: bool,
 }
@@ -85,7 +85,7 @@ pub(crate) fn apply(
     let has_labels = has_labels(&patched);
     state.set_defaults(&mut patched);
     run.patch(kind, patched, has_labels);
-    Ok(Some(Patched { operations: patch.operations().to_vec(), changed }))
+    Ok(Some(Patched { operations: patch.operations_of(&response.patch), changed }))
 }
 
 /// Whether an object has labels that are none of its defaults, before it gets these.
