@@ -11,21 +11,22 @@ mod references;
 
 /// The modules of `kubernetes-admission`, facts first: a module imports only from modules above it. Between crates the
 /// compiler sees to that.
-const ADMISSION_LAYERS: [&str; 24] = [
+const ADMISSION_LAYERS: [&str; 25] = [
     "attributes",
     "authorizer",
     "conditions",
     "config",
     "cluster_state",
+    "custom_scale",
     "ownership",
     "trace_context",
     "caller",
+    "patch",
     "event",
     "admission_run",
     "matching",
     "review",
     "manifests",
-    "patch",
     "failure",
     "mutation",
     "reinvocation",

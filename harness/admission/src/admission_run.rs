@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use kubernetes_types::json::{self, text};
 use kubernetes_types::quoting::quote;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -10,6 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 pub use crate::attributes::{Attributes, GroupVersionKind};
 use crate::authorizer::{AlwaysAllow, Authorizer};
 use crate::cluster_state::{ByWebhook, ClusterState, ConversionError, EquivalentResource};
+use crate::custom_scale;
 use crate::event::Record;
 use crate::ownership::TimePrecision;
 
@@ -28,6 +30,8 @@ pub struct AdmissionRun<'a> {
     kind: GroupVersionKind,
     /// Whether a webhook patched the object since it was last in the version of the request.
     patched: bool,
+    /// The `apiVersion` that a patched custom resource had before.
+    given_version: String,
     /// Of an object that was patched: whether it had labels before it got its defaults.
     had_labels: Option<bool>,
     times: TimePrecision,
@@ -87,6 +91,7 @@ impl<'a> AdmissionRun<'a> {
             kind: attributes.kind.clone(),
             attributes,
             patched: false,
+            given_version: String::new(),
             had_labels: None,
             times,
             state,
@@ -193,8 +198,7 @@ impl<'a> AdmissionRun<'a> {
             return Ok(());
         }
         if self.kind == *kind {
-            self.name_kind();
-            return Ok(());
+            return self.name_kind();
         }
         self.fold_back()?;
         if let Some(object) = &self.attributes.object
@@ -231,20 +235,30 @@ impl<'a> AdmissionRun<'a> {
         })
     }
 
-    /// A custom resource that a webhook gave another kind in an earlier round is shown as what it was.
+    /// A custom resource that says to be of another kind or version is shown as what it should be, if it can be.
     ///
-    /// Source: apiserver pkg/admission/conversion.go, `ConvertToGVK`.
-    fn name_kind(&mut self) {
-        let Some(object) = self.attributes.object.as_ref().filter(|_| !self.patched) else { return };
-        if GroupVersionKind::of(object) == self.kind || self.state.is_built_in(&self.kind) {
-            return;
+    /// Source: apiserver pkg/admission/conversion.go, `ConvertToGVK`; apiextensions-apiserver
+    /// pkg/apiserver/conversion/converter.go, `Convert`.
+    /// Rule: SCH-19.
+    fn name_kind(&mut self) -> Result<(), ConversionError> {
+        let Some(object) = self.attributes.object.as_ref().filter(|_| !self.patched) else { return Ok(()) };
+        let found = GroupVersionKind::of(object);
+        if found == self.kind || self.state.is_built_in(&self.kind) {
+            return Ok(());
         }
-        let mut shown = object.clone();
-        if let Some(members) = shown.as_object_mut() {
-            members.insert("apiVersion".to_owned(), self.kind.api_version().into());
-            members.insert("kind".to_owned(), self.kind.kind.clone().into());
+        if found.version.is_empty() || found.group != self.kind.group {
+            return Err(unsuitable(&found, &self.kind));
         }
+        let shown = if found.kind == self.kind.kind {
+            converted(self.state, &mut self.answers, object, &self.kind)?
+        } else {
+            let mut shown = object.clone();
+            json::set(&mut shown, &["apiVersion"], self.kind.api_version());
+            json::set(&mut shown, &["kind"], self.kind.kind.as_str());
+            shown
+        };
         self.versions.push(Version::new(&self.kind, shown));
+        Ok(())
     }
 
     /// Whether the object has fractions of seconds in its times, and from now on no longer: a patch sends it through
@@ -260,11 +274,19 @@ impl<'a> AdmissionRun<'a> {
         self.had_labels
     }
 
+    /// Whether the object is as the last webhook left it.
+    pub(crate) fn is_patched(&self) -> bool {
+        self.patched
+    }
+
     /// The object is `patched` now, in the version of `kind`. It `had_labels` before it got its defaults.
     pub(crate) fn patch(&mut self, kind: &GroupVersionKind, patched: Value, had_labels: bool) {
         self.forget_object();
         self.had_labels = Some(had_labels);
         self.kind.clone_from(kind);
+        if let (false, Some(object)) = (self.patched, &self.attributes.object) {
+            text(object, &["apiVersion"]).clone_into(&mut self.given_version);
+        }
         self.patched = true;
         self.attributes.object = Some(patched);
     }
@@ -275,11 +297,17 @@ impl<'a> AdmissionRun<'a> {
     /// [`ConversionError`] when it became another kind, or cannot be converted.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `Dispatch`; pkg/admission/conversion.go.
-    /// Rule: MUT-12, MUT-15.
+    /// Rule: MUT-12, MUT-15, MUT-22, SCH-19.
     pub(crate) fn fold_back(&mut self) -> Result<(), ConversionError> {
+        let is_custom_scale = custom_scale::is_meant(&self.attributes);
         let own = &self.attributes.kind;
         let Some(object) = &mut self.attributes.object else { return Ok(()) };
-        if self.patched {
+        if self.patched && is_custom_scale {
+            let typed = custom_scale::typed(object.take(), own, self.state);
+            *object = typed.map_err(ConversionError::Refused)?;
+            self.versions.clear();
+            self.text = Text::new();
+        } else if self.patched {
             let found = GroupVersionKind::of(object);
             if self.state.is_built_in(own) && found != self.kind {
                 return Err(ConversionError::Refused(format!(
@@ -291,14 +319,17 @@ impl<'a> AdmissionRun<'a> {
                 )));
             }
             if found.version.is_empty() {
-                return Err(ConversionError::Refused(format!(
-                    "{found} is unstructured and is not suitable for converting to {}",
-                    quote(&own.api_version())
-                )));
+                return Err(unsuitable(&found, own));
             }
             // A custom resource that became another kind is refused later, by its validation.
             if found != *own && found.kind == own.kind {
                 *object = converted(self.state, &mut self.answers, object, own)?;
+                self.versions.clear();
+                self.text = Text::new();
+            }
+            // One that said to be of another version is refused later, too: it gets back what it said.
+            if !self.state.is_built_in(own) && self.given_version != own.api_version() {
+                json::set(object, &["apiVersion"], self.given_version.as_str());
                 self.versions.clear();
                 self.text = Text::new();
             }
@@ -317,6 +348,14 @@ impl fmt::Debug for AdmissionRun<'_> {
             .field("record", record)
             .finish_non_exhaustive()
     }
+}
+
+/// What the converter of custom resources says of an object that is none of `kind`.
+fn unsuitable(found: &GroupVersionKind, kind: &GroupVersionKind) -> ConversionError {
+    ConversionError::Refused(format!(
+        "{found} is unstructured and is not suitable for converting to {}",
+        quote(&kind.api_version())
+    ))
 }
 
 /// The object in the version of `kind`, by what the webhook answered if one has to be asked.

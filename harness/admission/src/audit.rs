@@ -77,8 +77,8 @@ fn of_call(called: &Called) -> Vec<(String, String)> {
     }
     if called.phase == Phase::Mutating {
         let (patch, changed) = match &called.result {
-            CallResult::Allowed { patch, changed } => (patch.as_deref(), *changed),
-            CallResult::ServerError { patch, .. } => (patch.as_deref(), false),
+            CallResult::Allowed { patch, changed } => (patch.as_ref(), *changed),
+            CallResult::ServerError { patch, .. } => (patch.as_ref(), false),
             CallResult::Denied(_) | CallResult::Failed { .. } => (None, false),
         };
         let who = format!(
@@ -87,10 +87,9 @@ fn of_call(called: &Called) -> Vec<(String, String)> {
             json_string(name)
         );
         if let Some(patch) = patch {
-            let operations: Vec<String> = patch.iter().map(encode).collect();
             annotations.push((
                 format!("patch.webhook.admission.k8s.io/{place}"),
-                format!("{who},\"patch\":[{}],\"patchType\":\"JSONPatch\"}}", operations.join(",")),
+                format!("{who},\"patch\":{},\"patchType\":\"JSONPatch\"}}", patch.written()),
             ));
         }
         annotations.push((
@@ -179,10 +178,9 @@ pub fn go_duration(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::event::{CallFailure, Round};
+    use crate::patch::Patch;
     use crate::testing::called;
 
     #[track_caller]
@@ -196,7 +194,8 @@ mod tests {
 
     #[test]
     fn a_patch_is_written_with_sorted_keys_and_without_html() {
-        let patch = vec![json!({"value": "<&>", "path": "/data/k", "op": "add"})];
+        let patch = br#"[{"value": "<&>", "path": "/data/k", "op": "add"}]"#;
+        let patch = Patch::decode(patch).unwrap().operations_of(patch);
         check(
             vec![called("w.x.y", CallResult::Allowed { patch: Some(patch), changed: true })],
             &[

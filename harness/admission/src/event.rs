@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kubernetes_types::status::Status;
-use serde_json::Value;
 
 use crate::caller::Reply;
 use crate::conditions::Evaluation;
 pub use crate::config::Phase;
 use crate::config::{FailurePolicy, WebhookId};
+use crate::patch::Operations;
 
 /// Everything that happened in one run of admission, or to one request in all of them, in order.
 #[derive(Clone, Debug, Default)]
@@ -246,7 +246,7 @@ pub enum CallResult {
     /// `allowed: true`.
     Allowed {
         /// The patch that was applied: `JSONPatch` operations, never empty; none without a patch.
-        patch: Option<Vec<Value>>,
+        patch: Option<Operations>,
         /// Whether the object is another one now.
         changed: bool,
     },
@@ -265,7 +265,7 @@ pub enum CallResult {
         /// The Status that the client gets.
         status: Box<Status>,
         /// The patch that was applied before it went wrong, if any: it leaves an audit annotation.
-        patch: Option<Vec<Value>>,
+        patch: Option<Operations>,
     },
 }
 

@@ -35,6 +35,7 @@ pub mod trace_context;
 pub mod trace_log;
 pub mod warnings;
 
+mod custom_scale;
 mod mutation;
 #[cfg(test)]
 mod testing;

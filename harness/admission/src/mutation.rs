@@ -9,9 +9,10 @@ use serde_json::Value;
 use crate::admission_run::AdmissionRun;
 pub(crate) use crate::attributes::GroupVersionKind;
 use crate::cluster_state::ClusterState;
+use crate::custom_scale;
 use crate::event::CallFailure;
 use crate::failure;
-use crate::patch::{self, ApplyError, Patch};
+use crate::patch::{self, ApplyError, Operations, Patch};
 use crate::review::decode;
 use crate::review::response::Response;
 
@@ -19,7 +20,7 @@ use crate::review::response::Response;
 #[derive(Debug)]
 pub(crate) struct Patched {
     /// The operations, never empty.
-    pub(crate) operations: Vec<Value>,
+    pub(crate) operations: Operations,
     /// Whether the object is another one now, its defaults aside.
     pub(crate) changed: bool,
 }
@@ -41,7 +42,7 @@ pub(crate) enum PatchError {
 /// To lose fractions of a second is a change: the first patch sends the object through JSON.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `callAttrMutatingHook`.
-/// Rule: MUT-05, MUT-06, MUT-07, MUT-08, MUT-09, MUT-10, MUT-13, MUT-14.
+/// Rule: MUT-05, MUT-06, MUT-07, MUT-08, MUT-09, MUT-10, MUT-13, MUT-14, MUT-22.
 pub(crate) fn apply(
     webhook: &str,
     response: &Response,
@@ -73,19 +74,27 @@ pub(crate) fn apply(
         ApplyError::Unsupported(unsupported) => PatchError::Unsupported(unsupported),
         error @ (ApplyError::DoesNotApply(_) | ApplyError::Panic(_)) => internal_error(&error.to_string()),
     })?;
-    let (mut patched, meant) = decoded(patched, kind, state)?;
-    let built_in = state.is_built_in(kind);
+    let is_scale = custom_scale::is_meant(run.attributes());
+    let built_in = state.is_built_in(kind) && !is_scale;
+    let (mut patched, meant) = decoded(patched, kind, built_in, state)?;
     // Before times lose what is below a second.
-    let differs = !semantically_equal(object, &patched, kind);
+    let differs = if is_scale {
+        // It is of no Go type any more, which is a change.
+        !run.is_patched() || *object != patched
+    } else {
+        !semantically_equal(object, &patched, kind)
+    };
     let changed = (run.round_times() && built_in) || differs;
     if built_in {
         // Fields that its type does not have are dropped without a warning.
         drop(schema::normalize(&mut patched, &meant));
     }
     let has_labels = has_labels(&patched);
-    state.set_defaults(&mut patched);
+    if !is_scale {
+        state.set_defaults(&mut patched);
+    }
     run.patch(kind, patched, has_labels);
-    Ok(Some(Patched { operations: patch.operations().to_vec(), changed }))
+    Ok(Some(Patched { operations: patch.operations_of(&response.patch), changed }))
 }
 
 /// Whether an object has labels that are none of its defaults, before it gets these.
@@ -100,10 +109,10 @@ fn has_labels(object: &Value) -> bool {
 fn decoded(
     mut patched: Value,
     kind: &GroupVersionKind,
+    built_in: bool,
     state: &dyn ClusterState,
 ) -> Result<(Value, GroupVersionKind), PatchError> {
     let found = decode::type_meta(&patched).map_err(|error| internal_error(&error.into_text()))?;
-    let built_in = state.is_built_in(kind);
     if !built_in && found.kind.is_empty() {
         return Err(internal_error(&format!("Object 'Kind' is missing in '{patched}'")));
     }

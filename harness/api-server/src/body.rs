@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_types::json::text as text_at;
 use kubernetes_types::schema::{self, Type, strictness};
 use kubernetes_types::status::{FieldError, Status};
 use kubernetes_types::weight::{expected, weight};
@@ -227,7 +228,7 @@ pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
         strict_errors(request, &unknown, kind)
     };
     let told = validation.tell(errors).map_err(|why| {
-        let (kind, version) = (&kind.kind, &kind.version);
+        let GroupVersionKind { kind, version, .. } = GroupVersionKind::of(&object);
         Box::new(Status::bad_request(format!(
             "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
         )))
@@ -327,11 +328,17 @@ pub(super) fn typed(
     kind: &GroupVersionKind,
     types: Types<'_>,
 ) -> Result<(Value, Vec<String>), Box<Status>> {
-    let custom = matches!(types, Types::Custom(_));
     let bad = |message: String| Box::new(Status::bad_request(message));
     let found = GroupVersionKind::of(&object);
-    if custom {
+    if let Types::Custom(custom) = types {
         check_custom(&object, &found, kind)?;
+        if custom.is_none() && found.kind != kind.kind {
+            let why = format!("must be {}", kind.kind);
+            let error = FieldError::invalid("kind", Value::from(found.kind.as_str()), why);
+            let name = metadata::text(&object, "name");
+            return Err(Box::new(Status::invalid(&kind.group, &found.kind, name, &[error])));
+        }
+        return free_form(object, &found, custom.filter(|_| found == *kind));
     }
     let claimed = GroupVersionKind {
         group: if found.version.is_empty() { kind.group.clone() } else { found.group },
@@ -362,56 +369,74 @@ pub(super) fn typed(
             claimed.kind, claimed.version, kind.kind
         )));
     }
-    if let (Some(members), false) = (object.as_object(), custom) {
+    if let Some(members) = object.as_object() {
         schema::type_error(members, kind, "").map_err(|why| {
             let (claimed, version) = (&kind.kind, &kind.version);
             bad(format!("{claimed} in version \"{version}\" cannot be handled as a {claimed}: {why}"))
         })?;
     }
-    if custom {
-        metadata::check_types(&object, kind)?;
-    }
     if let Some(members) = object.as_object_mut() {
         members.insert("apiVersion".to_owned(), kind.api_version().into());
         members.insert("kind".to_owned(), kind.kind.clone().into());
     }
-    let Types::Custom(custom) = types else {
-        // An empty list is none, but for this one: it means what one empty entry means.
-        let resets = object.pointer("/metadata/managedFields") == Some(&json!([]));
-        let unknown = schema::normalize(&mut object, kind);
-        if resets {
-            metadata::set(&mut object, "managedFields", json!([{}]));
-        }
-        return Ok((object, unknown));
-    };
+    // An empty list is none, but for this one: it means what one empty entry means.
+    let resets = object.pointer("/metadata/managedFields") == Some(&json!([]));
+    let unknown = schema::normalize(&mut object, kind);
+    if resets {
+        metadata::set(&mut object, "managedFields", json!([{}]));
+    }
+    Ok((object, unknown))
+}
+
+/// A custom resource, which `found` says what it is. Without a schema it stays as it is but for its metadata: so does one
+/// that says to be of another kind, until it is validated.
+///
+/// # Errors
+/// 400 for metadata of other types, 501 for a schema that admit does not apply.
+///
+/// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `unstructuredSchemaCoercer`.
+/// Rule: SCH-01, SCH-19.
+pub(super) fn free_form(
+    mut object: Value,
+    found: &GroupVersionKind,
+    custom: Option<&Custom>,
+) -> Result<(Value, Vec<String>), Box<Status>> {
+    metadata::check_types(&object, found)?;
     schema::normalize_numbers(&mut object);
     let mut unknown = schema::normalize_metadata(&mut object);
     if let Some(custom) = custom {
         let compiled = custom.schema().map_err(|unsupported| Status::unsupported(&unsupported))?;
         unknown.extend(compiled.decode(&mut object, false).map_err(|error| {
-            let (kind, version) = (&kind.kind, &kind.version);
-            bad(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {error}"))
+            let (kind, version) = (&found.kind, &found.version);
+            let why = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {error}");
+            Status::bad_request(why)
         })?);
     }
     Ok((object, unknown))
 }
 
-/// A custom resource says what it is.
+/// A custom resource says what it is, and of which version. Its kind is validated later.
 ///
-/// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `schemaCoercingDecoder`; apiserver
-/// pkg/endpoints/handlers/create.go.
+/// Source: apimachinery pkg/runtime/serializer/json/meta.go; apiserver pkg/endpoints/handlers/create.go.
 fn check_custom(
     object: &Value,
     found: &GroupVersionKind,
     kind: &GroupVersionKind,
 ) -> Result<(), Box<Status>> {
+    let unrecognized = |why: &str, text: &str| {
+        Box::new(Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): {why} ({})",
+            kind.kind,
+            start(text.as_bytes())
+        )))
+    };
+    let text = || serde_json::to_string(object).unwrap_or_default();
+    if let Some(why) = no_version(object) {
+        return Err(unrecognized(&why, &text()));
+    }
     if found.kind.is_empty() {
-        let text = serde_json::to_string(object).unwrap_or_default();
-        let start = start(text.as_bytes());
-        return Err(Box::new(Status::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{text}' ({start})",
-            kind.kind
-        ))));
+        let text = text();
+        return Err(unrecognized(&format!("Object 'Kind' is missing in '{text}'"), &text));
     }
     if found.api_version() != kind.api_version() {
         return Err(Box::new(Status::bad_request(format!(
@@ -420,13 +445,15 @@ fn check_custom(
             kind.api_version()
         ))));
     }
-    if found.kind != kind.kind {
-        let why = format!("must be {}", kind.kind);
-        let error = FieldError::invalid("kind", Value::from(found.kind.as_str()), why);
-        let name = metadata::text(object, "name");
-        return Err(Box::new(Status::invalid(&kind.group, &found.kind, name, &[error])));
-    }
     Ok(())
+}
+
+/// Why the `apiVersion` of an object is none.
+///
+/// Source: apimachinery pkg/runtime/schema/group_version.go, `ParseGroupVersion`.
+pub(super) fn no_version(object: &Value) -> Option<String> {
+    let version = text_at(object, &["apiVersion"]);
+    (version.split('/').count() > 2).then(|| format!("unexpected GroupVersion string: {version}"))
 }
 
 /// The beginning of a body as error messages show it.

@@ -4,6 +4,7 @@ use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::quoting::{go_type, printed};
 use kubernetes_types::status::{FieldError, Status, Unsupported};
 use kubernetes_types::structural::{Judgement, Purpose};
+use kubernetes_types::unstructured;
 use serde_json::Value;
 
 use super::custom_resources::Custom;
@@ -13,6 +14,7 @@ use super::metadata;
 /// What is wrong with an object that should be of the kind of its resource: nothing else of it is looked at then.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/validator.go, `ValidateTypeMeta`.
+/// Rule: SCH-19.
 fn wrong_type(found: &GroupVersionKind, expected: &GroupVersionKind) -> Vec<FieldError> {
     let wrong = |field: &str, found: &str, expected: &str| {
         (found != expected)
@@ -41,6 +43,11 @@ pub(super) fn validate(
     let Some(custom) = &resource.custom else { return Ok(Vec::new()) };
     let found = GroupVersionKind::of(object);
     let name = metadata::text(object, "name");
+    if found.version.is_empty() {
+        // Source: apiserver pkg/registry/rest/meta.go; apimachinery pkg/api/meta/errors.go.
+        let why = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
+        return Err(Box::new(Status::internal_error(why)));
+    }
     let errors = wrong_type(&found, &resource.kind);
     if !errors.is_empty() {
         return Err(Box::new(Status::invalid(&found.group, &found.kind, name, &errors)));
@@ -119,95 +126,6 @@ fn wrong_replicas(object: &Value, pointer: &str) -> Option<FieldError> {
 /// pkg/runtime/converter.go, `FromUnstructured`.
 fn wrong_metadata(object: &Value) -> Option<FieldError> {
     let metadata = object.get("metadata")?;
-    let why = unreadable(metadata)?;
+    let why = unstructured::metadata_error(metadata)?;
     Some(FieldError::invalid("metadata", metadata, why))
-}
-
-/// Why Go cannot read the first of the fields, in the order of the type.
-fn unreadable(metadata: &Value) -> Option<String> {
-    let field = |name: &str| metadata.get(name).filter(|value| !value.is_null());
-    let texts = ["name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"];
-    let maps = ["labels", "annotations"];
-    (texts.into_iter().filter_map(field).find_map(not_a_text))
-        .or_else(|| maps.into_iter().filter_map(field).find_map(not_a_map_of_texts))
-        .or_else(|| not_a_list_of(field("ownerReferences")?, not_an_owner))
-        .or_else(|| not_a_list_of(field("finalizers")?, not_a_text))
-}
-
-fn not_a_map_of_texts(value: &Value) -> Option<String> {
-    let Some(members) = value.as_object() else {
-        return Some(format!("cannot restore map from {}", kind(value)));
-    };
-    members.values().find_map(not_a_text)
-}
-
-fn not_a_list_of(value: &Value, not_an_item: fn(&Value) -> Option<String>) -> Option<String> {
-    let Some(items) = value.as_array() else {
-        return Some(format!("cannot restore slice from {}", kind(value)));
-    };
-    items.iter().find_map(not_an_item)
-}
-
-fn not_an_owner(value: &Value) -> Option<String> {
-    if value.is_null() {
-        return None;
-    }
-    let Some(members) = value.as_object() else {
-        return Some(format!("cannot restore struct from: {}", kind(value)));
-    };
-    let texts = ["apiVersion", "kind", "name", "uid"];
-    texts.into_iter().filter_map(|name| members.get(name)).find_map(not_a_text)
-}
-
-/// Of what is no text Go converts integers to texts alone, which JSON does not.
-///
-/// Source: apimachinery pkg/runtime/converter.go, `fromUnstructured`.
-fn not_a_text(value: &Value) -> Option<String> {
-    match value {
-        Value::Null | Value::String(_) => None,
-        Value::Number(number) if !number.is_f64() => Some("cannot convert int64 to string".to_owned()),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            Some("unrecognized type: string".to_owned())
-        }
-    }
-}
-
-/// As Go calls the kind of a JSON value.
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "invalid",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "slice",
-        Value::Object(_) => "map",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    /// What kube-apiserver 1.37.1 said.
-    #[test]
-    fn the_first_field_that_go_cannot_read_is_told() {
-        for (metadata, why) in [
-            (json!({"name": "x", "labels": {"a": null}}), None),
-            (json!({"labels": "a"}), Some("cannot restore map from string")),
-            (json!({"labels": {"a": 1}}), Some("cannot convert int64 to string")),
-            (json!({"labels": {"a": {"b": "c"}}}), Some("unrecognized type: string")),
-            (json!({"annotations": {"a": true}}), Some("unrecognized type: string")),
-            (json!({"annotations": ["a"]}), Some("cannot restore map from slice")),
-            (json!({"labels": 1.5}), Some("cannot restore map from float64")),
-            (json!({"finalizers": {"a": "b"}}), Some("cannot restore slice from map")),
-            (json!({"finalizers": [1]}), Some("cannot convert int64 to string")),
-            (json!({"ownerReferences": ["a"]}), Some("cannot restore struct from: string")),
-            (json!({"name": 1}), Some("cannot convert int64 to string")),
-        ] {
-            assert_eq!(unreadable(&metadata).as_deref(), why, "{metadata}");
-        }
-    }
 }

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use super::apply::{self, ApplyPatch};
 use super::body::{self, FieldValidation, Types};
 use super::create;
+use super::discovery::Resource;
 use super::field_manager::{self, Managed};
 use super::merge_patch;
 use super::request::ObjectRequest;
@@ -158,7 +159,10 @@ fn patched(
     };
     request.gives_empty_lists = strategy::has_empty_lists(&object);
     let resource = Arc::clone(&request.target.resource);
-    let typed = body::typed(object, kind, Types::of(&resource, kind));
+    let typed = match &resource.custom {
+        Some(_) if *kind == resource.kind => patched_custom(request, &object, &resource),
+        Some(_) | None => body::typed(object, kind, Types::of(&resource, kind)),
+    };
     let (mut object, unknown) = typed.map_err(|status| match change {
         Change::Strategic(_) => {
             unsupported("what is wrong with the object that a strategic merge patch leaves", &status.message)
@@ -177,6 +181,41 @@ fn patched(
     let completed = request.server.state.complete(&mut object);
     completed.map_err(|unsupported| Status::unsupported(&unsupported))?;
     Ok(object)
+}
+
+/// A patched custom resource, of whatever kind and version it says to be now: it is refused once mutating webhooks were
+/// called. With it come the paths of the fields that the schema of its version does not have.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatchToCurrentObject`.
+/// Rule: SCH-19.
+fn patched_custom(
+    request: &ObjectRequest<'_>,
+    object: &Value,
+    resource: &Resource,
+) -> Result<(Value, Vec<String>), Box<Status>> {
+    let found = GroupVersionKind::of(object);
+    let text = || object.to_string();
+    if let Some(why) = body::no_version(object) {
+        return Err(bad_patch(&text(), &why));
+    }
+    if found.kind.is_empty() {
+        let text = text();
+        return Err(bad_patch(&text, &format!("Object 'Kind' is missing in '{text}'")));
+    }
+    let told = |status: Box<Status>| unreadable(&text(), &status);
+    if (&found.group, &found.kind) != (&resource.kind.group, &resource.kind.kind) {
+        return body::free_form(object.clone(), &found, None).map_err(told);
+    }
+    let resources = request.server.state.resources();
+    let in_version = resources.of_kind(&found).and_then(|resource| resource.custom.as_ref());
+    let (mut read, mut unknown) = body::free_form(object.clone(), &found, in_version).map_err(told)?;
+    if let (None, Some(members)) = (in_version, read.as_object_mut()) {
+        // A version that is not there has a schema without fields.
+        let is_known = |name: &str| matches!(name, "apiVersion" | "kind" | "metadata");
+        unknown.extend(members.keys().filter(|name| !is_known(name)).cloned());
+        members.retain(|name, _| is_known(name));
+    }
+    Ok((read, unknown))
 }
 
 /// What a strict decoder says of the patch itself: a merge patch has no type, an operation of a JSON patch has four fields.

@@ -7,7 +7,7 @@ use kubernetes_admission::cluster_state::ClusterState as _;
 use kubernetes_managed_fields::restore_times;
 use kubernetes_types::equality::semantically_equal;
 use kubernetes_types::schema;
-use kubernetes_types::status::{FieldError, Status, Unsupported};
+use kubernetes_types::status::{FieldError, Status, Unsupported, group_resource};
 use kubernetes_types::weight::weight;
 use serde_json::Value;
 use tracing::info;
@@ -272,6 +272,7 @@ async fn attempt(
             let services = &request.server.services;
             allocation = services.complete(&mut new, Some(&old), &resource, options.dry_run)?;
         }
+        let given = GroupVersionKind::of(&new);
         new = prepared(new, &old, stored, request)?;
         // The metadata of a custom resource stay free-form until it is stored.
         if resource.custom.is_none() {
@@ -285,7 +286,8 @@ async fn attempt(
             return Err(Box::new(Status::invalid(&kind.group, &kind.kind, name, &errors)));
         }
         restore_times(&old, &mut new, |old, new| are_same(old, new, &resource));
-        let told = strategy::validate(&new, Some(&old), &resource, &request.target.subresource)?;
+        let told = strategy::validate(&new, Some(&old), &resource, &request.target.subresource)
+            .map_err(|status| about_given(status, &given, &resource))?;
         request.warnings.extend(told);
         strategy::validate_conditions(&new, &old, &resource, &request.target.subresource)?;
         let subresource = request.target.subresource.as_str();
@@ -317,6 +319,25 @@ fn wrong_metadata(new: &Value, old: &Value, resource: &Resource) -> Vec<FieldErr
         errors.extend(errors.clone());
     }
     errors
+}
+
+/// In a write of its status a custom resource keeps its kind, whatever the client says; what is wrong is told of what it said.
+///
+/// Source: apiserver pkg/registry/rest/update.go, `BeforeUpdate`.
+fn about_given(mut status: Box<Status>, given: &GroupVersionKind, resource: &Resource) -> Box<Status> {
+    let own = &resource.kind;
+    if resource.custom.is_none() || given == own || status.reason != "Invalid" {
+        return status;
+    }
+    let Some(rest) = status.message.strip_prefix(&group_resource(&own.group, &own.kind)) else {
+        return status;
+    };
+    status.message = format!("{}{rest}", group_resource(&given.group, &given.kind));
+    if let Some(details) = &mut status.details {
+        details.group.clone_from(&given.group);
+        details.kind.clone_from(&given.kind);
+    }
+    status
 }
 
 /// Whether two objects are the same as values of the Go type of their resource, if it has one.

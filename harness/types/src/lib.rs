@@ -21,6 +21,7 @@ pub mod secrets;
 pub mod selector;
 pub mod status;
 pub mod structural;
+pub mod unstructured;
 pub mod weight;
 
 #[cfg(test)]

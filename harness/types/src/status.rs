@@ -358,6 +358,7 @@ pub fn aggregate(errors: impl IntoIterator<Item = String>) -> String {
     }
 }
 
-fn group_resource(group: &str, resource: &str) -> String {
+/// `widgets.example.com`; the core group has no name.
+pub fn group_resource(group: &str, resource: &str) -> String {
     if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
 }

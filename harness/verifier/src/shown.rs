@@ -136,7 +136,12 @@ impl ShownRequest {
                 }
             };
             let webhook = ShownId::new(called.phase, &called.webhook);
-            ShownCall { webhook, round: called.round, changed, patch: patch.unwrap_or_default() }
+            ShownCall {
+                webhook,
+                round: called.round,
+                changed,
+                patch: patch.map(|patch| patch.to_vec()).unwrap_or_default(),
+            }
         });
         Some(Self {
             webhooks: webhooks.collect(),

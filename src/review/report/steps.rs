@@ -176,7 +176,7 @@ pub(in crate::review) fn shown(called: &Called) -> Option<Value> {
 /// The object after the call; none if the call did not patch it.
 pub(in crate::review) fn patched(called: &Called, before: &Value, server: &ApiServer) -> Option<Value> {
     let CallResult::Allowed { patch: Some(operations), .. } = &called.result else { return None };
-    let patch = Patch::decode(&serde_json::to_vec(operations).ok()?).ok()?;
+    let patch = Patch::decode(&serde_json::to_vec(&**operations).ok()?).ok()?;
     let mut after = patch.apply(before).ok()?;
     server.set_defaults(&mut after);
     Some(after)

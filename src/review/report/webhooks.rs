@@ -335,9 +335,9 @@ fn hint(called: &Called, webhook: &Webhook) -> Option<String> {
 fn call(called: &Called, server: &ApiServer) -> CallReport {
     let (outcome, message) = outcome(&called.result);
     let (patch, changed) = if let CallResult::Allowed { patch, changed } = &called.result {
-        (patch.clone(), *changed)
+        (patch.as_deref().map(<[Value]>::to_vec), *changed)
     } else if let CallResult::ServerError { patch, .. } = &called.result {
-        (patch.clone(), false)
+        (patch.as_deref().map(<[Value]>::to_vec), false)
     } else {
         (None, false)
     };

@@ -10,6 +10,7 @@ mod operation;
 mod reader;
 pub mod strategic;
 mod strategic_order;
+mod written;
 
 use kubernetes_types::json_text::{self, Token};
 use kubernetes_types::status::Unsupported;
@@ -17,6 +18,7 @@ use serde_json::Value;
 
 use self::node::Node;
 use self::operation::{Document, Operation};
+pub use self::written::Operations;
 
 /// A JSON patch that has been read; its operations may still turn out not to apply.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,6 +113,11 @@ impl Patch {
             }
         });
         Ok(Self { operations: operations.collect::<Result<_, _>>()?, values })
+    }
+
+    /// The operations of `bytes`, of which this patch was read.
+    pub(crate) fn operations_of(self, bytes: &[u8]) -> Operations {
+        Operations::new(self.values, bytes)
     }
 
     /// The operations as they were given.

@@ -10,7 +10,7 @@ use kubernetes_types::quoting::encode;
 use kubernetes_types::status::Unsupported;
 use serde_json::{Value, json};
 
-use super::json_path::Path;
+use super::json_path::{Found, Path, Unreadable};
 use super::{COLUMNS, age, cells};
 
 /// The columns of one version of a definition.
@@ -61,6 +61,14 @@ impl CustomColumns {
         let mut parsed = Vec::new();
         for column in columns {
             let path = text(column, &["jsonPath"]);
+            let parsed_path = match Path::parse(path) {
+                Ok(path) => path,
+                // Neither this column nor those behind it are shown.
+                Err(Unreadable::Invalid) => break,
+                Err(Unreadable::Unsupported) => {
+                    return Err(Unsupported { what: format!("Tables with the JSONPath `{path}`") });
+                }
+            };
             let default = format!("Custom resource definition column (in JSONPath format): {path}");
             definitions.push(json!({
                 "name": text(column, &["name"]),
@@ -69,9 +77,7 @@ impl CustomColumns {
                 "description": cells::text_or(column, &["description"], &default),
                 "priority": cells::number(column, &["priority"]),
             }));
-            let unsupported = || Unsupported { what: format!("Tables with the JSONPath `{path}`") };
-            let path = Path::parse(path).ok_or_else(unsupported)?;
-            parsed.push(Column { kind: text(column, &["type"]).to_owned(), path });
+            parsed.push(Column { kind: text(column, &["type"]).to_owned(), path: parsed_path });
         }
         Ok(Arc::new(Self { definitions: definitions.into(), columns: parsed }))
     }
@@ -84,8 +90,12 @@ impl CustomColumns {
     pub(super) fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         let cell = |column: &Column| match (column.path.first(object), column.kind.as_str()) {
             (None, _) => Value::Null,
-            (Some(value), "string") => printed(value).into(),
-            (Some(value), kind) => typed(value, kind, now),
+            (Some(Found::Value(value)), "string") => printed(value).into(),
+            (Some(Found::Integer(integer)), "string") => integer.to_string().into(),
+            (Some(Found::Byte(byte)), "string") => byte.to_string().into(),
+            (Some(Found::Value(value)), kind) => typed(value, kind, now),
+            // A cell is of a type that objects have.
+            (Some(Found::Integer(_) | Found::Byte(_)), _) => Value::Null,
         };
         std::iter::once(cells::name(object).into()).chain(self.columns.iter().map(cell)).collect()
     }
@@ -116,6 +126,11 @@ fn printed(value: &Value) -> String {
     }
 }
 
+/// A float64 as Go writes it into JSON: without a fraction if it has none.
+fn go_number(float: f64) -> Value {
+    if float.fract() == 0.0 && float.abs() < 9e18 { truncated(float).into() } else { float.into() }
+}
+
 /// As `fmt.Fprint` writes a float64.
 fn go_float(float: f64) -> String {
     if float == 0.0 || (1e-4..1e21).contains(&float.abs()) {
@@ -135,7 +150,8 @@ fn typed(value: &Value, kind: &str, now: Timestamp) -> Value {
             (None, Some(float)) => truncated(float).into(),
             (None, None) => Value::Null,
         },
-        ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
+        ("number", Value::Number(number)) => number.as_f64().map_or(Value::Null, go_number),
+        ("boolean", Value::Bool(_)) => value.clone(),
         // No time is the zero one.
         ("date", Value::String(text)) if text.is_empty() || text == "null" => "<unknown>".into(),
         ("date", Value::String(_)) => match age::at(value) {

@@ -60,7 +60,9 @@ impl Said {
             return Err(Obstacle::not_checked(outcome.verdict().to_string()));
         };
         let operations = match &called.result {
-            CallResult::Allowed { patch, .. } | CallResult::ServerError { patch, .. } => patch.clone(),
+            CallResult::Allowed { patch, .. } | CallResult::ServerError { patch, .. } => {
+                patch.as_deref().map(<[Value]>::to_vec)
+            }
             CallResult::Denied(_) | CallResult::Failed { .. } => None,
         };
         let exchange = outcome.exchanges_of(id).next();

@@ -79,7 +79,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
 fn patched(outcome: &Outcome, object: &Value) -> Result<Option<Value>, Obstacle> {
     let operations = outcome.calls().find_map(|called| {
         if let CallResult::Allowed { patch: Some(operations), .. } = &called.result {
-            Some(operations.clone())
+            Some(operations.to_vec())
         } else {
             None
         }

@@ -1,0 +1,399 @@
+//! The `JSONPath` of printer columns: the dialect of client-go, which is not that of RFC 9535.
+//!
+//! Source: client-go util/jsonpath/jsonpath.go.
+
+mod parser;
+
+use std::cmp::Ordering;
+
+use serde_json::Value;
+
+pub(super) use self::parser::Unreadable;
+
+/// A path that was parsed: a list of nodes for each pair of braces, of which the first has the value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Path(Vec<Vec<Node>>);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Node {
+    Field(String),
+    Wildcard,
+    /// `..`
+    Recursive,
+    /// `[START:END:STEP]`; of one index the end is derived.
+    Slice {
+        start: Option<i64>,
+        end: Option<i64>,
+        is_index: bool,
+        step: Option<i64>,
+    },
+    /// `[?(LEFT OPERATOR RIGHT)]`
+    Filter {
+        left: Vec<Self>,
+        operator: Operator,
+        right: Vec<Self>,
+    },
+    Union(Vec<Vec<Self>>),
+    /// A text in quotes: one value, whatever there was before.
+    Text(Value),
+    /// A boolean or a number with a fraction, in place of each value.
+    Literal(Value),
+    Integer(i64),
+    /// The end of a range that did not begin.
+    End,
+    /// A word that says nothing.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Exists,
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Unknown,
+}
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Found<'a> {
+    /// A value of the object, or of the path.
+    Value(&'a Value),
+    /// An integer of the path: to Go it is of another type than those of objects.
+    Integer(i64),
+    /// A byte of a text.
+    Byte(u8),
+}
+
+impl<'a> Found<'a> {
+    fn value(self) -> Option<&'a Value> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Integer(_) | Self::Byte(_) => None,
+        }
+    }
+}
+
+impl Path {
+    /// Parses a path.
+    pub(super) fn parse(text: &str) -> Result<Self, Unreadable> {
+        parser::actions(text).map(Self)
+    }
+
+    /// The first value that the path leads to; none if there is none, or the path does not fit the object.
+    ///
+    /// Rule: TBL-13.
+    pub(super) fn first<'a>(&'a self, object: &'a Value) -> Option<Found<'a>> {
+        let mut budget = Budget(MOST_VALUES);
+        let mut first = None;
+        for (position, nodes) in self.0.iter().enumerate() {
+            let (found, fits) = walk(vec![Found::Value(object)], nodes, &mut budget);
+            // What follows the first counts in that it has to fit.
+            fits.ok()?;
+            if position == 0 {
+                first = found.into_iter().next();
+            }
+        }
+        first
+    }
+}
+
+/// The path does not fit the object, or leads to too many values.
+#[derive(Clone, Copy, Debug)]
+struct Unfit;
+
+/// How many values of an object one path may look at: what follows several `..`, or lists in brackets, multiplies them.
+const MOST_VALUES: usize = 100_000;
+
+/// The values that may still be looked at.
+struct Budget(usize);
+
+impl Budget {
+    fn take(&mut self, values: usize) -> Result<(), Unfit> {
+        self.0 = self.0.checked_sub(values).ok_or(Unfit)?;
+        Ok(())
+    }
+}
+
+/// Where the nodes lead, or how far: to see whether something is there it is enough that a node that does not fit was
+/// reached.
+fn walk<'a>(
+    mut values: Vec<Found<'a>>,
+    nodes: &'a [Node],
+    budget: &mut Budget,
+) -> (Vec<Found<'a>>, Result<(), Unfit>) {
+    for node in nodes {
+        if budget.take(values.len()).is_err() {
+            return (values, Err(Unfit));
+        }
+        let mut found = Vec::new();
+        match step(&values, node, &mut found, budget) {
+            Ok(()) => values = found,
+            Err(Stop::WithInput) => return (values, Err(Unfit)),
+            Err(Stop::WithFound) => return (found, Err(Unfit)),
+        }
+    }
+    (values, Ok(()))
+}
+
+/// A node does not fit. What it leaves shows where a filter asks whether something is there.
+enum Stop {
+    /// What came to it.
+    WithInput,
+    /// What it had found.
+    WithFound,
+}
+
+impl From<Unfit> for Stop {
+    fn from(Unfit: Unfit) -> Self {
+        Self::WithInput
+    }
+}
+
+fn step<'a>(
+    values: &[Found<'a>],
+    node: &'a Node,
+    found: &mut Vec<Found<'a>>,
+    budget: &mut Budget,
+) -> Result<(), Stop> {
+    match node {
+        Node::Field(name) => {
+            let member = |value: &Found<'a>| value.value()?.get(name).map(Found::Value);
+            found.extend(values.iter().filter_map(member));
+        }
+        Node::Wildcard => {
+            for value in values {
+                found.extend(children(*value, budget)?);
+            }
+        }
+        Node::Recursive => {
+            for value in values {
+                descend(*value, found, budget)?;
+            }
+        }
+        Node::Slice { start, end, is_index, step } => {
+            for value in values {
+                if value.value().is_some_and(Value::is_null) {
+                    continue;
+                }
+                let list = value.value().and_then(Value::as_array).ok_or(Unfit)?;
+                let Some(chosen) = slice(list, *start, *end, *is_index, *step)? else { break };
+                budget.take(chosen.len())?;
+                found.extend(chosen.into_iter().map(Found::Value));
+            }
+        }
+        Node::Filter { left, operator, right } => {
+            for value in values {
+                for item in value.value().and_then(Value::as_array).ok_or(Unfit)? {
+                    if passes(item, left, *operator, right, budget)? {
+                        found.push(Found::Value(item));
+                    }
+                }
+            }
+        }
+        Node::Union(parts) => {
+            for part in parts {
+                let (values, fits) = walk(values.to_vec(), part, budget);
+                fits?;
+                found.extend(values);
+            }
+        }
+        Node::Text(text) => found.push(Found::Value(text)),
+        Node::Literal(literal) => found.extend(values.iter().map(|_| Found::Value(literal))),
+        Node::Integer(integer) => found.extend(values.iter().map(|_| Found::Integer(*integer))),
+        Node::End => return Err(Stop::WithFound),
+        Node::Unknown => return Err(Stop::WithInput),
+    }
+    Ok(())
+}
+
+/// To Go a text is a list of bytes.
+fn children<'a>(value: Found<'a>, budget: &mut Budget) -> Result<Vec<Found<'a>>, Unfit> {
+    let Some(value) = value.value() else { return Ok(Vec::new()) };
+    let text = value.as_str().unwrap_or_default();
+    let count = value.as_array().map_or(0, Vec::len) + value.as_object().map_or(0, serde_json::Map::len);
+    budget.take(count + text.len())?;
+    Ok(match value {
+        Value::Array(items) => items.iter().map(Found::Value).collect(),
+        Value::Object(members) => members.values().map(Found::Value).collect(),
+        Value::String(_) => text.bytes().map(Found::Byte).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    })
+}
+
+/// Objects are as deep as JSON may be.
+fn descend<'a>(value: Found<'a>, found: &mut Vec<Found<'a>>, budget: &mut Budget) -> Result<(), Unfit> {
+    let children = children(value, budget)?;
+    if !children.is_empty() {
+        found.push(value);
+    }
+    for child in children {
+        descend(child, found, budget)?;
+    }
+    Ok(())
+}
+
+/// None: there is nothing to choose, and what follows is not looked at either.
+fn slice(
+    list: &[Value],
+    start: Option<i64>,
+    end: Option<i64>,
+    is_index: bool,
+    step: Option<i64>,
+) -> Result<Option<Vec<&Value>>, Unfit> {
+    let length = i64::try_from(list.len()).map_err(|_too_long| Unfit)?;
+    let from_end = |place: i64| if place < 0 { place.saturating_add(length) } else { place };
+    let start = from_end(start.unwrap_or(0));
+    let end = match end.unwrap_or(length) {
+        0 if is_index => length,
+        end => from_end(end),
+    };
+    if start == end {
+        return Ok(None);
+    }
+    let place = |place: i64| usize::try_from(place).map_err(|_negative| Unfit);
+    if start >= length || start > end {
+        return Err(Unfit);
+    }
+    let chosen = list.get(place(start)?..place(end)?).ok_or(Unfit)?;
+    let step = usize::try_from(step.unwrap_or(1)).ok().filter(|step| *step > 0).ok_or(Unfit)?;
+    Ok(Some(chosen.iter().step_by(step).collect()))
+}
+
+fn passes(
+    item: &Value,
+    left: &[Node],
+    operator: Operator,
+    right: &[Node],
+    budget: &mut Budget,
+) -> Result<bool, Stop> {
+    budget.take(1)?;
+    let (lefts, fits) = walk(vec![Found::Value(item)], left, budget);
+    if operator == Operator::Exists {
+        return Ok(!lefts.is_empty());
+    }
+    fits?;
+    let [left] = lefts.as_slice() else {
+        return if lefts.is_empty() { Ok(false) } else { Err(Stop::WithInput) };
+    };
+    let (rights, fits) = walk(vec![Found::Value(item)], right, budget);
+    fits?;
+    match rights.as_slice() {
+        [] => Ok(false),
+        [right] => compare(*left, operator, *right).map_err(|Unfit| Stop::WithFound),
+        _ => Err(Stop::WithInput),
+    }
+}
+
+/// A value as Go compares it.
+#[derive(PartialEq)]
+enum Comparable<'a> {
+    Truth(bool),
+    Text(&'a str),
+    Integer(i64),
+    Float(f64),
+}
+
+impl<'a> Comparable<'a> {
+    fn of(found: Found<'a>) -> Result<Self, Unfit> {
+        Ok(match found {
+            Found::Integer(integer) => Self::Integer(integer),
+            Found::Byte(byte) => Self::Integer(byte.into()),
+            Found::Value(Value::Bool(truth)) => Self::Truth(*truth),
+            Found::Value(Value::String(text)) => Self::Text(text),
+            Found::Value(Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
+                (Some(integer), _) => Self::Integer(integer),
+                (None, Some(float)) => Self::Float(float),
+                (None, None) => return Err(Unfit),
+            },
+            Found::Value(_) => return Err(Unfit),
+        })
+    }
+}
+
+/// Source: client-go `third_party/forked/golang/template/funcs.go`: values of different types cannot be compared.
+fn compare(left: Found<'_>, operator: Operator, right: Found<'_>) -> Result<bool, Unfit> {
+    let (left, right) = (Comparable::of(left)?, Comparable::of(right)?);
+    let order = match (&left, &right) {
+        (Comparable::Truth(_), Comparable::Truth(_)) => None,
+        (Comparable::Text(left), Comparable::Text(right)) => Some(left.cmp(right)),
+        (Comparable::Integer(left), Comparable::Integer(right)) => Some(left.cmp(right)),
+        (Comparable::Float(left), Comparable::Float(right)) => left.partial_cmp(right),
+        _ => return Err(Unfit),
+    };
+    match operator {
+        Operator::Equal => Ok(left == right),
+        Operator::NotEqual => Ok(left != right),
+        Operator::Exists | Operator::Unknown => Err(Unfit),
+        Operator::Less => order.map(Ordering::is_lt).ok_or(Unfit),
+        Operator::LessOrEqual => order.map(Ordering::is_le).ok_or(Unfit),
+        Operator::Greater => order.map(Ordering::is_gt).ok_or(Unfit),
+        Operator::GreaterOrEqual => order.map(Ordering::is_ge).ok_or(Unfit),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_path_leads_to_its_first_value() {
+        let object = json!({
+            "spec": {"a": 1, "list": ["x", "y", "z"], "n": null},
+            "metadata": {"annotations": {"example.com/b": "c"}},
+            "status": {"conditions": [
+                {"type": "Ready", "status": "True", "n": 2}, {"type": "Other", "status": "False"},
+            ]},
+        });
+        for (path, expected) in [
+            (".spec.a", Some(json!(1))),
+            (".spec.b", None),
+            (".spec.n", Some(json!(null))),
+            (".spec.n.x", None),
+            (".spec.a.x", None),
+            (".spec.list[0]", Some(json!("x"))),
+            (".spec.list[-1]", Some(json!("z"))),
+            (".spec.list[3]", None),
+            (".spec.list[1:]", Some(json!("y"))),
+            (".spec.list[*]", Some(json!("x"))),
+            (".spec.list[2,0]", Some(json!("z"))),
+            (".spec['a']", Some(json!(1))),
+            (".spec[0]", None),
+            (r".metadata.annotations.example\.com/b", Some(json!("c"))),
+            (r#".status.conditions[?(@.type=="Other")].status"#, Some(json!("False"))),
+            (".status.conditions[?(@.type=='Ready')].status", Some(json!("True"))),
+            (".status.conditions[?(@.n>1)].type", Some(json!("Ready"))),
+            (".status.conditions[?(@.n)].type", Some(json!("Ready"))),
+            (".status.conditions[?(@.type==1)].status", None),
+            ("..annotations", Some(json!({"example.com/b": "c"}))),
+            (".spec.*", Some(json!(1))),
+        ] {
+            let parsed = Path::parse(path).unwrap();
+            assert_eq!(parsed.first(&object), expected.as_ref().map(Found::Value), "{path}");
+        }
+    }
+
+    #[test]
+    fn values_that_are_multiplied_without_end_are_given_up() {
+        let deep = (0..60).fold(json!([1, 2]), |inner, _| json!([inner, 1]));
+        for path in ["..[0:]".repeat(20), "[0,0]".repeat(60), "[0:,0:]".repeat(60)] {
+            assert_eq!(Path::parse(&path).unwrap().first(&deep), None, "{path}");
+        }
+        assert_eq!(Path::parse("..[0:]").unwrap().first(&json!([[1]])), Some(Found::Value(&json!([1]))));
+    }
+
+    /// client-go does not read them either, but for the second.
+    #[test]
+    fn what_is_no_path_is_not_read() {
+        for path in [".a[", ".a[?(@.b", ".a[x]", ".a]", ".a[?(@.b=='c)]", ".a[+1]", ".a....b", ".a'\\x'"] {
+            assert_eq!(Path::parse(path), Err(Unreadable::Invalid), "{path}");
+        }
+        assert_eq!(Path::parse(".a}{range .b}{.c}{end"), Err(Unreadable::Unsupported));
+        assert_eq!(Path::parse(&".a[?(".repeat(100)), Err(Unreadable::Invalid));
+    }
+}

@@ -1,0 +1,125 @@
+//! Reads free-form objects into Go's types, as apimachinery does: what is wrong, in its words.
+//!
+//! Source: apimachinery pkg/runtime/converter.go, `FromUnstructured`.
+
+use serde_json::Value;
+
+/// Why Go cannot read the first of the fields, in the order of the type.
+///
+/// Source: apimachinery pkg/apis/meta/v1/types.go, `ObjectMeta`.
+pub fn metadata_error(metadata: &Value) -> Option<String> {
+    let field = |name: &str| metadata.get(name).filter(|value| !value.is_null());
+    let texts = ["name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"];
+    let maps = ["labels", "annotations"];
+    (texts.into_iter().filter_map(field).find_map(not_a_text))
+        .or_else(|| maps.into_iter().filter_map(field).find_map(not_a_map_of_texts))
+        .or_else(|| not_a_list_of(field("ownerReferences")?, not_an_owner))
+        .or_else(|| not_a_list_of(field("finalizers")?, not_a_text))
+}
+
+fn not_a_map_of_texts(value: &Value) -> Option<String> {
+    let Some(members) = value.as_object() else {
+        return Some(format!("cannot restore map from {}", kind(value)));
+    };
+    members.values().find_map(not_a_text)
+}
+
+fn not_a_list_of(value: &Value, not_an_item: fn(&Value) -> Option<String>) -> Option<String> {
+    let Some(items) = value.as_array() else {
+        return Some(format!("cannot restore slice from {}", kind(value)));
+    };
+    items.iter().find_map(not_an_item)
+}
+
+fn not_an_owner(value: &Value) -> Option<String> {
+    if value.is_null() {
+        return None;
+    }
+    let Some(members) = value.as_object() else {
+        return Some(format!("cannot restore struct from: {}", kind(value)));
+    };
+    let texts = ["apiVersion", "kind", "name", "uid"];
+    texts.into_iter().filter_map(|name| members.get(name)).find_map(not_a_text)
+}
+
+/// Of what is no text Go converts integers to texts alone, which JSON does not.
+///
+/// Source: apimachinery pkg/runtime/converter.go, `fromUnstructured`.
+pub fn not_a_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null | Value::String(_) => None,
+        Value::Number(number) if !number.is_f64() => Some("cannot convert int64 to string".to_owned()),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            Some("unrecognized type: string".to_owned())
+        }
+    }
+}
+
+/// As Go calls the kind of a JSON value.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "invalid",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+    }
+}
+
+/// An integer of 32 bits: a larger one loses what is above.
+///
+/// # Errors
+/// What is none.
+pub fn int32(value: &Value) -> Result<i32, String> {
+    #[expect(clippy::cast_possible_truncation, reason = "Go wraps, too")]
+    match (value, value.as_i64(), value.as_f64()) {
+        (Value::Null, ..) => Ok(0),
+        (Value::Number(_), Some(integer), _) => Ok(integer as i32),
+        (Value::Number(_), None, Some(float)) if float.fract() == 0.0 => Ok(float as i64 as i32),
+        (Value::Number(_), ..) => Err("cannot convert float64 to int32".to_owned()),
+        _ => Err("unrecognized type: int32".to_owned()),
+    }
+}
+
+/// The members of a structure; none if it is null.
+///
+/// # Errors
+/// What is none.
+pub fn members(value: &Value) -> Result<Option<&serde_json::Map<String, Value>>, String> {
+    match value {
+        Value::Null => Ok(None),
+        Value::Object(members) => Ok(Some(members)),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(format!("cannot restore struct from: {}", kind(value)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What kube-apiserver 1.37.1 said.
+    #[test]
+    fn the_first_field_that_go_cannot_read_is_told() {
+        for (metadata, why) in [
+            (json!({"name": "x", "labels": {"a": null}}), None),
+            (json!({"labels": "a"}), Some("cannot restore map from string")),
+            (json!({"labels": {"a": 1}}), Some("cannot convert int64 to string")),
+            (json!({"labels": {"a": {"b": "c"}}}), Some("unrecognized type: string")),
+            (json!({"annotations": {"a": true}}), Some("unrecognized type: string")),
+            (json!({"annotations": ["a"]}), Some("cannot restore map from slice")),
+            (json!({"labels": 1.5}), Some("cannot restore map from float64")),
+            (json!({"finalizers": {"a": "b"}}), Some("cannot restore slice from map")),
+            (json!({"finalizers": [1]}), Some("cannot convert int64 to string")),
+            (json!({"ownerReferences": ["a"]}), Some("cannot restore struct from: string")),
+            (json!({"name": 1}), Some("cannot convert int64 to string")),
+        ] {
+            assert_eq!(metadata_error(&metadata).as_deref(), why, "{metadata}");
+        }
+    }
+}
