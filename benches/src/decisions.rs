@@ -8,7 +8,6 @@ use kubernetes_admission::review::request::encode;
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::equality::semantically_equal;
 use serde_json::json;
-use serde_json::value::to_raw_value;
 
 use crate::fixtures::{Entry, create, webhooks};
 use crate::meter::Meter;
@@ -48,7 +47,7 @@ pub(crate) fn run(meter: &mut Meter) {
             &format!("encode/{name}"),
             || (),
             async |()| {
-                let text = to_raw_value(&request.object).unwrap();
+                let text = serde_json::to_vec(&request.object).unwrap();
                 let objects = EncodedObjects { object: Some(&text), old_object: None };
                 encode(ReviewVersion::V1, "705ab4f5", &request, &invocation, objects).unwrap();
             },

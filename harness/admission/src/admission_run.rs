@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 use kubernetes_types::json::{self, text};
 use kubernetes_types::quoting::quote;
 use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
 
 pub use crate::attributes::{Attributes, GroupVersionKind};
 use crate::authorizer::{AlwaysAllow, Authorizer};
@@ -45,13 +44,13 @@ pub struct AdmissionRun<'a> {
     old_text: Text,
     /// What conversion webhooks made of objects, until it is asked for again.
     answers: Vec<(ByWebhook, Result<Value, ConversionError>)>,
-    equivalents: Option<Vec<EquivalentResource>>,
+    equivalents: Option<Arc<[EquivalentResource]>>,
     /// What happened so far.
     pub record: Record,
 }
 
 /// An object as JSON, encoded for the first review that has it and spliced into the others.
-type Text = OnceLock<Box<RawValue>>;
+type Text = OnceLock<Vec<u8>>;
 
 /// An object in one version.
 struct Version {
@@ -70,9 +69,9 @@ impl Version {
 #[derive(Clone, Copy, Debug)]
 pub struct EncodedObjects<'a> {
     /// The new object; none for a DELETE.
-    pub object: Option<&'a RawValue>,
+    pub object: Option<&'a [u8]>,
     /// The stored object; none for a CREATE and a CONNECT.
-    pub old_object: Option<&'a RawValue>,
+    pub old_object: Option<&'a [u8]>,
 }
 
 /// The new and the old object in one version.
@@ -242,10 +241,10 @@ impl<'a> AdmissionRun<'a> {
     /// Rule: SCH-19.
     fn name_kind(&mut self) -> Result<(), ConversionError> {
         let Some(object) = self.attributes.object.as_ref().filter(|_| !self.patched) else { return Ok(()) };
-        let found = GroupVersionKind::of(object);
-        if found == self.kind || self.state.is_built_in(&self.kind) {
+        if self.kind.is_of(object) || self.state.is_built_in(&self.kind) {
             return Ok(());
         }
+        let found = GroupVersionKind::of(object);
         if found.version.is_empty() || found.group != self.kind.group {
             return Err(unsuitable(&found, &self.kind));
         }
@@ -382,13 +381,17 @@ fn find<'v>(versions: &'v [Version], kind: &GroupVersionKind) -> Option<(&'v Val
 }
 
 /// `object` as JSON, which `text` is or becomes.
-fn encoded<'t>(object: &Value, text: &'t Text) -> Result<&'t RawValue, serde_json::Error> {
+fn encoded<'t>(object: &Value, text: &'t Text) -> Result<&'t [u8], serde_json::Error> {
     if let Some(text) = text.get() {
         return Ok(text);
     }
-    let new = to_raw_value(object)?;
+    let mut new = Vec::with_capacity(OBJECT);
+    serde_json::to_writer(&mut new, object)?;
     Ok(text.get_or_init(|| new))
 }
+
+/// As long as most objects are.
+const OBJECT: usize = 4096;
 
 /// The Go package of a group's internal types.
 fn internal_package(group: &str) -> &str {
@@ -415,9 +418,9 @@ mod tests {
             None
         }
 
-        fn equivalent_resources(&self, _: &GroupVersionResource, _: &str) -> Vec<EquivalentResource> {
+        fn equivalent_resources(&self, _: &GroupVersionResource, _: &str) -> Arc<[EquivalentResource]> {
             self.lookups.fetch_add(1, Ordering::Relaxed);
-            Vec::new()
+            Arc::default()
         }
 
         fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {

@@ -22,7 +22,7 @@ pub trait ClusterState: Send + Sync {
         &self,
         resource: &GroupVersionResource,
         subresource: &str,
-    ) -> Vec<EquivalentResource>;
+    ) -> Arc<[EquivalentResource]>;
 
     /// `object` in the version of `kind`, with `apiVersion` and `kind` set.
     ///
@@ -42,9 +42,9 @@ pub trait ClusterState: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EquivalentResource {
     /// The resource.
-    pub resource: GroupVersionResource,
+    pub resource: Arc<GroupVersionResource>,
     /// The kind of its objects; none if the subresource has none there.
-    pub kind: Option<GroupVersionKind>,
+    pub kind: Option<Arc<GroupVersionKind>>,
 }
 
 /// Why an object cannot be had in another version.

@@ -93,8 +93,8 @@ impl ClusterState for NoCluster {
         Some(Arc::new(json!({"metadata": {}})))
     }
 
-    fn equivalent_resources(&self, _: &GroupVersionResource, _: &str) -> Vec<EquivalentResource> {
-        Vec::new()
+    fn equivalent_resources(&self, _: &GroupVersionResource, _: &str) -> Arc<[EquivalentResource]> {
+        Arc::default()
     }
 
     fn convert(&self, _: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {

@@ -313,7 +313,7 @@ impl ClusterState for ClusterFixture {
         &self,
         resource: &GroupVersionResource,
         subresource: &str,
-    ) -> Vec<EquivalentResource> {
+    ) -> Arc<[EquivalentResource]> {
         self.state.equivalent_resources(resource, subresource)
     }
 

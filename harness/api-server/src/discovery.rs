@@ -2,9 +2,10 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use kubernetes_admission::attributes::{GroupVersionKind, GroupVersionResource};
+use kubernetes_admission::cluster_state::EquivalentResource;
 use kubernetes_types::json::set;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -99,6 +100,15 @@ pub(super) struct Resources {
     all: Vec<Arc<Resource>>,
     registered: Vec<Arc<Resource>>,
     by_path: HashMap<GroupVersionResource, Arc<Resource>>,
+    /// What [`Self::equivalent_resources`] said of resources of the server.
+    equivalents: RwLock<HashMap<GroupVersionResource, Vec<Equivalents>>>,
+}
+
+/// Those of a subresource.
+#[derive(Debug)]
+struct Equivalents {
+    subresource: String,
+    resources: Arc<[EquivalentResource]>,
 }
 
 #[derive(Deserialize)]
@@ -191,7 +201,7 @@ impl Resources {
             registered.push(resource);
         }
         let by_path = all.iter().map(|resource| (resource.gvr.clone(), Arc::clone(resource))).collect();
-        Self { all, registered, by_path }
+        Self { all, registered, by_path, equivalents: RwLock::default() }
     }
 
     pub(super) fn get(&self, gvr: &GroupVersionResource) -> Option<&Arc<Resource>> {
@@ -224,6 +234,41 @@ impl Resources {
             other.gvr.resource == gvr.resource && other.storage_group() == place
         };
         self.registered.iter().filter(same)
+    }
+
+    /// The resources that lead to the same stored objects, with the kind that each has for `subresource`. They are looked for
+    /// once.
+    pub(super) fn equivalent_resources(
+        &self,
+        gvr: &GroupVersionResource,
+        subresource: &str,
+    ) -> Arc<[EquivalentResource]> {
+        let is_same = |known: &&Equivalents| known.subresource == subresource;
+        let known = self.equivalents.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(gvr).and_then(|known| known.iter().find(is_same)) {
+            return Arc::clone(&known.resources);
+        }
+        drop(known);
+        // A version without the subresource is no equivalent of it.
+        let found = self.equivalent(gvr).filter_map(|equivalent| {
+            let kind = match subresource {
+                "" => &equivalent.kind,
+                subresource => &equivalent.subresource(subresource)?.kind,
+            };
+            let (resource, kind) = (Arc::new(equivalent.gvr.clone()), Some(Arc::new(kind.clone())));
+            Some(EquivalentResource { resource, kind })
+        });
+        let found: Arc<[EquivalentResource]> = found.collect();
+        // What a client makes up is not kept.
+        if !found.is_empty() && self.by_path.contains_key(gvr) {
+            let mut known = self.equivalents.write().unwrap_or_else(PoisonError::into_inner);
+            let known = known.entry(gvr.clone()).or_default();
+            if !known.iter().any(|known| known.subresource == subresource) {
+                known
+                    .push(Equivalents { subresource: subresource.to_owned(), resources: Arc::clone(&found) });
+            }
+        }
+        found
     }
 
     /// The kind in which the objects of `resource` are stored.

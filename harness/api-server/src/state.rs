@@ -309,17 +309,8 @@ impl ClusterState for State {
         &self,
         resource: &GroupVersionResource,
         subresource: &str,
-    ) -> Vec<EquivalentResource> {
-        let resources = self.resources();
-        // A version without the subresource is no equivalent of it.
-        let equivalent = resources.equivalent(resource).filter_map(|equivalent| {
-            let kind = match subresource {
-                "" => &equivalent.kind,
-                subresource => &equivalent.subresource(subresource)?.kind,
-            };
-            Some(EquivalentResource { resource: equivalent.gvr.clone(), kind: Some(kind.clone()) })
-        });
-        equivalent.collect()
+    ) -> Arc<[EquivalentResource]> {
+        self.resources().equivalent_resources(resource, subresource)
     }
 
     fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {

@@ -484,9 +484,9 @@ fn listed(collection: &Collection, namespace: &str) -> Vec<Arc<Value>> {
 impl ObjectReader for Storage {
     fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         self.read_bootstrap(group);
-        let contents = self.read();
-        let collection = contents.collection(group, resource)?;
-        collection.get(&place(namespace, name)).map(|stored| Arc::clone(&stored.object))
+        let nested = (!namespace.is_empty()).then(|| place(namespace, name));
+        let place = nested.as_deref().unwrap_or(name);
+        self.read().collection(group, resource)?.get(place).map(|stored| Arc::clone(&stored.object))
     }
 
     fn list(&self, group: &str, resource: &str, namespace: &str) -> Vec<Arc<Value>> {

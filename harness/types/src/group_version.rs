@@ -76,6 +76,14 @@ impl GroupVersionKind {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Self::new(group, version, text("kind"))
     }
+
+    /// Whether this is the kind that `object` claims, as [`Self::of`] reads it.
+    pub fn is_of(&self, object: &Value) -> bool {
+        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+        let api_version = text("apiVersion");
+        let claimed = api_version.split_once('/').unwrap_or(("", api_version));
+        claimed == (&*self.group, &*self.version) && text("kind") == self.kind
+    }
 }
 
 /// `apps/v1, Kind=Deployment`, and `/v1, Kind=Pod` for the core group.

@@ -11,12 +11,16 @@ use url::{Host, Url};
 use kubernetes_admission::audit::go_duration;
 use kubernetes_admission::config::WebhookTarget;
 
+use super::target::Target;
+
 /// What all calls of one target have in common.
 #[derive(Debug)]
 pub(super) struct Destination {
     target: WebhookTarget,
     /// The URL without its query, or why there is none.
     base: Result<String, String>,
+    /// The authority of the service that is called, if it is one.
+    service: Option<String>,
     /// Where the first call went, and how long it might take: most calls have the same time.
     first: OnceLock<(u64, Address)>,
     /// Whether a call goes to the API server itself.
@@ -30,6 +34,10 @@ impl Destination {
         Self {
             target: target.clone(),
             base: base(target),
+            service: match target {
+                WebhookTarget::Service(service) => Some(service.authority()),
+                WebhookTarget::Url(_) => None,
+            },
             first: OnceLock::new(),
             is_the_api_server: is_the_api_server(target),
             is_loopback: matches!(target, WebhookTarget::Url(url) if is_loopback(url)),
@@ -51,8 +59,27 @@ impl Destination {
     pub(super) fn address(&self, timeout: Duration) -> Result<Cow<'_, Address>, String> {
         let base = self.base.as_ref().map_err(Clone::clone)?;
         let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
-        let (first, address) = self.first.get_or_init(|| (seconds, with_timeout(base, seconds)));
-        Ok(if *first == seconds { Cow::Borrowed(address) } else { Cow::Owned(with_timeout(base, seconds)) })
+        let (first, address) = self.first.get_or_init(|| (seconds, self.with_timeout(base, seconds)));
+        Ok(if *first == seconds {
+            Cow::Borrowed(address)
+        } else {
+            Cow::Owned(self.with_timeout(base, seconds))
+        })
+    }
+
+    /// Where a request to `url` goes, which may be the service itself.
+    pub(super) fn target(&self, url: &str) -> Result<Target, String> {
+        Target::new(url, self.service())
+    }
+
+    /// The authority of the service that is called, if it is one.
+    pub(super) fn service(&self) -> Option<&str> {
+        self.service.as_deref()
+    }
+
+    fn with_timeout(&self, base: &str, seconds: u64) -> Address {
+        let url = format!("{base}?timeout={}", go_duration(Duration::from_secs(seconds)));
+        Address { target: self.target(&url), url }
     }
 }
 
@@ -68,14 +95,12 @@ fn is_loopback(url: &str) -> bool {
 }
 
 /// Where a call goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Address {
     /// With `?timeout=`, as in error texts.
     pub(super) url: String,
-}
-
-fn with_timeout(base: &str, seconds: u64) -> Address {
-    Address { url: format!("{base}?timeout={}", go_duration(Duration::from_secs(seconds))) }
+    /// The same, taken apart, or why nothing can be sent to it.
+    pub(super) target: Result<Target, String>,
 }
 
 /// The URL of `target` without its query.
@@ -169,10 +194,8 @@ mod tests {
 
     #[track_caller]
     fn check(target: &WebhookTarget, timeout: Duration, expect: &str) {
-        assert_eq!(
-            Destination::new(target).address(timeout),
-            Ok(Cow::Owned(Address { url: expect.to_owned() }))
-        );
+        let destination = Destination::new(target);
+        assert_eq!(destination.address(timeout).unwrap().url, expect);
     }
 
     #[test]

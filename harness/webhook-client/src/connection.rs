@@ -4,12 +4,11 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue, Method, header};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, header};
 use kubernetes_admission::config::{ClientConfig, Phase, ServiceReference, WebhookTarget};
 use kubernetes_types::status::Unsupported;
-use reqwest::{RequestBuilder, redirect, retry};
 use rustls::pki_types::ServerName;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
@@ -18,13 +17,15 @@ use url::Url;
 
 use super::address::Destination;
 use super::credentials::{FromPlugin, Identity, UserError, WebhookCredentials};
+use super::dial::Dialer;
+use super::failure::SendError;
+use super::http_client::{HttpClient, Response};
 use super::proxy::{self, Proxies};
+use super::target::{Target, path_at};
 use super::{ServiceResolver, failure, tls};
 
 /// How many clients are kept.
 const MAX_CLIENTS: usize = 200;
-const IDLE_CONNECTIONS: usize = 25;
-const IDLE: Duration = Duration::from_secs(90);
 
 /// Why there is no client, or no connection.
 #[derive(Debug)]
@@ -73,7 +74,7 @@ struct Last {
     ca_bundle: Vec<u8>,
     route: Route,
     /// Gone when so many others came that it is not kept any more.
-    http: Weak<reqwest::Client>,
+    http: Weak<HttpClient>,
 }
 
 impl fmt::Debug for Last {
@@ -111,15 +112,13 @@ pub(super) struct Connections {
 
 #[derive(Default)]
 struct Clients {
-    by_key: HashMap<Key, Arc<reqwest::Client>>,
+    by_key: HashMap<Key, Arc<HttpClient>>,
     oldest_first: VecDeque<Key>,
 }
 
 /// A client that knows how to reach a service by its name.
 pub(super) struct Client {
-    http: Arc<reqwest::Client>,
-    /// The authority of the service's URL: what is reached at an address that its name does not have.
-    service: Option<String>,
+    http: Arc<HttpClient>,
     /// Who calls.
     credentials: HeaderMap,
     route: Route,
@@ -138,25 +137,31 @@ impl Client {
         self.plugin.take()
     }
 
-    /// A request to `url`. A URL without a port is what makes the client take the port of the service's address, so the
-    /// port goes into the Host header only.
-    ///
-    /// Rule: HTTP-01, HTTP-02.
-    pub(super) fn request(self, method: Method, url: &str) -> RequestBuilder {
-        let service = self.service.as_ref().and_then(|service| Some((service, path_at(url, service)?)));
-        let request = match service {
-            Some((service, path)) => {
-                let name = service.rsplit_once(':').map_or(service.as_str(), |(name, _)| name);
-                self.http.request(method, format!("https://{name}{path}")).header(header::HOST, service)
-            }
-            None => self.http.request(method, url),
-        };
-        request
-            .headers(self.credentials)
-            .header(header::ACCEPT, HeaderValue::from_static("application/json, */*"))
-            .header(header::USER_AGENT, HeaderValue::from_static("kube-apiserver-admission"))
+    /// Sends `body` to `target`, with the headers that all requests have and those that `complete` adds.
+    pub(super) async fn send(
+        self,
+        method: &Method,
+        target: &Result<Target, String>,
+        body: Bytes,
+        complete: impl FnOnce(&mut HeaderMap),
+    ) -> Result<Response, SendError> {
+        let target = target.as_ref().map_err(|error| SendError::Url(error.clone()))?;
+        let mut request = Request::new(body.into());
+        request.method_mut().clone_from(method);
+        let headers = request.headers_mut();
+        headers.reserve(HEADERS);
+        headers.extend(target.authorization.clone().map(|value| (header::AUTHORIZATION, value)));
+        headers.extend(self.credentials);
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, */*"));
+        headers.insert(header::USER_AGENT, HeaderValue::from_static("kube-apiserver-admission"));
+        complete(headers);
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        self.http.send(request, target).await
     }
 }
+
+/// As many headers as most requests have.
+const HEADERS: usize = 8;
 
 /// A connection on which nothing is sent.
 pub(super) struct Another(Route);
@@ -224,20 +229,18 @@ impl Connections {
             WebhookTarget::Url(_) if prepared.destination.is_loopback => (None, Versions::Http1And2),
             WebhookTarget::Url(_) => (None, Versions::Http1),
         };
-        let authority = service.map(|service| (service, service.authority()));
         // A redirect may lead away from the service.
-        let service = authority.filter(|(_, authority)| path_at(url, authority).is_some());
-        let route = match &service {
-            Some((service, _)) => self.addresses(service).await.map(|addresses| (addresses, None)),
+        let is_there = prepared.destination.service().is_some_and(|service| path_at(url, service).is_some());
+        let route = match service.filter(|_| is_there) {
+            Some(service) => self.addresses(service).await.map(|addresses| (addresses, None)),
             None => self.proxy(url).map(|proxy| (Vec::new(), proxy)),
         };
         let (addresses, proxy) = route.or_else(|error| check_bundle_of(config).and(Err(error)))?;
         let route = Route { addresses, versions, identity, proxy };
-        let service = service.map(|(_, authority)| authority);
-        let http = self.http((config, prepared), &route, service.as_deref()).map_err(Error::Client)?;
+        let http = self.http((config, prepared), &route).map_err(Error::Client)?;
         // As in Go's client: what is wrong with certificates comes first.
         let credentials = user.map(|user| user.headers(plugin.as_ref())).transpose()?.unwrap_or_default();
-        Ok(Client { http, service, credentials, route, plugin })
+        Ok(Client { http, credentials, route, plugin })
     }
 
     /// The client of the last call, if nothing has changed since, or one of all clients.
@@ -245,8 +248,7 @@ impl Connections {
         &self,
         (config, prepared): (&ClientConfig, &Prepared),
         route: &Route,
-        service: Option<&str>,
-    ) -> Result<Arc<reqwest::Client>, String> {
+    ) -> Result<Arc<HttpClient>, String> {
         let owner = Arc::downgrade(&self.clients);
         let is_same = |last: &&Last| {
             last.owner.ptr_eq(&owner) && last.route == *route && last.ca_bundle == config.ca_bundle
@@ -254,18 +256,18 @@ impl Connections {
         if let Some(http) = prepared.last().as_ref().filter(is_same).and_then(|last| last.http.upgrade()) {
             return Ok(http);
         }
-        let http = self.known_or_built(&(config.clone(), route.clone()), service)?;
+        let http = self.known_or_built(&(config.clone(), route.clone()))?;
         let (ca_bundle, known) = (config.ca_bundle.clone(), Arc::downgrade(&http));
         *prepared.last() = Some(Last { owner, ca_bundle, route: route.clone(), http: known });
         Ok(http)
     }
 
-    fn known_or_built(&self, key: &Key, service: Option<&str>) -> Result<Arc<reqwest::Client>, String> {
+    fn known_or_built(&self, key: &Key) -> Result<Arc<HttpClient>, String> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(http) = clients.by_key.get(key) {
             return Ok(Arc::clone(http));
         }
-        let http = Arc::new(build(key, service)?);
+        let http = Arc::new(build(key)?);
         if clients.oldest_first.len() == MAX_CLIENTS
             && let Some(oldest) = clients.oldest_first.pop_front()
         {
@@ -319,38 +321,11 @@ fn check_bundle_of(config: &ClientConfig) -> Result<(), Error> {
     tls::bundle(&config.ca_bundle).map(drop).map_err(Error::Client)
 }
 
-fn build(
-    (config, Route { addresses, versions, identity, proxy }): &Key,
-    service: Option<&str>,
-) -> Result<reqwest::Client, String> {
+fn build((config, Route { addresses, versions, identity, proxy }): &Key) -> Result<HttpClient, String> {
     let protocols: &[&str] = match versions {
         Versions::Http1 => &["http/1.1"],
         Versions::Http1And2 => &["h2", "http/1.1"],
     };
-    let mut builder = reqwest::Client::builder()
-        .tls_backend_preconfigured(tls::client_config(&config.ca_bundle, protocols, identity.as_ref())?)
-        .redirect(redirect::Policy::none())
-        .referer(false)
-        .retry(retry::never())
-        // Not what the library finds in the environment: its rules are others.
-        .no_proxy()
-        .pool_max_idle_per_host(IDLE_CONNECTIONS)
-        .pool_idle_timeout(IDLE);
-    if let Some(proxy) = proxy {
-        builder = builder.proxy(reqwest::Proxy::all(proxy.clone()).map_err(|error| error.to_string())?);
-    }
-    if *versions == Versions::Http1 {
-        builder = builder.http1_only();
-    }
-    if let Some(name) = service.and_then(|service| service.rsplit_once(':')).map(|(name, _)| name) {
-        builder = builder.resolve_to_addrs(name, addresses);
-    }
-    builder.build().map_err(|error| error.to_string())
-}
-
-/// The path and the query of `url`, if it leads to `authority`.
-fn path_at<'a>(url: &'a str, authority: &str) -> Option<&'a str> {
-    url.strip_prefix("https://")?
-        .strip_prefix(authority)
-        .filter(|path| path.is_empty() || path.starts_with(['/', '?']))
+    let tls = tls::client_config(&config.ca_bundle, protocols, identity.as_ref())?;
+    Ok(HttpClient::new(Dialer::new(tls, addresses, proxy.as_ref())?))
 }

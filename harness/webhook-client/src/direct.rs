@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use kubernetes_admission::caller::{CallError, Reply};
 use kubernetes_admission::config::{ClientConfig, Phase};
-use reqwest::RequestBuilder;
 use tokio::time::Instant;
 
 use super::connection::Prepared;
@@ -40,20 +39,15 @@ impl HttpsCaller {
         let deadline = Instant::now() + request.patience;
         let prepared = Prepared::new(&request.client_config.target);
         let address = prepared.destination.address(request.timeout).map_err(CallError::Client)?;
-        let url = address.into_owned().url;
-        let complete = |sent: RequestBuilder| match request.body {
-            Some(body) => sent.header(header::CONTENT_TYPE, request.content_type).body(body),
-            None => sent,
+        let complete = |headers: &mut HeaderMap| {
+            if request.body.is_some() {
+                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(request.content_type));
+            }
         };
-        let response = self
-            .once(
-                (request.client_config, &prepared, Some(request.phase)),
-                &request.method,
-                &url,
-                deadline,
-                complete,
-            )
-            .await?;
+        let webhook = (request.client_config, &prepared, Some(request.phase));
+        let body = request.body.clone().unwrap_or_default();
+        let sent = (&request.method, &*address.url, &address.target, body);
+        let response = self.once(webhook, sent, deadline, complete).await?;
         reply(response, deadline, self.share()).await
     }
 }

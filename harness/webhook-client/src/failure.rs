@@ -25,10 +25,36 @@ pub(super) fn reading_failed(text: &str) -> CallError {
     ))
 }
 
+/// Why a request got no response.
+#[derive(Debug)]
+pub(super) enum SendError {
+    /// Nothing can be sent to the URL.
+    Url(String),
+    /// There was no connection.
+    Connect(Box<dyn StdError + Send + Sync>),
+    /// The connection ended, or what came is no response.
+    Http(hyper::Error),
+}
+
+impl SendError {
+    /// Whether there was no connection.
+    pub(super) fn is_connect(&self) -> bool {
+        matches!(self, Self::Connect(_))
+    }
+
+    fn cause(&self) -> Cause<'_> {
+        match self {
+            Self::Url(text) => Cause::Other(text.clone()),
+            Self::Connect(error) => cause(&**error),
+            Self::Http(error) => cause(error),
+        }
+    }
+}
+
 /// Why a request to `url` got no response.
 #[expect(clippy::wildcard_enum_match_arm, reason = "other errors of the system go out in its own words")]
-pub(super) async fn transport(error: &reqwest::Error, url: &str) -> connection::Error {
-    connection::Error::Transport(match cause(error) {
+pub(super) async fn transport(error: &SendError, url: &str) -> connection::Error {
+    connection::Error::Transport(match error.cause() {
         Cause::Tls(error) => tls(error),
         Cause::Io(error) => {
             let peer = peer(url).await;
@@ -63,12 +89,12 @@ pub(super) async fn transport(error: &reqwest::Error, url: &str) -> connection::
 }
 
 /// Whether the connection ended before the request was sent on it. Why it ended is lost then.
-pub(super) fn was_not_sent(error: &reqwest::Error) -> bool {
-    matches!(cause(error), Cause::Http(error) if error.is_canceled())
+pub(super) fn was_not_sent(error: &SendError) -> bool {
+    matches!(error.cause(), Cause::Http(error) if error.is_canceled())
 }
 
 /// Why a body could not be read.
-pub(super) fn body(error: &reqwest::Error) -> String {
+pub(super) fn body(error: &hyper::Error) -> String {
     let text = innermost(error);
     match cause(error) {
         Cause::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => "unexpected EOF".to_owned(),
@@ -78,7 +104,6 @@ pub(super) fn body(error: &reqwest::Error) -> String {
         Cause::Http(error) if error.is_incomplete_message() => "unexpected EOF".to_owned(),
         _ if text.contains("chunk size") => "invalid byte in chunk length".to_owned(),
         Cause::Http(_) if text.contains("end of file") => "unexpected EOF".to_owned(),
-        _ if text.to_lowercase().contains("gzip") => "gzip: invalid header".to_owned(),
         Cause::Tls(_) | Cause::Io(_) | Cause::Http(_) | Cause::Other(_) => text,
     }
 }
@@ -92,9 +117,9 @@ enum Cause<'a> {
 }
 
 /// The most telling error on the way down; an `io::Error` may hide another error without being its source.
-fn cause(error: &reqwest::Error) -> Cause<'_> {
+fn cause<'a>(error: &'a (dyn StdError + 'static)) -> Cause<'a> {
     let mut found = None;
-    let mut next: Option<&(dyn StdError + 'static)> = error.source();
+    let mut next = Some(error);
     while let Some(error) = next {
         if let Some(error) = error.downcast_ref::<rustls::Error>() {
             return Cause::Tls(error);

@@ -1,13 +1,17 @@
 //! Calls webhooks over HTTPS.
 
 mod address;
+mod body;
 mod certificate;
 mod connection;
 mod credentials;
+mod dial;
 mod direct;
 mod failure;
+mod http_client;
 mod inspection;
 mod proxy;
+mod target;
 mod tls;
 
 use std::borrow::Cow;
@@ -15,14 +19,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http::{HeaderValue, Method, StatusCode, header};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use kubernetes_admission::caller::{Call, CallError, Caller, Reply};
 use kubernetes_admission::config::{ClientConfig, Phase, ServiceReference};
 use kubernetes_types::budget::{Budget, Reservation};
 use kubernetes_types::status::Unsupported;
 use kubernetes_types::weight::expected;
-use reqwest::RequestBuilder;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span, info_span};
@@ -36,6 +39,8 @@ pub use self::tls::check_bundle;
 use address::Address;
 use connection::{Connections, Prepared};
 use failure::{post_failed, reading_failed};
+use http_client::Response;
+use target::Target;
 
 /// How often a webhook may say "retry after".
 const MAX_RETRIES: usize = 10;
@@ -193,35 +198,37 @@ impl HttpsCaller {
         call: &Call<'_>,
         deadline: Instant,
         redirects_and_retries: &mut Vec<RedirectOrRetry>,
-    ) -> Result<reqwest::Response, CallError> {
+    ) -> Result<Response, CallError> {
         let mut url = Cow::Borrowed(address.url.as_str());
+        let mut target = Cow::Borrowed(&address.target);
         let mut method = Method::POST;
-        let mut referer = None;
+        let mut referer: Option<String> = None;
         let mut last_location = String::new();
         for _ in 0..MAX_REDIRECTS {
-            let complete = |mut request: RequestBuilder| {
+            let complete = |headers: &mut HeaderMap| {
                 if method == Method::POST {
-                    let json = HeaderValue::from_static("application/json");
-                    request = request.header(header::CONTENT_TYPE, json).body(call.body.clone());
+                    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 }
                 if let Some(trace) = call.trace {
-                    request = request.headers(trace.headers().into_owned());
+                    headers.extend(trace.headers().into_owned());
                 }
-                match &referer {
-                    Some(referer) => request.header(header::REFERER, referer),
-                    None => request,
+                if let Some(referer) = referer.as_ref().and_then(|url| HeaderValue::from_str(url).ok()) {
+                    headers.insert(header::REFERER, referer);
                 }
             };
             let webhook = (call.client_config, prepared, call.phase);
-            let response = self.once(webhook, &method, &url, deadline, complete).await?;
-            let status = response.status().as_u16();
+            let body = if method == Method::POST { call.body.clone() } else { Bytes::new() };
+            let request = (&method, &*url, &*target, body);
+            let response = self.once(webhook, request, deadline, complete).await?;
+            let status = response.head.status.as_u16();
             method = match status {
                 301..=303 => Method::GET,
                 307 | 308 => method,
                 _ => return Ok(response),
             };
-            let Some(location) = response.headers().get(header::LOCATION) else { return Ok(response) };
+            let Some(location) = response.head.headers.get(header::LOCATION) else { return Ok(response) };
             let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
+            response.discard();
             let next: String = Url::parse(&url)
                 .and_then(|base| base.join(&location))
                 .map_err(|error| {
@@ -239,6 +246,7 @@ impl HttpsCaller {
                 return Err(post_failed(&url, &text));
             }
             referer = (!next.starts_with("http:")).then(|| url.into_owned());
+            target = Cow::Owned(prepared.destination.target(&next));
             url = Cow::Owned(next);
             last_location = location;
         }
@@ -251,16 +259,15 @@ impl HttpsCaller {
     async fn once(
         &self,
         (config, prepared, phase): (&ClientConfig, &Prepared, Option<Phase>),
-        method: &Method,
-        url: &str,
+        (method, url, target, body): (&Method, &str, &Result<Target, String>, Bytes),
         deadline: Instant,
-        complete: impl FnOnce(RequestBuilder) -> RequestBuilder,
-    ) -> Result<reqwest::Response, CallError> {
+        complete: impl FnOnce(&mut HeaderMap),
+    ) -> Result<Response, CallError> {
         let sending = async {
             let mut client = self.connections.client((config, prepared), phase, url).await?;
             let plugin = client.take_plugin();
             let another = client.take_another();
-            let response = match complete(client.request(method.clone(), url)).send().await {
+            let response = match client.send(method, target, body, complete).await {
                 Ok(response) => response,
                 Err(error) if failure::was_not_sent(&error) => {
                     let why = Box::pin(another.why_it_ends(config, url)).await;
@@ -272,8 +279,9 @@ impl HttpsCaller {
                 }
                 Err(error) => return Err(failure::transport(&error, url).await),
             };
-            Span::current().record("http.response.status_code", response.status().as_u16());
-            if let Some(plugin) = plugin.filter(|_| response.status() == StatusCode::UNAUTHORIZED) {
+            let status = response.head.status;
+            Span::current().record("http.response.status_code", status.as_u16());
+            if let Some(plugin) = plugin.filter(|_| status == StatusCode::UNAUTHORIZED) {
                 plugin.unauthorized().await;
             }
             Ok(response)
@@ -319,7 +327,7 @@ impl HttpsCaller {
             let response = self.request((&address, prepared), &call, deadline, redirects_and_retries).await?;
             let Some(wait) = retry_after(&response) else { break response };
             redirects_and_retries
-                .push(RedirectOrRetry::AskedToWait { status: response.status().as_u16(), wait });
+                .push(RedirectOrRetry::AskedToWait { status: response.head.status.as_u16(), wait });
             if retries == MAX_RETRIES {
                 break response;
             }
@@ -330,7 +338,7 @@ impl HttpsCaller {
                 return Err(post_failed(&address.url, "context deadline exceeded"));
             }
             // What is left of the body is read, so that the connection can be used again.
-            let _ = timeout_at(deadline, read(response, &mut self.share())).await;
+            let _ = timeout_at(deadline, body::read(response, &mut self.share())).await;
             sleep_until(next).await;
         };
         reply(response, deadline, self.share()).await
@@ -353,27 +361,28 @@ impl Caller for HttpsCaller {
 ///
 /// Source: client-go `rest/with_retry.go`, `checkWait`.
 /// Rule: HTTP-09.
-fn retry_after(response: &reqwest::Response) -> Option<Duration> {
-    let status = response.status();
+fn retry_after(response: &Response) -> Option<Duration> {
+    let status = response.head.status;
     if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {
         return None;
     }
-    let seconds: i64 = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    let seconds: i64 = response.head.headers.get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     Some(Duration::from_secs(seconds.max(0).unsigned_abs().min(24 * 3600)))
 }
 
 /// What came back, read to its end.
 async fn reply(
-    response: reqwest::Response,
+    response: Response,
     deadline: Instant,
     mut share: Option<Reservation>,
 ) -> Result<Reply, CallError> {
-    let status = response.status().as_u16();
+    let status = response.head.status.as_u16();
     let content_type = response
-        .headers()
+        .head
+        .headers
         .get(header::CONTENT_TYPE)
         .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    let body = match timeout_at(deadline, read(response, &mut share)).await {
+    let body = match timeout_at(deadline, body::read(response, &mut share)).await {
         Ok(body) => body?,
         Err(_elapsed) => return Err(reading_failed("context deadline exceeded")),
     };
@@ -390,28 +399,6 @@ async fn reply(
         None => body,
     };
     Ok(Reply { status, content_type, body })
-}
-
-/// What has come is reserved as it comes.
-async fn read(mut response: reqwest::Response, share: &mut Option<Reservation>) -> Result<Bytes, CallError> {
-    let mut body = BytesMut::new();
-    loop {
-        match response.chunk().await {
-            Ok(None) => return Ok(body.freeze()),
-            Ok(Some(chunk)) if body.len() + chunk.len() > MAX_REPLY => {
-                let what = format!("responses of webhooks with more than {} MiB", MAX_REPLY >> 20);
-                return Err(Unsupported { what }.into());
-            }
-            Ok(Some(chunk)) => {
-                if let Some(share) = share {
-                    // What grows takes up to twice as much.
-                    share.resize(2 * (body.len() + chunk.len()))?;
-                }
-                body.extend_from_slice(&chunk);
-            }
-            Err(error) => return Err(reading_failed(&failure::body(&error))),
-        }
-    }
 }
 
 impl fmt::Debug for HttpsCaller {

@@ -63,14 +63,15 @@ pub enum Webhooks<'a> {
 
 impl<'a> Webhooks<'a> {
     /// Those that are decided about for the request of `run`, each with its position among all.
-    fn candidates(self, run: &mut AdmissionRun<'_>) -> Vec<(usize, &'a Webhook)> {
-        match self {
-            Self::Listed(webhooks) => webhooks.iter().map(AsRef::as_ref).enumerate().collect(),
-            Self::Indexed(index) => {
-                let at = |position: usize| Some((position, &**index.webhooks().get(position)?));
-                index.candidates(run).into_iter().filter_map(at).collect()
-            }
-        }
+    fn candidates(
+        self,
+        run: &mut AdmissionRun<'_>,
+    ) -> impl Iterator<Item = (usize, &'a Webhook)> + Send + use<'a> {
+        let (webhooks, positions) = match self {
+            Self::Listed(webhooks) => (webhooks, (0..webhooks.len()).collect()),
+            Self::Indexed(index) => (index.webhooks(), index.candidates(run)),
+        };
+        positions.into_iter().filter_map(|position| Some((position, &**webhooks.get(position)?)))
     }
 
     fn skips(self) -> Skips {

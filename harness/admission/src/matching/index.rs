@@ -111,7 +111,9 @@ impl WebhookIndex {
             found.extend(due.map(|entry| entry.position));
         };
         add(&self.for_all);
-        let others = run.equivalents().iter().map(|equivalent| &equivalent.resource);
+        let others = run.equivalents().iter().map(|equivalent| &*equivalent.resource);
+        // Most resources have one version, which is the request's own.
+        let others = others.filter(|other| (&other.group, &other.resource) != (&own.group, &own.resource));
         for (group, resource) in std::iter::once(own).chain(others).map(|it| (&it.group, &it.resource)) {
             add(self.by_resource.get(resource).map_or(&[], Vec::as_slice));
             add(self.by_group.get(group).map_or(&[], Vec::as_slice));
@@ -150,11 +152,11 @@ mod tests {
             None
         }
 
-        fn equivalent_resources(&self, _: &GroupVersionResource, _: &str) -> Vec<EquivalentResource> {
+        fn equivalent_resources(&self, _: &GroupVersionResource, _: &str) -> Arc<[EquivalentResource]> {
             [("", "configmaps", "ConfigMap"), ("other", "things", "Thing")]
                 .map(|(group, resource, kind)| EquivalentResource {
-                    resource: GroupVersionResource::new(group, "v1", resource),
-                    kind: Some(GroupVersionKind::new(group, "v1", kind)),
+                    resource: Arc::new(GroupVersionResource::new(group, "v1", resource)),
+                    kind: Some(Arc::new(GroupVersionKind::new(group, "v1", kind))),
                 })
                 .into()
         }

@@ -8,6 +8,8 @@ mod selectors;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use kubernetes_types::status::{Status, Unsupported};
 
 pub use self::explanation::explain;
@@ -55,8 +57,8 @@ impl From<Decision> for Decided {
 /// The version in which a webhook is called. Only [`decide`] can make one: no review without a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
-    resource: GroupVersionResource,
-    kind: GroupVersionKind,
+    resource: Arc<GroupVersionResource>,
+    kind: Arc<GroupVersionKind>,
 }
 
 impl Invocation {
@@ -91,7 +93,7 @@ pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decided {
     if object == Ok(false) {
         return Decision::Skip(Mismatch::ObjectSelector).into();
     }
-    let invocation = match exact(webhook, attributes) {
+    let invocation = match exact(webhook, run) {
         Some(invocation) => Some(invocation),
         None => match equivalent(webhook, run) {
             Ok(invocation) => invocation,
@@ -152,13 +154,22 @@ pub fn is_called(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> bool {
 /// Any rule that catches the request as it came.
 ///
 /// Rule: SEL-09.
-fn exact(webhook: &Webhook, attributes: &Attributes) -> Option<Invocation> {
+fn exact(webhook: &Webhook, run: &AdmissionRun<'_>) -> Option<Invocation> {
+    let attributes = run.attributes();
     let request = request(attributes, &attributes.resource);
-    webhook
-        .rules
-        .iter()
-        .any(|rule| rules::matches(rule, request))
-        .then(|| Invocation { resource: attributes.resource.clone(), kind: attributes.kind.clone() })
+    webhook.rules.iter().any(|rule| rules::matches(rule, request)).then(|| own(run))
+}
+
+/// The request's own version, which is among the equivalent ones if they were looked up.
+fn own(run: &AdmissionRun<'_>) -> Invocation {
+    let Attributes { resource, kind, .. } = run.attributes();
+    let shared = run.equivalents().iter().find_map(|known| {
+        let known_kind = known.kind.as_ref().filter(|known| ***known == *kind)?;
+        let is_own = *known.resource == *resource;
+        is_own.then(|| Invocation { resource: Arc::clone(&known.resource), kind: Arc::clone(known_kind) })
+    });
+    shared
+        .unwrap_or_else(|| Invocation { resource: Arc::new(resource.clone()), kind: Arc::new(kind.clone()) })
 }
 
 /// The first rule that catches an equivalent resource, and the first such resource: only for webhooks that ask for it.
@@ -178,7 +189,7 @@ fn equivalent(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Result<Option<In
                 continue;
             }
             let Some(kind) = candidate.kind.clone() else {
-                let GroupVersionResource { group, version, resource } = &candidate.resource;
+                let GroupVersionResource { group, version, resource } = &*candidate.resource;
                 let message =
                     format!("unable to convert to {group}/{version}, Resource={resource}: unknown kind");
                 return Err(Box::new(Status::internal_error(&message)));

@@ -28,8 +28,8 @@ impl State {
 
     fn equivalent(mut self, path: &str, kind: Option<&str>) -> Self {
         let resource = resource(path);
-        let kind = kind.map(|kind| GroupVersionKind::new(&resource.group, &resource.version, kind));
-        self.equivalents.push(EquivalentResource { resource, kind });
+        let kind = kind.map(|kind| GroupVersionKind::new(&resource.group, &resource.version, kind).into());
+        self.equivalents.push(EquivalentResource { resource: resource.into(), kind });
         self
     }
 }
@@ -39,8 +39,8 @@ impl ClusterState for State {
         self.namespaces.get(name).cloned()
     }
 
-    fn equivalent_resources(&self, _: &GroupVersionResource, _: &str) -> Vec<EquivalentResource> {
-        self.equivalents.clone()
+    fn equivalent_resources(&self, _: &GroupVersionResource, _: &str) -> Arc<[EquivalentResource]> {
+        self.equivalents.clone().into()
     }
 
     fn convert(&self, object: &Value, _: &GroupVersionKind) -> Result<Value, ConversionError> {
@@ -127,7 +127,7 @@ fn is_not_prod() -> Value {
 fn check_called(decision: &Decision, path: &str, kind: &str) {
     let resource = resource(path);
     let kind = GroupVersionKind::new(&resource.group, &resource.version, kind);
-    assert_eq!(*decision, Decision::Call(Invocation { resource, kind }));
+    assert_eq!(*decision, Decision::Call(Invocation { resource: resource.into(), kind: kind.into() }));
 }
 
 #[track_caller]
@@ -154,7 +154,7 @@ fn an_exact_match_carries_the_requests_own_resource_and_kind() {
     scale.kind = GroupVersionKind::new("autoscaling", "v1", "Scale");
     scale.subresource = "scale".to_owned();
     let decision = decide(&webhook(&json!({})), &scale, &State::default());
-    let expect = Invocation { resource: scale.resource.clone(), kind: scale.kind.clone() };
+    let expect = Invocation { resource: scale.resource.clone().into(), kind: scale.kind.clone().into() };
     assert_eq!(decision, Decision::Call(expect));
 }
 

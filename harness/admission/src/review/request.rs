@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::ReviewVersion;
 use crate::admission_run::EncodedObjects;
@@ -25,31 +24,39 @@ pub fn encode(
     invocation: &Invocation,
     objects: EncodedObjects<'_>,
 ) -> Result<Bytes, CallFailure> {
-    let review = Review {
-        kind: "AdmissionReview",
-        api_version: version.api_version(),
-        request: Request {
-            uid,
-            kind: invocation.kind(),
-            resource: invocation.resource(),
-            sub_resource: &attributes.subresource,
-            request_kind: &attributes.kind,
-            request_resource: &attributes.resource,
-            request_sub_resource: &attributes.subresource,
-            name: &attributes.name,
-            namespace: &attributes.namespace,
-            operation: attributes.operation,
-            user_info: &attributes.user,
-            object: objects.object,
-            old_object: objects.old_object,
-            dry_run: attributes.dry_run,
-            options: attributes.options.as_ref(),
-        },
+    let head = Head {
+        uid,
+        kind: invocation.kind(),
+        resource: invocation.resource(),
+        sub_resource: &attributes.subresource,
+        request_kind: &attributes.kind,
+        request_resource: &attributes.resource,
+        request_sub_resource: &attributes.subresource,
+        name: &attributes.name,
+        namespace: &attributes.namespace,
+        operation: attributes.operation,
+        user_info: &attributes.user,
     };
-    let objects = [objects.object, objects.old_object].into_iter().flatten();
-    let mut body = Vec::with_capacity(BESIDE_OBJECTS + objects.map(|text| text.get().len()).sum::<usize>());
-    serde_json::to_writer(&mut body, &review).map_err(|error| not_encoded(&error))?;
-    body.push(b'\n');
+    let tail = Tail { dry_run: attributes.dry_run, options: attributes.options.as_ref() };
+    let EncodedObjects { object, old_object } = objects;
+    let texts = [object, old_object].into_iter().flatten();
+    let mut body = Vec::with_capacity(BESIDE_OBJECTS + texts.map(<[u8]>::len).sum::<usize>());
+    body.extend_from_slice(br#"{"kind":"AdmissionReview","apiVersion":""#);
+    body.extend_from_slice(version.api_version().as_bytes());
+    body.extend_from_slice(br#"","request":"#);
+    serde_json::to_writer(&mut body, &head).map_err(|error| not_encoded(&error))?;
+    // The members go on: in place of the brace that ends the first ones, and of the one that begins the last ones.
+    body.pop();
+    body.extend_from_slice(br#","object":"#);
+    body.extend_from_slice(object.unwrap_or(b"null"));
+    body.extend_from_slice(br#","oldObject":"#);
+    body.extend_from_slice(old_object.unwrap_or(b"null"));
+    let begin = body.len();
+    serde_json::to_writer(&mut body, &tail).map_err(|error| not_encoded(&error))?;
+    if let Some(brace) = body.get_mut(begin) {
+        *brace = b',';
+    }
+    body.extend_from_slice(b"}\n");
     Ok(Bytes::from(body))
 }
 
@@ -61,21 +68,13 @@ pub(crate) fn not_encoded(error: &serde_json::Error) -> CallFailure {
     CallFailure { reason: format!("could not create admission objects: {error}"), code: 400 }
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Review<'a> {
-    kind: &'static str,
-    api_version: &'static str,
-    request: Request<'a>,
-}
-
-/// In the order of upstream's struct, which is the order on the wire.
+/// The members of a request before its objects, in the order of upstream's struct, which is the order on the wire.
 ///
 /// Rule: REQ-06, REQ-08.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_field_names, reason = "the names of the API")]
-struct Request<'a> {
+struct Head<'a> {
     uid: &'a str,
     kind: &'a GroupVersionKind,
     resource: &'a GroupVersionResource,
@@ -91,8 +90,12 @@ struct Request<'a> {
     namespace: &'a str,
     operation: Operation,
     user_info: &'a UserInfo,
-    object: Option<&'a RawValue>,
-    old_object: Option<&'a RawValue>,
+}
+
+/// The members behind the objects.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tail<'a> {
     dry_run: bool,
     options: Option<&'a Value>,
 }

@@ -180,7 +180,7 @@ impl ClusterState for Labelled<'_> {
         &self,
         resource: &GroupVersionResource,
         subresource: &str,
-    ) -> Vec<EquivalentResource> {
+    ) -> Arc<[EquivalentResource]> {
         self.cluster_fixture.equivalent_resources(resource, subresource)
     }
 

@@ -26,16 +26,19 @@ pub(super) const CHECK: Check = Check {
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let cluster_fixture = &object_probe.environment.cluster_fixture;
-    let mut others = cluster_fixture
+    let equivalents = cluster_fixture
         .equivalent_resources(&object_probe.request.resource, &object_probe.request.subresource);
-    others.retain(|other| other.resource != object_probe.request.resource && other.kind.is_some());
+    let is_other = |other: &&EquivalentResource| {
+        *other.resource != object_probe.request.resource && other.kind.is_some()
+    };
+    let others: Vec<_> = equivalents.iter().filter(is_other).collect();
     if others.is_empty() {
         return Err(Obstacle::not_applicable("the kind is served in one version only"));
     }
     object_probe.answered(&object_probe.alone(), object_probe.request).await?;
     let mut violations = Vec::new();
     for other in others {
-        violations.extend(in_version(object_probe, &other).await?);
+        violations.extend(in_version(object_probe, other).await?);
     }
     Ok(violations)
 }
@@ -52,8 +55,8 @@ async fn in_version(
     let version = kind.api_version();
     let expected = object_probe.outcome(&object_probe.alone(), object_probe.request).await;
     let request = Attributes {
-        resource: other.resource.clone(),
-        kind: kind.clone(),
+        resource: (*other.resource).clone(),
+        kind: (**kind).clone(),
         object: Some(cluster_fixture.convert(object_probe.object(), kind).map_err(cannot)?),
         ..object_probe.request.clone()
     };

@@ -158,10 +158,10 @@ fn requested(
     match policy {
         MatchPolicy::Exact => Some((kind, vec![own])),
         MatchPolicy::Equivalent if is_served => {
-            let equivalents = cluster_fixture.equivalent_resources(resource, "").into_iter();
-            let others = equivalents.map(|equivalent| {
+            let equivalents = cluster_fixture.equivalent_resources(resource, "");
+            let others = equivalents.iter().map(|equivalent| {
                 let kind = kind_of(&equivalent.resource);
-                (equivalent.resource, kind)
+                ((*equivalent.resource).clone(), kind)
             });
             Some((kind, others.chain([own]).collect()))
         }

@@ -1,0 +1,206 @@
+//! New connections: TCP, a proxy's tunnel, TLS, and the handshake of HTTP.
+
+use std::error::Error as StdError;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Uri};
+use http_body_util::Full;
+use hyper::client::conn::{http1, http2};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio_rustls::TlsConnector;
+use tower::{Service, ServiceExt as _};
+use url::Url;
+
+use super::target::{Target, basic};
+
+/// When a connection on which nothing comes is probed, and how often, before it counts as broken.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+const KEEPALIVE_RETRIES: u32 = 3;
+/// How long what was sent may stay unacknowledged.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+
+/// What is sent.
+pub(super) type Body = Full<Bytes>;
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// What sends requests on a connection.
+#[derive(Debug)]
+pub(super) enum Sender {
+    Http1(http1::SendRequest<Body>),
+    Http2(http2::SendRequest<Body>),
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) enum DialError {
+    /// No stream.
+    Connect(BoxError),
+    /// A stream, on which the handshake of HTTP failed.
+    Http(hyper::Error),
+}
+
+impl From<hyper::Error> for DialError {
+    fn from(error: hyper::Error) -> Self {
+        Self::Http(error)
+    }
+}
+
+/// A proxy, spoken to by plain HTTP.
+#[derive(Debug)]
+struct Proxy {
+    uri: Uri,
+    authorization: Option<HeaderValue>,
+}
+
+/// Makes connections.
+pub(super) struct Dialer {
+    connector: HttpConnector<Resolver>,
+    tls: TlsConnector,
+    proxy: Option<Proxy>,
+}
+
+impl Dialer {
+    /// To `addresses` whatever the URL says, or to where its host is if there are none.
+    ///
+    /// # Errors
+    /// A proxy whose URL cannot be used.
+    pub(super) fn new(
+        tls: rustls::ClientConfig,
+        addresses: &[SocketAddr],
+        proxy: Option<&Url>,
+    ) -> Result<Self, String> {
+        let resolver = Resolver { addresses: addresses.into(), system: GaiResolver::new() };
+        let mut connector = HttpConnector::new_with_resolver(resolver);
+        connector.enforce_http(false);
+        connector.set_nodelay(true);
+        connector.set_keepalive(Some(KEEPALIVE));
+        connector.set_keepalive_interval(Some(KEEPALIVE));
+        connector.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
+        #[cfg(target_os = "linux")]
+        connector.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
+        let proxy = proxy.map(|url| {
+            let target = Target::new(url.as_str(), None)?;
+            Ok::<_, String>(Proxy { uri: target.uri, authorization: basic(url) })
+        });
+        Ok(Self { connector, tls: TlsConnector::from(Arc::new(tls)), proxy: proxy.transpose()? })
+    }
+
+    /// What a request to `target` needs so that the proxy takes it and not its tunnel: the `Proxy-Authorization` if there is
+    /// one.
+    pub(super) fn forwarder(&self, target: &Target) -> Option<Option<&HeaderValue>> {
+        let proxy = self.proxy.as_ref().filter(|_| target.is_plain())?;
+        Some(proxy.authorization.as_ref())
+    }
+
+    /// A connection on which requests to `target` can be sent at once.
+    pub(super) async fn dial(&self, target: &Target) -> Result<Sender, DialError> {
+        let scheme = target.uri.scheme_str().unwrap_or_default();
+        if target.is_plain() {
+            let uri = self.proxy.as_ref().map_or(&target.uri, |proxy| &proxy.uri);
+            let tcp = self.tcp(uri).await.map_err(DialError::Connect)?;
+            return Ok(Sender::Http1(http1_over(tcp).await?));
+        }
+        if scheme != "https" {
+            return Err(DialError::Connect(io::Error::other(format!("unsupported scheme {scheme}")).into()));
+        }
+        let stream = async {
+            let tcp = match &self.proxy {
+                Some(proxy) => self.tunnel(proxy, &target.uri).await?,
+                None => self.tcp(&target.uri).await?,
+            };
+            let host = target.uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+            let name = ServerName::try_from(host).map_err(io::Error::other)?;
+            let stream = self.tls.connect(name, tcp).await.map_err(io::Error::other)?;
+            Ok(stream)
+        };
+        let stream = stream.await.map_err(DialError::Connect)?;
+        if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+            Ok(Sender::Http2(http2_over(stream).await?))
+        } else {
+            Ok(Sender::Http1(http1_over(stream).await?))
+        }
+    }
+
+    async fn tcp(&self, uri: &Uri) -> Result<TcpStream, BoxError> {
+        Ok(self.connector.clone().oneshot(uri.clone()).await?.into_inner())
+    }
+
+    async fn tunnel(&self, proxy: &Proxy, uri: &Uri) -> Result<TcpStream, BoxError> {
+        let mut tunnel = Tunnel::new(proxy.uri.clone(), self.connector.clone());
+        if let Some(authorization) = &proxy.authorization {
+            tunnel = tunnel.with_auth(authorization.clone());
+        }
+        Ok(tunnel.oneshot(uri.clone()).await?.into_inner())
+    }
+}
+
+async fn http1_over<T>(stream: T) -> hyper::Result<http1::SendRequest<Body>>
+where
+    T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let (ended, end) = oneshot::channel();
+    tokio::spawn(async move {
+        if let Err(error) = connection.with_upgrades().await {
+            // Nobody listens once the connection has been in use.
+            let _ = ended.send(error);
+        }
+    });
+    match sender.ready().await {
+        Ok(()) => Ok(sender),
+        // What ended the connection says more.
+        Err(error) if error.is_closed() => Err(end.await.unwrap_or(error)),
+        Err(error) => Err(error),
+    }
+}
+
+async fn http2_over<T>(stream: T) -> hyper::Result<http2::SendRequest<Body>>
+where
+    T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder.timer(TokioTimer::new());
+    let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    sender.ready().await?;
+    Ok(sender)
+}
+
+/// Finds addresses: those of a service, or those that the system knows.
+#[derive(Clone)]
+struct Resolver {
+    addresses: Arc<[SocketAddr]>,
+    system: GaiResolver,
+}
+
+impl Service<Name> for Resolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let known = self.addresses.to_vec();
+        if !known.is_empty() {
+            return Box::pin(std::future::ready(Ok(known.into_iter())));
+        }
+        let looked_up = self.system.clone().oneshot(name);
+        Box::pin(async move { Ok(looked_up.await?.collect::<Vec<_>>().into_iter()) })
+    }
+}
