@@ -43,7 +43,9 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
         hostname: crate::hostname(),
         audit: Some(Arc::new(move |event| {
             recorded.record(event);
-            log.iter().for_each(|log| log(event));
+            if let Some(log) = &log {
+                log(event);
+            }
         })),
         audit_policy,
         record: Some(Arc::new(move |audit_id, received, record| made.record(audit_id, received, record))),

@@ -5,6 +5,7 @@ use http::header::ACCEPT;
 
 use kubernetes_types::status::{Status, Unsupported};
 
+use super::route::Verb;
 use super::tables::TableOptions;
 
 /// What of an object a client wants.
@@ -28,6 +29,26 @@ pub(super) enum Asked {
     /// The changes of a collection.
     Watch,
 }
+
+impl Asked {
+    /// By a request.
+    pub(super) fn by(verb: Verb, is_watch: bool) -> Self {
+        match verb {
+            Verb::List if is_watch => Self::Watch,
+            Verb::List => Self::List,
+            Verb::Get
+            | Verb::Create
+            | Verb::Update
+            | Verb::Patch
+            | Verb::Delete
+            | Verb::DeleteCollection
+            | Verb::Connect => Self::Object,
+        }
+    }
+}
+
+/// What a 406 says that the server has.
+const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// What the client takes of what the server answers: JSON of the objects themselves, of their metadata, or Tables.
 /// `has_table` where Tables are served.
@@ -84,7 +105,6 @@ pub(super) fn check_accept(
         let what = format!("answers as {accept} (application/json it does)");
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
     }
-    const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
     let message = if is_known {
         format!("only the following media types are accepted: {FORMS}")
     } else {
@@ -108,7 +128,7 @@ pub(super) fn check_accept(
 /// pkg/endpoints/handlers/negotiation/negotiate.go, `DefaultEndpointRestrictions`.
 /// Rule: AUD-12.
 pub(super) fn takes_errors(headers: &HeaderMap) -> bool {
-    const FORMS: [&str; 5] = [
+    const KNOWN: [&str; 5] = [
         "*/*",
         "application/*",
         "application/json",
@@ -119,7 +139,7 @@ pub(super) fn takes_errors(headers: &HeaderMap) -> bool {
     accept.is_empty()
         || accept.split(',').any(|accepted| {
             let mut parts = accepted.split(';').map(str::trim);
-            let is_known = parts.next().is_some_and(|form| FORMS.contains(&form));
+            let is_known = parts.next().is_some_and(|form| KNOWN.contains(&form));
             let converts =
                 |part: &str| part.split_once('=').is_some_and(|(name, _)| ["as", "g", "v"].contains(&name));
             is_known && !parts.any(converts)

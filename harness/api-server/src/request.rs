@@ -323,17 +323,7 @@ async fn outcome(
     };
     let operation = spans::operation(verb, parts, info, audit_id);
     let work = async {
-        let asked = match verb {
-            Verb::List if info.is_long_running() => Asked::Watch,
-            Verb::List => Asked::List,
-            Verb::Get
-            | Verb::Create
-            | Verb::Update
-            | Verb::Patch
-            | Verb::Delete
-            | Verb::DeleteCollection
-            | Verb::Connect => Asked::Object,
-        };
+        let asked = Asked::by(verb, info.is_long_running());
         let has_table = tables::has_table(&target.resource, &target.subresource);
         let representation = check_accept(&parts.headers, asked, has_table)?;
         let options = match representation {
@@ -408,7 +398,8 @@ async fn not_an_object(
 /// Whether other methods than GET are refused. Where groups are listed, and in the groups of custom resources, the server
 /// does not look at the method.
 ///
-/// Source: apiserver pkg/endpoints/discovery/{version,legacy}.go; kube-aggregator pkg/apiserver/handler_apis.go.
+/// Source: apiserver pkg/endpoints/discovery/{version,legacy}.go; kube-aggregator
+/// `pkg/apiserver/handler_apis.go`.
 /// Rule: REQ-25.
 fn is_only_read(route: &Route, resources: &Resources) -> bool {
     let is_built_in = |group: &str, version: &str| {

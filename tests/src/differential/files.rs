@@ -152,7 +152,7 @@ impl Folder {
 
     /// Makes it one with which no server starts.
     fn spoil(&mut self, random: &mut Random) {
-        let plugin = if self.places[0].is_empty() { 1 } else { 0 };
+        let plugin = usize::from(self.places[0].is_empty());
         let folder = ["mutating", "validating"][plugin];
         let other = json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": KINDS[1 - plugin],

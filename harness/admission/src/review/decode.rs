@@ -52,6 +52,9 @@ pub fn document(body: &[u8]) -> Result<Document, DecodeError> {
 
 /// What `document` says it is. A null is an empty document.
 ///
+/// # Errors
+/// It is no object, or one of them is no text.
+///
 /// Source: apimachinery pkg/runtime/serializer/json/meta.go, `Interpret`.
 pub fn type_meta(document: &Value) -> Result<GroupVersionKind, DecodeError> {
     let fields = match document {
