@@ -29,7 +29,7 @@ use self::credential_flags::CredentialFlags;
 pub(crate) use self::kubeconfig::Kubeconfig;
 use self::limit_flags::LimitFlags;
 pub(crate) use self::listener::Listener;
-pub(crate) use self::log::{Log, LogFlags};
+pub(crate) use self::log::{Log, LogFlags, TEXT};
 use self::record_file::{RecordFile, RecordFlags};
 use self::running::Running;
 use self::service_account_flags::ServiceAccountFlags;

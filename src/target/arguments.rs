@@ -61,7 +61,7 @@ pub struct TargetArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) audit_log: Option<PathBuf>,
 
-    /// The policy by which kube-apiserver is to write its audit log, and where; a run has its own.
+    /// The policy by which the API server is to write its audit log, and where; a run has its own.
     #[arg(skip)]
     pub(crate) audit: Option<AuditFiles>,
 }
@@ -92,7 +92,7 @@ impl TargetArguments {
         }
     }
 
-    /// The same with an audit log of one's own, on etcd and kube-apiserver. Steps about the audit log see nothing then.
+    /// The same with an audit log of one's own, on a server that is started. Steps about the audit log see nothing then.
     #[must_use]
     pub fn with_audit(self, policy: PathBuf, log: PathBuf) -> Self {
         Self { audit: Some(AuditFiles { policy, log }), ..self }

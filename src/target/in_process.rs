@@ -5,11 +5,14 @@ use std::sync::Arc;
 use harness::attributes::UserInfo;
 use harness::server::{ApiServer, Authentication, Options};
 
+use super::arguments::AuditFiles;
 use super::call_log::{CallIndex, CallLog};
 use super::identity::Identities;
 use super::storage::Storage;
 use super::{AuditLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind, connection};
 use crate::Failure;
+use crate::serve::TEXT;
+use crate::serve::audit_file::{self, AuditFile};
 use crate::static_manifests::Watch;
 use admit_testing::audit_log::AuditIndex;
 
@@ -24,6 +27,13 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
     let services = arguments.services();
     let selection = arguments.plugins.selection()?;
     let plugins = arguments.admission_control.read(&selection)?;
+    let (audit_policy, log) = match &arguments.audit {
+        Some(AuditFiles { policy, log }) => {
+            let file = AuditFile::open(log, None, TEXT)?;
+            (Some(audit_file::policy(policy)?), Some(file.sink()))
+        }
+        None => (None, None),
+    };
     let server = ApiServer::new(Options {
         services: services.clone(),
         credentials: plugins.credentials,
@@ -31,7 +41,13 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
         plugins: selection,
         plugin_configuration: plugins.in_tree,
         hostname: crate::hostname(),
-        audit: Some(Arc::new(move |event| recorded.record(event))),
+        audit: Some(Arc::new(move |event| {
+            recorded.record(event);
+            if let Some(log) = &log {
+                log(event);
+            }
+        })),
+        audit_policy,
         record: Some(Arc::new(move |audit_id, received, record| made.record(audit_id, received, record))),
         ..Options::default()
     });

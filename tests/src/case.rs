@@ -68,6 +68,19 @@ pub struct Plugins {
     /// The text of a kubeconfig with credentials for webhooks, whose path `<credentials>` stands for in `configuration`.
     #[serde(default)]
     pub credentials: String,
+    /// Texts of further files by their names in a folder whose path `<folder>` stands for in them and in `configuration`. A
+    /// name that ends with `/` is that of a folder.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
+    /// Webhooks that run as long as the server; one whose name begins with `certificate` requires that of a client. `<port of NAME>` stands in all these texts for the port of one, and
+    /// `<caBundle>` for what signed their certificates; `<client certificate>` and `<client key>` are those of a client `jane`.
+    /// Cases with such webhooks are serial.
+    #[serde(default)]
+    pub webhooks: Vec<String>,
+    /// The text of the file of `--audit-policy-file`; empty without that flag. With it all audit events of each request are
+    /// recorded.
+    #[serde(default)]
+    pub audit_policy: String,
 }
 
 /// One webhook of a case.
@@ -110,6 +123,9 @@ pub struct Webhook {
     /// Whether it is called for the namespaces of the case only.
     #[serde(default)]
     pub reach: Reach,
+    /// Whether its configuration stands in a file of the server's, so that none is made.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_file: bool,
     /// Every other field of its entry in the configuration.
     #[serde(flatten)]
     pub fields: Map<String, Value>,

@@ -37,8 +37,10 @@ pub mod websocket;
 
 mod annotations;
 mod answered;
+mod audit_events;
 mod converters;
 mod credentials;
+mod launch;
 mod meanwhile;
 mod metrics;
 mod random;

@@ -93,6 +93,7 @@ pub async fn run(text: &str, server: &Server, manner: Manner<'_>) -> Result<Seen
     }
     let mut made = Vec::new();
     let outcome = run_case(&case, &names, server, manner, &mut made).await;
+    server.calm();
     if server.is_shared() {
         server.remove(&made).await;
     }
@@ -113,7 +114,7 @@ async fn run_case(
         made.extend(server.settle_roles(names).await?);
     }
     let meanwhile = Meanwhile::start(case, names, server).await?;
-    let mut webhooks = Webhooks::start(case, &server.authority, manner.first, meanwhile.as_ref()).await?;
+    let mut webhooks = Webhooks::start(case, server, manner.first, meanwhile.as_ref()).await?;
     configure(case, names, server, &webhooks, made).await?;
     let kinds = webhooks.kinds();
     made.extend(server.settle(names, &kinds, 0).await?);
@@ -123,7 +124,7 @@ async fn run_case(
     let mut requestors = Requestors::default();
     let mut definitions = Definitions::of(case);
     let mut requests = Vec::new();
-    let mut answered = Vec::new();
+    let (mut answered, mut asked_ids) = (Vec::new(), Vec::new());
     converters.begin();
     for (number, request) in case.requests.iter().enumerate() {
         let asked = &request.value;
@@ -145,7 +146,8 @@ async fn run_case(
         if let Some(version) = version_of_page(asked, &answered) {
             seen["listedAs"] = version;
         }
-        let audited = if answer.status == 0 {
+        asked_ids.push(answer.audit_id.clone());
+        let audited = if answer.status == 0 || server.audit_events().is_some() {
             AuditEvent::default()
         } else {
             let found = server.target().audit.event(&answer.audit_id).await;
@@ -186,6 +188,12 @@ async fn run_case(
             }
         }
     }
+    if let Some(audit) = server.audit_events() {
+        audit.catch_up(server.client()).await?;
+        for ((seen, id), request) in requests.iter_mut().zip(&asked_ids).zip(&case.requests) {
+            seen["events"] = audit.of(id, &request.value, &order).into();
+        }
+    }
     let prefixes = case.requests.iter().filter_map(|request| {
         Some(request.value.body.as_ref()?.pointer("/metadata/generateName")?.as_str()?.to_owned())
     });
@@ -195,7 +203,7 @@ async fn run_case(
         names: names.clone(),
         ports: [webhooks.ports(), converters.ports()].concat(),
         prefixes,
-        requests,
+        requests: server.without_folder(requests),
         before,
         after,
         is_alone: case.serial,
@@ -364,7 +372,8 @@ async fn prepare(
         // Namespaces stay: no controller would empty them, and webhooks whose configurations are gone, but not yet for
         // the server, would be counted for their deletion. Custom resources go with their definition.
         let is_custom = case.cluster.iter().any(|it| it.pointer("/spec/names/kind") == Some(&object["kind"]));
-        if !collection.contains("/namespaces/") && object["kind"] != "Namespace" && !is_custom {
+        let stays = collection.contains("/namespaces/") && !collection.contains("/namespaces/default/");
+        if !stays && object["kind"] != "Namespace" && !is_custom {
             made.push(format!("{collection}/{name}"));
         }
         if object["kind"] == "CustomResourceDefinition" {
@@ -451,6 +460,9 @@ fn recorded(call: &Call) -> Value {
         Kind::Validating => "validating",
     };
     let mut recorded = sent(&call.entry);
+    if let Some(name) = &call.entry.certificate {
+        recorded["certificate"] = json!(name);
+    }
     recorded["webhook"] = json!(call.webhook);
     recorded["type"] = json!(kind);
     recorded

@@ -1,21 +1,21 @@
 //! The two servers of the judge: a real kube-apiserver, and admit in process.
 
 use std::collections::HashSet;
-use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use admit::exit_code::Failure;
-use admit::target::{Launched, Target, TargetArguments, TargetKind};
+use admit::target::{Launched, Target, TargetKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use certs::CertificateAuthority;
-use fake_webhooks::{Authority, Fake, FakeWebhook, Observer};
+use fake_webhooks::{Authority, Behaviour, Fake, FakeWebhook, Observer};
 use http::Method;
 use serde_json::{Value, json};
-use tempfile::NamedTempFile;
 
+use crate::audit_events::AuditEvents;
 use crate::case::{Kind, Plugins};
+use crate::launch::Launch;
 use crate::metrics;
 use crate::names::Names;
 use crate::transport::{Answer, Message, SendError, send};
@@ -24,11 +24,29 @@ use crate::transport::{Answer, Message, SendError, send};
 #[derive(Debug)]
 pub struct Server {
     launched: Launched,
-    /// What the plugins of a kube-apiserver are configured by.
-    _configuration: Vec<NamedTempFile>,
+    /// What it was started with.
+    launch: Launch,
+    /// Of a server with an audit policy of its own.
+    audit_events: Option<AuditEvents>,
     /// Signs what fakes show, so that one suffices for all.
     pub(crate) authority: Arc<CertificateAuthority>,
     marker: Option<Marker>,
+}
+
+/// Starts a server of this kind.
+async fn start(
+    kind: TargetKind,
+    plugins: &Plugins,
+    authority: &Arc<CertificateAuthority>,
+) -> Result<(Launched, Launch, Option<AuditEvents>), ServerError> {
+    let launch = Launch::prepare(kind, plugins, authority).await?;
+    let launched = Launched::start(&launch.arguments, |_| ()).await;
+    let launched = launched.map_err(|failure| {
+        let masked = launch.masked(&failure.to_string());
+        ServerError::ClusterFixture(Failure::environment(masked))
+    })?;
+    let audit_events = launch.audit_log.as_deref().map(AuditEvents::follow).transpose()?;
+    Ok((launched, launch, audit_events))
 }
 
 /// A webhook whose calls tell which configurations the server uses.
@@ -70,6 +88,18 @@ pub enum ServerError {
     },
 }
 
+impl ServerError {
+    /// What a kube-apiserver said that ended because of what it was started with.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        let Self::ClusterFixture(failure) = self else { return None };
+        let said = failure.to_string();
+        REFUSALS.iter().any(|what| said.contains(what)).then_some(said)
+    }
+}
+
+/// How kube-apiserver says that it does not start with a file.
+const REFUSALS: [&str; 2] = ["failed to initialize admission", "loading audit policy file"];
+
 const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -87,10 +117,8 @@ impl Server {
     /// # Errors
     /// They do not start.
     pub async fn apiserver_with(plugins: &Plugins) -> Result<Self, ServerError> {
-        let (arguments, configuration) = arguments(TargetKind::Envtest, plugins)?;
-        let launched = Launched::start(&arguments, |_| ()).await;
-        let launched = launched.map_err(ServerError::ClusterFixture)?;
         let authority = Arc::new(CertificateAuthority::new("admit judge CA")?);
+        let (launched, launch, audit_events) = start(TargetKind::Envtest, plugins, &authority).await?;
         let called = Arc::new(Mutex::new(HashSet::new()));
         let seen = Arc::clone(&called);
         let observer = Observer::new(move |entry| {
@@ -98,7 +126,7 @@ impl Server {
         });
         let fake = Fake { authority: Authority::Shared(Arc::clone(&authority)), observer, ..Fake::default() };
         let marker = Marker { fake: FakeWebhook::start(fake).await?, called };
-        Ok(Self { launched, _configuration: configuration, authority, marker: Some(marker) })
+        Ok(Self { launched, launch, audit_events, authority, marker: Some(marker) })
     }
 
     /// A new server of this repository, without objects.
@@ -109,10 +137,8 @@ impl Server {
         authority: Arc<CertificateAuthority>,
         plugins: &Plugins,
     ) -> Result<Self, ServerError> {
-        let (arguments, configuration) = arguments(TargetKind::InProcess, plugins)?;
-        let launched = Launched::start(&arguments, |_| ()).await;
-        let launched = launched.map_err(ServerError::ClusterFixture)?;
-        Ok(Self { launched, _configuration: configuration, authority, marker: None })
+        let (launched, launch, audit_events) = start(TargetKind::InProcess, plugins, &authority).await?;
+        Ok(Self { launched, launch, audit_events, authority, marker: None })
     }
 
     /// What requests are sent to.
@@ -123,6 +149,27 @@ impl Server {
     /// The client of that.
     pub(crate) fn client(&self) -> &kube::Client {
         &self.launched.target.client
+    }
+
+    /// The webhook of this name that runs as long as the server.
+    pub(crate) fn standing(&self, name: &str) -> Option<Arc<FakeWebhook>> {
+        self.launch.standing.get(name).cloned()
+    }
+
+    /// Has those webhooks allow everything again.
+    pub(crate) fn calm(&self) {
+        self.launch.standing.values().for_each(|fake| fake.set_behaviour(Behaviour::default()));
+    }
+
+    /// What was seen, without the name of the folder that the server's files are in.
+    pub(crate) fn without_folder(&self, seen: Vec<Value>) -> Vec<Value> {
+        let text = self.launch.masked(&json!(seen).to_string());
+        serde_json::from_str(&text).unwrap_or(seen)
+    }
+
+    /// Its audit events, if it has a policy for them.
+    pub(crate) fn audit_events(&self) -> Option<&AuditEvents> {
+        self.audit_events.as_ref()
     }
 
     /// Whether other cases may run on it at the same time, so that what it counts is not one case's alone.
@@ -326,28 +373,6 @@ impl Server {
             drop(send(self.client(), Message::new(Method::DELETE, path.as_str(), None)).await);
         }
     }
-}
-
-/// The arguments for a server with these plugins, and the files that configure them.
-fn arguments(
-    kind: TargetKind,
-    plugins: &Plugins,
-) -> Result<(TargetArguments, Vec<NamedTempFile>), ServerError> {
-    let arguments = TargetArguments::of(kind).with_plugins(&plugins.enable, &plugins.disable);
-    if plugins.configuration.is_empty() {
-        return Ok((arguments, Vec::new()));
-    }
-    let credentials = written(&plugins.credentials)?;
-    let path = credentials.path().display().to_string();
-    let configuration = written(&plugins.configuration.replace("<credentials>", &path))?;
-    let arguments = arguments.with_admission_control_config_file(configuration.path().to_owned());
-    Ok((arguments, vec![configuration, credentials]))
-}
-
-fn written(text: &str) -> Result<NamedTempFile, ServerError> {
-    let mut file = NamedTempFile::new()?;
-    file.write_all(text.as_bytes())?;
-    Ok(file)
 }
 
 const MARKER_LABEL: &str = "admit.example.com/marker";

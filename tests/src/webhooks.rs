@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use certs::CertificateAuthority;
 use fake_webhooks::{Authority, Behaviour, Entry, Fake, FakeWebhook, Hang, Timeout};
 use serde_json::{Map, Value, json};
 
@@ -15,7 +14,7 @@ use crate::meanwhile::Meanwhile;
 use crate::names::{CASE_LABEL, Names};
 use crate::objects::member;
 use crate::run::RunError;
-use crate::server::configuration_kind;
+use crate::server::{MARKER, Server, configuration_kind};
 
 /// The webhooks of a case, running.
 #[derive(Debug)]
@@ -28,7 +27,9 @@ pub(crate) struct Webhooks {
 struct Running {
     webhook: Webhook,
     behaviour: Behaviour,
-    fake: FakeWebhook,
+    fake: Arc<FakeWebhook>,
+    /// Whether it runs as long as the server, and does what the case says only while its requests are sent.
+    is_standing: bool,
     /// Calls of the journal that were looked at.
     seen: u64,
 }
@@ -49,7 +50,7 @@ impl Webhooks {
     /// Starts the fakes. If `first` names one, those of a race that are not it answer later.
     pub(crate) async fn start(
         case: &Case,
-        authority: &Arc<CertificateAuthority>,
+        server: &Server,
         first: Option<&str>,
         meanwhile: Option<&Meanwhile>,
     ) -> Result<Self, RunError> {
@@ -71,6 +72,11 @@ impl Webhooks {
                 }
                 Some(_) | None => behaviour,
             };
+            if let Some(fake) = server.standing(&webhook.name) {
+                let seen = fake.journal().last().map_or(0, |entry| entry.number);
+                running.push(Running { webhook: webhook.clone(), behaviour, fake, is_standing: true, seen });
+                continue;
+            }
             let fake = FakeWebhook::start(Fake {
                 behaviour: behaviour.clone(),
                 certificate: webhook.certificate,
@@ -78,18 +84,20 @@ impl Webhooks {
                 connection: webhook.connection,
                 http: webhook.http,
                 names: webhook.names.clone(),
-                authority: Authority::Shared(Arc::clone(authority)),
+                authority: Authority::Shared(Arc::clone(&server.authority)),
                 ..Fake::default()
             })
             .await?;
-            running.push(Running { webhook: webhook.clone(), behaviour, fake, seen: 0 });
+            let fake = Arc::new(fake);
+            running.push(Running { webhook: webhook.clone(), behaviour, fake, is_standing: false, seen: 0 });
         }
         Ok(Self { running })
     }
 
     /// The kinds of configuration that there are.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
-        let mut kinds: Vec<Kind> = self.running.iter().map(|it| it.webhook.kind).collect();
+        let made = self.running.iter().filter(|it| !it.webhook.in_file);
+        let mut kinds: Vec<Kind> = made.map(|it| it.webhook.kind).collect();
         kinds.sort_unstable();
         kinds.dedup();
         kinds
@@ -98,7 +106,7 @@ impl Webhooks {
     /// The configurations as they are written, by kind and name.
     pub(crate) fn configurations(&self, names: &Names) -> Vec<(Kind, Value)> {
         let mut configurations: BTreeMap<(Kind, String), Vec<Value>> = BTreeMap::new();
-        for running in &self.running {
+        for running in self.running.iter().filter(|it| !it.webhook.in_file) {
             let webhook = &running.webhook;
             let key = (webhook.kind, names.configuration(&webhook.configuration));
             configurations.entry(key).or_default().push(running.entry(names));
@@ -133,6 +141,10 @@ impl Webhooks {
             for entry in running.fake.journal() {
                 if entry.number > running.seen {
                     running.seen = entry.number;
+                    // What the judge itself asks of a server that it shares.
+                    if running.is_standing && subject(&entry).contains(MARKER) {
+                        continue;
+                    }
                     calls.push(Call {
                         place,
                         kind: running.webhook.kind,
@@ -158,10 +170,7 @@ impl Webhooks {
     /// Forgets the calls so far, and every count of them.
     pub(crate) fn start_anew(&mut self) {
         let calls = self.new_calls(true);
-        if calls.is_empty() {
-            return;
-        }
-        for running in &self.running {
+        for running in self.running.iter().filter(|it| it.is_standing || !calls.is_empty()) {
             running.fake.set_behaviour(running.behaviour.clone());
         }
     }

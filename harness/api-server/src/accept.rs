@@ -5,6 +5,7 @@ use http::header::ACCEPT;
 
 use kubernetes_types::status::{Status, Unsupported};
 
+use super::route::Verb;
 use super::tables::TableOptions;
 
 /// What of an object a client wants.
@@ -18,8 +19,39 @@ pub(super) enum Representation {
     Table(TableOptions),
 }
 
+/// What a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// One object, or that something is done.
+    Object,
+    /// A list.
+    List,
+    /// The changes of a collection.
+    Watch,
+}
+
+impl Asked {
+    /// By a request.
+    pub(super) fn by(verb: Verb, is_watch: bool) -> Self {
+        match verb {
+            Verb::List if is_watch => Self::Watch,
+            Verb::List => Self::List,
+            Verb::Get
+            | Verb::Create
+            | Verb::Update
+            | Verb::Patch
+            | Verb::Delete
+            | Verb::DeleteCollection
+            | Verb::Connect => Self::Object,
+        }
+    }
+}
+
+/// What a 406 says that the server has.
+const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
 /// What the client takes of what the server answers: JSON of the objects themselves, of their metadata, or Tables.
-/// `is_list` where the answer is a list, `has_table` where Tables are served.
+/// `has_table` where Tables are served.
 ///
 /// Source: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, `NegotiateOutputMediaType`; go-restful for 406.
 /// Rule: KND-10, TBL-04.
@@ -28,13 +60,13 @@ pub(super) enum Representation {
 /// 406 for what no server has, 501 for what this one has not.
 pub(super) fn check_accept(
     headers: &HeaderMap,
-    is_list: bool,
+    asked: Asked,
     has_table: bool,
 ) -> Result<Representation, Box<Status>> {
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let plain = ["*/*", "application/*", "application/json"];
     let other = ["application/yaml", "application/vnd.kubernetes.protobuf"];
-    let partial = if is_list { "PartialObjectMetadataList" } else { "PartialObjectMetadata" };
+    let partial = if asked == Asked::List { "PartialObjectMetadataList" } else { "PartialObjectMetadata" };
     let (mut is_known, mut is_unsupported) = (false, false);
     for accepted in accept.split(',').map(str::trim) {
         let (media_type, parameters) = accepted.split_once(';').unwrap_or((accepted, ""));
@@ -74,15 +106,44 @@ pub(super) fn check_accept(
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
     }
     let message = if is_known {
-        "only the following media types are accepted: application/json, application/yaml, \
-         application/vnd.kubernetes.protobuf"
+        format!("only the following media types are accepted: {FORMS}")
     } else {
-        "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
-         application/vnd.kubernetes.protobuf"
+        let streams = match asked {
+            Asked::Object => "",
+            Asked::List | Asked::Watch => {
+                ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+            }
+        };
+        format!("406: Not Acceptable\n\nAvailable representations: {FORMS}{streams}")
     };
     let mut status = Status::failure(406, "NotAcceptable", message);
     status.details = (!is_known).then(kubernetes_types::status::StatusDetails::default);
     Err(Box::new(status))
+}
+
+/// Whether an error may be written in a form that the client asks for. An error is no Table, and has no metadata: to a client
+/// that takes nothing else it is written as JSON all the same, past what the audit log sees.
+///
+/// Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go, `WriteObjectNegotiated`;
+/// pkg/endpoints/handlers/negotiation/negotiate.go, `DefaultEndpointRestrictions`.
+/// Rule: AUD-12.
+pub(super) fn takes_errors(headers: &HeaderMap) -> bool {
+    const KNOWN: [&str; 5] = [
+        "*/*",
+        "application/*",
+        "application/json",
+        "application/yaml",
+        "application/vnd.kubernetes.protobuf",
+    ];
+    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    accept.is_empty()
+        || accept.split(',').any(|accepted| {
+            let mut parts = accepted.split(';').map(str::trim);
+            let is_known = parts.next().is_some_and(|form| KNOWN.contains(&form));
+            let converts =
+                |part: &str| part.split_once('=').is_some_and(|(name, _)| ["as", "g", "v"].contains(&name));
+            is_known && !parts.any(converts)
+        })
 }
 
 #[cfg(test)]
@@ -92,7 +153,7 @@ mod tests {
     #[track_caller]
     fn check_accepted(accept: &str, code: Option<i32>) {
         let headers = HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]);
-        let found = check_accept(&headers, false, true).err().map(|status| i64::from(status.code));
+        let found = check_accept(&headers, Asked::Object, true).err().map(|status| i64::from(status.code));
         assert_eq!(found, code.map(i64::from), "{accept}");
     }
 
@@ -118,27 +179,47 @@ mod tests {
     }
 
     #[test]
+    fn an_error_is_whole() {
+        for (accept, expected) in [
+            ("", true),
+            ("*/*", true),
+            ("application/yaml", true),
+            ("application/json; q=0.8", true),
+            ("text/html", false),
+            ("application/json;as=Table;v=v1;g=meta.k8s.io", false),
+            ("application/json;as=Table;v=v1;g=meta.k8s.io, application/json", true),
+        ] {
+            let headers = HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]);
+            assert_eq!(takes_errors(&headers), expected, "{accept}");
+        }
+    }
+
+    #[test]
     fn metadata_alone_are_of_one_version_and_of_objects_or_lists() {
         use Representation::{Metadata, Whole};
         const OBJECT: &str = "as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
         const LIST: &str = "as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
-        for (accept, is_list, expected) in [
-            (format!("application/json;{OBJECT}"), false, Some(Metadata)),
-            (format!("application/json;{OBJECT}"), true, None),
-            (format!("application/json;{LIST}"), true, Some(Metadata)),
-            (format!("application/json;{LIST},application/json"), false, Some(Whole)),
+        for (accept, asked, expected) in [
+            (format!("application/json;{OBJECT}"), Asked::Object, Some(Metadata)),
+            (format!("application/json;{OBJECT}"), Asked::List, None),
+            (format!("application/json;{LIST}"), Asked::List, Some(Metadata)),
+            (format!("application/json;{LIST},application/json"), Asked::Object, Some(Whole)),
             (
                 format!(
                     "application/vnd.kubernetes.protobuf;{OBJECT},application/json;{OBJECT},application/json"
                 ),
-                false,
+                Asked::Watch,
                 Some(Metadata),
             ),
-            (format!("application/json,application/json;{OBJECT}"), false, Some(Whole)),
-            ("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1beta1".to_owned(), false, None),
+            (format!("application/json,application/json;{OBJECT}"), Asked::Object, Some(Whole)),
+            (
+                "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1beta1".to_owned(),
+                Asked::Object,
+                None,
+            ),
         ] {
             let headers = HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]);
-            assert_eq!(check_accept(&headers, is_list, true).ok(), expected, "{accept} {is_list}");
+            assert_eq!(check_accept(&headers, asked, true).ok(), expected, "{accept} {asked:?}");
         }
     }
 
@@ -154,7 +235,11 @@ mod tests {
             (TABLE.to_owned(), false, None),
         ] {
             let headers = HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]);
-            assert_eq!(check_accept(&headers, false, has_table).ok(), expected, "{accept} {has_table}");
+            assert_eq!(
+                check_accept(&headers, Asked::Object, has_table).ok(),
+                expected,
+                "{accept} {has_table}"
+            );
         }
     }
 }

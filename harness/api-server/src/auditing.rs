@@ -15,6 +15,7 @@ use kubernetes_types::status::Status;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::accept::takes_errors;
 use super::answer::Answer;
 use super::audit_log::{self, Answered, End, ObjectReference, Stage};
 use super::audit_policy::{Audited, Level};
@@ -104,6 +105,7 @@ impl<'a> Auditing<'a> {
             // It is written past what writes objects.
             Ok(_) if self.info.path == "/version" => None,
             Ok(answer) => answer.document(),
+            Err(_) if !takes_errors(&self.parts.headers) => None,
             Err(status) => serde_json::to_value(status).ok(),
         }
     }
@@ -125,7 +127,7 @@ impl<'a> Auditing<'a> {
         let event = audit_log::event(&Answered {
             identity: ended.identity,
             code: ended.code,
-            status: ended.status.as_ref(),
+            status: ended.status.as_ref().filter(|_| ended.code < 400 || takes_errors(&self.parts.headers)),
             request_object: ended.decoded.as_ref(),
             response_object: ended.object,
             completed: Timestamp::now(),

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_admission::review::decode::{self, type_meta};
 use kubernetes_types::json::text as text_at;
+use kubernetes_types::json_text;
 use kubernetes_types::schema::{self, Type, strictness};
 use kubernetes_types::status::{FieldError, Status};
 use kubernetes_types::weight::{expected, weight};
@@ -259,7 +261,14 @@ fn strict_errors(request: &ObjectRequest<'_>, unknown: &[String], kind: &GroupVe
     strictness::errors(text, unknown, Type::of_kind(kind)).unwrap_or_default()
 }
 
+/// How errors begin about a body of which not even the kind can be read.
+const UNREADABLE: &str = "couldn't get version/kind; json parse error";
+
 /// The object, and the paths of the fields that its kind does not have.
+///
+/// Source: apimachinery pkg/runtime/serializer/json/meta.go, `Interpret`; apiserver pkg/endpoints/handlers/rest.go,
+/// `transformDecodeError`.
+/// Rule: REQ-26.
 fn read(
     headers: &HeaderMap,
     body: &Bytes,
@@ -272,30 +281,23 @@ fn read(
     let read: Result<Value, String> = match encoding {
         Encoding::Protobuf if custom => return Err(unknown_format(CUSTOM_FORMATS)),
         Encoding::Protobuf => return typed(from_protobuf(body, kind)?, kind, Types::of(resource, kind)),
-        Encoding::Json => serde_json::from_slice(body).map_err(|error| {
-            if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() }
-        }),
+        Encoding::Json => json_text::scan(body, json_text::MAX_DEPTH, |_| {})
+            .and_then(|()| serde_json::from_slice(body).map_err(|error| error.to_string())),
         Encoding::Yaml => serde_saphyr::from_slice(body).map_err(|error| error.to_string()),
     };
-    let object = match read {
-        Ok(object @ Value::Object(_)) => object,
-        Ok(_) => {
-            return Err(bad(format!(
-                "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse \
-                 error: json: cannot unmarshal into Go value of type struct ({})",
-                kind.kind,
-                start(body)
-            )));
+    let read = read.map_err(|error| format!("{UNREADABLE}: {error}")).and_then(|read| {
+        let wrong = type_meta(&read).err().map(decode::DecodeError::into_text);
+        // What is wrong with a version that is a text is said elsewhere.
+        match wrong.filter(|wrong| wrong.starts_with(UNREADABLE)) {
+            Some(wrong) => Err(wrong),
+            None if read.is_object() => Ok(read),
+            None => Err(format!("{UNREADABLE}: json: cannot unmarshal into Go value of type struct")),
         }
-        Err(error) => {
-            return Err(bad(format!(
-                "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse \
-                 error: {error} ({})",
-                kind.kind,
-                start(body)
-            )));
-        }
-    };
+    });
+    let object = read.map_err(|wrong| {
+        let (kind, start) = (&kind.kind, start(body));
+        bad(format!("the object provided is unrecognized (must be of type {kind}): {wrong} ({start})"))
+    })?;
     typed(object, kind, Types::of(resource, kind))
 }
 

@@ -9,7 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::header::{ACCEPT, WARNING};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use jiff::Timestamp;
 use kubernetes_admission::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
 use kubernetes_admission::authorizer::Authorizer;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span, info};
 
-use super::accept::{Representation, check_accept};
+use super::accept::{Asked, Representation, check_accept};
 use super::admission::Admitting;
 use super::answer::{Answer, refusal};
 use super::audit_log;
@@ -37,7 +37,7 @@ use super::openapi;
 pub(super) use super::outcome::{BodyRetention, Outcome};
 use super::query::Query;
 use super::request_info::RequestInfo;
-use super::route::{Route, Target, Verb, route, verb};
+use super::route::{Route, Target, Verb, method_not_allowed, route, verb};
 use super::service_account_tokens::answer_open_id;
 use super::time_limit::{TIME_LIMIT, time_limit};
 use super::work::Work;
@@ -323,9 +323,9 @@ async fn outcome(
     };
     let operation = spans::operation(verb, parts, info, audit_id);
     let work = async {
-        let is_list = verb == Verb::List && !info.is_long_running();
+        let asked = Asked::by(verb, info.is_long_running());
         let has_table = tables::has_table(&target.resource, &target.subresource);
-        let representation = check_accept(&parts.headers, is_list, has_table)?;
+        let representation = check_accept(&parts.headers, asked, has_table)?;
         let options = match representation {
             Representation::Table(options) => Some(options.with_query(&query)),
             Representation::Whole | Representation::Metadata => None,
@@ -382,6 +382,9 @@ async fn not_an_object(
     query: Query,
     parts: &Parts,
 ) -> Result<Answer, Box<Status>> {
+    if parts.method != Method::GET && is_only_read(&route, resources) {
+        return Err(method_not_allowed());
+    }
     if let Route::OpenApi(path) = route {
         openapi_document(server, path, query, &parts.headers).await
     } else if let Route::OpenId(name) = route {
@@ -390,6 +393,20 @@ async fn not_an_object(
     } else {
         document(server, resources, route, &query, &parts.headers)
     }
+}
+
+/// Whether other methods than GET are refused. Where groups are listed, and in the groups of custom resources, the server
+/// does not look at the method.
+///
+/// Source: apiserver pkg/endpoints/discovery/{version,legacy}.go; kube-aggregator
+/// `pkg/apiserver/handler_apis.go`.
+/// Rule: REQ-25.
+fn is_only_read(route: &Route, resources: &Resources) -> bool {
+    let is_built_in = |group: &str, version: &str| {
+        !resources.is_custom_group(group) && resources.version(group, version).is_some()
+    };
+    matches!(route, Route::ServerVersion | Route::CoreVersions)
+        || matches!(route, Route::Version(group, version) if is_built_in(group, version))
 }
 
 /// An OpenAPI document. It may have to be made.

@@ -75,9 +75,8 @@ impl LogFlags {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Log(Format);
 
-/// The log of tests.
-#[cfg(test)]
-pub(super) const TEXT: Log = Log(Format::Text);
+/// The log of a server that was not told which format its lines have.
+pub(crate) const TEXT: Log = Log(Format::Text);
 
 impl Log {
     /// Whether lines are JSON.

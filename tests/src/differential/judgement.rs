@@ -7,10 +7,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use crate::case::Plugins;
 use crate::difference::differences;
 use crate::recording::Recording;
 use crate::run::{Manner, RunError, Seen, run, run_in_process};
-use crate::server::Server;
+use crate::server::{Server, ServerError};
 
 /// What both servers made of a situation. What the real one counted is added later.
 #[derive(Debug)]
@@ -137,6 +138,29 @@ pub(crate) fn judged(pair: Pair, exposition: &str, unsupported: Unsupported) -> 
     let recording = Recording { apiserver: String::new(), alternatives: vec![expected] };
     let documents = Documents { recording, actual: actual.clone(), signature };
     Look { judgement: Judgement::Differs(Box::new(documents)), actual, unsupported }
+}
+
+/// Compares where the real server said something instead of starting: admit says the same, behind the names of its options.
+/// The log of kube-apiserver quotes its errors.
+pub(crate) async fn refused(said: &str, plugins: &Plugins) -> Result<Look, ServerError> {
+    let authority = Arc::new(certs::CertificateAuthority::new("admit judge CA")?);
+    let own = match Server::in_process(authority, plugins).await {
+        Ok(_) => "it starts".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    // An error of several lines is not quoted, but indented.
+    let said = [said.replace("\\\"", "\"").replace("\\\\", "\\"), said.replace("\n  \t", "\n")];
+    let actual = json!({"refused": own});
+    let what = own.split_once(": ").map_or("", |(_, what)| what);
+    let what = what.strip_prefix("plugin ").and_then(|what| Some(what.split_once(": ")?.1)).unwrap_or(what);
+    if !what.is_empty() && said.iter().any(|said| said.contains(what)) {
+        return Ok(Look { judgement: Judgement::Agrees, actual, unsupported: Vec::new() });
+    }
+    let expected = json!({"refused": said[0].lines().rev().take(5).collect::<Vec<_>>()});
+    let recording = Recording { apiserver: String::new(), alternatives: vec![expected] };
+    let signature = vec!["refused".to_owned()];
+    let documents = Documents { recording, actual: actual.clone(), signature };
+    Ok(Look { judgement: Judgement::Differs(Box::new(documents)), actual, unsupported: Vec::new() })
 }
 
 /// Takes the requests that admit answers with 501 out of both documents; what it said of them.

@@ -5,13 +5,16 @@
 
 mod applied;
 mod apply;
+mod audit;
 mod behaviour;
 mod conditions;
 mod configurations;
 mod conversions;
+mod credentials;
 mod deletions;
 mod expressions;
 mod fields;
+mod files;
 mod judgement;
 mod kinds;
 mod plugins;
@@ -79,6 +82,12 @@ pub enum Subject {
     Deletions,
     /// What is wrong with objects of built-in kinds.
     Validation,
+    /// The audit log by policies.
+    Audit,
+    /// Webhook configurations from files.
+    Files,
+    /// How the server authenticates to webhooks.
+    Credentials,
 }
 
 impl Subject {
@@ -93,6 +102,9 @@ impl Subject {
             Self::Conversions => " --about conversions",
             Self::Deletions => " --about deletions",
             Self::Validation => " --about validation",
+            Self::Audit => " --about audit",
+            Self::Files => " --about files",
+            Self::Credentials => " --about credentials",
         }
     }
 }
@@ -165,6 +177,9 @@ impl Search {
                 Subject::Conversions => Situation::of_conversions(self.seed, *number),
                 Subject::Deletions => Situation::of_deletions(self.seed, *number),
                 Subject::Validation => Situation::of_validation(self.seed, *number),
+                Subject::Audit => Situation::of_audit(self.seed, *number, &excluded),
+                Subject::Files => Situation::of_files(self.seed, *number, &excluded),
+                Subject::Credentials => Situation::of_credentials(self.seed, *number),
             };
             let situations: Vec<Situation> = batch.iter().map(situation).collect();
             for (feature, count) in situations.iter().flat_map(|it| &it.left_out) {

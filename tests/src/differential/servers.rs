@@ -1,4 +1,4 @@
-//! The real servers of a search: one for each set of in-tree plugins.
+//! The real servers of a search: one for each set of in-tree plugins, files and policies.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -8,18 +8,28 @@ use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::judgement::{Look, Unsupported, judged, run_both};
+use super::judgement::{Look, Unsupported, judged, refused, run_both};
 use crate::case::{Case, Plugins};
 use crate::names::Names;
 use crate::server::{Server, ServerError};
 use crate::yaml;
 
-/// Each is started when the first case needs it, and ends with this.
+/// Each is started when the first case needs it. The newest of them stay until this ends.
 #[derive(Debug)]
 pub(crate) struct Servers {
     unsupported: Unsupported,
-    running: Mutex<BTreeMap<Plugins, Arc<Server>>>,
+    running: Mutex<Vec<(Plugins, Started)>>,
 }
+
+/// A server, or what it said instead of starting.
+#[derive(Clone, Debug)]
+enum Started {
+    Running(Arc<Server>),
+    Refused(Arc<str>),
+}
+
+/// So many servers run beside each other, unless cases still need more.
+const MOST: usize = 5;
 
 impl Servers {
     /// None is running yet.
@@ -32,42 +42,56 @@ impl Servers {
     /// # Errors
     /// A server does not start, or does not tell its metrics.
     pub(crate) async fn looks(&self, cases: &[&Value], jobs: usize) -> Result<Vec<Look>, ServerError> {
-        let is_serial = |case: &Value| case["serial"] == true;
-        let mut pairs = Vec::new();
-        for (serial, jobs) in [(false, jobs), (true, 1)] {
-            let mut runs = Vec::new();
-            for (place, case) in cases.iter().enumerate().filter(|(_, case)| is_serial(case) == serial) {
-                let server = self.of(case).await?;
-                let text = yaml::write(case);
-                runs.push(async move { (place, run_both(text, Arc::clone(&server)).await, server) });
+        let mut looks: Vec<(usize, Look)> = Vec::new();
+        let (mut parallel, mut serial) = (Vec::new(), Vec::new());
+        for (place, case) in cases.iter().enumerate() {
+            let text = yaml::write(case);
+            let plugins = plugins(&text);
+            match self.of(&plugins).await? {
+                Started::Refused(said) => looks.push((place, refused(&said, &plugins).await?)),
+                Started::Running(server) => {
+                    let run = async move { (place, run_both(text, Arc::clone(&server)).await, server) };
+                    if case["serial"] == true { serial.push(run) } else { parallel.push(run) }
+                }
             }
-            pairs.extend(futures::stream::iter(runs).buffered(jobs).collect::<Vec<_>>().await);
         }
-        pairs.sort_by_key(|(place, ..)| *place);
+        let mut pairs = futures::stream::iter(parallel).buffered(jobs).collect::<Vec<_>>().await;
+        pairs.extend(futures::stream::iter(serial).buffered(1).collect::<Vec<_>>().await);
         // One look at the metrics of a server serves all.
         let mut expositions: BTreeMap<*const Server, String> = BTreeMap::new();
-        let mut looks = Vec::new();
-        for (_, pair, server) in pairs {
+        for (place, pair, server) in pairs {
             let key = Arc::as_ptr(&server);
             let exposition = match expositions.entry(key) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(unknown) => unknown.insert(server.metrics().await?),
             };
-            looks.push(judged(pair, exposition, self.unsupported));
+            looks.push((place, judged(pair, exposition, self.unsupported)));
         }
-        Ok(looks)
+        looks.sort_by_key(|(place, _)| *place);
+        Ok(looks.into_iter().map(|(_, look)| look).collect())
     }
 
-    async fn of(&self, case: &Value) -> Result<Arc<Server>, ServerError> {
-        // A case that cannot be read has no plugins: its run says why.
-        let case = Case::parse(&Names::random().expand(&yaml::write(case)));
-        let plugins = case.map(|case| case.plugins).unwrap_or_default();
+    async fn of(&self, plugins: &Plugins) -> Result<Started, ServerError> {
         let mut running = self.running.lock().await;
-        if let Some(server) = running.get(&plugins) {
-            return Ok(Arc::clone(server));
+        if let Some((_, started)) = running.iter().find(|(known, _)| known == plugins) {
+            return Ok(started.clone());
         }
-        let server = Arc::new(Server::apiserver_with(&plugins).await?);
-        running.insert(plugins, Arc::clone(&server));
-        Ok(server)
+        let started = match Server::apiserver_with(plugins).await {
+            Ok(server) => Started::Running(Arc::new(server)),
+            Err(error) => match error.refusal() {
+                Some(said) => Started::Refused(said.into()),
+                None => return Err(error),
+            },
+        };
+        if running.len() >= MOST {
+            running.remove(0);
+        }
+        running.push((plugins.clone(), started.clone()));
+        Ok(started)
     }
+}
+
+/// What the server of a case is started with. A case that cannot be read has no plugins: its run says why.
+fn plugins(text: &str) -> Plugins {
+    Case::parse(&Names::random().expand(text)).map(|case| case.plugins).unwrap_or_default()
 }

@@ -52,8 +52,11 @@ pub fn document(body: &[u8]) -> Result<Document, DecodeError> {
 
 /// What `document` says it is. A null is an empty document.
 ///
+/// # Errors
+/// It is no object, or one of them is no text.
+///
 /// Source: apimachinery pkg/runtime/serializer/json/meta.go, `Interpret`.
-pub(crate) fn type_meta(document: &Value) -> Result<GroupVersionKind, DecodeError> {
+pub fn type_meta(document: &Value) -> Result<GroupVersionKind, DecodeError> {
     let fields = match document {
         Value::Object(fields) => fields,
         Value::Null => return Ok(GroupVersionKind::default()),

@@ -1,0 +1,100 @@
+//! What a server of the judge is started with: its arguments, the files that these name, and the webhooks that run as long
+//! as it does, since the files name their ports.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use admit::target::{TargetArguments, TargetKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use certs::CertificateAuthority;
+use fake_webhooks::{Authority, Connection, Fake, FakeWebhook, HttpVersions};
+use tempfile::TempDir;
+
+use crate::case::Plugins;
+use crate::server::ServerError;
+
+/// What a server is started with, and what has to stay as long as it runs.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    pub(crate) arguments: TargetArguments,
+    /// The webhooks that the files name.
+    pub(crate) standing: BTreeMap<String, Arc<FakeWebhook>>,
+    /// Where the server writes its audit events, if the case has a policy for them.
+    pub(crate) audit_log: Option<PathBuf>,
+    folder: TempDir,
+}
+
+impl Launch {
+    /// Starts the webhooks and writes the files.
+    ///
+    /// # Errors
+    /// A webhook does not start, or a file cannot be written.
+    pub(crate) async fn prepare(
+        kind: TargetKind,
+        plugins: &Plugins,
+        authority: &Arc<CertificateAuthority>,
+    ) -> Result<Self, ServerError> {
+        let mut standing = BTreeMap::new();
+        for name in &plugins.webhooks {
+            let asks = name.starts_with("certificate");
+            let fake = Fake {
+                connection: if asks { Connection::ClientCertificate } else { Connection::Accepted },
+                http: HttpVersions::Http1,
+                authority: Authority::Shared(Arc::clone(authority)),
+                names: vec!["hook.default.svc".to_owned(), "localhost".to_owned()],
+                ..Fake::default()
+            };
+            standing.insert(name.clone(), Arc::new(FakeWebhook::start(fake).await?));
+        }
+        let folder = TempDir::new()?;
+        let bundle = STANDARD.encode(authority.certificate_pem());
+        let path = |name: &str| folder.path().join(name);
+        let client = authority.issue_for_client("jane")?;
+        let filled = |text: &str| {
+            let mut text = text
+                .replace("<credentials>", &path("credentials").display().to_string())
+                .replace("<folder>", &folder.path().display().to_string())
+                .replace("<client certificate>", &client.certificate_pem)
+                .replace("<client key>", &client.key_pem)
+                .replace("<caBundle>", &bundle);
+            for (name, fake) in &standing {
+                text = text.replace(&format!("<port of {name}>"), &fake.address().port().to_string());
+            }
+            text
+        };
+        for (name, text) in &plugins.files {
+            if name.ends_with('/') {
+                fs::create_dir_all(path(name))?;
+            } else {
+                write(&path(name), &filled(text))?;
+            }
+        }
+        let mut arguments = TargetArguments::of(kind).with_plugins(&plugins.enable, &plugins.disable);
+        if !plugins.configuration.is_empty() {
+            write(&path("credentials"), &filled(&plugins.credentials))?;
+            write(&path("admission.yaml"), &filled(&plugins.configuration))?;
+            arguments = arguments.with_admission_control_config_file(path("admission.yaml"));
+        }
+        let audit_log = (!plugins.audit_policy.is_empty()).then(|| path("audit.log"));
+        if let Some(log) = &audit_log {
+            write(&path("audit-policy.yaml"), &plugins.audit_policy)?;
+            arguments = arguments.with_audit(path("audit-policy.yaml"), log.clone());
+        }
+        Ok(Self { arguments, standing, audit_log, folder })
+    }
+
+    /// What a server says, without the name of its folder.
+    pub(crate) fn masked(&self, text: &str) -> String {
+        text.replace(&self.folder.path().display().to_string(), "<folder>")
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), std::io::Error> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, text)
+}
