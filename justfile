@@ -18,6 +18,11 @@ envtest *ARGS:
 compare:
     cargo test --test targets -- --nocapture
 
+# Everyday kubectl commands on `admit assets` and on the real binaries from KUBEBUILDER_ASSETS, or those of some groups of
+# tests/kubectl/commands: `just kubectl get apply`.
+kubectl *GROUPS:
+    KUBECTL_GROUPS='{{GROUPS}}' cargo test --test kubectl -- --nocapture
+
 # Answers the expressions and rules of tests/cel with Kubernetes' own packages. Needs Go.
 cel-expressions:
     tests/cel/regenerate.sh

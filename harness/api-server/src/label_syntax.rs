@@ -64,7 +64,9 @@ impl<'a> Parser<'a> {
         }
         match self.next() {
             Token::Name(_) => {}
-            other => return Err(format!("found '{}', expected: identifier", other.text())),
+            other @ (Token::Sign(_) | Token::End) => {
+                return Err(format!("found '{}', expected: identifier", other.text()));
+            }
         }
         if absent || self.peek() == Token::End || self.peek().is(",") {
             return Ok(());
@@ -72,14 +74,16 @@ impl<'a> Parser<'a> {
         match self.next() {
             Token::Name("in" | "notin") => self.values(),
             Token::Sign("=" | "==" | "!=" | "<" | ">") => match self.peek() {
-                Token::End => Ok(()),
-                other if other.is(",") => Ok(()),
-                _ => match self.next() {
-                    Token::Name(_) => Ok(()),
-                    other => Err(format!("found '{}', expected: identifier", other.text())),
-                },
+                Token::End | Token::Sign(",") => Ok(()),
+                Token::Name(_) => {
+                    self.next();
+                    Ok(())
+                }
+                other @ Token::Sign(_) => Err(format!("found '{}', expected: identifier", other.text())),
             },
-            other => Err(format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", other.text())),
+            other @ (Token::Name(_) | Token::Sign(_) | Token::End) => {
+                Err(format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", other.text()))
+            }
         }
     }
 
@@ -108,9 +112,11 @@ impl<'a> Parser<'a> {
                         return Ok(());
                     }
                 }
-                other if other.is(")") => return Ok(()),
-                other if other.is(",") => {}
-                other => return Err(format!("found '{}', expected: ',', or identifier", other.text())),
+                Token::Sign(")") => return Ok(()),
+                Token::Sign(",") => {}
+                other @ (Token::Sign(_) | Token::End) => {
+                    return Err(format!("found '{}', expected: ',', or identifier", other.text()));
+                }
             }
         }
     }
@@ -125,22 +131,23 @@ pub(super) fn check(text: &str) -> Result<(), String> {
     loop {
         match parser.peek() {
             Token::End => return Ok(()),
-            other if matches!(other, Token::Name(_)) || other.is("!") => {}
-            other => {
-                let found = other.text();
+            Token::Name(_) | Token::Sign("!") => {}
+            Token::Sign(found) => {
                 return Err(format!("found '{found}', expected: !, identifier, or 'end of string'"));
             }
         }
         parser.requirement().map_err(|error| format!("unable to parse requirement: {error}"))?;
         match parser.next() {
             Token::End => return Ok(()),
-            other if other.is(",") => {
+            Token::Sign(",") => {
                 let behind = parser.peek();
                 if !matches!(behind, Token::Name(_)) && !behind.is("!") {
                     return Err(format!("found '{}', expected: identifier after ','", behind.text()));
                 }
             }
-            other => return Err(format!("found '{}', expected: ',' or 'end of string'", other.text())),
+            Token::Name(found) | Token::Sign(found) => {
+                return Err(format!("found '{found}', expected: ',' or 'end of string'"));
+            }
         }
     }
 }

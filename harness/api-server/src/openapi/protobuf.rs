@@ -306,12 +306,13 @@ fn types(out: &mut Vec<u8>, number: u32, node: &Node) {
 }
 
 fn additional_properties(out: &mut Vec<u8>, number: u32, node: &Node) {
-    nested(out, number, |out| match node {
-        Node::Flag(flag) => {
+    nested(out, number, |out| {
+        if let Node::Flag(flag) = node {
             tag(out, 2, 0);
             out.push(u8::from(*flag));
+        } else {
+            nested(out, 1, |out| schema(out, node));
         }
-        node => nested(out, 1, |out| schema(out, node)),
     });
 }
 

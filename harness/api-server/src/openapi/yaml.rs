@@ -30,7 +30,12 @@ fn block(out: &mut String, node: &Node, depth: usize) {
                         out.push('\n');
                         block(out, value, depth);
                     }
-                    value => {
+                    Node::Null
+                    | Node::Flag(_)
+                    | Node::Number(_)
+                    | Node::Text(_)
+                    | Node::List(_)
+                    | Node::Members(_) => {
                         out.push(' ');
                         block(out, value, depth);
                     }
