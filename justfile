@@ -18,11 +18,11 @@ envtest *ARGS:
 compare:
     cargo test --test targets -- --nocapture
 
-# Asks Kubernetes' own packages what they make of the expressions and rules of tests/cel. Needs Go.
+# Answers the expressions and rules of tests/cel with Kubernetes' own packages. Needs Go.
 cel-expressions:
     tests/cel/regenerate.sh
 
-# Asks Kubernetes' own packages what they make of the questions of managed-fields/tests/facts. Needs Go.
+# Answers the questions of managed-fields/tests/facts with Kubernetes' own packages. Needs Go.
 managed-fields:
     managed-fields/tests/regenerate.sh
 
@@ -102,16 +102,16 @@ manifests *ARGS:
 differential *ARGS:
     cargo run --quiet -p tests -- differential {{ARGS}}
 
-# Random CEL expressions, compared with what Kubernetes' own packages make of them: `just cel --seed 7 --count 1000`. Needs
+# Random CEL expressions, compared with Kubernetes' own packages: `just cel --seed 7 --count 1000`. Needs
 # Go. `just cel --confirm` asks a kube-apiserver from KUBEBUILDER_ASSETS about a sample of tests/cel/expressions.jsonl.
 cel *ARGS:
     cargo run --quiet -p tests -- cel {{ARGS}}
 
-# The conformance tests of the language: what the crate and Kubernetes' own packages make of them. Needs Go.
+# The conformance tests of the language, on the crate and on Kubernetes' own packages. Needs Go.
 cel-conformance:
     cargo run --quiet -p tests -- cel --conformance
 
-# Searches for inputs that break a law, so many seconds for each target: `just fuzz 60`, `just fuzz 600 patches review`.
+# Searches for inputs that break a law, for SECONDS per target: `just fuzz 60`, `just fuzz 600 patches review`.
 # Needs a C++ compiler.
 fuzz SECONDS *TARGETS:
     fuzz/run {{SECONDS}} {{TARGETS}}
@@ -155,6 +155,6 @@ otlp:
 cluster KUBECONFIG:
     ADMIT_TEST_CLUSTER={{KUBECONFIG}} cargo test --test cluster --test cluster_features -- --nocapture
 
-# What a fake bears: reviews a second on one core, memory, connections that hang.
+# What a fake can handle: reviews a second on one core, memory, connections that hang.
 load COUNT="1000000":
     cargo run --quiet --release -p fake-webhooks --example load -- {{COUNT}}

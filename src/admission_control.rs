@@ -16,9 +16,9 @@ use crate::{Failure, documents};
 /// The option, for every command that calls webhooks.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct AdmissionControl {
-    /// The configuration file of the admission plugins, as kube-apiserver takes it. For the two webhook plugins it
-    /// names kubeconfig files with the credentials for webhooks, and folders with webhook configurations; those of
-    /// the Pod Security Standards and of node selectors are read, too
+    /// The configuration file of the admission plugins, in kube-apiserver's format. For the two webhook plugins it
+    /// names kubeconfig files with the credentials for webhooks, and folders with webhook configurations; those of the
+    /// Pod Security Standards and of node selectors are read, too
     #[arg(
         id = "admission_control_config_file",
         long = "admission-control-config-file",

@@ -11,11 +11,11 @@ const SERVICE_ACCOUNT: &str = "ServiceAccount";
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Admission plugins")]
 pub(crate) struct PluginFlags {
-    /// In-tree admission plugins that run beside the default ones, as kube-apiserver takes them; may be given several
-    /// times. Their order does not matter. Unlike there, `ServiceAccount` is not among the default ones
+    /// In-tree admission plugins to enable in addition to the default ones, as for kube-apiserver; may be given several
+    /// times. Their order does not matter. Unlike in kube-apiserver, `ServiceAccount` is not enabled by default
     #[arg(long = "enable-admission-plugins", value_name = "NAME,NAME…")]
     enable: Vec<String>,
-    /// Default admission plugins that do not run
+    /// Default admission plugins to disable
     #[arg(long = "disable-admission-plugins", value_name = "NAME,NAME…")]
     disable: Vec<String>,
 }

@@ -16,20 +16,20 @@ use serde_json::{Value, json};
 
 use crate::{ExitCode, Failure};
 
-/// Makes a certificate for a webhook, with an authority of its own.
+/// Makes a certificate for a webhook, with a new authority.
 ///
 /// Writes ca.crt, tls.crt and tls.key (readable by you alone) to a directory and prints the caBundle for the webhook's
-/// configuration; or prints a Secret with all three. The authority's own key is thrown away.
+/// configuration; or prints a Secret with all three. The authority's key is discarded.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("names").required(true).multiple(true).args(["services", "dns", "ip"])))]
 pub(crate) struct Certs {
-    /// A service that the certificate is for, under all its names in a cluster; may be given several times
+    /// A service that the certificate is for, with all of its names in a cluster; may be given several times
     #[arg(long = "service", value_name = "NAME.NAMESPACE")]
     services: Vec<Service>,
-    /// A further DNS name
+    /// An additional DNS name
     #[arg(long, value_name = "NAME", value_parser = dns)]
     dns: Vec<Name>,
-    /// A further IP address
+    /// An additional IP address
     #[arg(long, value_name = "ADDRESS")]
     ip: Vec<std::net::IpAddr>,
     /// The directory for ca.crt, tls.crt and tls.key
@@ -38,7 +38,7 @@ pub(crate) struct Certs {
     /// Overwrite existing files
     #[arg(long, requires = "out")]
     force: bool,
-    /// What to print instead of the caBundle
+    /// Print this instead of the caBundle
     #[arg(short, long, value_enum)]
     output: Option<Output>,
     /// The Secret's namespace; by default that of the first service
@@ -236,6 +236,6 @@ impl FromStr for Label {
             return Ok(Self(text.to_owned()));
         }
         let expected = "expected 1 to 63 small letters, digits and `-`, with a letter or digit at both ends";
-        Err(format!("`{text}` is no name of a service, namespace or secret: {expected}"))
+        Err(format!("`{text}` is not a valid name of a service, namespace or secret: {expected}"))
     }
 }

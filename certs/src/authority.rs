@@ -46,10 +46,10 @@ pub enum Error {
     #[error("cannot make an RSA key: {0}")]
     Rsa(#[from] rsa::Error),
     /// What should be an authority's certificate is none.
-    #[error("this is no certificate of an authority in PEM: {0}")]
+    #[error("this is not the certificate of an authority in PEM: {0}")]
     NotAnAuthority(String),
     /// What should be an authority's key is none.
-    #[error("this is no private key in PEM: {0}")]
+    #[error("this is not a private key in PEM: {0}")]
     NotAKey(rcgen::Error),
     /// The certificate is for another key.
     #[error("the private key does not belong to the certificate")]

@@ -126,7 +126,7 @@ impl fmt::Display for Defect {
 
 /// A text that names no defect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no defect of a certificate: expected {defects}", defects = names())]
+#[error("`{0}` is not a defect of a certificate: expected {defects}", defects = names())]
 pub struct UnknownDefect(String);
 
 fn names() -> String {

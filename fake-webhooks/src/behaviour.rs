@@ -42,7 +42,7 @@ pub enum Behaviour {
     When(Box<When>),
     /// `timeout`: sends nothing, for ever or for a time.
     Timeout(Timeout),
-    /// `bad-response`: answers with something that is no valid review.
+    /// `bad-response`: answers with something that is not a valid review.
     BadResponse(BadResponse),
     /// `raw`: answers with exactly this HTTP response.
     Raw(Raw),

@@ -20,7 +20,7 @@ pub enum Certificate {
 
 /// A text that names no certificate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no certificate: expected valid, {defects}", defects = defects())]
+#[error("`{0}` is not a certificate: expected valid, {defects}", defects = defects())]
 pub struct UnknownCertificate(String);
 
 fn defects() -> String {

@@ -40,7 +40,7 @@ pub struct Arguments {
     /// A file with the token of the admin endpoint, instead of a random one that is logged
     #[arg(long, value_name = "FILE", requires = "admin")]
     admin_token_file: Option<PathBuf>,
-    /// How to print the webhook configurations
+    /// Output format of the webhook configurations
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
     /// Write the webhook configurations to a file instead of standard output

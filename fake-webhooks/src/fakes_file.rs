@@ -247,7 +247,7 @@ type Misunderstood = (Location, String);
 impl WrittenEntry {
     fn understood(self) -> Result<FakeEntry, Misunderstood> {
         if let Some(fault) = webhook_name_fault(&self.name.value) {
-            let message = format!("`{}` is no name of a webhook: {fault}", self.name.value);
+            let message = format!("`{}` is not a valid name of a webhook: {fault}", self.name.value);
             return Err((self.name.referenced, message));
         }
         let name = full_name(&self.name.value);
@@ -298,7 +298,7 @@ fn understood_path(written: Option<Spanned<String>>, name: &str) -> Result<Strin
         Some(path) if path_is_plain(&path.value) => Ok(path.value),
         Some(path) => {
             let expected = "expected a `/`, then letters, digits and any of `-._~/`";
-            Err((path.referenced, format!("`{}` is no path: {expected}", path.value)))
+            Err((path.referenced, format!("`{}` is not a valid path: {expected}", path.value)))
         }
     }
 }

@@ -19,7 +19,7 @@ pub enum Hang {
 
 /// A text that says no time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no time to hang: expected forever, or a time such as 2s or 500ms")]
+#[error("invalid time to hang `{0}`: expected forever, or a time such as 2s or 500ms")]
 pub struct InvalidHang(String);
 
 impl FromStr for Hang {

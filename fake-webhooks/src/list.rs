@@ -21,7 +21,7 @@ pub struct List {
     /// Only faults of this class
     #[arg(long, value_enum)]
     class: Option<Class>,
-    /// How to print them
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 }
@@ -29,10 +29,10 @@ pub struct List {
 /// How faults are printed.
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
 enum Output {
-    /// One line each
+    /// One line per fault
     #[default]
     Table,
-    /// All that is known of each: `{"version": 1, "faults": […]}`
+    /// Every detail: `{"version": 1, "faults": […]}`
     Json,
 }
 

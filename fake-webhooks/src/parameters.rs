@@ -273,7 +273,7 @@ impl TryFrom<u16> for StatusCode {
     fn try_from(code: u16) -> Result<Self, String> {
         match http::StatusCode::from_u16(code) {
             Ok(status) if code >= 200 => Ok(Self(status)),
-            Ok(_) | Err(_) => Err(format!("`{code}` is no final HTTP status: expected 200 to 999")),
+            Ok(_) | Err(_) => Err(format!("`{code}` is not a final HTTP status: expected 200 to 999")),
         }
     }
 }

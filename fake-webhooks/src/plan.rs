@@ -58,7 +58,7 @@ struct PlannedFile {
 pub enum PlanError {
     /// A URL needs a host.
     #[error(
-        "it listens on {0}, which is no address to call: say with `host` or `--host` under which name or address it is reached"
+        "it listens on {0}, which is not an address that can be called: say with `host` or `--host` under which name or address it is reached"
     )]
     NoHost(IpAddr),
     /// Applied one after the other, the second would replace the first.

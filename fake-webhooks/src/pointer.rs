@@ -29,7 +29,7 @@ impl TryFrom<String> for Pointer {
         if text.starts_with('/') {
             Ok(Self(text))
         } else {
-            Err(format!("`{text}` is no pointer: expected one such as /metadata/labels/name"))
+            Err(format!("`{text}` is not a JSON pointer: expected one such as /metadata/labels/name"))
         }
     }
 }

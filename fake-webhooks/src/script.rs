@@ -141,7 +141,7 @@ impl TryFrom<f64> for Probability {
         if (0.0..=1.0).contains(&number) {
             Ok(Self(number))
         } else {
-            Err(format!("{number} is no probability: expected 0 to 1"))
+            Err(format!("{number} is not a probability: expected 0 to 1"))
         }
     }
 }
@@ -229,7 +229,7 @@ pub struct Time(Duration);
 
 /// A text that says no time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no time: expected one such as 2s or 500ms")]
+#[error("invalid duration `{0}`: expected one such as 2s or 500ms")]
 pub struct InvalidTime(String);
 
 impl Time {

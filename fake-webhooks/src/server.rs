@@ -136,7 +136,7 @@ impl fmt::Debug for Observer {
 pub enum StartError {
     /// Nobody allowed other machines to reach it.
     #[error(
-        "{0} is not a loopback address, and nobody allowed remote access (`allowRemote: true` or `--allow-remote`)"
+        "{0} is not a loopback address, and remote access is not allowed (`allowRemote: true` or `--allow-remote`)"
     )]
     NotLoopback(SocketAddr),
     /// The address is taken or not of this machine.

@@ -26,7 +26,7 @@ const TIME: Duration = Duration::from_secs(5);
 /// Why nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WriteError {
-    #[error("the URL is none: {0}")]
+    #[error("invalid URL: {0}")]
     Url(#[from] url::ParseError),
     #[error("the URL has no host or port")]
     Host,
@@ -34,7 +34,7 @@ pub(crate) enum WriteError {
     CaBundle(#[from] rustls::pki_types::pem::Error),
     #[error(transparent)]
     Tls(#[from] rustls::Error),
-    #[error("the host is no name of a server: {0}")]
+    #[error("the host is not a valid server name: {0}")]
     Name(#[from] rustls::pki_types::InvalidDnsNameError),
     #[error(transparent)]
     Connect(#[from] std::io::Error),

@@ -41,22 +41,22 @@ fn what_is_wrong_is_named_with_its_line_and_what_was_expected() {
     refused("sequence:\n- allow\n- denny", 3, &["denny", "deny"]);
     refused("allow: {}\ndeny: {}", 1, &["`deny` stands beside `allow`", "sequence"]);
     refused("when:\n  if: {container: x}", 2, &["then"]);
-    refused("rate:\n  of: deny\n  probability: 2", 3, &["2 is no probability", "0 to 1"]);
+    refused("rate:\n  of: deny\n  probability: 2", 3, &["2 is not a probability", "0 to 1"]);
     refused("rate", 1, &["`of` and `probability`"]);
-    refused("delay:\n  for: {fixed: soon}", 2, &["`soon` is no time", "500ms"]);
+    refused("delay:\n  for: {fixed: soon}", 2, &["invalid duration `soon`", "500ms"]);
     refused("delay:\n  for: {sometimes: 1}", 2, &["sometimes", "uniform"]);
     refused("{cycle: []}", 1, &["at least one"]);
     refused("first:\n  calls: 3", 2, &["of"]);
     refused("{mutate: []}", 1, &["at least one change"]);
     refused("mutate:\n- set: {/a: 1}\n- sett: {/a: 1}", 3, &["sett", "each-container"]);
-    refused("mutate:\n- set: {labels: 1}", 2, &["`labels` is no pointer", "/metadata/labels/name"]);
+    refused("mutate:\n- set: {labels: 1}", 2, &["`labels` is not a JSON pointer", "/metadata/labels/name"]);
     refused("mutate:\n- append:\n    path: /a\n    vale: 1", 4, &["vale", "value", "repeat"]);
     refused("when:\n  if: {labels: {a: b}}\n  then: deny", 2, &["labels", "label", "dry-run"]);
     refused("when:\n  if: {operations: [CREAT]}\n  then: deny", 2, &["CREAT", "CREATE"]);
     refused("when:\n  if: {every: 0}\n  then: deny", 2, &["nonzero"]);
     refused("side-effect:\n  write: {url: 'ftp://a'}", 2, &["ftp://a", "https://"]);
     refused("leak:\n  bytes: -1", 2, &["u32"]);
-    refused("mix-up:\n  hold: forever", 2, &["forever", "no time"]);
+    refused("mix-up:\n  hold: forever", 2, &["forever", "invalid duration"]);
     refused("{}", 1, &["a behaviour"]);
     refused("7", 1, &["a behaviour"]);
 }

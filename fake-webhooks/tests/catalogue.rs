@@ -53,7 +53,7 @@ fn a_fault_is_a_behaviour_where_the_behaviour_is_all_of_it() {
     for (fault, expected) in [
         ("T01", "of the connection: it stands as `fault: T01` in the entry"),
         ("T05", "of the certificate"),
-        ("E77", "`E77` is no fault of the catalogue: `admit fakes list` prints them"),
+        ("E77", "`E77` is not a fault of the catalogue: `admit fakes list` prints them"),
     ] {
         let error = serde_saphyr::from_str::<Behaviour>(&format!("fault: {fault}")).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
@@ -67,7 +67,7 @@ fn what_an_entry_says_goes_before_what_its_fault_says() {
     assert_eq!(file.webhooks[0].fields.timeout_seconds, 3);
     for (entry, expected) in [
         ("{name: one, type: mutating, fault: hang, behaviour: allow}", "not both"),
-        ("{name: one, type: mutating, fault: hangs}", "`hangs` is no fault"),
+        ("{name: one, type: mutating, fault: hangs}", "`hangs` is not a fault"),
         ("{name: one, type: validating, fault: P06-undecodable}", "other `type`"),
         ("{name: one, type: validating}", "needs a `behaviour`"),
     ] {

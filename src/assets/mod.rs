@@ -18,7 +18,7 @@ use crate::{ExitCode, Failure};
 /// PATH is linked, too. A suite that starts envtest runs on admit if KUBEBUILDER_ASSETS names the folder.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Assets {
-    /// The folder; by default admit/assets in the user's cache directory
+    /// The folder to write to; by default admit/assets in the user's cache directory
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }

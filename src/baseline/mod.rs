@@ -18,17 +18,18 @@ const VERSION: u32 = 1;
 /// The options about a baseline.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct BaselineOptions {
-    /// Accept the findings that this file lists, each with a reason: only others are failures; what it lists and nothing
-    /// shows any more is reported
+    /// Accept the findings that this file lists, each with a reason: only others are failures; entries without a
+    /// finding are reported
     #[arg(long, value_name = "FILE", conflicts_with = "write_baseline")]
     baseline: Option<PathBuf>,
 
-    /// Write a baseline that accepts what is found now; of a file that is there, the reasons are kept, and what is not found
-    /// any more is dropped
+    /// Write a baseline that accepts the current findings; if the file exists, its reasons are kept, and entries
+    /// without a finding are dropped
     #[arg(long, value_name = "FILE")]
     write_baseline: Option<PathBuf>,
 
-    /// The reason of what --write-baseline adds [default: none, so that --baseline refuses the file until it has them]
+    /// The reason for the entries that --write-baseline adds [default: empty, and --baseline refuses the file until
+    /// each entry has one]
     #[arg(long, value_name = "TEXT", requires = "write_baseline")]
     baseline_reason: Option<String>,
 }

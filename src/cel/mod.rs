@@ -44,7 +44,7 @@ pub(crate) struct Cel {
     /// The variable namespaceObject, which is null in match conditions of webhooks
     #[arg(long, value_name = "FILE", help_heading = "Variables")]
     namespace_object: Option<PathBuf>,
-    /// Objects that the cluster has already: definitions of custom resources, and the roles and bindings by which
+    /// Objects that exist in the cluster: definitions of custom resources, and the roles and bindings by which
     /// authorizer decides
     #[arg(long = "with", value_name = "FILE", help_heading = "Variables")]
     existing: Vec<PathBuf>,
@@ -54,18 +54,18 @@ pub(crate) struct Cel {
     /// A group of --as; may be given several times
     #[arg(long = "as-group", value_name = "GROUP", requires = "user", help_heading = "Variables")]
     groups: Vec<String>,
-    /// The namespace of an object that names none
+    /// The namespace of objects that do not name one
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default", help_heading = "Variables")]
     namespace: String,
 
-    /// Compile as kube-apiserver compiles expressions that are stored already: with all that its own version knows, not
-    /// only with what the version before knew
+    /// Compile as kube-apiserver compiles stored expressions: with everything that its own version supports, not only
+    /// what the previous version supported
     #[arg(long)]
     stored: bool,
     /// Show what each part of an expression evaluates to, and what it costs
     #[arg(long)]
     each: bool,
-    /// How to print the results; json is one object a line
+    /// Output format; json prints one object per line
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
     output: Output,
 }
@@ -82,9 +82,9 @@ Exit status: 0 each expression has a value, 1 one does not compile or its evalua
 /// `--output`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Output {
-    /// For people
+    /// Human-readable text
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
     /// One YAML document for each expression
     Yaml,

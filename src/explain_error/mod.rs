@@ -25,7 +25,7 @@ pub(crate) struct ExplainError {
     /// Files with messages, logs or a Status as JSON, or - for standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// How to print the explanations; json is a list
+    /// Output format; json prints a list
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
     output: Output,
 }

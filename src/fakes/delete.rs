@@ -22,7 +22,7 @@ pub(crate) struct Delete {
     namespace: FakesNamespace,
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// How long to wait, in seconds
+    /// Seconds to wait
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     timeout: u64,
 }

@@ -20,12 +20,11 @@ use super::source::{FileArguments, Source};
 use crate::cluster_client::ClusterArguments;
 use crate::{ExitCode, Failure};
 
-/// Puts the fakes of files into a cluster.
+/// Deploys the fakes of files to a cluster.
 ///
 /// Applies a Namespace, a Secret, a ConfigMap, a Deployment and a Service, and when every webhook answers through the
-/// API server, the webhook configurations. A second time it updates what is there, and keeps the authority that signs
-/// the fakes' certificates. The calls that prove that the webhooks answer are not in the journal: every fake begins
-/// anew.
+/// API server, the webhook configurations. Run again, it updates the objects and keeps the authority that signs the
+/// fakes' certificates. The calls that prove that the webhooks answer are not in the journal: every fake starts afresh.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 No webhook sees the namespace of the fakes or kube-system. A webhook with failurePolicy Fail that would catch requests \
@@ -50,12 +49,12 @@ pub(crate) struct Deploy {
     /// Print what would be applied, with a new authority, without contacting a cluster
     #[arg(long, value_enum, value_name = "WHERE")]
     dry_run: Option<DryRun>,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t, requires = "dry_run")]
     output: Output,
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// How long to wait, in seconds
+    /// Seconds to wait
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     timeout: u64,
 }

@@ -21,13 +21,13 @@ pub(crate) struct Journal {
     /// Wait for at least COUNT calls; if there are fewer after the timeout, print them and exit with 1
     #[arg(long, value_name = "COUNT")]
     wait: Option<usize>,
-    /// How long to wait, in seconds
+    /// Seconds to wait
     #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "wait")]
     timeout: u64,
     /// Keep printing calls as they arrive, until SIGINT
     #[arg(long, conflicts_with = "wait")]
     follow: bool,
-    /// How to print the calls: one line each, or all details as JSON
+    /// Output format: one line per call, or all details as JSON
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
     /// Show the values of Secrets and headers with credentials instead of masking them

@@ -98,7 +98,7 @@ impl<'a> Probes<'a> {
             let waited = progress.until(async || {
                 let answer = self.probe(label.clone()).await?;
                 let heeded = answer.message().contains(&calling(&marker));
-                let missing = || Look::Missing("the API server to heed the configurations".to_owned());
+                let missing = || Look::Missing("the API server to apply the configurations".to_owned());
                 Ok(if heeded { Look::Done(()) } else { missing() })
             });
             waited.await?;

@@ -48,7 +48,7 @@ pub(crate) struct Allowances {
     /// Let webhooks see kube-system
     #[arg(long)]
     allow_kube_system: bool,
-    /// Let webhooks with failurePolicy Fail see every namespace, or objects without one that a cluster needs
+    /// Let webhooks with failurePolicy Fail see every namespace, or cluster-scoped objects that a cluster needs
     #[arg(long)]
     allow_everything: bool,
 }

@@ -23,13 +23,14 @@ use crate::{ExitCode, Failure, documents};
 
 /// Checks webhook configurations without calling anything.
 ///
-/// Reports what the API server refuses, in its own words, and what is valid and risky: rules that match nothing, or what
-/// the cluster and the webhook itself depend on; timeouts, caBundles, services, match conditions. Other objects in the
-/// files count, too: namespaces, definitions of custom resources, and the Service, workload and Secrets of the webhook.
+/// Reports what the API server refuses, in its own words, and what is valid but risky: rules that match nothing, or
+/// that match what the cluster and the webhook itself depend on; timeouts, caBundles, services, match conditions. Other
+/// objects in the files count, too: namespaces, definitions of custom resources, and the Service, workload and Secrets
+/// of the webhook.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Lint {
-    /// Webhook configurations and the manifests around them: files, folders, or - for standard input
+    /// Webhook configurations and related manifests: files, folders, or - for standard input
     #[arg(
         short = 'c',
         long = "configuration",
@@ -57,7 +58,7 @@ pub(crate) struct Lint {
     #[arg(long, value_name = "DAYS")]
     horizon: Option<u32>,
 
-    /// What standard output shows
+    /// Output format on standard output
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
     output: Format,
 

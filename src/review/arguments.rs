@@ -11,10 +11,10 @@ use crate::admission_control::AdmissionControl;
 use crate::admission_plugins::PluginFlags;
 use crate::service_map::ServiceMapping;
 
-/// Sends one request through the whole chain of webhooks, and tells what each of them did.
+/// Sends one request through the whole chain of webhooks, and shows what each of them did.
 ///
 /// The request goes to an API server in this process, which calls the webhooks of the configurations as kube-apiserver
-/// would. Nothing is stored outside of it; webhooks with side effects have them unless `--dry-run=server` is said.
+/// would. Nothing is stored outside of it; webhooks with side effects have them unless `--dry-run=server` is given.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Review {
@@ -25,18 +25,18 @@ pub(crate) struct Review {
     /// Webhook configurations: files, folders, `-`. Other objects in them are left out
     #[arg(short, long, value_name = "FILE", required_unless_present_any = ["fakes", "admission_control_config_file", "record"])]
     pub(super) configurations: Vec<PathBuf>,
-    /// Objects that the cluster has already: namespaces with their labels, definitions of custom resources, limit
-    /// ranges. They are not admitted
+    /// Objects that exist in the cluster: namespaces with their labels, definitions of custom resources, limit ranges.
+    /// They are not admitted
     #[arg(long = "with", value_name = "FILE")]
     pub(super) existing: Vec<PathBuf>,
     /// The objects as they were before an update or a deletion, or that a subresource belongs to
     #[arg(long, value_name = "FILE")]
     pub(super) old: Vec<PathBuf>,
 
-    /// The namespace of objects that name none [default: default]. It is made if `--with` has it not
+    /// The namespace of objects that do not name one [default: default]. It is created if `--with` does not have it
     #[arg(short, long, value_name = "NAMESPACE", help_heading = "Request")]
     pub(super) namespace: Option<String>,
-    /// What is done [default: create; what the subresource is for, if there is one]
+    /// The operation [default: create, or for a subresource the one that it supports]
     #[arg(long, value_enum, value_name = "OPERATION", help_heading = "Request")]
     pub(super) operation: Option<OperationName>,
     /// The subresource, such as `status`, `scale`, `eviction` or `exec`
@@ -45,10 +45,10 @@ pub(crate) struct Review {
     /// An option of the request, such as `fieldManager=me`, or `command=sh` for `exec`
     #[arg(long, value_name = "KEY=VALUE", value_parser = option, help_heading = "Request")]
     pub(super) query: Vec<(String, String)>,
-    /// Who asks [default: kubernetes-admin]
+    /// The user who makes the request [default: kubernetes-admin]
     #[arg(long = "as", value_name = "USER", help_heading = "Request")]
     pub(super) user: Option<String>,
-    /// A group of `--as`
+    /// A group of --as; may be given several times
     #[arg(long = "as-group", value_name = "GROUP", requires = "user", help_heading = "Request")]
     pub(super) groups: Vec<String>,
     /// `server` asks for a dry run, which webhooks see in the review
@@ -62,24 +62,24 @@ pub(crate) struct Review {
     pub(super) admission_control: AdmissionControl,
     #[command(flatten)]
     pub(super) plugins: PluginFlags,
-    /// Start the fakes of this file (see `admit fakes`) and call them too. Namespaces that are made, and `default`, get
-    /// the label admit-fakes=enabled, unless `--with` has them
+    /// Start the fakes of this file (see `admit fakes`) and call them too. Namespaces that are created, and `default`,
+    /// get the label admit-fakes=enabled, unless `--with` has them
     #[arg(long, value_name = "FILE", help_heading = "Webhooks")]
     pub(super) fakes: Option<PathBuf>,
 
     #[command(flatten)]
     pub(super) record: RecordFlags,
 
-    /// How to print the reports; the schema of json and yaml is in docs/review.md
+    /// Output format of the reports; the schema of json and yaml is in docs/review.md
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text", help_heading = "Output")]
     pub(super) output: Output,
-    /// Show all that there is: defaults, audit annotations, the server's own changes
+    /// Show all details: defaults, audit annotations, the server's own changes
     #[arg(short, long, help_heading = "Output")]
     pub(super) verbose: bool,
     /// Show the values of Secrets, which are masked otherwise
     #[arg(long, help_heading = "Output")]
     pub(super) show_secrets: bool,
-    /// Say of every webhook that is not called which test said no, and what it compared
+    /// For each webhook that was not called, show which test did not match and what it compared
     #[arg(long, help_heading = "Output")]
     pub(super) explain: bool,
 }
@@ -128,11 +128,11 @@ pub(crate) enum DryRun {
 /// `--output`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Output {
-    /// For people
+    /// Human-readable text
     Text,
-    /// One report; of several objects one list of them
+    /// One report, or for several objects a list of them
     Json,
-    /// One document a report
+    /// One document per report
     Yaml,
 }
 

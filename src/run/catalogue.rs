@@ -12,16 +12,16 @@ use crate::steps::{STEPS, StepHelp};
 /// Prints every step with a line of help and an example
 #[derive(Debug, clap::Args)]
 pub(crate) struct Steps {
-    /// How to print them
+    /// Output format
     #[arg(long, short, value_enum, value_name = "FORMAT", default_value = "text")]
     output: Format,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Format {
-    /// For people
+    /// Human-readable text
     Text,
-    /// For programs: an object with `version` 1 and `steps`, each with `keyword`, `expression`, `help`, `example`
+    /// JSON: an object with `version` 1 and `steps`, each with `keyword`, `expression`, `help`, `example`
     Json,
 }
 

@@ -126,7 +126,7 @@ fn environment_error(path: &Path, text: &str, error: &EnvError, parse_error: &st
 fn expanded(path: &str, feature: Feature) -> Result<Feature, String> {
     feature.expand_examples().map_err(|error| {
         format!(
-            "{path}:{}:{}: <{}> is no column of this outline's examples",
+            "{path}:{}:{}: <{}> is not a column of this outline's examples",
             error.pos.line, error.pos.col, error.name
         )
     })

@@ -14,16 +14,16 @@ use crate::{Failure, documents};
 /// What is written, under the names that kube-apiserver has for its flags, but for the file itself.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AuditFlags {
-    /// Append audit.k8s.io/v1 Events to this file, one a line; without a policy one a request, at level Request
+    /// Append audit.k8s.io/v1 Events to this file, one per line; without a policy one per request, at level Request
     #[arg(long = "audit-log", visible_alias = "audit-log-path", id = "audit_log", value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Write the events that this audit.k8s.io/v1 Policy asks for
+    /// Write the events that this audit.k8s.io/v1 Policy selects
     #[arg(long = "audit-policy-file", value_name = "FILE", requires = "audit_log")]
     policy: Option<PathBuf>,
     /// Leave the objects out of events that are larger than --audit-log-truncate-max-event-size
     #[arg(long = "audit-log-truncate-enabled", id = "truncates", requires = "audit_log")]
     truncates: bool,
-    /// The size of an event in bytes above which it has no objects; what is larger all the same is not written
+    /// The size of an event in bytes above which its objects are left out; events that are still larger are not written
     #[arg(
         long = "audit-log-truncate-max-event-size",
         value_name = "BYTES",

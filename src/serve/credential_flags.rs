@@ -25,7 +25,7 @@ pub(super) struct CredentialFlags {
     /// kube-apiserver is true
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = clap::ArgAction::Set)]
     anonymous_auth: bool,
-    /// Serve with the certificate in this PEM file, by default one that is made at the start. The kubeconfig trusts the
+    /// Serve with the certificate in this PEM file; by default one is generated at the start. The kubeconfig trusts the
     /// certificates in the file
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     tls_cert_file: Option<PathBuf>,

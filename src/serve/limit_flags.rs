@@ -51,7 +51,7 @@ impl From<LimitFlags> for Limits {
 /// A number of requests or watches.
 fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) => Err("nobody would be answered: give 1 or more".to_owned()),
+        Ok(0) => Err("no request would be answered: give 1 or more".to_owned()),
         Ok(number) => Ok(number),
         Err(_) => Err("not a number, such as 400".to_owned()),
     }

@@ -57,8 +57,8 @@ pub(crate) struct Serve {
     audit: AuditFlags,
     #[command(flatten)]
     record: RecordFlags,
-    /// Do what kube-controller-manager does about namespaces that are deleted, owner references, the accounts
-    /// `default` and the certificates in `kube-root-ca.crt`, by requests that webhooks see
+    /// Handle deleted namespaces, owner references, the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`
+    /// of each namespace as kube-controller-manager does, with requests that webhooks see
     #[arg(long)]
     with_controllers: bool,
     /// Reach a service that a clientConfig names at this address; may be given several times

@@ -15,8 +15,8 @@ use crate::{Failure, review};
 /// Whether requests are recorded, and how.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordFlags {
-    /// Write down what became of each request that could change something, and what each webhook did, for `admit review
-    /// --record`. Each server makes a file of its own in this folder, readable by its owner only
+    /// Record each request that could change something, its outcome and what each webhook did, for `admit review
+    /// --record`. Each server creates its own file in this folder, readable by its owner only
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
     /// Keep the values of Secrets and the tokens in the record, which are masked otherwise

@@ -19,11 +19,11 @@ pub(crate) struct ServiceAccountFlags {
     /// Issuer of service account tokens; given several times, the first one issues tokens and all are accepted
     #[arg(long, value_name = "URL", default_value = "https://kubernetes.default.svc")]
     pub(crate) service_account_issuer: Vec<String>,
-    /// Verify service account tokens with the RSA or ECDSA keys in this PEM file, private or public; may be given several
-    /// times. By default the key that signs them
+    /// Verify service account tokens with the RSA or ECDSA keys in this PEM file, private or public; may be given
+    /// several times. By default the key that they are signed with
     #[arg(long, value_name = "FILE")]
     pub(crate) service_account_key_file: Vec<PathBuf>,
-    /// Sign service account tokens with the private key in this PEM file, by default one that is made in memory
+    /// Sign service account tokens with the private key in this PEM file, by default one that is generated in memory
     #[arg(long, value_name = "FILE")]
     pub(crate) service_account_signing_key_file: Option<PathBuf>,
     /// Audiences of the API: a service account token for the API has one of them. By default the issuers

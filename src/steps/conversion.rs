@@ -37,7 +37,7 @@ async fn converted_custom_resource(
     versions: String,
 ) -> Outcome {
     let behaviour: Behaviour = serde_saphyr::from_str(&document::text(step)?)
-        .map_err(|error| StepFailure::new(format!("this is no behaviour: {error}")))?;
+        .map_err(|error| StepFailure::new(format!("this is not a behaviour: {error}")))?;
     define(world, &name, &versions, behaviour, Transport::default()).await
 }
 

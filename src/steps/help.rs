@@ -147,12 +147,12 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     given(
         "{string} gives the bad response {string}",
-        "It answers with something that is no valid review: not-json, empty, no-response, wrong-uid, wrong-kind, wrong-version, …",
+        "It answers with something that is not a valid review: not-json, empty, no-response, wrong-uid, wrong-kind, wrong-version, …",
         r#"Given "policy" gives the bad response "wrong-uid""#,
     ),
     given(
         "{string} gives the bad response {string} on its {ordinal} call",
-        "It answers with something that is no valid review on this call of the scenario",
+        "It answers with something that is not a valid review on this call of the scenario",
         r#"Given "policy" gives the bad response "no-response" on its first call"#,
     ),
     given(

@@ -294,7 +294,7 @@ fn changes_nothing(world: &mut World, short: String) -> Outcome {
 fn behaves_like_this(world: &mut World, step: &Step, short: String) -> Outcome {
     let text = world.names.expand(&document::text(step)?);
     let behaviour = serde_saphyr::from_str(&text)
-        .map_err(|error| StepFailure::new(format!("this is no behaviour: {error}")))?;
+        .map_err(|error| StepFailure::new(format!("this is not a behaviour: {error}")))?;
     world.behave(&short, behaviour)
 }
 

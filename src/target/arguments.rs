@@ -36,7 +36,7 @@ pub struct TargetArguments {
     pub(crate) cluster: ClusterArguments,
 
     /// Run the fakes in a pod of the cluster, and refer to them by their Service, as with real webhooks. They run in
-    /// this namespace, or else in one of their own, and are removed at the end unless they were there before
+    /// this namespace, by default in a new one, and are removed at the end unless they were there before
     #[arg(long, value_name = "NAMESPACE", num_args = 0..=1, require_equals = true, conflicts_with_all = ["fakes_host", "fakes_listen"])]
     #[expect(clippy::option_option, reason = "the option may stand without its value")]
     pub(crate) fakes_in_cluster: Option<Option<FakesNamespace>>,

@@ -16,7 +16,7 @@ use crate::{ExitCode, Failure};
 /// `admit verify`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Merge {
-    /// Reports as JSON, one or several in a file; - for standard input
+    /// JSON reports, one or several in a file; - for standard input
     #[arg(required = true, value_name = "REPORT")]
     reports: Vec<PathBuf>,
 
@@ -40,7 +40,7 @@ impl Merge {
             for report in serde_json::Deserializer::from_reader(BufReader::new(reader)).into_iter::<Report>()
             {
                 reports.push(report.map_err(|error| {
-                    failed(&format!("this is no report of admit verify -o json: {error}"))
+                    failed(&format!("this is not a report of admit verify -o json: {error}"))
                 })?);
             }
             if reports.len() == before {

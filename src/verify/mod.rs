@@ -52,7 +52,7 @@ use crate::{ExitCode, Failure, documents, exit_code, v1beta1};
 
 /// Verifies webhooks: are they idempotent, reinvocable, honest, conformant?
 ///
-/// Takes stock webhook configurations, calls the real webhooks over their own TLS with a corpus of objects, and says
+/// Takes stock webhook configurations, calls the real webhooks over their own TLS with a corpus of objects, and reports
 /// what is wrong, with the smallest object that shows it. `admit verify --list` prints the checks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -90,7 +90,7 @@ pub(crate) struct Verify {
     admission_control: AdmissionControl,
 
     /// Reach all other webhooks at this URL: a service keeps its name in TLS, a URL is replaced (but keeps its path if
-    /// this one has none)
+    /// the new one does not have any)
     #[arg(long, value_name = "URL", help_heading = "Target")]
     endpoint: Option<Url>,
 
@@ -116,14 +116,14 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     api_server_out: Option<PathBuf>,
 
-    /// Where that API server listens; port 0 takes a free one
+    /// Address of that API server; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", help_heading = "Target")]
     api_server_listen: SocketAddr,
 
     #[command(flatten)]
     interventions: Interventions,
 
-    /// The namespace of objects without one
+    /// The namespace of objects that do not name one
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default", help_heading = "Target")]
     namespace: String,
 

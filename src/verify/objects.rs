@@ -26,8 +26,8 @@ pub(super) struct Objects {
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value, conflicts_with = "filename")]
     label: Vec<(String, String)>,
 
-    /// Try only a part of the corpus: 3/16 is the third of 16 (every 16th object), and auto/16 the one that
-    /// `JOB_COMPLETION_INDEX` names, from 0, as in a Kubernetes Job; `admit verify merge` makes one report of all
+    /// Try only a part of the corpus: 3/16 is the third of 16 parts (every 16th object), and auto/16 is the one that
+    /// `JOB_COMPLETION_INDEX` names, from 0, as in a Kubernetes Job; `admit verify merge` combines their reports
     #[arg(long, value_name = "INDEX/COUNT", value_parser = shard::parse, help_heading = "Selection")]
     pub(super) shard: Option<Shard>,
 }

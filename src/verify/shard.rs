@@ -23,7 +23,7 @@ fn parse_in(text: &str, job_index: Option<&str>) -> Result<Shard, String> {
             )
         })?;
         let index = index.parse().ok().and_then(|index: u32| index.checked_add(1));
-        index.ok_or_else(|| format!("{INDEX} is no number: {job_index:?}"))?
+        index.ok_or_else(|| format!("{INDEX} is not a number: {job_index:?}"))?
     } else {
         index.parse().ok().filter(|index: &u32| *index > 0).ok_or(shape)?
     };

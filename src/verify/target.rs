@@ -31,7 +31,7 @@ impl ServiceResolver for Services {
         let name = ServiceName { namespace: service.namespace.clone(), name: service.name.clone() };
         self.known.get(&name).or(self.endpoint.as_ref()).cloned().ok_or_else(|| {
             format!(
-                "nobody said where the service listens: add --service {}/{}=HOST:PORT",
+                "no address is given for the service: add --service {}/{}=HOST:PORT",
                 service.namespace, service.name
             )
         })

@@ -204,15 +204,15 @@ async fn a_server_that_is_killed_leaves_what_it_had_written() {
     for (damage, expected) in [
         (
             format!("{first}\nx\n"),
-            "error: record/a.jsonl:2: this is no request that --record wrote down: expected value",
+            "error: record/a.jsonl:2: this is not a request that --record wrote down: expected value",
         ),
         (
             "{}\n".to_owned(),
-            "error: record/a.jsonl:1: this is no request that --record wrote down: missing field",
+            "error: record/a.jsonl:1: this is not a request that --record wrote down: missing field",
         ),
         (
             first.replace("admit.dev/v1alpha1", "admit.dev/v9") + "\n",
-            "error: record/a.jsonl:1: this is no request that --record wrote down: expected AdmissionReport of",
+            "error: record/a.jsonl:1: this is not a request that --record wrote down: expected AdmissionReport of",
         ),
     ] {
         let said = files([("record/a.jsonl", &damage)]).review("--record record");

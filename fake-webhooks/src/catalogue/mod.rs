@@ -148,11 +148,11 @@ pub fn catalogue() -> &'static [Fault] {
 #[non_exhaustive]
 pub enum FaultError {
     /// There is none.
-    #[error("`{0}` is no fault of the catalogue: `admit fakes list` prints them")]
+    #[error("`{0}` is not a fault of the catalogue: `admit fakes list` prints them")]
     Unknown(String),
     /// It is none of what is answered.
     #[error(
-        "`{0}` is no fault of an answer but of {1}: it stands as `fault: {0}` in the entry of a webhook, not in a behaviour"
+        "`{0}` is not a fault of an answer but of {1}: it stands as `fault: {0}` in the entry of a webhook, not in a behaviour"
     )]
     NoBehaviour(String, &'static str),
 }

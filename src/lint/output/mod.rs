@@ -20,14 +20,14 @@ pub(super) const VERSION: u32 = 1;
 const FAINT: Style = Style::new().dimmed();
 const STALE: Style = AnsiColor::Yellow.on_default();
 
-/// What standard output shows.
+/// The format of standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Format {
     /// A line for each finding: the file and line, the severity and check, the webhook and field, the message
     Text,
     /// All of it
     Json,
-    /// A table for a page
+    /// A Markdown table
     Markdown,
     /// JUnit: a suite for each check
     Junit,

@@ -17,7 +17,7 @@ pub(in crate::review) struct RecordFlags {
         ]
     )]
     pub(in crate::review) record: Option<PathBuf>,
-    /// The numbers of the requests to show, as the list has them
+    /// The numbers of the requests to show, as listed
     #[arg(value_name = "NUMBER", requires = "record", help_heading = "Record")]
     pub(super) numbers: Vec<usize>,
     /// Only requests for this resource, such as `pods` or `deployments.apps`

@@ -103,7 +103,7 @@ impl Lines {
         }
         match line.len() as u64 {
             0 => Ok(Line::None),
-            MAX_LINE.. => Err(self.place.failure("this is no record: the line has more than 512 MiB")),
+            MAX_LINE.. => Err(self.place.failure("this is not a record: the line has more than 512 MiB")),
             _ => Ok(Line::Torn),
         }
     }

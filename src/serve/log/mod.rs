@@ -17,10 +17,10 @@ use crate::static_manifests::Change;
 /// How the log looks and how much is in it.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct LogFlags {
-    /// Format of the lines on standard error: text, or a JSON object a line with `ts`, `level` and `msg`
+    /// Format of the lines on standard error: text, or one JSON object per line with `ts`, `level` and `msg`
     #[arg(long, visible_alias = "logging-format", value_enum, value_name = "FORMAT", default_value = "text")]
     log_format: Format,
-    /// Verbosity as in kube-apiserver: from 2 on requests that take longer than 500 ms are logged with the calls of
+    /// Verbosity as in kube-apiserver: from 2 on, requests that take longer than 500 ms are logged with the calls of
     /// webhooks in them, from 4 on with all steps. The default of kube-apiserver is 0
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 2)]
     verbosity: u8,

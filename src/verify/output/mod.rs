@@ -25,7 +25,7 @@ use crate::{ExitCode, Failure};
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct Outputs {
-    /// What standard output shows: a table and the findings, the whole report, or a summary
+    /// Output format on standard output: a table and the findings, the whole report, or a summary
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(super) output: Format,
 
@@ -37,7 +37,7 @@ pub(super) struct Outputs {
     #[arg(long, value_name = "FILE")]
     sarif: Option<PathBuf>,
 
-    /// Write a summary in Markdown; in a GitHub workflow it goes to `$GITHUB_STEP_SUMMARY` without being asked for
+    /// Write a summary in Markdown; in a GitHub workflow it goes to `$GITHUB_STEP_SUMMARY` by default
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
 
@@ -48,8 +48,8 @@ pub(super) struct Outputs {
     #[arg(long)]
     show_secrets: bool,
 
-    /// Exit with 1 only for findings that are at least as bad; with `never` a run that came to its end exits with 0,
-    /// whatever it found or could not check: something else judges the report
+    /// Exit with 1 only for findings of at least this severity; with `never` a run that finishes exits with 0, whatever
+    /// it found or could not check
     #[arg(long, value_enum, value_name = "SEVERITY", default_value = "warning")]
     fail_on: FailOn,
 }
@@ -57,13 +57,13 @@ pub(super) struct Outputs {
 /// What standard output shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Format {
-    /// For people on a terminal.
+    /// Human-readable text.
     Text,
     /// All of it.
     Json,
     /// The same in YAML.
     Yaml,
-    /// For people on a page.
+    /// Markdown.
     Markdown,
 }
 

@@ -117,7 +117,7 @@ fn scenarios<'a>(
                 return Err(sending::RENAMED.to_owned());
             }
             if shown.request.kind.kind == "Pod" && part.get("spec").is_some() {
-                return Err("kube-apiserver refuses changes of a Pod's spec, whoever makes them".to_owned());
+                return Err("kube-apiserver refuses changes of a Pod's spec by any user".to_owned());
             }
             let mut then = changes(shown)?;
             then.push(("the object does not contain:".to_owned(), Some(part)));

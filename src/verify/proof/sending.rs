@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 
 use super::feature::{Steps, long};
 
-pub(super) const RENAMED: &str =
-    "kube-apiserver refuses an update that gives the object another name, whoever makes it";
+pub(super) const RENAMED: &str = "kube-apiserver refuses an update that gives the object another name";
 
 /// Namespaces that a server makes for itself.
 ///

@@ -31,7 +31,7 @@ pub(super) fn equipment<'a>(
         return Err(Obstacle::not_applicable("its rules and selectors pick no object of the corpus"));
     }
     let Some(recorder) = &webhook_probe.settings.recorder else {
-        let reason = "nobody watches what it writes: give it the kubeconfig of --api-server-out";
+        let reason = "what it writes is not recorded: give it the kubeconfig of --api-server-out";
         return Err(Obstacle::unequipped(reason));
     };
     Ok((recorder, first_samples(webhook_probe)))

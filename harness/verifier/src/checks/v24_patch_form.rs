@@ -51,7 +51,7 @@ fn faults(response: &Value, phase: Phase) -> Vec<Fault> {
         return faults;
     }
     if response["allowed"] != true {
-        let message = "it denies and sends a patch, which nobody applies".to_owned();
+        let message = "it denies and sends a patch, which is not applied".to_owned();
         fault("denial with a patch", message, Severity::Note);
     }
     match (patch, patch_type) {
@@ -89,7 +89,7 @@ fn faults(response: &Value, phase: Phase) -> Vec<Fault> {
                 "its patch is a list of numbers and not a text of base64: kube-apiserver happens to read it";
             fault("patch as numbers", message.to_owned(), Severity::Warning);
         }
-        Some(_) => fault("not base64", "its patch is no text of base64".to_owned(), Severity::Error),
+        Some(_) => fault("not base64", "its patch is not base64".to_owned(), Severity::Error),
         None => {}
     }
     faults

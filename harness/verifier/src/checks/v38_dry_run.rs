@@ -116,7 +116,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     }
     match &webhook_probe.settings.recorder {
         None => {
-            let reason = "its answers are the same, but nobody watches what it writes: give it the kubeconfig of \
+            let reason = "its answers are the same, but what it writes is not recorded: give it the kubeconfig of \
                           --api-server-out";
             Err(Obstacle::unequipped(reason))
         }

@@ -36,7 +36,7 @@ const PERIOD: Duration = Duration::from_millis(20);
 
 async fn run(stations: &[WebhookProbe<'_>]) -> Vec<Observed> {
     let Some(stop) = stations.first().and_then(|webhook_probe| webhook_probe.settings.stop.as_ref()) else {
-        let reason = "nobody ends it: say with --stop-command how that is done";
+        let reason = "no command is given that stops it: see --stop-command";
         return stations.iter().map(|_| Err(Obstacle::unequipped(reason))).collect();
     };
     let callers = join_all(stations.iter().map(Caller::of)).await;

@@ -39,7 +39,7 @@ type Command = Shared<BoxFuture<'static, Result<(), String>>>;
 async fn run(stations: &[WebhookProbe<'_>]) -> Vec<Observed> {
     let Some(rotation) = stations.first().and_then(|webhook_probe| webhook_probe.settings.rotation.as_ref())
     else {
-        let reason = "nobody renews its certificate: say with --rotate-command how that is done";
+        let reason = "no command is given that renews its certificate: see --rotate-command";
         return stations.iter().map(|_| Err(Obstacle::unequipped(reason))).collect();
     };
     let before = join_all(stations.iter().map(Before::of)).await;

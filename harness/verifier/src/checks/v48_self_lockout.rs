@@ -13,7 +13,7 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Error,
     why: "With failurePolicy Fail a webhook whose backend is down refuses everything that it matches. If that \
           includes the backend's own Pods, ReplicaSets, Services, Endpoints, Secrets or Leases, nothing can bring the \
-          backend back, and somebody has to delete the configuration by hand, often at night.",
+          backend back, and an administrator has to delete the configuration by hand, often at night.",
     source: "Dynamic Admission Control, Avoiding deadlocks in self-hosted webhooks; Admission Webhook Good Practices",
     audience: Audience::All,
     probe: Probe::Configuration(run),

@@ -109,7 +109,7 @@ fn run(configuration_set: &ConfigurationSet<'_>) -> Observed {
     match needs.len() {
         0 => return Err(Obstacle::not_applicable("where the backends run is not known: see the notes")),
         1 if !has_issuer => {
-            let reason = "only one backend fails closed, and nobody is known to issue its certificate";
+            let reason = "only one backend fails closed, and the issuer of its certificate is not known";
             return Err(Obstacle::not_applicable(reason));
         }
         _ => {}
@@ -273,11 +273,11 @@ fn told(cycle: &[Backend<'_>], waits: &Waits<'_>) -> Observed {
     let (kind, end) = match names.as_slice() {
         [alone] => (
             format!("{alone} keeps its own certificate from being renewed"),
-            "once it has expired, somebody has to delete the configuration by hand",
+            "once it has expired, an administrator has to delete the configuration by hand",
         ),
         _ => (
             format!("{} wait for each other", names.join(", ")),
-            "once all of them are down, somebody has to delete a configuration by hand",
+            "once all of them are down, an administrator has to delete a configuration by hand",
         ),
     };
     let shown: Option<Vec<ShownRequest>> = reasons.iter().map(|(_, reason)| reason.shown.clone()).collect();
