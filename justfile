@@ -116,7 +116,12 @@ cel-conformance:
 fuzz SECONDS *TARGETS:
     fuzz/run {{SECONDS}} {{TARGETS}}
 
-# An attack on `admit serve`, for so many seconds: watchers that do not read, idle peers, large objects, a full storage,
+# Changes the code that decides about admission, one place at a time, and prints the changes that no test notices: all of
+# its modules, or some files below harness/admission/src, `just mutants 'matching/*.rs'`. Needs cargo-mutants.
+mutants *FILES:
+    tools/mutants.sh {{FILES}}
+
+# An attack on `admit serve`, for SECONDS: watchers that do not read, idle peers, large objects, a full storage,
 # hostile webhooks.
 soak SECONDS='60' *ARGS:
     cargo build --release -p admit

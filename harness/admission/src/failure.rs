@@ -151,6 +151,51 @@ mod tests {
             (code, "Failure", message)
         );
         assert_eq!((denied.kind.as_str(), denied.api_version.as_str()), ("Status", "v1"));
+        assert!(denied.metadata.is_object());
+    }
+
+    #[test]
+    fn a_denial_keeps_metadata_that_is_an_object_and_a_status_that_is_no_success() {
+        let given = json!({"resourceVersion": "1"});
+        for (metadata, expect) in
+            [(given.clone(), given), (json!("text"), json!({})), (json!(null), json!({}))]
+        {
+            let status = Status { metadata, status: "Odd".to_owned(), ..Status::default() };
+            let denied = denied("w.x.y", Some(status));
+            assert_eq!((&denied.metadata, denied.status.as_str()), (&expect, "Odd"));
+        }
+    }
+
+    #[test]
+    fn what_refuses_a_request_whatever_the_failure_policy_has_a_code_and_a_message() {
+        let check = |status: Box<Status>, code: i32, reason: &str, message: &str| {
+            assert_eq!(
+                (status.code, status.reason.as_str(), status.message.as_str()),
+                (code, reason, message)
+            );
+        };
+        let message = "admission webhook \"w\" does not support dry run";
+        check(dry_run_unsupported("w"), 400, "BadRequest", message);
+        let message = "Internal error occurred: admission webhook \"w\" attempted to modify the object, which is not \
+                       supported for this operation";
+        check(nothing_to_patch("w"), 500, "InternalError", message);
+        let message = "Timeout: request did not complete within requested timeout";
+        check(out_of_time(), 504, "Timeout", message);
+        check(bare("text"), 500, "", "text");
+    }
+
+    #[test]
+    fn a_call_without_a_reply_has_a_reason_and_a_code_for_metrics() {
+        let check = |error: CallError, code: u16, reason: &str| {
+            let expect = CallFailure { reason: reason.to_owned(), code };
+            assert_eq!(no_reply(error).ok(), Some(expect));
+        };
+        check(CallError::Client("no port".to_owned()), 500, "could not get REST client: no port");
+        check(CallError::Transport("EOF".to_owned()), 503, "failed to call webhook: EOF");
+        let reason = format!("failed to call webhook: {}", CallError::TooManyRequests);
+        check(CallError::TooManyRequests, 429, &reason);
+        let unsupported = Unsupported { what: "that".to_owned() };
+        assert!(no_reply(CallError::Unsupported(unsupported)).is_err());
     }
 
     #[test]

@@ -138,3 +138,136 @@ fn decoded(
 fn internal_error(message: &str) -> PatchError {
     PatchError::Server(Box::new(Status::internal_error(message)))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::attributes::Attributes;
+    use crate::ownership::TimePrecision;
+    use crate::testing::{NoCluster, create_config_map};
+
+    /// A custom resource with the same members as the `ConfigMap`.
+    fn create_thing() -> Attributes {
+        let mut attributes = create_config_map();
+        attributes.kind = GroupVersionKind::new("example.com", "v1", "Thing");
+        if let Some(object) = &mut attributes.object {
+            object["apiVersion"] = json!("example.com/v1");
+            object["kind"] = json!("Thing");
+        }
+        attributes
+    }
+
+    fn response(patch: &Value) -> Response {
+        Response {
+            allowed: true,
+            patch: patch.to_string().into_bytes(),
+            patch_type: "JSONPatch".to_owned(),
+            status: None,
+            warnings: Vec::new(),
+            audit_annotations: std::collections::BTreeMap::new(),
+        }
+    }
+
+    fn apply_to(run: &mut AdmissionRun<'_>, response: &Response) -> Result<Option<bool>, String> {
+        let kind = run.attributes().kind.clone();
+        match apply("w", response, &kind, run) {
+            Ok(patched) => Ok(patched.map(|patched| patched.changed)),
+            Err(PatchError::Failure(failure)) => Err(format!("{}: {}", failure.code, failure.reason)),
+            Err(PatchError::Server(status)) => Err(format!("{}: {}", status.code, status.message)),
+            Err(PatchError::Unsupported(unsupported)) => Err(unsupported.what),
+        }
+    }
+
+    #[test]
+    fn a_patch_changes_an_object_by_a_value_or_because_a_built_in_one_loses_fractions_of_a_second() {
+        let same = json!([{"op": "test", "path": "/data/k", "value": "v"}]);
+        let other = json!([{"op": "replace", "path": "/data/k", "value": "w"}]);
+        for (attributes, times, patch, changed) in [
+            (create_config_map(), TimePrecision::Seconds, &same, false),
+            (create_config_map(), TimePrecision::Nanos, &same, true),
+            (create_config_map(), TimePrecision::Seconds, &other, true),
+            (create_thing(), TimePrecision::Seconds, &same, false),
+            (create_thing(), TimePrecision::Nanos, &same, false),
+            (create_thing(), TimePrecision::Seconds, &other, true),
+        ] {
+            let shown = format!("{} {times:?} {patch}", attributes.kind);
+            let mut run = AdmissionRun::new(attributes, times, &NoCluster);
+            assert_eq!(apply_to(&mut run, &response(patch)), Ok(Some(changed)), "{shown}");
+            assert_eq!(run.attributes().object.as_ref().unwrap()["data"]["defaulted"], "yes", "{shown}");
+        }
+    }
+
+    #[test]
+    fn no_operations_are_no_patch_also_where_there_is_no_object() {
+        let mut deletion = create_config_map();
+        deletion.object = None;
+        let mut run = AdmissionRun::new(deletion, TimePrecision::Seconds, &NoCluster);
+        assert_eq!(apply_to(&mut run, &Response { patch: Vec::new(), ..response(&json!([])) }), Ok(None));
+        assert_eq!(apply_to(&mut run, &response(&json!([]))), Ok(None));
+        let operations = json!([{"op": "test", "path": "", "value": null}]);
+        let message = "500: Internal error occurred: admission webhook \"w\" attempted to modify the object, which is \
+                       not supported for this operation";
+        assert_eq!(apply_to(&mut run, &response(&operations)), Err(message.to_owned()));
+    }
+
+    #[test]
+    fn labels_count_only_if_there_are_any() {
+        for (labels, expect) in [(json!({"a": "b"}), true), (json!({}), false), (json!(null), false)] {
+            let mut run = AdmissionRun::new(create_config_map(), TimePrecision::Seconds, &NoCluster);
+            assert_eq!(run.had_labels(), None);
+            let patch = json!([{"op": "add", "path": "/metadata/labels", "value": labels}]);
+            apply_to(&mut run, &response(&patch)).unwrap();
+            assert_eq!(run.had_labels(), Some(expect), "{patch}");
+        }
+    }
+
+    #[test]
+    fn another_patch_type_has_the_code_of_the_status_or_400() {
+        for (status, code) in [(None, 400), (Some(403), 403), (Some(200), 400)] {
+            let status = status.map(|code| Status { code, ..Status::default() });
+            let patch = json!([{"op": "test", "path": "/data/k", "value": "v"}]);
+            let other = Response { patch_type: "Merge".to_owned(), status, ..response(&patch) };
+            let mut run = AdmissionRun::new(create_config_map(), TimePrecision::Seconds, &NoCluster);
+            assert_eq!(apply_to(&mut run, &other), Err(format!("{code}: unsupported patch type \"Merge\"")));
+        }
+    }
+
+    #[test]
+    fn a_built_in_object_may_lose_its_kind_and_become_another_one() {
+        #[track_caller]
+        fn check(attributes: Attributes, patch: &Value, expect: Result<(&str, &str), &str>) {
+            let mut run = AdmissionRun::new(attributes, TimePrecision::Seconds, &NoCluster);
+            let result = apply_to(&mut run, &response(patch)).map(|_| {
+                let object = run.attributes().object.clone().unwrap();
+                let member = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
+                (member("apiVersion"), member("kind"))
+            });
+            let expect = expect
+                .map(|(version, kind)| (version.to_owned(), kind.to_owned()))
+                .map_err(|message| format!("500: Internal error occurred: {message}"));
+            assert_eq!(result, expect, "{patch}");
+        }
+        let remove = |path: &str| json!({"op": "remove", "path": path});
+        let replace = |path: &str, value: &str| json!({"op": "replace", "path": path, "value": value});
+        check(create_config_map(), &json!([remove("/kind")]), Ok(("v1", "ConfigMap")));
+        check(create_config_map(), &json!([remove("/apiVersion")]), Ok(("v1", "ConfigMap")));
+        let secret = json!([remove("/data"), replace("/kind", "Secret")]);
+        check(create_config_map(), &secret, Ok(("v1", "Secret")));
+        check(
+            create_config_map(),
+            &json!([replace("/apiVersion", "v2")]),
+            Err(
+                "no kind \"ConfigMap\" is registered for version \"v2\" in scheme \"pkg/runtime/scheme.go:111\"",
+            ),
+        );
+        check(create_thing(), &json!([replace("/kind", "Other")]), Ok(("example.com/v1", "Other")));
+        check(create_thing(), &json!([remove("/apiVersion")]), Ok(("", "Thing")));
+        check(
+            create_thing(),
+            &json!([remove("/kind"), remove("/metadata"), remove("/data")]),
+            Err("Object 'Kind' is missing in '{\"apiVersion\":\"example.com/v1\"}'"),
+        );
+    }
+}

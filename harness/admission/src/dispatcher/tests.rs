@@ -350,6 +350,22 @@ async fn a_dry_run_that_a_webhook_does_not_support_is_refused_without_a_call() {
 }
 
 #[tokio::test]
+async fn side_effects_are_asked_about_in_dry_runs_alone() {
+    for (dry_run, side_effects) in [
+        (false, SideEffects::Some),
+        (false, SideEffects::Unset),
+        (true, SideEffects::None),
+        (true, SideEffects::NoneOnDryRun),
+    ] {
+        let attributes = Attributes { dry_run, ..create_config_map() };
+        let run = Run { attributes, ..Run::default() };
+        let webhook = Webhook { side_effects, ..named("a") };
+        let outcome = run.through(Phase::Mutating, &[webhook], |_, _| Answer::Allow).await;
+        assert_eq!((outcome.called(), outcome.message()), (vec!["a"], ""), "{dry_run} {side_effects:?}");
+    }
+}
+
+#[tokio::test]
 async fn indices_count_all_mutating_webhooks_but_only_matching_validating_ones() {
     let unmatched = Webhook { rules: Vec::new(), ..webhook("a") };
     let webhooks = [unmatched, ignoring("b")];

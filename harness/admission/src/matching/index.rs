@@ -224,7 +224,23 @@ mod tests {
             rule(),
         ];
         let webhooks = rules.map(|rule| Arc::new(Webhook { rules: vec![rule], ..webhook("w") }));
-        let mut run = AdmissionRun::new(create_config_map(), Times::Whole, &Renamed);
-        assert_eq!(WebhookIndex::new(webhooks.into()).candidates(&mut run), [3, 4]);
+        let mut run = AdmissionRun::new(create_config_map(), TimePrecision::Seconds, &Renamed);
+        let index = WebhookIndex::new(webhooks.into());
+        assert_eq!(index.candidates(&mut run), [3, 4]);
+        assert_eq!(index.webhooks().len(), 5);
+    }
+
+    #[test]
+    fn the_operations_of_all_rules_of_a_webhook_count() {
+        let rule = |operation: &str| {
+            let mut rule = webhook("w").rules.remove(0);
+            (rule.operations, rule.resources) = (vec![operation.to_owned()], vec!["configmaps".to_owned()]);
+            rule
+        };
+        let webhooks = [["DELETE", "UPDATE"], ["DELETE", "CREATE"], ["CREATE", "DELETE"]].map(|operations| {
+            Arc::new(Webhook { rules: operations.into_iter().map(rule).collect(), ..webhook("w") })
+        });
+        let mut run = AdmissionRun::new(create_config_map(), TimePrecision::Seconds, &Renamed);
+        assert_eq!(WebhookIndex::new(webhooks.into()).candidates(&mut run), [1, 2]);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kubernetes_types::selector::Selector;
 use serde_json::{Value, json};
 
 use super::*;
@@ -148,6 +149,31 @@ fn a_webhook_without_rules_is_never_called() {
 }
 
 #[test]
+fn conditions_decide_last_and_an_error_obeys_the_failure_policy() {
+    let (missing, fail) = ("object.metadata.labels.missing == 'x'", "Fail");
+    for (expression, policy, expect) in [
+        ("request.operation == 'CREATE'", fail, "called"),
+        ("request.operation == 'DELETE'", fail, "skipped"),
+        (missing, "Ignore", "skipped"),
+        (missing, fail, "refused"),
+    ] {
+        let conditions = json!([{"name": "c", "expression": expression}]);
+        let webhook = webhook(&json!({"matchConditions": conditions, "failurePolicy": policy}));
+        let decision = decide(&webhook, &pods(), &State::default());
+        let found = match &decision {
+            Decision::Call(_) => "called",
+            Decision::Skip(Mismatch::Conditions) => "skipped",
+            Decision::Refuse(status) if status.code == 403 => "refused",
+            Decision::Skip(_) | Decision::Refuse(_) | Decision::Unconvertible(_) => "something else",
+        };
+        assert_eq!(found, expect, "{expression} {policy}: {decision:?}");
+        let state = State::default();
+        let mut run = AdmissionRun::new(pods(), TimePrecision::Seconds, &state);
+        assert_eq!(is_called(&webhook, &mut run), expect == "called", "{expression} {policy}");
+    }
+}
+
+#[test]
 fn an_exact_match_carries_the_requests_own_resource_and_kind() {
     let mut scale = attributes(Operation::Update, "apps/v1/deployments", "Scale");
     scale.kind = GroupVersionKind::new("autoscaling", "v1", "Scale");
@@ -220,6 +246,39 @@ fn the_namespace_selector_looks_at_the_stored_namespace() {
     let omits = webhook(&json!({"namespaceSelector": is_not_prod()}));
     check_called(&decide(&picks, &pods(), &state), "/v1/pods", "Pod");
     check_skipped(&decide(&omits, &pods(), &state), Mismatch::NamespaceSelector);
+}
+
+#[test]
+fn a_selector_that_cannot_be_evaluated_refuses_the_request_if_all_else_matches() {
+    let state = State::default().namespace("default", "prod");
+    let broken = || Selector::parse_stored(&json!({"matchLabels": {"env": "no label!"}})).unwrap();
+    let error = format!("Internal error occurred: {}", broken().error().unwrap());
+    for rules in [json!([rule("*", "*", "*/*")]), json!([rule("apps", "v1", "*")])] {
+        let matches = rules[0]["apiGroups"] == json!(["*"]);
+        let by_namespace =
+            Webhook { namespace_selector: broken(), ..webhook(&json!({"rules": rules.clone()})) };
+        let by_object = Webhook { object_selector: broken(), ..webhook(&json!({"rules": rules})) };
+        for webhook in [by_namespace, by_object] {
+            let decision = decide(&webhook, &pods(), &state);
+            if matches {
+                check_refused(&decision, 500, &error);
+            } else {
+                check_skipped(&decision, Mismatch::Rules);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_namespace_without_an_object_to_read_labels_from_refuses_the_request() {
+    let mut request = attributes(Operation::Create, "/v1/namespaces", "Namespace");
+    request.object = None;
+    let picks = webhook(&json!({"namespaceSelector": is_prod()}));
+    check_refused(
+        &decide(&picks, &request, &State::default()),
+        500,
+        "Internal error occurred: object does not implement the Object interfaces",
+    );
 }
 
 #[test]

@@ -385,6 +385,36 @@ mod tests {
         assert_eq!(response.patch_type, "JSONPatch");
         let response = read(&body, ReviewVersion::V1beta1, "u1", Phase::Validating).unwrap();
         assert!(response.patch.is_empty());
+        let body = reply(r#"{"response":{"uid":"other","allowed":true}}"#);
+        let response = read(&body, ReviewVersion::V1beta1, "u1", Phase::Mutating).unwrap();
+        assert_eq!(response.patch_type, "");
+    }
+
+    #[test]
+    fn a_reply_needs_a_status_from_200_to_206_and_a_body() {
+        let check = |status: u16, content_type: Option<&str>, body: &str, expect: Option<(&str, u16)>| {
+            let content_type = content_type.map(str::to_owned);
+            let reply = Reply { status, content_type, ..reply(body) };
+            let failure = read(&reply, ReviewVersion::V1, "u1", Phase::Mutating).err();
+            let found = failure.as_ref().map(|failure| (failure.reason.as_str(), failure.code));
+            assert_eq!(found, expect, "{reply:?}");
+        };
+        let allowed = review(r#"{"uid":"u1","allowed":true}"#);
+        for (status, accepted) in [(199, false), (200, true), (206, true), (207, false)] {
+            let reply = Reply { status, ..reply(&allowed) };
+            assert_eq!(successful(&reply).is_ok(), accepted, "{status}");
+        }
+        check(206, None, &allowed, None);
+        for (content_type, shown) in [
+            (Some("application/yaml"), "application/yaml"),
+            (Some(""), "application/json"),
+            (None, "application/json"),
+        ] {
+            let text = format!(
+                "failed to call webhook: 0-length response with status code: 204 and content type: {shown}"
+            );
+            check(204, content_type, "", Some((&text, 503)));
+        }
     }
 
     #[test]
