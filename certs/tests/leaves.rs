@@ -230,6 +230,6 @@ fn what_is_no_authority_is_not_taken_up() {
     };
     assert!(message("nothing", &one.key_pem()).starts_with("this is not the certificate of an authority"));
     assert!(message(&leaf.certificate_pem, &leaf.key_pem).contains("basic constraints"));
-    assert!(message(one.certificate_pem(), "nothing").starts_with("this is no private key"));
+    assert!(message(one.certificate_pem(), "nothing").starts_with("this is not a private key"));
     assert!(message(one.certificate_pem(), &authority().key_pem()).contains("does not belong"));
 }

@@ -56,7 +56,7 @@ fn what_is_wrong_is_named_with_its_line_and_what_was_expected() {
     refused("when:\n  if: {every: 0}\n  then: deny", 2, &["nonzero"]);
     refused("side-effect:\n  write: {url: 'ftp://a'}", 2, &["ftp://a", "https://"]);
     refused("leak:\n  bytes: -1", 2, &["u32"]);
-    refused("mix-up:\n  hold: forever", 2, &["forever", "no time"]);
+    refused("mix-up:\n  hold: forever", 2, &["forever", "invalid duration"]);
     refused("{}", 1, &["a behaviour"]);
     refused("7", 1, &["a behaviour"]);
 }

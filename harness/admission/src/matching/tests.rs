@@ -149,6 +149,31 @@ fn a_webhook_without_rules_is_never_called() {
 }
 
 #[test]
+fn conditions_decide_last_and_an_error_obeys_the_failure_policy() {
+    let (missing, fail) = ("object.metadata.labels.missing == 'x'", "Fail");
+    for (expression, policy, expect) in [
+        ("request.operation == 'CREATE'", fail, "called"),
+        ("request.operation == 'DELETE'", fail, "skipped"),
+        (missing, "Ignore", "skipped"),
+        (missing, fail, "refused"),
+    ] {
+        let conditions = json!([{"name": "c", "expression": expression}]);
+        let webhook = webhook(&json!({"matchConditions": conditions, "failurePolicy": policy}));
+        let decision = decide(&webhook, &pods(), &State::default());
+        let found = match &decision {
+            Decision::Call(_) => "called",
+            Decision::Skip(Mismatch::Conditions) => "skipped",
+            Decision::Refuse(status) if status.code == 403 => "refused",
+            Decision::Skip(_) | Decision::Refuse(_) | Decision::Unconvertible(_) => "something else",
+        };
+        assert_eq!(found, expect, "{expression} {policy}: {decision:?}");
+        let state = State::default();
+        let mut run = AdmissionRun::new(pods(), TimePrecision::Seconds, &state);
+        assert_eq!(is_called(&webhook, &mut run), expect == "called", "{expression} {policy}");
+    }
+}
+
+#[test]
 fn an_exact_match_carries_the_requests_own_resource_and_kind() {
     let mut scale = attributes(Operation::Update, "apps/v1/deployments", "Scale");
     scale.kind = GroupVersionKind::new("autoscaling", "v1", "Scale");
