@@ -19,8 +19,8 @@ pub(crate) fn is_meant(attributes: &Attributes) -> bool {
 /// # Errors
 /// Why it is none, in the words of kube-apiserver.
 ///
-/// Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `UnstructuredObjectTyper`; apimachinery
-/// pkg/runtime/scheme.go, `unstructuredToTyped`.
+/// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `UnstructuredObjectTyper`;
+/// apimachinery pkg/runtime/scheme.go, `unstructuredToTyped`.
 /// Rule: MUT-22.
 pub(crate) fn typed(
     mut object: Value,

@@ -452,7 +452,7 @@ fn check_custom(
 
 /// Why the `apiVersion` of an object is none.
 ///
-/// Source: apimachinery pkg/runtime/schema/group_version.go, `ParseGroupVersion`.
+/// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`.
 pub(super) fn no_version(object: &Value) -> Option<String> {
     let version = text_at(object, &["apiVersion"]);
     (version.split('/').count() > 2).then(|| format!("unexpected GroupVersion string: {version}"))

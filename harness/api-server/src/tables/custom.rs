@@ -89,13 +89,12 @@ impl CustomColumns {
     /// Rule: TBL-10.
     pub(super) fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         let cell = |column: &Column| match (column.path.first(object), column.kind.as_str()) {
-            (None, _) => Value::Null,
             (Some(Found::Value(value)), "string") => printed(value).into(),
             (Some(Found::Integer(integer)), "string") => integer.to_string().into(),
             (Some(Found::Byte(byte)), "string") => byte.to_string().into(),
             (Some(Found::Value(value)), kind) => typed(value, kind, now),
             // A cell is of a type that objects have.
-            (Some(Found::Integer(_) | Found::Byte(_)), _) => Value::Null,
+            (None | Some(Found::Integer(_) | Found::Byte(_)), _) => Value::Null,
         };
         std::iter::once(cells::name(object).into()).chain(self.columns.iter().map(cell)).collect()
     }
