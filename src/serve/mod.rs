@@ -57,7 +57,7 @@ pub(crate) struct Serve {
     audit: AuditFlags,
     #[command(flatten)]
     record: RecordFlags,
-    /// Handle deleted namespaces, owner references, the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`
+    /// Handle deleted namespaces, owner references, the service account `default` and the ConfigMap `kube-root-ca.crt`
     /// of each namespace as kube-controller-manager does, with requests that webhooks see
     #[arg(long)]
     with_controllers: bool,

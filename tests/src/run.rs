@@ -188,12 +188,7 @@ async fn run_case(
             }
         }
     }
-    if let Some(audit) = server.audit_events() {
-        audit.catch_up(server.client()).await?;
-        for ((seen, id), request) in requests.iter_mut().zip(&asked_ids).zip(&case.requests) {
-            seen["events"] = audit.of(id, &request.value, &order).into();
-        }
-    }
+    add_events(case, server, &asked_ids, &order, &mut requests).await?;
     let prefixes = case.requests.iter().filter_map(|request| {
         Some(request.value.body.as_ref()?.pointer("/metadata/generateName")?.as_str()?.to_owned())
     });
@@ -210,6 +205,22 @@ async fn run_case(
         managed_fields: if case.managed_fields { ManagedFields::Compared } else { ManagedFields::LeftOut },
         fault: manner.fault,
     })
+}
+
+/// Adds to what was seen of each request the events of the audit log about it, where the case has an audit policy.
+async fn add_events(
+    case: &Case,
+    server: &Server,
+    asked_ids: &[String],
+    order: &[(String, String)],
+    requests: &mut [Value],
+) -> Result<(), RunError> {
+    let Some(audit) = server.audit_events() else { return Ok(()) };
+    audit.catch_up(server.client()).await?;
+    for ((seen, id), request) in requests.iter_mut().zip(asked_ids).zip(&case.requests) {
+        seen["events"] = audit.of(id, &request.value, order).into();
+    }
+    Ok(())
 }
 
 /// What a server that other cases use, too, has counted, if the case runs alone.

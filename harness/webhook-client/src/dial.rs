@@ -60,9 +60,10 @@ impl From<hyper::Error> for DialError {
 
 /// A proxy, spoken to by plain HTTP.
 #[derive(Debug)]
-struct Proxy {
+pub(super) struct Proxy {
     uri: Uri,
-    authorization: Option<HeaderValue>,
+    /// `Proxy-Authorization`.
+    pub(super) authorization: Option<HeaderValue>,
 }
 
 /// Makes connections.
@@ -98,11 +99,9 @@ impl Dialer {
         Ok(Self { connector, tls: TlsConnector::from(Arc::new(tls)), proxy: proxy.transpose()? })
     }
 
-    /// What a request to `target` needs so that the proxy takes it and not its tunnel: the `Proxy-Authorization` if there is
-    /// one.
-    pub(super) fn forwarder(&self, target: &Target) -> Option<Option<&HeaderValue>> {
-        let proxy = self.proxy.as_ref().filter(|_| target.is_plain())?;
-        Some(proxy.authorization.as_ref())
+    /// The proxy that forwards requests to `target` itself, without a tunnel.
+    pub(super) fn forwarder(&self, target: &Target) -> Option<&Proxy> {
+        self.proxy.as_ref().filter(|_| target.is_plain())
     }
 
     /// A connection on which requests to `target` can be sent at once.

@@ -202,12 +202,12 @@ impl HttpClient {
         if !request.headers().contains_key(HOST) {
             request.headers_mut().insert(HOST, target.host.clone());
         }
-        let Some(authorization) = self.dialer.forwarder(target) else {
+        let Some(proxy) = self.dialer.forwarder(target) else {
             request.uri_mut().clone_from(&target.path);
             return;
         };
         request.uri_mut().clone_from(&target.uri);
-        if let Some(authorization) = authorization {
+        if let Some(authorization) = &proxy.authorization {
             request.headers_mut().insert(PROXY_AUTHORIZATION, authorization.clone());
         }
     }

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::uri::Scheme;
+use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Uri};
 use url::Url;
 
@@ -43,7 +43,7 @@ impl Target {
         }
         let authorization = take_authorization(url);
         let uri = Uri::try_from(url.as_str()).map_err(|error| error.to_string())?;
-        let host = host.or(uri.authority().map(|authority| authority.as_str())).unwrap_or_default();
+        let host = host.or(uri.authority().map(Authority::as_str)).unwrap_or_default();
         let host = HeaderValue::from_str(host).map_err(|error| error.to_string())?;
         let path = uri.path_and_query().cloned().map(Uri::from).unwrap_or_default();
         Ok(Self { uri, path, host, authorization })

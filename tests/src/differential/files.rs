@@ -165,7 +165,7 @@ impl Folder {
         match random.below(24) {
             0 => {
                 chosen["metadata"]["name"] =
-                    json!(random.one_of(&["a", "a.static.k8s.io.", ".static.k8s.io", "A.static.k8s.io"]))
+                    json!(random.one_of(&["a", "a.static.k8s.io.", ".static.k8s.io", "A.static.k8s.io"]));
             }
             1 => {
                 chosen["metadata"] = random.one_of(&[
@@ -173,7 +173,7 @@ impl Folder {
                     json!({"name": ""}),
                     json!(null),
                     json!({"generateName": "a"}),
-                ])
+                ]);
             }
             2 => chosen["kind"] = json!(random.one_of(&["ConfigMap", "Nothing", ""])),
             3 => {
@@ -182,7 +182,7 @@ impl Folder {
                     "admissionregistration.k8s.io/v1beta1",
                     "admissionregistration.k8s.io/v2",
                     ""
-                ]))
+                ]));
             }
             4 => chosen["zoo"] = json!(1),
             5 => {
@@ -208,15 +208,14 @@ impl Folder {
                 self.others.insert(format!("{folder}/{name}"), json!(text));
             }
             8 => {
-                self.places[plugin] = random
-                    .one_of(&[
-                        "relative",
-                        "<folder>/nowhere",
-                        "<folder>/admission.yaml",
-                        "/<folder>/../nowhere",
-                        ".",
-                    ])
-                    .to_owned();
+                let place = random.one_of(&[
+                    "relative",
+                    "<folder>/nowhere",
+                    "<folder>/admission.yaml",
+                    "/<folder>/../nowhere",
+                    ".",
+                ]);
+                place.clone_into(&mut self.places[plugin]);
             }
             _ => {
                 spoil_webhook(random, &mut entry);
@@ -237,26 +236,26 @@ fn spoil_webhook(random: &mut Random, entry: &mut Value) {
             1 => entry["clientConfig"] = random.one_of(&[json!({}), json!(null), json!({"url": ""})]),
             2 => {
                 entry["clientConfig"]["url"] =
-                    json!(random.one_of(&["http://a/", "https://a/?b", "https://", "a", "https://u@a/#f"]))
+                    json!(random.one_of(&["http://a/", "https://a/?b", "https://", "a", "https://u@a/#f"]));
             }
             3 => entry["clientConfig"]["caBundle"] = json!(random.one_of(&["bm8gcGVt", "!", ""])),
             4 => entry["sideEffects"] = json!(random.one_of(&["Some", "Unknown", ""])),
             5 => {
                 entry["admissionReviewVersions"] =
-                    random.one_of(&[json!([]), json!(["v2"]), json!(["v1", "v1"]), json!(null)])
+                    random.one_of(&[json!([]), json!(["v2"]), json!(["v1", "v1"]), json!(null)]);
             }
             6 => entry["timeoutSeconds"] = json!(random.one_of(&[0, 31, -1])),
             7 => entry["name"] = json!(random.one_of(&["a", "", "a.b", "A.b.c", "a_b.c.d"])),
             8 => {
-                entry["rules"] = json!([{"operations": ["ALL"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}])
+                entry["rules"] = json!([{"operations": ["ALL"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]);
             }
             9 => {
-                entry["rules"] = json!([{"operations": ["*", "CREATE"], "apiGroups": [], "apiVersions": ["*", "v1"], "resources": ["*", "pods"]}])
+                entry["rules"] = json!([{"operations": ["*", "CREATE"], "apiGroups": [], "apiVersions": ["*", "v1"], "resources": ["*", "pods"]}]);
             }
             10 => entry["failurePolicy"] = json!(random.one_of(&["Retry", ""])),
             11 => {
                 entry["matchConditions"] =
-                    json!([{"name": random.one_of(&["a", "", "a b"]), "expression": "object.x +"}])
+                    json!([{"name": random.one_of(&["a", "", "a b"]), "expression": "object.x +"}]);
             }
             12 => entry["unknown"] = json!({"a": 1}),
             _ => entry["namespaceSelector"] = json!({"matchExpressions": [{"key": "a b", "operator": "In"}]}),

@@ -73,7 +73,6 @@ pub(crate) fn not_encoded(error: &serde_json::Error) -> CallFailure {
 /// Rule: REQ-06, REQ-08.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(clippy::struct_field_names, reason = "the names of the API")]
 struct Head<'a> {
     uid: &'a str,
     kind: &'a GroupVersionKind,
