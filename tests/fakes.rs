@@ -338,7 +338,7 @@ fn an_authority_or_a_token_that_is_none_is_refused() {
     fs::write(&file, TWO).unwrap();
     refused(&["-f", &file, "--authority", &path("none")], 2, &["none/ca.crt", "No such file"]);
     fs::write(path("ca.key"), "no key").unwrap();
-    refused(&["-f", &file, "--authority", &path("")], 2, &["ca.crt and ca.key", "no private key in PEM"]);
+    refused(&["-f", &file, "--authority", &path("")], 2, &["ca.crt and ca.key", "not a private key in PEM"]);
     fs::write(path("token"), "short").unwrap();
     let token = path("token");
     refused(&["-f", &file, "--admin", "127.0.0.1:0", "--admin-token-file", &token], 2, &["token: "]);

@@ -28,7 +28,7 @@ const MASKS: [(&str, &str); 18] = [
     (r"(LIVE|MERGED)-\d+", "$1-<number>"),
     (r"(kubectl-edit-|edited-file)\d+", "$1<number>"),
     // Ages, and the columns that are as wide as they are.
-    (r"(?m)(^|[ (])(\d+h)?(\d+m)?\d+s\b", "$1<age>"),
+    (r"(?m)(^|[ (])((\d+h)?(\d+m)?\d+s|[1-5]?\dm)\b", "$1<age>"),
     (r"([^ \n]) {2,}", "$1  "),
 ];
 

@@ -12,7 +12,7 @@ use super::{collect, nothing, read, root};
 const IMPLEMENTATION: [&str; 4] = ["harness", "cel/src", "managed-fields/src", "src"];
 
 /// What tools write, and git ignores.
-const GENERATED: [&str; 3] = ["fuzz/artifacts/", "fuzz/found", "fuzz/target/"];
+const GENERATED: [&str; 4] = ["fuzz/artifacts/", "fuzz/found", "fuzz/target/", "target/"];
 
 /// The ids of the statements of `tests/behaviours.md`, such as `MUT-04`.
 fn statements() -> BTreeSet<String> {

@@ -45,8 +45,8 @@ async fn v49_finds_two_webhooks_that_wait_for_each_other() {
     assert_eq!(
         finding.message,
         "gate/webhook waits: mesh/mesh.example.com is called for pods in gate, for its own backend; mesh/webhook waits: \
-         gate/gate.example.com is called for pods in mesh, for its own backend; once all of them are down, somebody has \
-         to delete a configuration by hand"
+         gate/gate.example.com is called for pods in mesh, for its own backend; once all of them are down, an \
+         administrator has to delete a configuration by hand"
     );
 }
 
