@@ -24,7 +24,8 @@ pub(crate) struct Launch {
     pub(crate) standing: BTreeMap<String, Arc<FakeWebhook>>,
     /// Where the server writes its audit events, if the case has a policy for them.
     pub(crate) audit_log: Option<PathBuf>,
-    folder: TempDir,
+    /// Where the files are, if there are any.
+    folder: Option<TempDir>,
 }
 
 impl Launch {
@@ -37,6 +38,7 @@ impl Launch {
         plugins: &Plugins,
         authority: &Arc<CertificateAuthority>,
     ) -> Result<Self, ServerError> {
+        let mut arguments = TargetArguments::of(kind).with_plugins(&plugins.enable, &plugins.disable);
         let mut standing = BTreeMap::new();
         for name in &plugins.webhooks {
             let asks = name.starts_with("certificate");
@@ -48,6 +50,10 @@ impl Launch {
                 ..Fake::default()
             };
             standing.insert(name.clone(), Arc::new(FakeWebhook::start(fake).await?));
+        }
+        let texts = [&plugins.configuration, &plugins.audit_policy];
+        if plugins.files.is_empty() && texts.iter().all(|text| text.is_empty()) {
+            return Ok(Self { arguments, standing, audit_log: None, folder: None });
         }
         let folder = TempDir::new()?;
         let bundle = STANDARD.encode(authority.certificate_pem());
@@ -72,7 +78,6 @@ impl Launch {
                 write(&path(name), &filled(text))?;
             }
         }
-        let mut arguments = TargetArguments::of(kind).with_plugins(&plugins.enable, &plugins.disable);
         if !plugins.configuration.is_empty() {
             write(&path("credentials"), &filled(&plugins.credentials))?;
             write(&path("admission.yaml"), &filled(&plugins.configuration))?;
@@ -83,12 +88,15 @@ impl Launch {
             write(&path("audit-policy.yaml"), &plugins.audit_policy)?;
             arguments = arguments.with_audit(path("audit-policy.yaml"), log.clone());
         }
-        Ok(Self { arguments, standing, audit_log, folder })
+        Ok(Self { arguments, standing, audit_log, folder: Some(folder) })
     }
 
     /// What a server says, without the name of its folder.
     pub(crate) fn masked(&self, text: &str) -> String {
-        text.replace(&self.folder.path().display().to_string(), "<folder>")
+        match &self.folder {
+            Some(folder) => text.replace(&folder.path().display().to_string(), "<folder>"),
+            None => text.to_owned(),
+        }
     }
 }
 

@@ -167,8 +167,11 @@ impl User {
         FromPlugin::ask(plugins.plugin(exec, webhook)?).await.map(Some)
     }
 
+    /// A password without a name is none.
+    ///
+    /// Source: client-go `transport/config.go`, `HasBasicAuth`.
     fn has_password(&self) -> bool {
-        !self.username.is_empty() || !self.password.is_empty()
+        !self.username.is_empty()
     }
 
     /// What every request carries, also to where a redirect leads.
@@ -305,6 +308,9 @@ mod tests {
         check(json!({}), &[]);
         check(json!({"token": "t"}), &[("authorization", "Bearer t")]);
         check(json!({"username": "a", "password": "b"}), &[("authorization", "Basic YTpi")]);
+        check(json!({"username": "a"}), &[("authorization", "Basic YTo=")]);
+        check(json!({"password": "b"}), &[]);
+        check(json!({"token": "t", "password": "b"}), &[("authorization", "Bearer t")]);
         check(
             json!({"as": "jane", "as-uid": "7", "as-groups": ["g", "h"], "as-user-extra": {"a/b%": ["1"]}}),
             &[

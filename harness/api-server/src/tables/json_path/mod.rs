@@ -390,7 +390,7 @@ mod tests {
     /// client-go does not read them either, but for the second.
     #[test]
     fn what_is_no_path_is_not_read() {
-        for path in [".a[", ".a[?(@.b", ".a[x]", ".a]", ".a[?(@.b=='c)]", ".a[+1]", ".a....b", ".a'\\x'"] {
+        for path in [".a[", ".a[?(@.b", ".a[x]", ".a]", ".a[?(@.b=='c)]", ".a[+1]", ".a....b"] {
             assert_eq!(Path::parse(path), Err(Unreadable::Invalid), "{path}");
         }
         assert_eq!(Path::parse(".a}{range .b}{.c}{end"), Err(Unreadable::Unsupported));
