@@ -11,7 +11,8 @@ use tracing::Instrument as _;
 /// where it waits next.
 pub(super) async fn run<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     let runtime = Handle::current();
-    let work = converter::recorded_alike(work).in_current_span();
+    // On the heap: it is moved several times, and a YAML body that is as deep as it may be needs most of the thread's stack.
+    let work = converter::recorded_alike(Box::pin(work)).in_current_span();
     let (_waits, gone) = oneshot::channel::<()>();
     let thread = tokio::task::spawn_blocking(move || {
         runtime.block_on(async {
