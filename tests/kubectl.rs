@@ -95,7 +95,7 @@ eventually() {
   else until "$@" >/dev/null 2>&1; do sleep 0.05; done; fi
 }
 first() {
-  lines=$1; shift; "$@" >"$TMPDIR/first" 2>&1 & process=$!
+  lines=$1; shift; : >"$TMPDIR/first"; "$@" >"$TMPDIR/first" 2>&1 & process=$!
   while [ "$(wc -l <"$TMPDIR/first")" -lt "$lines" ] && kill -0 $process 2>/dev/null; do sleep 0.05; done
   kill $process 2>/dev/null; head -n "$lines" "$TMPDIR/first"
 }
