@@ -34,12 +34,40 @@ impl Definitions {
         Self { names: Vec::new(), is_watched: case.webhooks.iter().any(is_meant) }
     }
 
+    /// Waits as [`Self::settle`], if webhooks of the case see definitions and so what the controllers write of them.
+    ///
+    /// # Errors
+    /// The server does not come to rest.
+    pub(crate) async fn settle_watched(
+        &mut self,
+        server: &Server,
+        names: &Names,
+        request: &Request,
+        answer: &Answer,
+    ) -> Result<Vec<String>, ServerError> {
+        if self.is_watched { self.settle(server, names, request, answer).await } else { Ok(Vec::new()) }
+    }
+
+    /// Waits as [`Self::settle`], if they do not.
+    ///
+    /// # Errors
+    /// The server does not come to rest.
+    pub(crate) async fn settle_unwatched(
+        &mut self,
+        server: &Server,
+        names: &Names,
+        request: &Request,
+        answer: &Answer,
+    ) -> Result<Vec<String>, ServerError> {
+        if self.is_watched { Ok(Vec::new()) } else { self.settle(server, names, request, answer).await }
+    }
+
     /// Waits after a request, if it may have changed a definition or what becomes of one. The paths of what was made for
     /// that.
     ///
     /// # Errors
     /// The server does not come to rest.
-    pub(crate) async fn settle(
+    async fn settle(
         &mut self,
         server: &Server,
         names: &Names,

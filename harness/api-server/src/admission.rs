@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use admission_webhook_client::HttpsCaller;
 use kubernetes_admission::admission_run::AdmissionRun;
-use kubernetes_admission::attributes::{Attributes, Operation};
+use kubernetes_admission::attributes::{Attributes, GroupVersionResource, Operation};
 use kubernetes_admission::config::{self, ConfigError, Webhook};
 use kubernetes_admission::converter::Converter;
 use kubernetes_admission::dispatcher::{DispatchContext, Dispatcher, Refusal, Webhooks as Dispatched};
@@ -152,6 +152,18 @@ impl Admission {
     /// Whether an admission plugin, by its name, is on.
     pub(super) fn runs(&self, plugin: &str) -> bool {
         self.selection.has(plugin)
+    }
+
+    /// Whether a webhook has a rule for these requests for a cluster-scoped resource.
+    pub(super) fn has_rule_for(
+        &self,
+        operation: Operation,
+        resource: &GroupVersionResource,
+        subresource: &str,
+    ) -> bool {
+        let webhooks = self.webhooks();
+        let has_rule = |sources: &Sources| sources.in_order.has_rule_for(operation, resource, subresource);
+        has_rule(&webhooks.mutating) || has_rule(&webhooks.validating)
     }
 
     /// Takes over the stored configurations.

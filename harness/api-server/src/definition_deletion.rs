@@ -1,7 +1,7 @@
 //! The deletion of a definition: it stays until none of its objects is left.
 //!
 //! Upstream a controller deletes the objects a moment after the request. Here that is done before the request is answered,
-//! as are the writes of the other controllers.
+//! as are the writes of the other controllers, unless a webhook is to see those.
 
 use std::sync::Arc;
 
@@ -47,17 +47,37 @@ pub(super) fn mark(definition: &Value) -> Value {
 /// Rule: SCH-17.
 pub(super) fn finish(storage: &Storage) {
     for stored in storage.list(GROUP, RESOURCE, "") {
-        if metadata::is_deleting(&stored) && finalizers(&stored).iter().any(|known| known == FINALIZER) {
-            // Who is faster does the same.
-            let _ = finish_one(storage, stored);
-        }
+        // Who is faster does the same.
+        let _ = finish_one(storage, stored);
     }
 }
 
 /// None if another write was faster.
 fn finish_one(storage: &Storage, mut stored: Arc<Value>) -> Option<()> {
     let name = metadata::text(&stored, "name").to_owned();
-    let mut next = (*stored).clone();
+    while let Some(next) = next(storage, &stored) {
+        if !metadata::has_finalizers(&next) {
+            return storage.remove(&definition_status::key(&name), &stored).ok().map(drop);
+        }
+        if !definition_status::write(storage, &stored, next) {
+            return None;
+        }
+        stored = storage.get(GROUP, RESOURCE, "", &name)?;
+    }
+    Some(())
+}
+
+/// What is written next of a definition: that its objects are being deleted, which happens once that is stored, and then
+/// that none is left. Without finalizers it goes.
+///
+/// Source: apiextensions-apiserver `pkg/controller/finalizer/crd_finalizer.go`, `sync`.
+/// Rule: SCH-17.
+pub(super) fn next(storage: &Storage, stored: &Value) -> Option<Value> {
+    let mut finalizers = finalizers(stored);
+    if !metadata::is_deleting(stored) || !finalizers.iter().any(|known| known == FINALIZER) {
+        return None;
+    }
+    let mut next = stored.clone();
     set_condition(
         &mut next,
         Condition {
@@ -68,28 +88,24 @@ fn finish_one(storage: &Storage, mut stored: Arc<Value>) -> Option<()> {
         },
     );
     if next != *stored {
-        if !definition_status::write(storage, &stored, next) {
-            return None;
-        }
-        stored = storage.get(GROUP, RESOURCE, "", &name)?;
+        return Some(next);
     }
-    let (reason, message) = if definition_status::is_true(&stored, "Established") {
-        if !delete_objects(storage, &stored) {
-            return Some(());
+    let (reason, message) = if definition_status::is_true(stored, "Established") {
+        if !delete_objects(storage, stored) {
+            return None;
         }
         ("InstanceDeletionCompleted", "removed all instances")
     } else {
         ("NeverEstablished", "resource was never established")
     };
-    let mut last = (*stored).clone();
-    set_condition(&mut last, Condition { kind: "Terminating", status: "False", reason, message });
-    let mut finalizers = finalizers(&stored);
+    set_condition(&mut next, Condition { kind: "Terminating", status: "False", reason, message });
     finalizers.retain(|known| known != FINALIZER);
     if finalizers.is_empty() {
-        return storage.remove(&definition_status::key(&name), &stored).ok().map(drop);
+        metadata::remove(&mut next, "finalizers");
+    } else {
+        metadata::set(&mut next, "finalizers", finalizers.into());
     }
-    metadata::set(&mut last, "finalizers", finalizers.into());
-    definition_status::write(storage, &stored, last).then_some(())
+    Some(next)
 }
 
 /// Whether no object is left.

@@ -2,7 +2,8 @@
 //! resource is established, and whether a protected group was approved.
 //!
 //! Upstream these controllers watch definitions and write a moment later. Here all of their writes are made before the
-//! request that caused them is answered, each with a `resourceVersion` of its own.
+//! request that caused them is answered, each with a `resourceVersion` of its own, unless a webhook is to see them:
+//! [`definition_controllers`](super::definition_controllers).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -123,13 +124,13 @@ fn next(definition: &Value, taken: impl FnOnce() -> Names) -> Option<Value> {
 
 /// The names that definitions of one group have.
 #[derive(Debug, Default)]
-struct Names {
+pub(super) struct Names {
     resources: HashSet<String>,
     kinds: HashSet<String>,
 }
 
 impl Names {
-    fn of_group(storage: &Storage, group: &str) -> Self {
+    pub(super) fn of_group(storage: &Storage, group: &str) -> Self {
         let mut names = Self::default();
         for definition in storage.list(GROUP, RESOURCE, "") {
             if text(&definition, &["spec", "group"]) != group {
@@ -162,7 +163,7 @@ fn same_names(one: &Value, other: &Value) -> bool {
 ///
 /// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go`, `sync` and `calculateNamesAndConditions`.
 /// Rule: SCH-10.
-fn accept_names(definition: &Value, taken: impl FnOnce() -> Names) -> Option<Value> {
+pub(super) fn accept_names(definition: &Value, taken: impl FnOnce() -> Names) -> Option<Value> {
     let requested = at(definition, &["spec", "names"]);
     let accepted = at(definition, &["status", "acceptedNames"]);
     if same_names(requested, accepted) {
@@ -265,7 +266,7 @@ fn copy(names: &mut Value, from: &Value, field: &str) {
 
 /// Source: apiextensions-apiserver `pkg/controller/establish/establishing_controller.go`, `sync`.
 /// Rule: CNV-13, SCH-10.
-fn establish(definition: &Value) -> Option<Value> {
+pub(super) fn establish(definition: &Value) -> Option<Value> {
     if !is_true(definition, "NamesAccepted") || is_true(definition, "Established") {
         return None;
     }
@@ -294,7 +295,7 @@ fn establish(definition: &Value) -> Option<Value> {
 
 /// Source: apiextensions-apiserver `pkg/controller/apiapproval/apiapproval_controller.go`, `calculateCondition`.
 /// Rule: SCH-13.
-fn approve(definition: &Value) -> Option<Value> {
+pub(super) fn approve(definition: &Value) -> Option<Value> {
     let (approval, message) = approval_policy::of(definition)?;
     let (status, reason) = match approval {
         Approval::Invalid => ("False", "InvalidAnnotation"),

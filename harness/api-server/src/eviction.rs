@@ -3,32 +3,22 @@
 //!
 //! Source: kubernetes pkg/registry/core/pod/storage/eviction.go.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
-use axum::response::Response;
-use bytes::Bytes;
-use http::header::{CONTENT_TYPE, USER_AGENT};
-use http::request::Parts;
-use http::{Method, StatusCode};
-use kubernetes_admission::attributes::UserInfo;
-use kubernetes_admission::authorizer::{AlwaysAllow, Authorizer};
+use http::StatusCode;
 use kubernetes_types::json::set;
 use kubernetes_types::selector::{Labels, Selector};
 use kubernetes_types::status::{FieldError, Status, StatusCause};
 use serde_json::{Map, Value, json};
 
 use super::answer::Answer;
-use super::authentication::Claim;
-use super::body::LIMIT;
 use super::connect::existing;
 use super::delete::{self, Asked};
-use super::incoming::Incoming;
 use super::options::RequestOptions;
 use super::query::Query;
-use super::request::{self, BodyRetention, ObjectRequest};
+use super::request::ObjectRequest;
 use super::storage::ObjectReader as _;
-use super::{Server, create, metadata, options, preconditions, status_conditions, time_limit};
+use super::{create, metadata, options, own_requests, preconditions, status_conditions, time_limit};
 
 const DENIED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
@@ -386,47 +376,10 @@ fn less_one(budget: &Value, pod: &str) -> Value {
 }
 
 /// PUT of a budget's status, by the server itself.
-///
-/// Source: apiserver pkg/server/config.go, `AuthorizeClientBearerToken`.
 async fn update_status(request: &ObjectRequest<'_>, budget: &Value) -> Result<(), Box<Status>> {
     let (namespace, name) = (metadata::text(budget, "namespace"), metadata::text(budget, "name"));
     let path = format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/{name}/status");
-    let own = http::Request::builder()
-        .method(Method::PUT)
-        .uri(path)
-        .header(CONTENT_TYPE, "application/json")
-        .header(USER_AGENT, "kube-apiserver")
-        .body(());
-    let (mut parts, ()) =
-        own.map_err(|error| Box::new(Status::internal_error(&error.to_string())))?.into_parts();
-    let user = UserInfo {
-        username: "system:apiserver".to_owned(),
-        uid: request.server.own_uid.clone(),
-        groups: vec!["system:authenticated".to_owned(), "system:masters".to_owned()],
-        ..UserInfo::default()
-    };
-    parts.extensions.insert(Claim::of(user));
-    let response = exchange(Arc::clone(request.server), parts, Bytes::from(budget.to_string())).await;
-    if response.status().is_success() {
-        return Ok(());
-    }
-    let code = i32::from(response.status().as_u16());
-    let body = axum::body::to_bytes(response.into_body(), LIMIT).await.unwrap_or_default();
-    let status: Option<Status> = serde_json::from_slice(&body).ok();
-    Err(Box::new(status.unwrap_or_else(|| Status { code, ..Status::default() })))
-}
-
-/// A request within a request. Without the box its future would hold itself.
-fn exchange(
-    server: Arc<Server>,
-    parts: Parts,
-    body: Bytes,
-) -> Pin<Box<dyn Future<Output = Response> + Send>> {
-    Box::pin(async move {
-        let authorizer: Arc<dyn Authorizer> = Arc::new(AlwaysAllow);
-        let mut body = Incoming::InMemory(body);
-        request::respond(&server, &parts, &mut body, BodyRetention::Nothing, &authorizer).await.0
-    })
+    own_requests::put(Arc::clone(request.server), path, budget).await
 }
 
 /// What an eviction or a binding that was carried out is answered with.

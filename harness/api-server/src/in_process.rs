@@ -164,7 +164,7 @@ enum Validation {
 }
 
 impl Server {
-    fn put(&self, object: Value, validation: Validation) -> Result<Arc<Value>, Box<Status>> {
+    fn put(self: &Arc<Self>, object: Value, validation: Validation) -> Result<Arc<Value>, Box<Status>> {
         let kind = GroupVersionKind::of(&object);
         let resources = self.state.resources();
         let resource = known(&resources, &kind)?;

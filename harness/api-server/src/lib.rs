@@ -23,6 +23,7 @@ mod create;
 mod custom_resources;
 mod custom_validation;
 mod defaulting;
+mod definition_controllers;
 mod definition_conversion;
 mod definition_deletion;
 mod definition_status;
@@ -51,6 +52,7 @@ mod off_thread;
 mod openapi;
 mod options;
 mod outcome;
+mod own_requests;
 mod patches;
 mod plugins;
 mod pod_resources;
@@ -112,6 +114,7 @@ use self::authorization::impersonation::Impersonation;
 pub use self::authorization::impersonation::impersonated_user;
 pub use self::cluster_fixture::{ClusterFixture, Given};
 pub use self::controllers::Controllers;
+use self::definition_controllers::DefinitionControllers;
 use self::discovery::Resource;
 use self::events::Events;
 pub use self::first_objects::Advertised;
@@ -222,6 +225,7 @@ struct Server {
     watches: Budget,
     /// The `uid` of the user as whom the server makes requests of its own.
     own_uid: String,
+    definition_controllers: DefinitionControllers,
 }
 
 impl ApiServer {
@@ -262,6 +266,7 @@ impl ApiServer {
             openapi: OpenApi::default(),
             watches,
             own_uid: uuid::Uuid::new_v4().to_string(),
+            definition_controllers: DefinitionControllers::default(),
         };
         let server = Self { server: Arc::new(server) };
         server.observe_manifests();
@@ -305,13 +310,15 @@ impl ApiServer {
 
 impl Server {
     /// Takes over what was written, where the server itself depends on it.
-    fn has_changed(&self, resource: &Resource) -> Result<(), Box<Status>> {
+    fn has_changed(self: &Arc<Self>, resource: &Resource) -> Result<(), Box<Status>> {
         match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
             (admission::GROUP, admission::MUTATING | admission::VALIDATING) => {
                 self.admission.reload_webhooks()
             }
             (custom_resources::GROUP, custom_resources::RESOURCE) => {
-                definition_status::reconcile(&self.state.storage);
+                if !definition_controllers::are_to_write(self) {
+                    definition_status::reconcile(&self.state.storage);
+                }
                 self.state.reload_resources();
                 Ok(())
             }
@@ -330,14 +337,16 @@ impl Server {
     }
 
     /// Removes the objects of definitions that are being deleted, and those definitions of which none is left.
-    fn finish_definitions(&self) {
-        definition_deletion::finish(&self.state.storage);
-        definition_status::reconcile(&self.state.storage);
+    fn finish_definitions(self: &Arc<Self>) {
+        if !definition_controllers::are_to_write(self) {
+            definition_deletion::finish(&self.state.storage);
+            definition_status::reconcile(&self.state.storage);
+        }
         self.state.reload_resources();
     }
 
     /// Removes the objects of a namespace that is being deleted, and the namespace itself once none is left.
-    fn empty_namespace(&self, name: &str) -> Result<(), Box<Status>> {
+    fn empty_namespace(self: &Arc<Self>, name: &str) -> Result<(), Box<Status>> {
         if self.options.controllers.is_some() {
             return Ok(());
         }

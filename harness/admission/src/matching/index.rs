@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::rules::{self, Request};
 use crate::admission_run::AdmissionRun;
-use crate::attributes::Operation;
+use crate::attributes::{GroupVersionResource, Operation};
 use crate::config::{MatchPolicy, Rule, Webhook};
 
 /// The webhooks of one phase, in the order in which they are called, with an index of what their rules name.
@@ -95,6 +96,18 @@ impl WebhookIndex {
     /// All webhooks.
     pub fn webhooks(&self) -> &[Arc<Webhook>] {
         &self.webhooks
+    }
+
+    /// Whether a webhook has a rule that matches requests for a cluster-scoped resource, whatever their objects are.
+    pub fn has_rule_for(
+        &self,
+        operation: Operation,
+        resource: &GroupVersionResource,
+        subresource: &str,
+    ) -> bool {
+        let request = Request { operation, resource, subresource, namespace: "" };
+        let mut rules = self.webhooks.iter().flat_map(|webhook| &webhook.rules);
+        rules.any(|rule| rules::matches(rule, request))
     }
 
     /// The positions of those that have a rule that may match the request of `run`, or an equivalent resource, in order. The
