@@ -30,6 +30,9 @@ fn visit(
     path: &Path<'_>,
     unknown: &mut Vec<String>,
 ) -> Result<(), FieldError> {
+    if !schema.within.resources {
+        return Ok(());
+    }
     if schema.embedded_resource && value.is_object() {
         identify(value, lenient, path, unknown)?;
     }
@@ -140,6 +143,9 @@ pub(super) fn errors(object: &Value, schema: &Schema) -> Vec<FieldError> {
 }
 
 fn judge(value: &Value, schema: &Schema, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if !schema.within.resources {
+        return;
+    }
     match value {
         Value::Object(members) => {
             if schema.embedded_resource {

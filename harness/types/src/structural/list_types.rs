@@ -19,6 +19,9 @@ pub(super) fn errors(object: &Value, schema: &Schema) -> Vec<FieldError> {
 }
 
 fn judge(value: &Value, schema: &Schema, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if !schema.within.unique_lists {
+        return;
+    }
     match value {
         Value::Object(members) => {
             for (name, value) in members.iter().filter(|(_, value)| value.is_array() || value.is_object()) {

@@ -124,6 +124,6 @@ impl Pruner {
     }
 }
 
-fn is_container(value: &Value) -> bool {
+pub(super) fn is_container(value: &Value) -> bool {
     value.is_object() || value.is_array()
 }

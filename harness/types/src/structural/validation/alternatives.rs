@@ -18,6 +18,11 @@ impl Validator {
         path: &Path<'_>,
         report: &mut Report,
     ) {
+        let alternatives = [&values.any_of, &values.one_of, &values.all_of];
+        if values.not.is_none() && alternatives.iter().all(|schemas| schemas.is_empty()) {
+            report.matches += 1;
+            return;
+        }
         // The count of the checks is one of all these together.
         let mut found = Report::default();
         self.any_of(&values.any_of, value, path, &mut found);

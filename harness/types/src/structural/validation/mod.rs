@@ -8,6 +8,7 @@ mod report;
 mod scalar;
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use kubernetes_cel::schema::has_format;
 use serde_json::{Map, Value};
@@ -26,6 +27,9 @@ pub enum Purpose {
     /// Its status.
     Status,
 }
+
+/// That of a schema that validates nothing but types.
+static UNLIMITED: LazyLock<ValueValidation> = LazyLock::new(ValueValidation::default);
 
 /// The most bytes that all messages together may have.
 const MOST_BYTES: usize = 64 << 20;
@@ -82,8 +86,7 @@ impl Validator {
         if self.unsupported.is_some() {
             return report;
         }
-        let default = ValueValidation::default();
-        let values = schema.values.as_deref().unwrap_or(&default);
+        let values = schema.values.as_deref().unwrap_or(&UNLIMITED);
         if value.is_null() {
             let types = schema.types();
             if !types.is_empty() && schema.forbids_null() {

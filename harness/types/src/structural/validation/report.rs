@@ -1,6 +1,6 @@
 //! What a validation found: failures, each once, and how many checks were passed.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ use crate::structural::shown;
 pub(super) struct Report {
     pub(super) failures: Vec<Failure>,
     /// The messages of the failures.
-    seen: HashSet<Rc<str>>,
+    seen: BTreeSet<Rc<str>>,
     /// How many checks were made and passed: by it the best of several alternatives is chosen.
     pub(super) matches: usize,
 }

@@ -45,8 +45,10 @@ pub(super) fn wrong_type(schema: &Schema, format: &str, value: &Value, path: &Pa
 ///
 /// Source: kube-openapi pkg/validation/validate/validator.go, `stringValidator`.
 pub(super) fn wrong_text(values: &ValueValidation, text: &str, path: &Path<'_>) -> Option<Failure> {
-    let length = || i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
-    if let Some(most) = values.max_length.filter(|most| length() > *most) {
+    let number = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
+    let length = || number(text.chars().count());
+    // A text has at most as many characters as bytes.
+    if let Some(most) = values.max_length.filter(|most| number(text.len()) > *most && length() > *most) {
         return Some(Failure::too_long(path, most));
     }
     if let Some(least) = values.min_length.filter(|least| length() < *least) {
