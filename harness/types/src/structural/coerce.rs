@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use super::member;
 use super::node::Schema;
+use super::path::Path;
 use crate::json::json_type;
 use crate::names;
 use crate::quoting::{encode, quote};
@@ -18,7 +18,7 @@ use crate::status::FieldError;
 /// What is no metadata, unless `lenient`: then it is left out.
 pub(crate) fn coerce(object: &mut Value, schema: &Schema, lenient: bool) -> Result<Vec<String>, FieldError> {
     let mut unknown = Vec::new();
-    visit(object, schema, lenient, "", &mut unknown)?;
+    visit(object, schema, lenient, &Path::Root, &mut unknown)?;
     unknown.sort_unstable();
     Ok(unknown)
 }
@@ -27,9 +27,12 @@ fn visit(
     value: &mut Value,
     schema: &Schema,
     lenient: bool,
-    path: &str,
+    path: &Path<'_>,
     unknown: &mut Vec<String>,
 ) -> Result<(), FieldError> {
+    if !schema.within.resources {
+        return Ok(());
+    }
     if schema.embedded_resource && value.is_object() {
         identify(value, lenient, path, unknown)?;
     }
@@ -37,16 +40,16 @@ fn visit(
         Value::Object(members) => {
             for (name, value) in members.iter_mut() {
                 if let Some(property) = schema.properties.get(name) {
-                    visit(value, property, lenient, &member(path, name), unknown)?;
+                    visit(value, property, lenient, &path.member(name), unknown)?;
                 } else if let Some(values) = schema.member(name) {
-                    visit(value, values, lenient, &format!("{path}[{name}]"), unknown)?;
+                    visit(value, values, lenient, &Path::Entry(path, name), unknown)?;
                 }
             }
         }
         Value::Array(items) => {
             let Some(of_items) = &schema.items else { return Ok(()) };
             for (index, item) in items.iter_mut().enumerate() {
-                visit(item, of_items, lenient, &format!("{path}[{index}]"), unknown)?;
+                visit(item, of_items, lenient, &Path::Item(path, index), unknown)?;
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -58,7 +61,7 @@ fn visit(
 fn identify(
     object: &mut Value,
     lenient: bool,
-    path: &str,
+    path: &Path<'_>,
     unknown: &mut Vec<String>,
 ) -> Result<(), FieldError> {
     let Some(members) = object.as_object_mut() else { return Ok(()) };
@@ -69,7 +72,7 @@ fn identify(
                 members.remove(name);
             }
             Some(other) => {
-                let field = member(path, name);
+                let field = path.member(name).to_string();
                 return Err(FieldError::invalid(field, displayed(other), "must be a string"));
             }
         }
@@ -77,13 +80,13 @@ fn identify(
     let Some(metadata) = members.get_mut("metadata") else { return Ok(()) };
     if let Some(why) = unreadable(metadata) {
         if !lenient {
-            return Err(FieldError::invalid(member(path, "metadata"), displayed(metadata), why));
+            return Err(FieldError::invalid(path.member("metadata").to_string(), displayed(metadata), why));
         }
         let Some(metadata) = metadata.as_object_mut() else { return Ok(()) };
         metadata.retain(|name, value| unreadable_field(name, value).is_none());
     }
     let found = schema::normalize_metadata(object);
-    unknown.extend(found.into_iter().map(|found| member(path, &found)));
+    unknown.extend(found.into_iter().map(|found| path.member(&found).to_string()));
     Ok(())
 }
 
@@ -101,35 +104,32 @@ fn unreadable(metadata: &Value) -> Option<String> {
 
 /// Source: apimachinery pkg/apis/meta/v1/types.go, `ObjectMeta`.
 fn unreadable_field(name: &str, value: &Value) -> Option<String> {
-    let wrong = |value: &Value, of: &str, go_type: &str| {
+    let wrong = |value: &Value, go_type: &str| {
         let found = json_type(value);
-        Some(format!("json: cannot unmarshal {found} into Go struct field {of} of type {go_type}"))
+        Some(format!(
+            "json: cannot unmarshal {found} into Go struct field ObjectMeta.{name} of type {go_type}"
+        ))
     };
     let is_text = |value: &&Value| value.is_string() || value.is_null();
-    let field = format!("ObjectMeta.{name}");
     match (name, value) {
         (_, Value::Null) => None,
         ("name" | "generateName" | "namespace" | "selfLink" | "resourceVersion", value) => {
-            (!value.is_string()).then(|| wrong(value, &field, "string"))?
+            (!value.is_string()).then(|| wrong(value, "string"))?
         }
-        ("uid", value) => (!value.is_string()).then(|| wrong(value, &field, "types.UID"))?,
+        ("uid", value) => (!value.is_string()).then(|| wrong(value, "types.UID"))?,
         ("labels" | "annotations", Value::Object(members)) => {
             let other = members.values().find(|value| !is_text(value))?;
-            wrong(other, &field, "string")
+            wrong(other, "string")
         }
-        ("labels" | "annotations", other) => wrong(other, &field, "map[string]string"),
-        ("finalizers", Value::Array(items)) => {
-            wrong(items.iter().find(|item| !is_text(item))?, &field, "string")
+        ("labels" | "annotations", other) => wrong(other, "map[string]string"),
+        ("finalizers", Value::Array(items)) => wrong(items.iter().find(|item| !is_text(item))?, "string"),
+        ("finalizers", other) => wrong(other, "[]string"),
+        ("ownerReferences", Value::Array(items)) => {
+            wrong(items.iter().find(|item| !item.is_object() && !item.is_null())?, "v1.OwnerReference")
         }
-        ("finalizers", other) => wrong(other, &field, "[]string"),
-        ("ownerReferences", Value::Array(items)) => wrong(
-            items.iter().find(|item| !item.is_object() && !item.is_null())?,
-            &field,
-            "v1.OwnerReference",
-        ),
-        ("ownerReferences", other) => wrong(other, &field, "[]v1.OwnerReference"),
+        ("ownerReferences", other) => wrong(other, "[]v1.OwnerReference"),
         ("generation" | "deletionGracePeriodSeconds", value) => {
-            (!value.is_i64()).then(|| wrong(value, &field, "int64"))?
+            (!value.is_i64()).then(|| wrong(value, "int64"))?
         }
         _ => None,
     }
@@ -138,11 +138,14 @@ fn unreadable_field(name: &str, value: &Value) -> Option<String> {
 /// What is wrong with the embedded objects.
 pub(super) fn errors(object: &Value, schema: &Schema) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    judge(object, schema, "", &mut errors);
+    judge(object, schema, &Path::Root, &mut errors);
     errors
 }
 
-fn judge(value: &Value, schema: &Schema, path: &str, errors: &mut Vec<FieldError>) {
+fn judge(value: &Value, schema: &Schema, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if !schema.within.resources {
+        return;
+    }
     match value {
         Value::Object(members) => {
             if schema.embedded_resource {
@@ -150,16 +153,16 @@ fn judge(value: &Value, schema: &Schema, path: &str, errors: &mut Vec<FieldError
             }
             for (name, value) in members {
                 if let Some(property) = schema.properties.get(name) {
-                    judge(value, property, &member(path, name), errors);
+                    judge(value, property, &path.member(name), errors);
                 } else if let Some(values) = schema.member(name) {
-                    judge(value, values, &format!("{path}[{name}]"), errors);
+                    judge(value, values, &Path::Entry(path, name), errors);
                 }
             }
         }
         Value::Array(items) => {
             let Some(of_items) = &schema.items else { return };
             for (index, item) in items.iter().enumerate() {
-                judge(item, of_items, &format!("{path}[{index}]"), errors);
+                judge(item, of_items, &Path::Item(path, index), errors);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -168,8 +171,8 @@ fn judge(value: &Value, schema: &Schema, path: &str, errors: &mut Vec<FieldError
 
 /// Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta/validation.go, `validateEmbeddedResource`.
 /// Rule: SCH-08.
-fn judge_embedded(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let field = |name: &str| member(path, name);
+fn judge_embedded(object: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let field = |name: &str| path.member(name).to_string();
     for name in ["apiVersion", "kind"] {
         if object.get(name).is_none() {
             errors.push(FieldError::required(field(name), ""));
@@ -207,13 +210,13 @@ fn judge_embedded(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
         invalid("metadata", metadata, &why);
         return;
     }
-    judge_metadata(metadata, &field("metadata"), errors);
+    judge_metadata(metadata, &path.member("metadata"), errors);
 }
 
 /// The names, labels, annotations, finalizers and owners of an embedded object.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMetaAccessor`.
-fn judge_metadata(metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn judge_metadata(metadata: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let text = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default();
     for name in ["generateName", "name"] {
         let value = text(name);

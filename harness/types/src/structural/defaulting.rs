@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::coerce;
 use super::node::{Additional, Schema};
-use super::pruning::prune_part;
+use super::pruning::{is_container, prune_part};
 use crate::status::Unsupported;
 use crate::weight::weight;
 
@@ -31,6 +31,9 @@ pub(crate) fn set_defaults(object: &mut Value, schema: &Schema) -> Result<(), Un
 
 /// None: they take more than is left.
 fn fill(value: &mut Value, schema: &Schema, left: &mut usize) -> Option<()> {
+    if !schema.within.defaults {
+        return Some(());
+    }
     match value {
         Value::Object(members) => {
             for (name, property) in &schema.properties {
@@ -41,7 +44,9 @@ fn fill(value: &mut Value, schema: &Schema, left: &mut usize) -> Option<()> {
                     members.insert(name.clone(), copy(default, left)?);
                 }
             }
-            for (name, value) in members.iter_mut() {
+            // Null gets the default of all other members; in other scalars there is nothing to fill in.
+            let parts = members.iter_mut().filter(|(_, value)| value.is_null() || is_container(value));
+            for (name, value) in parts {
                 match (schema.properties.get(name), &schema.additional) {
                     (Some(property), _) => fill(value, property, left)?,
                     (None, Additional::Schema(values)) => fill_element(value, values, left)?,
@@ -81,6 +86,9 @@ fn copy(default: &Value, left: &mut usize) -> Option<Value> {
 pub(crate) fn prune_nulls(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(members) => members.retain(|name, value| {
+            if !value.is_null() && !is_container(value) {
+                return true;
+            }
             let Some(schema) = schema.member(name) else { return true };
             if value.is_null() {
                 return !schema.forbids_null() || schema.default.is_some();

@@ -7,25 +7,28 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::coerce::displayed;
-use super::member;
 use super::node::{ListType, Schema};
+use super::path::Path;
 use crate::status::FieldError;
 
 /// What is wrong with the lists of an object.
 pub(super) fn errors(object: &Value, schema: &Schema) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    judge(object, schema, "", &mut errors);
+    judge(object, schema, &Path::Root, &mut errors);
     errors
 }
 
-fn judge(value: &Value, schema: &Schema, path: &str, errors: &mut Vec<FieldError>) {
+fn judge(value: &Value, schema: &Schema, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if !schema.within.unique_lists {
+        return;
+    }
     match value {
         Value::Object(members) => {
             for (name, value) in members.iter().filter(|(_, value)| value.is_array() || value.is_object()) {
                 if let Some(property) = schema.properties.get(name) {
-                    judge(value, property, &member(path, name), errors);
+                    judge(value, property, &path.member(name), errors);
                 } else if let Some(values) = schema.member(name) {
-                    judge(value, values, &format!("{path}[{name}]"), errors);
+                    judge(value, values, &Path::Entry(path, name), errors);
                 }
             }
         }
@@ -33,7 +36,7 @@ fn judge(value: &Value, schema: &Schema, path: &str, errors: &mut Vec<FieldError
             match schema.list_type {
                 ListType::Atomic => {}
                 ListType::Set => errors.extend(
-                    second_appearances(items.iter().map(Value::to_string))
+                    second_appearances(items.iter().map(Key::of))
                         .into_iter()
                         .filter_map(|index| Some((index, items.get(index)?)))
                         .map(|(index, item)| duplicate(path, index, &displayed(item))),
@@ -43,7 +46,7 @@ fn judge(value: &Value, schema: &Schema, path: &str, errors: &mut Vec<FieldError
             let Some(of_items) = &schema.items else { return };
             for (index, item) in items.iter().enumerate() {
                 if item.is_array() || item.is_object() {
-                    judge(item, of_items, &format!("{path}[{index}]"), errors);
+                    judge(item, of_items, &Path::Item(path, index), errors);
                 }
             }
         }
@@ -51,19 +54,37 @@ fn judge(value: &Value, schema: &Schema, path: &str, errors: &mut Vec<FieldError
     }
 }
 
-fn judge_map(items: &[Value], schema: &Schema, path: &str, errors: &mut Vec<FieldError>) {
+fn judge_map(items: &[Value], schema: &Schema, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let wrong = items.iter().enumerate().find(|(_, item)| !item.is_object() && !item.is_null());
     if let Some((index, other)) = wrong {
         let why = "must be an object for an array of list-type map";
-        errors.push(FieldError::invalid(format!("{path}[{index}]"), displayed(other), why));
+        errors.push(FieldError::invalid(Path::Item(path, index).to_string(), displayed(other), why));
         return;
     }
-    let keys: Vec<String> = items.iter().map(|item| key(item, &schema.list_map_keys)).collect();
-    let duplicates = second_appearances(keys.iter());
-    for index in duplicates {
-        if let Some(key) = keys.get(index) {
-            errors.push(duplicate(path, index, key));
+    let names = &schema.list_map_keys;
+    let keys = items.iter().map(|item| match (names.as_slice(), item) {
+        ([name], Value::Object(members)) if let Some(Value::String(text)) = members.get(name) => {
+            Key::Text(text)
         }
+        _ => Key::Encoded(key(item, names)),
+    });
+    for index in second_appearances(keys) {
+        if let Some(item) = items.get(index) {
+            errors.push(duplicate(path, index, &key(item, names)));
+        }
+    }
+}
+
+/// What is compared of an item: most are texts, or have one, which needs no copy.
+#[derive(PartialEq, Eq, Hash)]
+enum Key<'a> {
+    Text(&'a str),
+    Encoded(String),
+}
+
+impl<'a> Key<'a> {
+    fn of(value: &'a Value) -> Self {
+        value.as_str().map_or_else(|| Self::Encoded(value.to_string()), Self::Text)
     }
 }
 
@@ -73,8 +94,8 @@ fn key(item: &Value, names: &[String]) -> String {
     displayed(&Value::Object(fields.collect::<Map<_, _>>()))
 }
 
-fn duplicate(path: &str, index: usize, value: &str) -> FieldError {
-    FieldError::duplicate(format!("{path}[{index}]"), value)
+fn duplicate(path: &Path<'_>, index: usize, value: &str) -> FieldError {
+    FieldError::duplicate(Path::Item(path, index).to_string(), value)
 }
 
 /// Where a value appears that was there once before; later appearances do not count.

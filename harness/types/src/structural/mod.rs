@@ -13,6 +13,7 @@ mod list_types;
 mod node;
 mod numbers;
 mod parse;
+mod path;
 mod pruning;
 mod rules;
 mod validation;
@@ -146,11 +147,6 @@ fn is_blocking(error: &FieldError) -> bool {
         "FieldValueTypeInvalid",
     ]
     .contains(&error.reason)
-}
-
-/// The path of a member, which may be the first part.
-fn member(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
 /// A path as an error has it: that of the whole object is `<nil>`.

@@ -32,10 +32,23 @@ pub(crate) struct Schema {
     pub(crate) is_atomic: bool,
     /// `format`, whether or not it has a meaning for the type.
     pub(crate) given_format: String,
+    /// What is in the schema and in those of its parts, so that no walk enters what has nothing for it.
+    pub(crate) within: Within,
     pub(crate) items: Option<Box<Schema>>,
     pub(crate) properties: BTreeMap<String, Schema>,
     pub(crate) additional: Additional,
     pub(crate) values: Option<Box<ValueValidation>>,
+}
+
+/// What a schema or one of its parts has, alternatives aside.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Within {
+    /// A default.
+    pub(crate) defaults: bool,
+    /// An object inside of an object.
+    pub(crate) resources: bool,
+    /// A list whose items are unique, or the keys of them.
+    pub(crate) unique_lists: bool,
 }
 
 /// `additionalProperties`.
@@ -93,6 +106,23 @@ pub(crate) struct Pattern {
 }
 
 impl Schema {
+    /// Sets [`Schema::within`], of whose parts it is known.
+    pub(crate) fn look_within(&mut self) {
+        let mut within = Within {
+            defaults: self.default.is_some(),
+            resources: self.embedded_resource,
+            unique_lists: self.list_type != ListType::Atomic,
+        };
+        let values = if let Additional::Schema(values) = &self.additional { Some(values) } else { None };
+        let parts = self.properties.values().chain(self.items.as_deref()).chain(values.map(Box::as_ref));
+        for part in parts {
+            within.defaults |= part.within.defaults;
+            within.resources |= part.within.resources;
+            within.unique_lists |= part.within.unique_lists;
+        }
+        self.within = within;
+    }
+
     /// The types that values may have; none if there is no restriction.
     pub(crate) fn types(&self) -> &[&str] {
         if self.int_or_string {

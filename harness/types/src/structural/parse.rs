@@ -7,7 +7,7 @@ use kubernetes_cel::regexp::{Regexp, RegexpError};
 use kubernetes_cel::schema::is_known_format;
 use serde_json::{Map, Number, Value};
 
-use super::node::{Additional, ListType, Pattern, Schema, ValueValidation};
+use super::node::{Additional, ListType, Pattern, Schema, ValueValidation, Within};
 use crate::schema;
 use crate::status::Unsupported;
 
@@ -39,7 +39,7 @@ impl Parser {
             properties.insert(name.clone(), self.schema(property)?);
         }
         let default = members.get("default").filter(|default| !default.is_null()).cloned();
-        Ok(Schema {
+        let mut parsed = Schema {
             kind: text("type").to_owned(),
             int_or_string: flag("x-kubernetes-int-or-string"),
             nullable: flag("nullable"),
@@ -59,13 +59,16 @@ impl Parser {
             given_format: text("format").to_owned(),
             items: self.nested(members.get("items"))?,
             properties,
+            within: Within::default(),
             additional: match members.get("additionalProperties") {
                 None | Some(Value::Null) => Additional::Absent,
                 Some(Value::Bool(allowed)) => Additional::Flag(*allowed),
                 Some(values) => Additional::Schema(Box::new(self.schema(values)?)),
             },
             values: self.values(members)?,
-        })
+        };
+        parsed.look_within();
+        Ok(parsed)
     }
 
     fn nested(&mut self, schema: Option<&Value>) -> Result<Option<Box<Schema>>, Unsupported> {

@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use super::member;
 use super::node::{Additional, Schema};
+use super::path::Path;
 
 /// Paths of more bytes together are not reported: no answer has so many.
 const MOST_BYTES: usize = 4 << 20;
@@ -19,9 +19,9 @@ const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 pub(crate) fn prune(object: &mut Value, schema: &Schema) -> Vec<String> {
     let mut pruner = Pruner::default();
     if schema.preserve_unknown_fields {
-        pruner.visit_known(object, schema, true, "");
+        pruner.visit_known(object, schema, true, &Path::Root);
     } else {
-        pruner.prune(object, Some(schema), true, "");
+        pruner.prune(object, Some(schema), true, &Path::Root);
     }
     pruner.unknown.sort_unstable();
     pruner.unknown
@@ -29,7 +29,7 @@ pub(crate) fn prune(object: &mut Value, schema: &Schema) -> Vec<String> {
 
 /// The same for a value that is a part of an object.
 pub(super) fn prune_part(value: &mut Value, schema: &Schema) {
-    Pruner::default().part(value, Some(schema), "");
+    Pruner::default().part(value, Some(schema), &Path::Root);
 }
 
 #[derive(Default)]
@@ -39,7 +39,7 @@ struct Pruner {
 }
 
 impl Pruner {
-    fn part(&mut self, value: &mut Value, schema: Option<&Schema>, path: &str) {
+    fn part(&mut self, value: &mut Value, schema: Option<&Schema>, path: &Path<'_>) {
         match schema {
             Some(schema) if schema.preserve_unknown_fields => {
                 self.visit_known(value, schema, schema.embedded_resource, path);
@@ -49,7 +49,7 @@ impl Pruner {
         }
     }
 
-    fn prune(&mut self, value: &mut Value, schema: Option<&Schema>, is_resource: bool, path: &str) {
+    fn prune(&mut self, value: &mut Value, schema: Option<&Schema>, is_resource: bool, path: &Path<'_>) {
         match value {
             Value::Object(members) => {
                 members.retain(|name, value| {
@@ -61,11 +61,11 @@ impl Pruner {
                         return true;
                     }
                     match (schema.properties.get(name), &schema.additional) {
-                        (Some(property), _) => self.part(value, Some(property), &member(path, name)),
+                        (Some(property), _) => self.part(value, Some(property), &path.member(name)),
                         (None, Additional::Schema(values)) => {
-                            self.part(value, Some(values), &member(path, name));
+                            self.part(value, Some(values), &path.member(name));
                         }
-                        (None, Additional::Flag(_)) => self.part(value, None, &member(path, name)),
+                        (None, Additional::Flag(_)) => self.part(value, None, &path.member(name)),
                         (None, Additional::Absent) => {
                             self.report(path, name);
                             return false;
@@ -78,7 +78,7 @@ impl Pruner {
                 let of_items = schema.and_then(|schema| schema.items.as_deref());
                 for (index, item) in items.iter_mut().enumerate() {
                     if is_container(item) {
-                        self.part(item, of_items, &format!("{path}[{index}]"));
+                        self.part(item, of_items, &Path::Item(path, index));
                     }
                 }
             }
@@ -87,7 +87,7 @@ impl Pruner {
     }
 
     /// Nothing is removed here, but from the fields that the schema has.
-    fn visit_known(&mut self, value: &mut Value, schema: &Schema, is_resource: bool, path: &str) {
+    fn visit_known(&mut self, value: &mut Value, schema: &Schema, is_resource: bool, path: &Path<'_>) {
         match value {
             Value::Object(members) => {
                 for (name, value) in members.iter_mut().filter(|(_, value)| is_container(value)) {
@@ -95,11 +95,11 @@ impl Pruner {
                         continue;
                     }
                     match (schema.properties.get(name), &schema.additional) {
-                        (Some(property), _) => self.part(value, Some(property), &member(path, name)),
+                        (Some(property), _) => self.part(value, Some(property), &path.member(name)),
                         (None, Additional::Schema(values)) => {
-                            self.part(value, Some(values), &member(path, name));
+                            self.part(value, Some(values), &path.member(name));
                         }
-                        (None, Additional::Flag(_)) => self.part(value, None, &member(path, name)),
+                        (None, Additional::Flag(_)) => self.part(value, None, &path.member(name)),
                         (None, Additional::Absent) => {}
                     }
                 }
@@ -107,7 +107,7 @@ impl Pruner {
             Value::Array(items) => {
                 let Some(of_items) = schema.items.as_deref() else { return };
                 for (index, item) in items.iter_mut().enumerate() {
-                    let path = format!("{path}[{index}]");
+                    let path = Path::Item(path, index);
                     self.visit_known(item, of_items, of_items.embedded_resource, &path);
                 }
             }
@@ -115,14 +115,15 @@ impl Pruner {
         }
     }
 
-    fn report(&mut self, path: &str, name: &str) {
-        self.bytes = self.bytes.saturating_add(path.len() + name.len());
+    fn report(&mut self, path: &Path<'_>, name: &str) {
         if self.bytes <= MOST_BYTES {
-            self.unknown.push(member(path, name));
+            let path = path.member(name).to_string();
+            self.bytes = self.bytes.saturating_add(path.len());
+            self.unknown.push(path);
         }
     }
 }
 
-fn is_container(value: &Value) -> bool {
+pub(super) fn is_container(value: &Value) -> bool {
     value.is_object() || value.is_array()
 }

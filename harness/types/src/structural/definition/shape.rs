@@ -3,6 +3,8 @@
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/{validation,complete}.go`.
 
+use std::collections::HashSet;
+
 use kubernetes_cel::regexp::{Regexp, RegexpError};
 use serde_json::{Value, json};
 
@@ -17,16 +19,39 @@ enum Level {
     Field,
 }
 
+/// What is wrong so far, and the patterns that are not.
+#[derive(Default)]
+struct Wrong<'s> {
+    errors: Vec<FieldError>,
+    patterns: HashSet<&'s str>,
+}
+
+impl<'s> Wrong<'s> {
+    fn push(&mut self, error: FieldError) {
+        self.errors.push(error);
+    }
+
+    /// Compiles a pattern, once however often it is there.
+    fn compile(&mut self, pattern: &'s str) -> Result<(), RegexpError> {
+        if !pattern.is_empty() && !self.patterns.contains(pattern) {
+            Regexp::new(pattern)?;
+            self.patterns.insert(pattern);
+        }
+        Ok(())
+    }
+}
+
 /// What is not structural, sorted by the text.
 pub(super) fn errors(schema: &Value, path: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    visit(schema, Level::Root, path, &mut errors);
+    let mut wrong = Wrong::default();
+    visit(schema, Level::Root, path, &mut wrong);
+    let mut errors = wrong.errors;
     is_complete(schema, Some(schema), path, path, &mut errors);
     errors.sort_by_cached_key(ToString::to_string);
     errors
 }
 
-fn visit(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
+fn visit<'s>(schema: &'s Value, level: Level, path: &str, errors: &mut Wrong<'s>) {
     let kind = text(schema, "type");
     let items = nested(schema, "items");
     if kind == "array" && items.is_none() {
@@ -97,7 +122,7 @@ fn visit(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>)
 }
 
 /// What every object has may be restricted little.
-fn metadata(schema: &Value, is_resource: bool, level: Level, path: &str, errors: &mut Vec<FieldError>) {
+fn metadata<'s>(schema: &'s Value, is_resource: bool, level: Level, path: &str, errors: &mut Wrong<'s>) {
     for name in ["kind", "apiVersion"] {
         let Some((_, property)) = properties(schema).find(|(known, _)| *known == name) else { continue };
         let kind = text(property, "type");
@@ -127,13 +152,13 @@ fn metadata(schema: &Value, is_resource: bool, level: Level, path: &str, errors:
     }
 }
 
-fn values(
-    schema: &Value,
+fn values<'s>(
+    schema: &'s Value,
     skip_any_of: bool,
     skip_first_all_of: bool,
     level: Level,
     path: &str,
-    errors: &mut Vec<FieldError>,
+    errors: &mut Wrong<'s>,
 ) {
     for name in ["anyOf", "allOf", "oneOf"] {
         for (index, alternative) in list(schema, name).iter().enumerate() {
@@ -148,19 +173,19 @@ fn values(
         alternative_errors(not, false, level, &format!("{path}.not"), errors);
     }
     let pattern = text(schema, "pattern");
-    if let Err(RegexpError::Invalid(why)) = Regexp::new(pattern) {
+    if let Err(RegexpError::Invalid(why)) = errors.compile(pattern) {
         let why = format!("must be a valid regular expression, but isn't: error parsing regexp: {why}");
         errors.push(FieldError::invalid(format!("{path}.pattern"), Value::from(pattern), why));
     }
 }
 
 /// What alternatives may not say.
-fn alternative_errors(
-    schema: &Value,
+fn alternative_errors<'s>(
+    schema: &'s Value,
     skip_any_of: bool,
     level: Level,
     path: &str,
-    errors: &mut Vec<FieldError>,
+    errors: &mut Wrong<'s>,
 ) {
     values(schema, skip_any_of, false, level, path, errors);
     if let Some(items) = nested(schema, "items") {

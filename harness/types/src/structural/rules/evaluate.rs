@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::super::coerce::displayed;
 use super::super::correlation::{Correlation, ItemsByKey};
-use super::super::{member, shown};
+use super::super::path::Path;
+use super::super::shown;
 use super::{Judgement, Own, Rule, Rules};
 use crate::quoting::quote;
 use crate::status::{FieldError, Unsupported};
@@ -73,7 +74,7 @@ impl Run {
         rules: &'a Rules,
         value: &'a Value,
         old: Option<&'a Value>,
-        path: &str,
+        path: &Path<'_>,
         ratchet: Ratchet<'a>,
     ) {
         if value.is_null() || self.is_over() {
@@ -97,13 +98,18 @@ impl Run {
                 let before = |name: &str| old.and_then(|old| old.get(name));
                 if let Some(rules) = &rules.additional {
                     for (name, value) in members {
-                        let path = format!("{path}[{name}]");
-                        self.visit(rules, value, before(name), &path, ratchet.member(name));
+                        self.visit(
+                            rules,
+                            value,
+                            before(name),
+                            &Path::Entry(path, name),
+                            ratchet.member(name),
+                        );
                     }
                 }
                 for (name, rules) in &rules.properties {
                     if let Some(value) = members.get(name) {
-                        self.visit(rules, value, before(name), &member(path, name), ratchet.member(name));
+                        self.visit(rules, value, before(name), &path.member(name), ratchet.member(name));
                     }
                 }
             }
@@ -113,7 +119,7 @@ impl Run {
                 let before = ratchet.current.map(|at| ItemsByKey::new(at.old, at.schema));
                 for (index, item) in items.iter().enumerate() {
                     let old = before.as_ref().and_then(|before| before.get(item));
-                    let path = format!("{path}[{index}]");
+                    let path = Path::Item(path, index);
                     self.visit(rules, item, old, &path, ratchet.item(before.as_ref(), item));
                 }
             }
@@ -128,7 +134,7 @@ impl Run {
         own: &'a Own,
         value: &'a Value,
         old: Option<&'a Value>,
-        path: &str,
+        path: &Path<'_>,
         ratchet: Ratchet<'a>,
     ) {
         if self.left == Some(0) {
@@ -193,11 +199,11 @@ impl Run {
         }
     }
 
-    fn invalid(&mut self, own: &Own, path: &str, why: &str) {
-        self.judgement.errors.push(FieldError::invalid(shown(path), quote(&own.kind), why));
+    fn invalid(&mut self, own: &Own, path: &Path<'_>, why: &str) {
+        self.judgement.errors.push(FieldError::invalid(shown(&path.to_string()), quote(&own.kind), why));
     }
 
-    fn run_out(&mut self, own: &Own, path: &str) {
+    fn run_out(&mut self, own: &Own, path: &Path<'_>) {
         let why =
             "validation failed due to running out of cost budget, no further validation rules will be run";
         self.invalid(own, path, why);
@@ -210,11 +216,12 @@ impl Run {
         own: &'a Own,
         rule: &'a Rule,
         value: &Value,
-        path: &str,
+        path: &Path<'_>,
         variables: &HashMap<&str, Cel<'a>>,
         ratchet: Ratchet<'_>,
     ) -> bool {
-        let place = if rule.field_path.is_empty() { path.to_owned() } else { member(path, &rule.field_path) };
+        let place =
+            if rule.field_path.is_empty() { *path } else { path.member(&rule.field_path) }.to_string();
         let is_kept = !rule.uses_old && ratchet.is_unchanged();
         let add = |judgement: &mut Judgement, error: FieldError| {
             if is_kept {

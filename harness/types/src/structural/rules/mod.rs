@@ -18,6 +18,7 @@ pub(super) use self::path::normalized;
 pub use self::path::{Found, Notation, resolve};
 use super::correlation::Correlation;
 use super::node::Schema;
+use super::path::Path;
 use crate::status::{FieldError, Unsupported};
 
 /// What the evaluation of the rules of one object may cost.
@@ -81,7 +82,7 @@ impl Rules {
     ) -> Result<Judgement, Unsupported> {
         let mut run = Run { left: Some(BUDGET), judgement: Judgement::default(), unsupported: None };
         let correlation = old.map(|old| Correlation { old, new: object, schema });
-        run.visit(self, object, old, "", evaluate::Ratchet::new(correlation));
+        run.visit(self, object, old, &Path::Root, evaluate::Ratchet::new(correlation));
         match run.unsupported {
             Some(unsupported) => Err(unsupported),
             None => Ok(run.judgement),

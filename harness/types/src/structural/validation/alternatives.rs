@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use super::super::node::{Schema, ValueValidation};
+use super::super::path::Path;
 use super::Validator;
 use super::report::{Failure, Report};
 use crate::quoting::quote;
@@ -14,9 +15,14 @@ impl Validator {
         &mut self,
         values: &ValueValidation,
         value: &Value,
-        path: &str,
+        path: &Path<'_>,
         report: &mut Report,
     ) {
+        let alternatives = [&values.any_of, &values.one_of, &values.all_of];
+        if values.not.is_none() && alternatives.iter().all(|schemas| schemas.is_empty()) {
+            report.matches += 1;
+            return;
+        }
         // The count of the checks is one of all these together.
         let mut found = Report::default();
         self.any_of(&values.any_of, value, path, &mut found);
@@ -25,14 +31,14 @@ impl Validator {
         if let Some(not) = &values.not
             && self.validate(not, value, path, None).failures.is_empty()
         {
-            let why = format!("{} must not validate the schema (not)", quote(path));
+            let why = format!("{} must not validate the schema (not)", quote(&path.to_string()));
             found.add(self, Failure::message(why));
         }
         found.matches += 1;
         report.merge(found);
     }
 
-    fn any_of(&mut self, schemas: &[Schema], value: &Value, path: &str, found: &mut Report) {
+    fn any_of(&mut self, schemas: &[Schema], value: &Value, path: &Path<'_>, found: &mut Report) {
         if schemas.is_empty() {
             return;
         }
@@ -47,14 +53,14 @@ impl Validator {
                 best = Some(report);
             }
         }
-        let why = format!("{} must validate at least one schema (anyOf)", quote(path));
+        let why = format!("{} must validate at least one schema (anyOf)", quote(&path.to_string()));
         found.add(self, Failure::message(why));
         if let Some(best) = best {
             found.merge(best);
         }
     }
 
-    fn one_of(&mut self, schemas: &[Schema], value: &Value, path: &str, found: &mut Report) {
+    fn one_of(&mut self, schemas: &[Schema], value: &Value, path: &Path<'_>, found: &mut Report) {
         if schemas.is_empty() {
             return;
         }
@@ -82,14 +88,15 @@ impl Validator {
         } else {
             format!("Found {valid} valid alternatives")
         };
-        let why = format!("{} must validate one and only one schema (oneOf). {why}", quote(path));
+        let why =
+            format!("{} must validate one and only one schema (oneOf). {why}", quote(&path.to_string()));
         found.add(self, Failure::message(why));
         if let Some(best) = best {
             found.merge(best);
         }
     }
 
-    fn all_of(&mut self, schemas: &[Schema], value: &Value, path: &str, found: &mut Report) {
+    fn all_of(&mut self, schemas: &[Schema], value: &Value, path: &Path<'_>, found: &mut Report) {
         let mut valid = 0;
         for schema in schemas {
             let report = self.validate(schema, value, path, None);
@@ -100,7 +107,7 @@ impl Validator {
         }
         if valid != schemas.len() {
             let none = if valid == 0 { ". None validated" } else { "" };
-            let why = format!("{} must validate all the schemas (allOf){none}", quote(path));
+            let why = format!("{} must validate all the schemas (allOf){none}", quote(&path.to_string()));
             found.add(self, Failure::message(why));
         }
     }

@@ -8,6 +8,7 @@ mod report;
 mod scalar;
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use kubernetes_cel::schema::has_format;
 use serde_json::{Map, Value};
@@ -15,6 +16,7 @@ use serde_json::{Map, Value};
 use self::report::{Failure, Report};
 use super::correlation::{Correlation, ItemsByKey};
 use super::node::{Additional, Schema, ValueValidation};
+use super::path::Path;
 use crate::status::{FieldError, MAX_ERRORS, Unsupported};
 
 /// What of an object a request writes.
@@ -25,6 +27,9 @@ pub enum Purpose {
     /// Its status.
     Status,
 }
+
+/// That of a schema that validates nothing but types.
+static UNLIMITED: LazyLock<ValueValidation> = LazyLock::new(ValueValidation::default);
 
 /// The most bytes that all messages together may have.
 const MOST_BYTES: usize = 64 << 20;
@@ -54,7 +59,7 @@ pub(super) fn errors(
     };
     let correlation = old.map(|old| Correlation { old, new: object, schema });
     let mut validator = Validator { bytes: 0, unsupported: None };
-    let report = validator.validate(schema, object, "", correlation);
+    let report = validator.validate(schema, object, &Path::Root, correlation);
     if let Some(unsupported) = validator.unsupported {
         return Err(unsupported);
     }
@@ -74,15 +79,14 @@ impl Validator {
         &mut self,
         schema: &'a Schema,
         value: &'a Value,
-        path: &str,
+        path: &Path<'_>,
         correlation: Option<Correlation<'a>>,
     ) -> Report {
         let mut report = Report::default();
         if self.unsupported.is_some() {
             return report;
         }
-        let default = ValueValidation::default();
-        let values = schema.values.as_deref().unwrap_or(&default);
+        let values = schema.values.as_deref().unwrap_or(&UNLIMITED);
         if value.is_null() {
             let types = schema.types();
             if !types.is_empty() && schema.forbids_null() {
@@ -127,14 +131,20 @@ impl Validator {
         report
     }
 
-    fn one_of_values(&mut self, values: &ValueValidation, value: &Value, path: &str, report: &mut Report) {
+    fn one_of_values(
+        &mut self,
+        values: &ValueValidation,
+        value: &Value,
+        path: &Path<'_>,
+        report: &mut Report,
+    ) {
         if !values.values.is_empty() && !values.values.iter().any(|allowed| scalar::is_value(value, allowed))
         {
             report.add(self, Failure::not_a_value(path, value, &values.values));
         }
     }
 
-    fn text(&mut self, values: &ValueValidation, text: &str, path: &str, report: &mut Report) {
+    fn text(&mut self, values: &ValueValidation, text: &str, path: &Path<'_>, report: &mut Report) {
         if let Some(failure) = scalar::wrong_text(values, text, path) {
             report.add(self, failure);
         }
@@ -154,7 +164,7 @@ impl Validator {
         schema: &'a Schema,
         values: &ValueValidation,
         items: &'a [Value],
-        path: &str,
+        path: &Path<'_>,
         correlation: Option<Correlation<'a>>,
         report: &mut Report,
     ) {
@@ -162,7 +172,7 @@ impl Validator {
             let before = correlation.map(|at| (at, ItemsByKey::new(at.old, at.schema)));
             for (index, item) in items.iter().enumerate() {
                 let correlation = before.as_ref().and_then(|(at, before)| at.item(before, item));
-                let of_item = self.validate(of_items, item, &format!("{path}[{index}]"), correlation);
+                let of_item = self.validate(of_items, item, &Path::Item(path, index), correlation);
                 report.merge(of_item);
             }
         }
@@ -191,7 +201,7 @@ impl Validator {
         schema: &'a Schema,
         values: &ValueValidation,
         members: &'a Map<String, Value>,
-        path: &str,
+        path: &Path<'_>,
         correlation: Option<Correlation<'a>>,
         report: &mut Report,
     ) {
@@ -217,7 +227,7 @@ impl Validator {
             Additional::Schema(of_values) => {
                 for (name, value) in members.iter().filter(|(name, _)| !schema.properties.contains_key(*name))
                 {
-                    let found = self.validate(of_values, value, &format!("{path}.{name}"), before(name));
+                    let found = self.validate(of_values, value, &Path::Dotted(path, name), before(name));
                     report.merge(found);
                 }
             }
@@ -225,12 +235,12 @@ impl Validator {
         }
         for (name, property) in &schema.properties {
             if let Some(value) = members.get(name) {
-                let found = self.validate(property, value, &super::member(path, name), before(name));
+                let found = self.validate(property, value, &path.member(name), before(name));
                 report.merge(found);
             }
         }
         for name in values.required.iter().filter(|name| !members.contains_key(*name)) {
-            report.add(self, Failure::required(&format!("{path}.{name}")));
+            report.add(self, Failure::required(&Path::Dotted(path, name)));
         }
     }
 

@@ -9,6 +9,7 @@ use serde_json::{Number, Value};
 use super::super::node::{Schema, ValueValidation};
 use super::super::numbers::{is_integer, printed, truncated};
 use super::super::parse::float;
+use super::super::path::Path;
 use super::Validator;
 use super::report::{Failure, Report};
 
@@ -24,7 +25,7 @@ pub(super) fn validate(
     schema: &Schema,
     values: &ValueValidation,
     number: &Number,
-    path: &str,
+    path: &Path<'_>,
     report: &mut Report,
 ) {
     let kind = if schema.int_or_string { "" } else { schema.kind.as_str() };
@@ -71,7 +72,7 @@ pub(super) fn validate(
     report.matches += 1;
 }
 
-fn not_a_multiple(compared: Compared, factor: f64, value: &Value, path: &str) -> Option<Failure> {
+fn not_a_multiple(compared: Compared, factor: f64, value: &Value, path: &Path<'_>) -> Option<Failure> {
     let not_positive = |factor: Value| {
         let shown = super::super::coerce::displayed(&factor);
         let message = format!("factor MultipleOf declared for {path} must be positive: {shown}");
@@ -101,7 +102,7 @@ fn not_a_multiple(compared: Compared, factor: f64, value: &Value, path: &str) ->
 /// What is said of a number that a type and its format cannot hold.
 ///
 /// Source: kube-openapi pkg/validation/validate/values.go, `IsValueValidAgainstRange`.
-fn beyond(number: Compared, kind: &str, format: &str, name: &str, path: &str) -> Option<String> {
+fn beyond(number: Compared, kind: &str, format: &str, name: &str, path: &Path<'_>) -> Option<String> {
     let fits = match (kind, format, number) {
         ("integer", "int32", Compared::Integer(integer)) => i32::try_from(integer).is_ok(),
         ("integer", "int32", Compared::Float(float)) => {

@@ -1,6 +1,6 @@
 //! What a validation found: failures, each once, and how many checks were passed.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
 
@@ -10,6 +10,7 @@ use super::Validator;
 use crate::quoting::quote;
 use crate::status::FieldError;
 use crate::structural::coerce::displayed;
+use crate::structural::path::Path;
 use crate::structural::shown;
 
 /// Source: kube-openapi pkg/validation/validate/result.go, `Result`.
@@ -17,7 +18,7 @@ use crate::structural::shown;
 pub(super) struct Report {
     pub(super) failures: Vec<Failure>,
     /// The messages of the failures.
-    seen: HashSet<Rc<str>>,
+    seen: BTreeSet<Rc<str>>,
     /// How many checks were made and passed: by it the best of several alternatives is chosen.
     pub(super) matches: usize,
 }
@@ -85,48 +86,48 @@ impl Report {
 }
 
 impl Failure {
-    fn new(path: &str, of: Of, value: String, what: impl fmt::Display) -> Self {
-        Self { place: Some(path.to_owned()), of, value, message: format!("{path} in body {what}").into() }
+    fn new(path: &Path<'_>, of: Of, value: String, what: impl fmt::Display) -> Self {
+        Self { place: Some(path.to_string()), of, value, message: format!("{path} in body {what}").into() }
     }
 
     /// Another type, or a text that has not the format.
-    pub(super) fn wrong_type(path: &str, expected: &str, found: &str) -> Self {
+    pub(super) fn wrong_type(path: &Path<'_>, expected: &str, found: &str) -> Self {
         let found = quote(found);
         Self::new(path, Of::Type, found.clone(), format_args!("must be of type {expected}: {found}"))
     }
 
-    pub(super) fn required(path: &str) -> Self {
+    pub(super) fn required(path: &Path<'_>) -> Self {
         Self::new(path, Of::Required, String::new(), "is required")
     }
 
     /// A value that is none of those that are allowed.
-    pub(super) fn not_a_value(path: &str, value: &Value, allowed: &[Value]) -> Self {
+    pub(super) fn not_a_value(path: &Path<'_>, value: &Value, allowed: &[Value]) -> Self {
         let allowed: Vec<String> = allowed
             .iter()
             .map(|value| quote(value.as_str().map_or_else(|| displayed(value), str::to_owned).as_str()))
             .collect();
         let allowed = allowed.join(", ");
         Self {
-            place: Some(path.to_owned()),
+            place: Some(path.to_string()),
             value: displayed(value),
             message: format!("{path} in body should be one of {allowed}").into(),
             of: Of::Value(allowed),
         }
     }
 
-    pub(super) fn too_long(path: &str, most: i64) -> Self {
+    pub(super) fn too_long(path: &Path<'_>, most: i64) -> Self {
         let what = format_args!("should be at most {most} chars long");
         Self::new(path, Of::TooLong(most), String::new(), what)
     }
 
-    pub(super) fn too_many(path: &str, size: i64, most: i64, things: &str) -> Self {
+    pub(super) fn too_many(path: &Path<'_>, size: i64, most: i64, things: &str) -> Self {
         let what = format_args!("should have at most {most} {things}");
         Self::new(path, Of::TooMany { size, most }, String::new(), what)
     }
 
-    pub(super) fn not_allowed(path: &str, name: &str) -> Self {
+    pub(super) fn not_allowed(path: &Path<'_>, name: &str) -> Self {
         Self {
-            place: Some(path.to_owned()),
+            place: Some(path.to_string()),
             of: Of::Invalid,
             value: quote(name),
             message: format!("{path}.{name} in body is a forbidden property").into(),
@@ -134,7 +135,7 @@ impl Failure {
     }
 
     /// Anything else that is wrong with a value.
-    pub(super) fn invalid(path: &str, value: &Value, what: impl fmt::Display) -> Self {
+    pub(super) fn invalid(path: &Path<'_>, value: &Value, what: impl fmt::Display) -> Self {
         Self::new(path, Of::Invalid, displayed(value), what)
     }
 
@@ -144,9 +145,9 @@ impl Failure {
     }
 
     /// As [`Self::invalid`] with a message of its own.
-    pub(super) fn invalid_with(path: &str, value: &Value, message: String) -> Self {
+    pub(super) fn invalid_with(path: &Path<'_>, value: &Value, message: String) -> Self {
         Self {
-            place: Some(path.to_owned()),
+            place: Some(path.to_string()),
             of: Of::Invalid,
             value: displayed(value),
             message: message.into(),

@@ -4,6 +4,7 @@ use serde_json::{Number, Value};
 
 use super::super::node::{Schema, ValueValidation};
 use super::super::numbers::{is_integer, truncated};
+use super::super::path::Path;
 use super::report::Failure;
 
 /// The type of a value, and the format that Go's type has.
@@ -22,7 +23,7 @@ fn kind(value: &Value) -> (&'static str, &'static str) {
 }
 
 /// Source: kube-openapi pkg/validation/validate/type.go, `Validate`.
-pub(super) fn wrong_type(schema: &Schema, format: &str, value: &Value, path: &str) -> Option<Failure> {
+pub(super) fn wrong_type(schema: &Schema, format: &str, value: &Value, path: &Path<'_>) -> Option<Failure> {
     let types = schema.types();
     let (kind, kind_format) = kind(value);
     let is_integral = || value.as_f64().is_some_and(is_integer);
@@ -43,9 +44,11 @@ pub(super) fn wrong_type(schema: &Schema, format: &str, value: &Value, path: &st
 /// The first that is wrong with a text, its format aside.
 ///
 /// Source: kube-openapi pkg/validation/validate/validator.go, `stringValidator`.
-pub(super) fn wrong_text(values: &ValueValidation, text: &str, path: &str) -> Option<Failure> {
-    let length = || i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
-    if let Some(most) = values.max_length.filter(|most| length() > *most) {
+pub(super) fn wrong_text(values: &ValueValidation, text: &str, path: &Path<'_>) -> Option<Failure> {
+    let number = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
+    let length = || number(text.chars().count());
+    // A text has at most as many characters as bytes.
+    if let Some(most) = values.max_length.filter(|most| number(text.len()) > *most && length() > *most) {
         return Some(Failure::too_long(path, most));
     }
     if let Some(least) = values.min_length.filter(|least| length() < *least) {

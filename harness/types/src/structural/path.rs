@@ -1,0 +1,72 @@
+//! Where a value is in an object.
+
+use std::fmt;
+
+/// The way from a whole object to a value in it. It is written out where something is reported, and costs nothing where
+/// nothing is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Path<'a> {
+    /// The whole object, whose path is empty.
+    Root,
+    /// A member of an object: `spec.name`, and `spec` at the root.
+    Member(&'a Path<'a>, &'a str),
+    /// A member with a dot in front of it also at the root.
+    Dotted(&'a Path<'a>, &'a str),
+    /// A member of a map: `spec[name]`.
+    Entry(&'a Path<'a>, &'a str),
+    /// An item of a list: `spec[0]`.
+    Item(&'a Path<'a>, usize),
+}
+
+impl<'a> Path<'a> {
+    /// The path of a member.
+    pub(super) const fn member(&'a self, name: &'a str) -> Self {
+        Self::Member(self, name)
+    }
+
+    /// Whether nothing is written.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Root => true,
+            Self::Member(parent, name) => name.is_empty() && parent.is_empty(),
+            Self::Dotted(..) | Self::Entry(..) | Self::Item(..) => false,
+        }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Member(parent, name) if parent.is_empty() => f.write_str(name),
+            Self::Member(parent, name) | Self::Dotted(parent, name) => write!(f, "{parent}.{name}"),
+            Self::Entry(parent, name) => write!(f, "{parent}[{name}]"),
+            Self::Item(parent, index) => write!(f, "{parent}[{index}]"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Path;
+
+    #[test]
+    fn a_path_is_written_as_errors_have_it() {
+        let root = Path::Root;
+        let (spec, dotted) = (root.member("spec"), Path::Dotted(&root, "free"));
+        let items = spec.member("items");
+        let item = Path::Item(&items, 3);
+        let labels = item.member("labels");
+        let written = [
+            (root, ""),
+            (spec, "spec"),
+            (dotted, ".free"),
+            (labels, "spec.items[3].labels"),
+            (Path::Entry(&labels, "app"), "spec.items[3].labels[app]"),
+        ];
+        for (path, text) in written {
+            assert_eq!(path.to_string(), text);
+            assert_eq!(path.is_empty(), text.is_empty());
+        }
+    }
+}
