@@ -20,6 +20,7 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tower::{Service, ServiceExt as _};
 use url::Url;
@@ -31,6 +32,12 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 const KEEPALIVE_RETRIES: u32 = 3;
 /// How long what was sent may stay unacknowledged.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+
+/// How long a TLS handshake may take.
+///
+/// Source: client-go transport/cache.go, `tlsTransportCache.get`; Go net/http/transport.go, `addTLS`.
+/// Rule: HTTP-22.
+const TLS_HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// What is sent.
 pub(super) type Body = Full<Bytes>;
@@ -122,8 +129,10 @@ impl Dialer {
             };
             let host = target.uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
             let name = ServerName::try_from(host).map_err(io::Error::other)?;
-            let stream = self.tls.connect(name, tcp).await.map_err(io::Error::other)?;
-            Ok(stream)
+            match timeout(TLS_HANDSHAKE, self.tls.connect(name, tcp)).await {
+                Ok(stream) => Ok(stream.map_err(io::Error::other)?),
+                Err(_elapsed) => Err("net/http: TLS handshake timeout".into()),
+            }
         };
         let stream = stream.await.map_err(DialError::Connect)?;
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
