@@ -18,13 +18,13 @@ use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tower::{Service, ServiceExt as _};
 use url::Url;
 
+use super::stream::{Stream, dialled};
 use super::target::{Target, basic};
 
 /// When a connection on which nothing comes is probed, and how often, before it counts as broken.
@@ -142,12 +142,12 @@ impl Dialer {
         }
     }
 
-    async fn tcp(&self, uri: &Uri) -> Result<TcpStream, BoxError> {
-        Ok(self.connector.clone().oneshot(uri.clone()).await?.into_inner())
+    async fn tcp(&self, uri: &Uri) -> Result<Stream, BoxError> {
+        Ok(self.connector.clone().map_response(dialled).oneshot(uri.clone()).await?.into_inner())
     }
 
-    async fn tunnel(&self, proxy: &Proxy, uri: &Uri) -> Result<TcpStream, BoxError> {
-        let mut tunnel = Tunnel::new(proxy.uri.clone(), self.connector.clone());
+    async fn tunnel(&self, proxy: &Proxy, uri: &Uri) -> Result<Stream, BoxError> {
+        let mut tunnel = Tunnel::new(proxy.uri.clone(), self.connector.clone().map_response(dialled));
         if let Some(authorization) = &proxy.authorization {
             tunnel = tunnel.with_auth(authorization.clone());
         }

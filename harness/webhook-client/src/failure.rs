@@ -9,7 +9,7 @@ use rustls::{AlertDescription, CertificateError, InvalidMessage, PeerIncompatibl
 use url::Url;
 
 use super::certificate::Complaint;
-use super::connection;
+use super::{connection, stream};
 
 /// Source: Go net/url/url.go, `Error`.
 /// Rule: HTTP-16.
@@ -56,14 +56,13 @@ impl SendError {
 pub(super) async fn transport(error: &SendError, url: &str) -> connection::Error {
     connection::Error::Transport(match error.cause() {
         Cause::Tls(error) => tls(error),
+        Cause::Io(error) if stream::is_complete(error) => error.to_string(),
         Cause::Io(error) => {
             let peer = peer(url).await;
             match error.kind() {
                 io::ErrorKind::ConnectionRefused => {
                     format!("dial tcp {peer}: connect: connection refused")
                 }
-                io::ErrorKind::ConnectionReset => format!("read tcp {peer}: read: connection reset by peer"),
-                io::ErrorKind::BrokenPipe => format!("write tcp {peer}: write: broken pipe"),
                 io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
                 io::ErrorKind::HostUnreachable => format!("dial tcp {peer}: connect: no route to host"),
                 io::ErrorKind::NetworkUnreachable => {
@@ -98,9 +97,7 @@ pub(super) fn body(error: &hyper::Error) -> String {
     let text = innermost(error);
     match cause(error) {
         Cause::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => "unexpected EOF".to_owned(),
-        Cause::Io(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-            "read: connection reset by peer".to_owned()
-        }
+        Cause::Io(error) if stream::is_complete(error) => error.to_string(),
         Cause::Http(error) if error.is_incomplete_message() => "unexpected EOF".to_owned(),
         _ if text.contains("chunk size") => "invalid byte in chunk length".to_owned(),
         Cause::Http(_) if text.contains("end of file") => "unexpected EOF".to_owned(),
