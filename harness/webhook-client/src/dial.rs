@@ -1,6 +1,7 @@
 //! New connections: TCP, a proxy's tunnel, TLS, and the handshake of HTTP.
 
 use std::error::Error as StdError;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -17,7 +18,7 @@ use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -46,8 +47,16 @@ type BoxError = Box<dyn StdError + Send + Sync>;
 /// What sends requests on a connection.
 #[derive(Debug)]
 pub(super) enum Sender {
-    Http1(http1::SendRequest<Body>),
+    Http1(http1::SendRequest<Body>, oneshot::Receiver<End>),
     Http2(http2::SendRequest<Body>),
+}
+
+/// How a connection with HTTP/1.1 ended.
+#[derive(Debug)]
+pub(super) struct End {
+    error: Option<hyper::Error>,
+    /// What came and was not understood.
+    pub(super) unread: Bytes,
 }
 
 /// Why there is no connection.
@@ -117,7 +126,7 @@ impl Dialer {
         if target.is_plain() {
             let uri = self.proxy.as_ref().map_or(&target.uri, |proxy| &proxy.uri);
             let tcp = self.tcp(uri).await.map_err(DialError::Connect)?;
-            return Ok(Sender::Http1(http1_over(tcp).await?));
+            return Ok(http1_over(tcp).await?);
         }
         if scheme != "https" {
             return Err(DialError::Connect(io::Error::other(format!("unsupported scheme {scheme}")).into()));
@@ -138,7 +147,7 @@ impl Dialer {
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
             Ok(Sender::Http2(http2_over(stream).await?))
         } else {
-            Ok(Sender::Http1(http1_over(stream).await?))
+            Ok(http1_over(stream).await?)
         }
     }
 
@@ -155,22 +164,23 @@ impl Dialer {
     }
 }
 
-async fn http1_over<T>(stream: T) -> hyper::Result<http1::SendRequest<Body>>
+async fn http1_over<T>(stream: T) -> hyper::Result<Sender>
 where
     T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let (mut sender, mut connection) = http1::handshake(TokioIo::new(stream)).await?;
     let (ended, end) = oneshot::channel();
     tokio::spawn(async move {
-        if let Err(error) = connection.with_upgrades().await {
-            // Nobody listens once the connection has been in use.
-            let _ = ended.send(error);
-        }
+        let result = poll_fn(|context| connection.poll_without_shutdown(context)).await;
+        let parts = connection.into_parts();
+        // Nobody listens unless a request has failed, or the connection before the first one.
+        let _ = ended.send(End { error: result.err(), unread: parts.read_buf });
+        let _ = parts.io.into_inner().shutdown().await;
     });
     match sender.ready().await {
-        Ok(()) => Ok(sender),
+        Ok(()) => Ok(Sender::Http1(sender, end)),
         // What ended the connection says more.
-        Err(error) if error.is_closed() => Err(end.await.unwrap_or(error)),
+        Err(error) if error.is_closed() => Err(end.await.ok().and_then(|end| end.error).unwrap_or(error)),
         Err(error) => Err(error),
     }
 }
