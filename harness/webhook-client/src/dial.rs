@@ -1,6 +1,7 @@
 //! New connections: TCP, a proxy's tunnel, TLS, and the handshake of HTTP.
 
 use std::error::Error as StdError;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -17,13 +18,14 @@ use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tower::{Service, ServiceExt as _};
 use url::Url;
 
+use super::stream::{Stream, dialled};
 use super::target::{Target, basic};
 
 /// When a connection on which nothing comes is probed, and how often, before it counts as broken.
@@ -32,6 +34,12 @@ const KEEPALIVE_RETRIES: u32 = 3;
 /// How long what was sent may stay unacknowledged.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
+/// How long a TLS handshake may take.
+///
+/// Source: client-go transport/cache.go, `tlsTransportCache.get`; Go net/http/transport.go, `addTLS`.
+/// Rule: HTTP-22.
+const TLS_HANDSHAKE: Duration = Duration::from_secs(10);
+
 /// What is sent.
 pub(super) type Body = Full<Bytes>;
 type BoxError = Box<dyn StdError + Send + Sync>;
@@ -39,8 +47,16 @@ type BoxError = Box<dyn StdError + Send + Sync>;
 /// What sends requests on a connection.
 #[derive(Debug)]
 pub(super) enum Sender {
-    Http1(http1::SendRequest<Body>),
+    Http1(http1::SendRequest<Body>, oneshot::Receiver<End>),
     Http2(http2::SendRequest<Body>),
+}
+
+/// How a connection with HTTP/1.1 ended.
+#[derive(Debug)]
+pub(super) struct End {
+    error: Option<hyper::Error>,
+    /// What came and was not understood.
+    pub(super) unread: Bytes,
 }
 
 /// Why there is no connection.
@@ -110,7 +126,7 @@ impl Dialer {
         if target.is_plain() {
             let uri = self.proxy.as_ref().map_or(&target.uri, |proxy| &proxy.uri);
             let tcp = self.tcp(uri).await.map_err(DialError::Connect)?;
-            return Ok(Sender::Http1(http1_over(tcp).await?));
+            return Ok(http1_over(tcp).await?);
         }
         if scheme != "https" {
             return Err(DialError::Connect(io::Error::other(format!("unsupported scheme {scheme}")).into()));
@@ -122,23 +138,25 @@ impl Dialer {
             };
             let host = target.uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
             let name = ServerName::try_from(host).map_err(io::Error::other)?;
-            let stream = self.tls.connect(name, tcp).await.map_err(io::Error::other)?;
-            Ok(stream)
+            match timeout(TLS_HANDSHAKE, self.tls.connect(name, tcp)).await {
+                Ok(stream) => Ok(stream.map_err(io::Error::other)?),
+                Err(_elapsed) => Err("net/http: TLS handshake timeout".into()),
+            }
         };
         let stream = stream.await.map_err(DialError::Connect)?;
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
             Ok(Sender::Http2(http2_over(stream).await?))
         } else {
-            Ok(Sender::Http1(http1_over(stream).await?))
+            Ok(http1_over(stream).await?)
         }
     }
 
-    async fn tcp(&self, uri: &Uri) -> Result<TcpStream, BoxError> {
-        Ok(self.connector.clone().oneshot(uri.clone()).await?.into_inner())
+    async fn tcp(&self, uri: &Uri) -> Result<Stream, BoxError> {
+        Ok(self.connector.clone().map_response(dialled).oneshot(uri.clone()).await?.into_inner())
     }
 
-    async fn tunnel(&self, proxy: &Proxy, uri: &Uri) -> Result<TcpStream, BoxError> {
-        let mut tunnel = Tunnel::new(proxy.uri.clone(), self.connector.clone());
+    async fn tunnel(&self, proxy: &Proxy, uri: &Uri) -> Result<Stream, BoxError> {
+        let mut tunnel = Tunnel::new(proxy.uri.clone(), self.connector.clone().map_response(dialled));
         if let Some(authorization) = &proxy.authorization {
             tunnel = tunnel.with_auth(authorization.clone());
         }
@@ -146,22 +164,23 @@ impl Dialer {
     }
 }
 
-async fn http1_over<T>(stream: T) -> hyper::Result<http1::SendRequest<Body>>
+async fn http1_over<T>(stream: T) -> hyper::Result<Sender>
 where
     T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let (mut sender, mut connection) = http1::handshake(TokioIo::new(stream)).await?;
     let (ended, end) = oneshot::channel();
     tokio::spawn(async move {
-        if let Err(error) = connection.with_upgrades().await {
-            // Nobody listens once the connection has been in use.
-            let _ = ended.send(error);
-        }
+        let result = poll_fn(|context| connection.poll_without_shutdown(context)).await;
+        let parts = connection.into_parts();
+        // Nobody listens unless a request has failed, or the connection before the first one.
+        let _ = ended.send(End { error: result.err(), unread: parts.read_buf });
+        let _ = parts.io.into_inner().shutdown().await;
     });
     match sender.ready().await {
-        Ok(()) => Ok(sender),
+        Ok(()) => Ok(Sender::Http1(sender, end)),
         // What ended the connection says more.
-        Err(error) if error.is_closed() => Err(end.await.unwrap_or(error)),
+        Err(error) if error.is_closed() => Err(end.await.ok().and_then(|end| end.error).unwrap_or(error)),
         Err(error) => Err(error),
     }
 }

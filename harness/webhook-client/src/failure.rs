@@ -3,13 +3,14 @@
 use std::error::Error as StdError;
 use std::io;
 
+use bytes::Bytes;
 use kubernetes_admission::caller::CallError;
 use kubernetes_types::quoting::quote;
 use rustls::{AlertDescription, CertificateError, InvalidMessage, PeerIncompatible};
 use url::Url;
 
 use super::certificate::Complaint;
-use super::connection;
+use super::{connection, stream};
 
 /// Source: Go net/url/url.go, `Error`.
 /// Rule: HTTP-16.
@@ -34,6 +35,12 @@ pub(super) enum SendError {
     Connect(Box<dyn StdError + Send + Sync>),
     /// The connection ended, or what came is no response.
     Http(hyper::Error),
+    /// What came over HTTP/1.1 is no response.
+    Malformed {
+        error: hyper::Error,
+        /// What has come of it.
+        received: Bytes,
+    },
 }
 
 impl SendError {
@@ -46,7 +53,7 @@ impl SendError {
         match self {
             Self::Url(text) => Cause::Other(text.clone()),
             Self::Connect(error) => cause(&**error),
-            Self::Http(error) => cause(error),
+            Self::Http(error) | Self::Malformed { error, .. } => cause(error),
         }
     }
 }
@@ -54,16 +61,16 @@ impl SendError {
 /// Why a request to `url` got no response.
 #[expect(clippy::wildcard_enum_match_arm, reason = "other errors of the system go out in its own words")]
 pub(super) async fn transport(error: &SendError, url: &str) -> connection::Error {
+    let received: &[u8] = if let SendError::Malformed { received, .. } = error { received } else { &[] };
     connection::Error::Transport(match error.cause() {
         Cause::Tls(error) => tls(error),
+        Cause::Io(error) if stream::is_complete(error) => error.to_string(),
         Cause::Io(error) => {
             let peer = peer(url).await;
             match error.kind() {
                 io::ErrorKind::ConnectionRefused => {
                     format!("dial tcp {peer}: connect: connection refused")
                 }
-                io::ErrorKind::ConnectionReset => format!("read tcp {peer}: read: connection reset by peer"),
-                io::ErrorKind::BrokenPipe => format!("write tcp {peer}: write: broken pipe"),
                 io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
                 io::ErrorKind::HostUnreachable => format!("dial tcp {peer}: connect: no route to host"),
                 io::ErrorKind::NetworkUnreachable => {
@@ -78,7 +85,9 @@ pub(super) async fn transport(error: &SendError, url: &str) -> connection::Error
         }
         Cause::Http(error) if error.is_incomplete_message() => "EOF".to_owned(),
         Cause::Http(error) if error.is_parse() => {
-            format!("net/http: HTTP/1.x transport connection broken: malformed HTTP response ({error})")
+            let what = malformed(received);
+            let what = what.unwrap_or_else(|| format!("malformed HTTP response ({error})"));
+            format!("net/http: HTTP/1.x transport connection broken: {what}")
         }
         Cause::Http(error) => innermost(error),
         Cause::Other(text) if text.contains("dns error") || text.contains("lookup") => {
@@ -86,6 +95,26 @@ pub(super) async fn transport(error: &SendError, url: &str) -> connection::Error
         }
         Cause::Other(text) => text,
     })
+}
+
+/// What is wrong with the first line of a response. None if Go would take it, if not all of it has come, or if it is no text.
+///
+/// Source: Go net/http/response.go, `ReadResponse`; net/http/request.go, `ParseHTTPVersion`.
+fn malformed(received: &[u8]) -> Option<String> {
+    let end = received.iter().position(|byte| *byte == b'\n')?;
+    let line = str::from_utf8(received.get(..end)?).ok()?;
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    let Some((version, status)) = line.split_once(' ') else {
+        return Some(format!("malformed HTTP response {}", quote(line)));
+    };
+    let status = status.trim_start_matches(' ');
+    let code = status.split(' ').next().unwrap_or_default();
+    if code.len() != 3 || !code.parse::<i16>().is_ok_and(|code| code >= 0) {
+        return Some(format!("malformed HTTP status code {}", quote(code)));
+    }
+    let is_version = matches!(version.as_bytes(), [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
+        if major.is_ascii_digit() && minor.is_ascii_digit());
+    (!is_version).then(|| format!("malformed HTTP version {}", quote(version)))
 }
 
 /// Whether the connection ended before the request was sent on it. Why it ended is lost then.
@@ -98,9 +127,7 @@ pub(super) fn body(error: &hyper::Error) -> String {
     let text = innermost(error);
     match cause(error) {
         Cause::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => "unexpected EOF".to_owned(),
-        Cause::Io(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-            "read: connection reset by peer".to_owned()
-        }
+        Cause::Io(error) if stream::is_complete(error) => error.to_string(),
         Cause::Http(error) if error.is_incomplete_message() => "unexpected EOF".to_owned(),
         _ if text.contains("chunk size") => "invalid byte in chunk length".to_owned(),
         Cause::Http(_) if text.contains("end of file") => "unexpected EOF".to_owned(),
@@ -224,5 +251,27 @@ async fn peer(url: &str) -> String {
     match tokio::net::lookup_host((host.trim_matches(['[', ']']), port)).await {
         Ok(mut addresses) => addresses.next().map_or(text, |address| address.to_string()),
         Err(_) => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::malformed;
+
+    #[test]
+    fn a_first_line_that_is_not_http_is_quoted() {
+        for (received, expect) in [
+            ("garbage\r\n\r\n", Some("malformed HTTP response \"garbage\"")),
+            ("\r\nHTTP/1.1 200 OK\r\n", Some("malformed HTTP response \"\"")),
+            ("PRI * HTTP/2.0\r\n", Some("malformed HTTP status code \"*\"")),
+            ("HTTP/1.1 20 OK\n", Some("malformed HTTP status code \"20\"")),
+            ("HTTP/1.1 -20 OK\n", Some("malformed HTTP status code \"-20\"")),
+            ("HTTP/1 200 OK\n", Some("malformed HTTP version \"HTTP/1\"")),
+            ("HTTP/2.0 200 OK\n", None),
+            ("HTTP/1.1  200\r\n", None),
+            ("garbage", None),
+        ] {
+            assert_eq!(malformed(received.as_bytes()).as_deref(), expect, "{received:?}");
+        }
     }
 }

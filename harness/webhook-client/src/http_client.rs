@@ -51,21 +51,21 @@ struct Lease {
 impl Sender {
     fn is_closed(&self) -> bool {
         match self {
-            Self::Http1(sender) => sender.is_closed(),
+            Self::Http1(sender, _) => sender.is_closed(),
             Self::Http2(sender) => sender.is_closed(),
         }
     }
 
     fn is_ready(&self) -> bool {
         match self {
-            Self::Http1(sender) => sender.is_ready(),
+            Self::Http1(sender, _) => sender.is_ready(),
             Self::Http2(sender) => sender.is_ready(),
         }
     }
 
     async fn ready(&mut self) -> hyper::Result<()> {
         match self {
-            Self::Http1(sender) => sender.ready().await,
+            Self::Http1(sender, _) => sender.ready().await,
             Self::Http2(sender) => sender.ready().await,
         }
     }
@@ -84,7 +84,7 @@ impl Pool {
         let position = connections.iter().rposition(|idle| target.is_at(&idle.uri))?;
         let idle = connections.get_mut(position)?;
         match &idle.sender {
-            Sender::Http1(_) => Some(connections.remove(position).sender),
+            Sender::Http1(..) => Some(connections.remove(position).sender),
             Sender::Http2(sender) => {
                 idle.since = Instant::now();
                 Some(Sender::Http2(sender.clone()))
@@ -147,7 +147,7 @@ impl HttpClient {
         loop {
             let Some(Lease { mut sender, is_reused }) = self.connection(target).await? else { continue };
             let sent = match &mut sender {
-                Sender::Http1(sender) => {
+                Sender::Http1(sender, _) => {
                     self.address(&mut request, target);
                     sender.try_send_request(request).await
                 }
@@ -163,7 +163,7 @@ impl HttpClient {
             };
             match error.take_message() {
                 Some(unsent) if is_reused => request = unsent,
-                Some(_) | None => return Err(SendError::Http(error.into_error())),
+                Some(_) | None => return Err(failed(error.into_error(), sender).await),
             }
         }
     }
@@ -213,6 +213,17 @@ impl HttpClient {
     }
 }
 
+/// Why a request got no response from `sender`.
+async fn failed(error: hyper::Error, sender: Sender) -> SendError {
+    match sender {
+        Sender::Http1(_, end) if error.is_parse() => {
+            let received = end.await.map(|end| end.unread).unwrap_or_default();
+            SendError::Malformed { error, received }
+        }
+        Sender::Http1(..) | Sender::Http2(_) => SendError::Http(error),
+    }
+}
+
 impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpClient").finish_non_exhaustive()
@@ -230,7 +241,7 @@ impl Response {
     fn new(response: http::Response<Incoming>, sender: Sender, pool: &Arc<Pool>, uri: &Uri) -> Self {
         let (head, body) = response.into_parts();
         // One that speaks HTTP/2 never left the pool.
-        let is_http1 = matches!(sender, Sender::Http1(_));
+        let is_http1 = matches!(sender, Sender::Http1(..));
         let connection = is_http1.then(|| (sender, Arc::clone(pool), uri.clone()));
         let mut response = Self { head, body, connection };
         if response.body.is_end_stream() {

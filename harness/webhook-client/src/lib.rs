@@ -11,6 +11,7 @@ mod failure;
 mod http_client;
 mod inspection;
 mod proxy;
+mod stream;
 mod target;
 mod tls;
 
