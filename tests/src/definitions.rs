@@ -24,6 +24,15 @@ pub(crate) struct Definitions {
     is_watched: bool,
 }
 
+/// When a request is waited for: what the controllers write is a call of it if the webhooks see definitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// Before its calls are looked at: if they do.
+    BeforeCalls,
+    /// Afterwards: if they do not.
+    AfterCalls,
+}
+
 impl Definitions {
     /// None are made yet.
     pub(crate) fn of(case: &Case) -> Self {
@@ -34,46 +43,22 @@ impl Definitions {
         Self { names: Vec::new(), is_watched: case.webhooks.iter().any(is_meant) }
     }
 
-    /// Waits as [`Self::settle`], if webhooks of the case see definitions and so what the controllers write of them.
+    /// Waits at the right moment after a request, if it may have changed a definition or what becomes of one. The paths of
+    /// what was made for that.
     ///
     /// # Errors
     /// The server does not come to rest.
-    pub(crate) async fn settle_watched(
+    pub(crate) async fn settle(
         &mut self,
+        moment: Moment,
         server: &Server,
         names: &Names,
         request: &Request,
         answer: &Answer,
     ) -> Result<Vec<String>, ServerError> {
-        if self.is_watched { self.settle(server, names, request, answer).await } else { Ok(Vec::new()) }
-    }
-
-    /// Waits as [`Self::settle`], if they do not.
-    ///
-    /// # Errors
-    /// The server does not come to rest.
-    pub(crate) async fn settle_unwatched(
-        &mut self,
-        server: &Server,
-        names: &Names,
-        request: &Request,
-        answer: &Answer,
-    ) -> Result<Vec<String>, ServerError> {
-        if self.is_watched { Ok(Vec::new()) } else { self.settle(server, names, request, answer).await }
-    }
-
-    /// Waits after a request, if it may have changed a definition or what becomes of one. The paths of what was made for
-    /// that.
-    ///
-    /// # Errors
-    /// The server does not come to rest.
-    async fn settle(
-        &mut self,
-        server: &Server,
-        names: &Names,
-        request: &Request,
-        answer: &Answer,
-    ) -> Result<Vec<String>, ServerError> {
+        if self.is_watched != (moment == Moment::BeforeCalls) {
+            return Ok(Vec::new());
+        }
         let is_write = !matches!(request.verb, Verb::Get | Verb::Watch);
         if !is_write || !answer.is_success() || request.dry_run {
             return Ok(Vec::new());

@@ -8,7 +8,7 @@ use crate::annotations;
 use crate::answered::{Answered, fill_in, referred};
 use crate::case::{Case, Kind, Request, Verb};
 use crate::converters::Converters;
-use crate::definitions::Definitions;
+use crate::definitions::{Definitions, Moment};
 use crate::fault::Fault;
 use crate::mask::{ManagedFields, Mask};
 use crate::meanwhile::Meanwhile;
@@ -143,7 +143,7 @@ async fn run_case(
         }
         answered.push(Answered::of(&answer.body));
         // What the controllers write is seen with the request that caused it, although it comes after the answer.
-        made.extend(definitions.settle_watched(server, names, request, &answer).await?);
+        made.extend(definitions.settle(Moment::BeforeCalls, server, names, request, &answer).await?);
         let mut seen = json!({"request": title(request)});
         if let Some(version) = version_of_page(asked, &answered) {
             seen["listedAs"] = version;
@@ -176,7 +176,7 @@ async fn run_case(
         requests.push(seen);
         if server.is_shared() {
             catch_up(server, names, request, &answer).await?;
-            made.extend(definitions.settle_unwatched(server, names, request, &answer).await?);
+            made.extend(definitions.settle(Moment::AfterCalls, server, names, request, &answer).await?);
             let writes_roles = request.resource.starts_with("rbac.authorization.k8s.io/");
             let has_written = request.verb != Verb::Get && answer.is_success() && !request.dry_run;
             if writes_roles && has_written {
