@@ -44,7 +44,7 @@ fn fill(value: &mut Value, schema: &Schema, left: &mut usize) -> Option<()> {
                     members.insert(name.clone(), copy(default, left)?);
                 }
             }
-            // Null gets the default of all other members; in other scalars there is nothing to fill in.
+            // Null may stand for a default; in other scalars there is nothing to fill in.
             let parts = members.iter_mut().filter(|(_, value)| value.is_null() || is_container(value));
             for (name, value) in parts {
                 match (schema.properties.get(name), &schema.additional) {

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::coerce::displayed;
 use super::node::{ListType, Schema};
 use super::path::Path;
+use super::pruning::is_container;
 use crate::status::FieldError;
 
 /// What is wrong with the lists of an object.
@@ -24,7 +25,7 @@ fn judge(value: &Value, schema: &Schema, path: &Path<'_>, errors: &mut Vec<Field
     }
     match value {
         Value::Object(members) => {
-            for (name, value) in members.iter().filter(|(_, value)| value.is_array() || value.is_object()) {
+            for (name, value) in members.iter().filter(|(_, value)| is_container(value)) {
                 if let Some(property) = schema.properties.get(name) {
                     judge(value, property, &path.member(name), errors);
                 } else if let Some(values) = schema.member(name) {
@@ -45,7 +46,7 @@ fn judge(value: &Value, schema: &Schema, path: &Path<'_>, errors: &mut Vec<Field
             }
             let Some(of_items) = &schema.items else { return };
             for (index, item) in items.iter().enumerate() {
-                if item.is_array() || item.is_object() {
+                if is_container(item) {
                     judge(item, of_items, &Path::Item(path, index), errors);
                 }
             }
