@@ -42,7 +42,8 @@ fn lock(activity: &Mutex<Activity>) -> MutexGuard<'_, Activity> {
     activity.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether the task writes what follows from a change, because a webhook may have to see it; it is told of the change.
+/// Returns whether the task makes the writes that follow a change, because a webhook may have to see them, and if so notifies
+/// it of the change.
 ///
 /// Rule: SCH-20.
 pub(super) fn are_to_write(server: &Arc<Server>) -> bool {
@@ -207,23 +208,20 @@ impl Writes {
             return false;
         };
         let path = format!("/apis/{GROUP}/v1/{RESOURCE}/{name}/status");
-        let written = own_requests::put(Arc::clone(server), path, &next).await;
+        let written = own_requests::put(server, path, &next).await;
         let now = storage.get(GROUP, RESOURCE, "", name);
         let has_changed = now.is_none_or(|now| !Arc::ptr_eq(&now, &stored));
         match written {
-            Ok(()) if has_changed => drop(self.failed.remove(&key)),
-            // A webhook has undone it.
-            Ok(()) => drop(self.failed.insert(key, Failed { definition: stored, times: 0, due: None })),
-            // What has changed is looked at again anyway.
-            Err(status) if status.reason == "Conflict" || status.reason == "NotFound" => {
-                self.failed.insert(key, Failed { definition: stored, times: 0, due: None });
-            }
-            Err(_) => {
+            Err(status) if status.reason != "Conflict" && status.reason != "NotFound" => {
                 let times = self.failed.get(&key).map_or(0, |failed| failed.times);
                 let delay = FIRST_DELAY.saturating_mul(1 << times.min(18)).min(LONGEST_DELAY);
                 let due = Some(Instant::now() + delay);
                 self.failed.insert(key, Failed { definition: stored, times: times.saturating_add(1), due });
             }
+            // What has changed is looked at again anyway.
+            _ if has_changed => drop(self.failed.remove(&key)),
+            // A webhook has undone the write.
+            _ => drop(self.failed.insert(key, Failed { definition: stored, times: 0, due: None })),
         }
         has_changed
     }

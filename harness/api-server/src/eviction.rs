@@ -379,7 +379,7 @@ fn less_one(budget: &Value, pod: &str) -> Value {
 async fn update_status(request: &ObjectRequest<'_>, budget: &Value) -> Result<(), Box<Status>> {
     let (namespace, name) = (metadata::text(budget, "namespace"), metadata::text(budget, "name"));
     let path = format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/{name}/status");
-    own_requests::put(Arc::clone(request.server), path, budget).await
+    own_requests::put(request.server, path, budget).await
 }
 
 /// What an eviction or a binding that was carried out is answered with.

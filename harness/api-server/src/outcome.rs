@@ -11,6 +11,7 @@ use kubernetes_types::status::Status;
 use serde_json::Value;
 use tracing::Span;
 
+use super::Server;
 use super::answer::Answer;
 use super::audit_log::Stage;
 use super::authentication::Identity;
@@ -24,6 +25,13 @@ pub(super) enum BodyRetention {
     Body,
     /// No more than the answer needs.
     Nothing,
+}
+
+impl BodyRetention {
+    /// What the audit log of a server needs, if it has one.
+    pub(super) fn for_audit(server: &Server) -> Self {
+        if server.options.audit.is_some() { Self::Body } else { Self::Nothing }
+    }
 }
 
 /// What a request came to, and what is told of it.

@@ -112,7 +112,7 @@ impl ObjectRequest<'_> {
 /// Answers one request that came over a connection.
 pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: HttpRequest) -> Response {
     let (parts, body) = request.into_parts();
-    let keep = if server.options.audit.is_some() { BodyRetention::Body } else { BodyRetention::Nothing };
+    let keep = BodyRetention::for_audit(&server);
     let mut body = Incoming::Stream(body);
     let authorizer = Arc::clone(&server.state.authorizer);
     let (response, _) = respond(&server, &parts, &mut body, keep, &authorizer).await;

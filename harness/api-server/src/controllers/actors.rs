@@ -3,21 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::Method;
-use http::header::{CONTENT_TYPE, USER_AGENT};
 use kubernetes_admission::attributes::UserInfo;
-use kubernetes_admission::authorizer::Authorizer;
 use kubernetes_types::status::Status;
-use serde_json::Value;
 
 use super::Controllers;
 use crate::Server;
-use crate::authentication::Claim;
-use crate::body::LIMIT;
 use crate::discovery::{Resource, is_newer};
-use crate::incoming::Incoming;
-use crate::request::{self, BodyRetention};
+use crate::own_requests::{self, Requester};
+pub(super) use crate::own_requests::{Change, JSON};
+use crate::request::BodyRetention;
 
 /// A controller of kube-controller-manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,16 +59,6 @@ pub(super) struct Actors {
     users: BTreeMap<Actor, UserInfo>,
 }
 
-/// A request of a controller.
-#[derive(Debug)]
-pub(super) struct Change<'a> {
-    pub(super) method: Method,
-    pub(super) path: String,
-    pub(super) media_type: &'static str,
-    pub(super) body: &'a Value,
-}
-
-pub(super) const JSON: &str = "application/json";
 pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
 pub(super) const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 
@@ -89,35 +73,18 @@ impl Actors {
     /// # Errors
     /// The Status of the answer.
     pub(super) async fn send(&self, actor: Actor, change: Change<'_>) -> Result<(), Box<Status>> {
-        let Change { method, path, media_type, body } = change;
         let account = actor.account();
         let agent = format!(
             "kube-controller-manager/v{} (linux/amd64) kubernetes/system:serviceaccount:kube-system:{account}",
             kubernetes_types::KUBERNETES_VERSION
         );
-        let request = http::Request::builder()
-            .method(method)
-            .uri(path)
-            .header(CONTENT_TYPE, media_type)
-            .header(USER_AGENT, agent)
-            .body(());
-        let (mut parts, ()) =
-            request.map_err(|error| Box::new(Status::internal_error(&error.to_string())))?.into_parts();
-        let user = self.users.get(&actor).cloned().unwrap_or_default();
-        parts.extensions.insert(Claim::of(user));
-        let mut body = Incoming::InMemory(Bytes::from(body.to_string()));
-        let authorizer: Arc<dyn Authorizer> = Arc::clone(&self.server.state.authorizer);
-        let keep =
-            if self.server.options.audit.is_some() { BodyRetention::Body } else { BodyRetention::Nothing };
-        let (response, _) =
-            Box::pin(request::respond(&self.server, &parts, &mut body, keep, &authorizer)).await;
-        if response.status().is_success() {
-            return Ok(());
-        }
-        let code = i32::from(response.status().as_u16());
-        let body = axum::body::to_bytes(response.into_body(), LIMIT).await.unwrap_or_default();
-        let status: Option<Status> = serde_json::from_slice(&body).ok();
-        Err(Box::new(status.unwrap_or_else(|| Status { code, ..Status::default() })))
+        let requester = Requester {
+            user: self.users.get(&actor).cloned().unwrap_or_default(),
+            agent,
+            authorizer: Arc::clone(&self.server.state.authorizer),
+            keep: BodyRetention::for_audit(&self.server),
+        };
+        own_requests::send(&self.server, change, requester).await
     }
 
     /// The resources whose objects can be deleted, each in its newest version.
