@@ -11,13 +11,14 @@ use jiff::Timestamp;
 use kubernetes_types::budget::Reservation;
 use kubernetes_types::json::set;
 use kubernetes_types::status::Status;
-use kubernetes_types::weight::{all_exceed, exceeds, json_length};
+use kubernetes_types::weight::{exceeds, json_length};
 use serde::Deserialize as _;
-use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
+use serde::ser::Serialize;
 use serde_json::Value;
 
 use super::discovery::Resource;
 use super::limits::LARGE;
+use super::storage::{EncodedObject, StoredObject};
 use super::tables::{Table, TableOptions};
 use super::watch::Watch;
 
@@ -26,6 +27,8 @@ use super::watch::Watch;
 pub(super) enum Answer {
     /// An object or another document.
     Object(StatusCode, Arc<Value>),
+    /// An object as it is stored.
+    Stored(Arc<StoredObject>),
     /// A document of another content type than `application/json`.
     Document(&'static str, Value),
     /// A list.
@@ -54,8 +57,9 @@ impl Answer {
             Self::Object(code, object) if object.get("kind").is_none_or(|kind| kind != "Status") => {
                 Self::Object(code, Arc::new(metadata_of(&object)))
             }
+            Self::Stored(stored) => Self::ok(Arc::new(metadata_of(&stored.object()))),
             Self::List(list) => {
-                let items: Vec<Value> = list.items.iter().map(|item| metadata_of(item)).collect();
+                let items: Vec<Value> = list.items.iter().map(|item| metadata_of(&item.object())).collect();
                 let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
                 Self::ok(Arc::new(serde_json::json!({
                     "kind": "PartialObjectMetadataList",
@@ -91,6 +95,10 @@ impl Answer {
             Self::Object(code, object) if object.get("kind").is_none_or(|kind| kind != "Status") => {
                 Self::Table(code, Table::of_object(object, resource, subresource, options, now)?)
             }
+            Self::Stored(stored) => {
+                let table = Table::of_object(stored.object(), resource, subresource, options, now)?;
+                Self::Table(StatusCode::OK, table)
+            }
             Self::List(list) => {
                 let metadata = list.metadata(false);
                 Self::Table(StatusCode::OK, Table::of_list(list.items, metadata, resource, options, now)?)
@@ -111,6 +119,7 @@ impl Answer {
                 Status::deserialize(&**object).ok()
             }
             Self::Object(..)
+            | Self::Stored(_)
             | Self::Document(..)
             | Self::List(_)
             | Self::Table(..)
@@ -124,8 +133,9 @@ impl Answer {
     pub(super) fn document(&self) -> Option<Value> {
         match self {
             Self::Object(_, object) => Some((**object).clone()),
+            Self::Stored(stored) => Some((*stored.object()).clone()),
             Self::Document(_, document) => Some(document.clone()),
-            Self::List(list) => serde_json::to_value(list).ok(),
+            Self::List(list) => Some(list.document()),
             Self::Table(_, table) => serde_json::to_value(table).ok(),
             Self::Watch(_) | Self::Text(..) | Self::Prepared(_) => None,
         }
@@ -135,9 +145,10 @@ impl Answer {
     pub(super) fn is_large(&self) -> bool {
         match self {
             Self::Object(_, object) => exceeds(object, LARGE),
+            Self::Stored(stored) => stored.encoded().text().len() > LARGE,
             Self::Document(_, document) => exceeds(document, LARGE),
-            Self::List(list) => all_exceed(list.items.iter().map(|item| &**item), LARGE),
-            Self::Table(_, table) => all_exceed(table.objects(), LARGE),
+            Self::List(list) => list.length() > LARGE,
+            Self::Table(_, table) => table.is_large(),
             Self::Watch(_) | Self::Text(..) | Self::Prepared(_) => false,
         }
     }
@@ -147,8 +158,16 @@ impl Answer {
     pub(super) fn into_response(self, reservation: Option<Reservation>, may_refuse: bool) -> Response {
         let encoded = match &self {
             Self::Object(_, object) => encode(&**object, reservation, may_refuse),
+            Self::Stored(stored) => {
+                let text = stored.encoded().text();
+                let write = |body: &mut Vec<u8>| body.extend_from_slice(text);
+                written(text.len(), write, reservation, may_refuse)
+            }
             Self::Document(_, document) => encode(document, reservation, may_refuse),
-            Self::List(list) => encode(list, reservation, may_refuse),
+            Self::List(list) => {
+                let write = |body: &mut Vec<u8>| list.write(body);
+                written(list.length(), write, reservation, may_refuse)
+            }
             Self::Table(_, table) => encode(table, reservation, may_refuse),
             Self::Watch(_) | Self::Text(..) | Self::Prepared(_) => Ok(Bytes::new()),
         };
@@ -163,7 +182,7 @@ impl Answer {
         match self {
             Self::Object(code, _) | Self::Table(code, _) => json(code, "application/json", body.into()),
             Self::Document(content_type, _) => json(StatusCode::OK, content_type, body.into()),
-            Self::List(_) => json(StatusCode::OK, "application/json", body.into()),
+            Self::Stored(_) | Self::List(_) => json(StatusCode::OK, "application/json", body.into()),
             Self::Watch(watch) => json(StatusCode::OK, "application/json", watch.into_body()),
             Self::Prepared(response) => response.map(Body::from),
             Self::Text(code, text) => {
@@ -186,14 +205,30 @@ pub(super) fn metadata_of(object: &Value) -> Value {
     serde_json::json!({"kind": METADATA_KIND, "apiVersion": METADATA_VERSION, "metadata": metadata})
 }
 
-/// Text with its newline. It is measured first: what has no room is not encoded, and text that grows takes up to three
-/// times its bytes meanwhile.
+/// The text of a document with its newline.
 fn encode(
     document: &impl Serialize,
     reservation: Option<Reservation>,
     may_refuse: bool,
 ) -> Result<Bytes, Box<Status>> {
-    let length = json_length(document) + 1;
+    let mut failure = None;
+    let write = |text: &mut Vec<u8>| failure = serde_json::to_writer(text, document).err();
+    let text = written(json_length(document), write, reservation, may_refuse)?;
+    match failure {
+        Some(error) => Err(Box::new(Status::internal_error(&error.to_string()))),
+        None => Ok(text),
+    }
+}
+
+/// Text of this length, with its newline. What has no room is not written, and text that grows takes up to three times its
+/// bytes meanwhile.
+fn written(
+    length: usize,
+    write: impl FnOnce(&mut Vec<u8>),
+    reservation: Option<Reservation>,
+    may_refuse: bool,
+) -> Result<Bytes, Box<Status>> {
+    let length = length + 1;
     let reservation = match reservation {
         Some(mut reservation) => match reservation.resize(length) {
             Err(exhausted) if may_refuse => return Err(exhausted.into()),
@@ -203,8 +238,7 @@ fn encode(
         None => None,
     };
     let mut text = Vec::with_capacity(length);
-    serde_json::to_writer(&mut text, document)
-        .map_err(|error| Box::new(Status::internal_error(&error.to_string())))?;
+    write(&mut text);
     text.push(b'\n');
     Ok(match reservation {
         Some(reservation) => reservation.hold(text),
@@ -228,7 +262,31 @@ pub(super) fn refusal(status: &Status) -> Response {
     response
 }
 
-/// A list of objects, serialised without a copy of them.
+/// An object of a list.
+#[derive(Clone, Debug)]
+pub(super) enum Item {
+    Stored(Arc<StoredObject>),
+    /// One that was stored in another version, or without all that is read of it.
+    Converted(EncodedObject),
+}
+
+impl Item {
+    pub(super) fn encoded(&self) -> &EncodedObject {
+        match self {
+            Self::Stored(stored) => stored.encoded(),
+            Self::Converted(encoded) => encoded,
+        }
+    }
+
+    pub(super) fn object(&self) -> Arc<Value> {
+        match self {
+            Self::Stored(stored) => stored.object(),
+            Self::Converted(encoded) => Arc::new(encoded.decode()),
+        }
+    }
+}
+
+/// A list of objects, whose texts are copied into that of the list.
 #[derive(Clone, Debug)]
 pub(super) struct List {
     pub(super) api_version: String,
@@ -238,7 +296,7 @@ pub(super) struct List {
     pub(super) token: String,
     /// How many objects come behind the page.
     pub(super) remaining: Option<usize>,
-    pub(super) items: Vec<Arc<Value>>,
+    pub(super) items: Vec<Item>,
     /// Whether the items say their own `apiVersion` and `kind`, as those of a custom resource do.
     pub(super) typed_items: bool,
 }
@@ -254,41 +312,56 @@ impl List {
         }
         metadata
     }
-}
 
-impl Serialize for List {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(4))?;
-        map.serialize_entry("kind", &self.kind)?;
-        map.serialize_entry("apiVersion", &self.api_version)?;
+    /// What stands before the items.
+    fn head(&self) -> String {
         // Lists of custom resources are free-form upstream, so that an empty token is written too.
-        map.serialize_entry("metadata", &self.metadata(self.typed_items))?;
-        map.serialize_entry("items", &Items(self))?;
-        map.end()
+        let metadata = self.metadata(self.typed_items);
+        let (kind, version) = (Value::from(&*self.kind), Value::from(&*self.api_version));
+        format!("{{\"kind\":{kind},\"apiVersion\":{version},\"metadata\":{metadata},\"items\":[")
     }
-}
 
-struct Items<'a>(&'a List);
+    /// How many bytes [`Self::write`] writes.
+    fn length(&self) -> usize {
+        let of_item = |item: &Item| {
+            let encoded = item.encoded();
+            if self.typed_items { encoded.text().len() } else { encoded.length_without_type() }
+        };
+        let commas = self.items.len().saturating_sub(1);
+        self.head().len() + self.items.iter().map(of_item).sum::<usize>() + commas + "]}".len()
+    }
 
-impl Serialize for Items<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut items = serializer.serialize_seq(Some(self.0.items.len()))?;
-        for item in &self.0.items {
-            if self.0.typed_items {
-                items.serialize_element(&**item)?;
+    fn write(&self, text: &mut Vec<u8>) {
+        text.extend_from_slice(self.head().as_bytes());
+        for (index, item) in self.items.iter().enumerate() {
+            if index > 0 {
+                text.push(b',');
+            }
+            let encoded = item.encoded();
+            if self.typed_items {
+                text.extend_from_slice(encoded.text());
             } else {
-                items.serialize_element(&Untyped(item))?;
+                encoded.write_without_type(text);
             }
         }
-        items.end()
+        text.extend_from_slice(b"]}");
     }
-}
 
-struct Untyped<'a>(&'a Value);
-
-impl Serialize for Untyped<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let members = self.0.as_object().into_iter().flatten();
-        serializer.collect_map(members.filter(|(key, _)| *key != "kind" && *key != "apiVersion"))
+    fn document(&self) -> Value {
+        let items = self.items.iter().map(|item| {
+            let mut item = Arc::unwrap_or_clone(item.object());
+            if !self.typed_items
+                && let Some(members) = item.as_object_mut()
+            {
+                members.retain(|name, _| name != "kind" && name != "apiVersion");
+            }
+            item
+        });
+        serde_json::json!({
+            "kind": self.kind,
+            "apiVersion": self.api_version,
+            "metadata": self.metadata(self.typed_items),
+            "items": items.collect::<Vec<Value>>(),
+        })
     }
 }

@@ -277,7 +277,7 @@ async fn store(
             members.remove("status");
         }
     }
-    state.storage.check_space(&object, None)?;
+    state.storage.check_space(&key, &object)?;
     let stored = state.storage.insert(&key, object).ok().ok_or_else(taken)?;
     if is_incomplete || lacks_labels {
         state.storage.note_incomplete(&key, &stored);

@@ -134,8 +134,8 @@ pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result
     }
     warn_of_orphans(request, &options);
     let selected = read::selected(request).await?;
-    for object in &selected.items {
-        let name = metadata::text(object, "name").to_owned();
+    for item in &selected.items {
+        let name = metadata::text(&item.object(), "name").to_owned();
         match delete_one(request, &name, &options, Asked::Admission("")).await {
             Err(status) if status.code == 404 => {}
             Err(status) => return Err(status),

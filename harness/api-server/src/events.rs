@@ -6,6 +6,7 @@
 //!
 //! Source: apiserver `pkg/storage/cacher/caching_object.go`, `cachingObject`.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,8 +20,6 @@ use kubernetes_types::budget::{Budget, Reservation};
 use kubernetes_types::json::set;
 use kubernetes_types::schema;
 use kubernetes_types::status::{Status, Unsupported};
-use kubernetes_types::weight::{exceeds, json_length};
-use serde::Serialize;
 use serde_json::Value;
 
 use super::accept::Representation;
@@ -29,14 +28,14 @@ use super::create::conversion_failed;
 use super::discovery::Resource;
 use super::off_thread;
 use super::state::State;
-use super::storage::set_resource_version;
+use super::storage::{EncodedObject, StoredObject, set_resource_version};
 use super::tables::Table;
 
 /// The most bytes of a small event, with its newline.
 pub(super) const SMALL: usize = 8 << 10;
 
-/// What weighs more than this as an object is not tried as a small event.
-const SMALL_WEIGHT: usize = 8 * SMALL;
+/// What has more bytes than this as it is stored is not tried as a small event in another version.
+const SMALL_TEXT: usize = 2 * SMALL;
 
 /// How many of the latest small events are kept.
 const RECENT: usize = 256;
@@ -45,8 +44,7 @@ const RECENT: usize = 256;
 const NAMES: usize = 64;
 
 /// What happened to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "UPPERCASE")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum EventType {
     Added,
     Modified,
@@ -58,7 +56,7 @@ pub(super) enum EventType {
 pub(super) struct Event {
     pub(super) happened: EventType,
     /// As it is stored; of one that was deleted, as it last was.
-    pub(super) object: Arc<Value>,
+    pub(super) stored: Arc<StoredObject>,
     /// The `resourceVersion` of the write.
     pub(super) version: u64,
 }
@@ -75,13 +73,6 @@ pub(super) struct Served<'a> {
 /// What names the text of an event.
 type Name = (u64, EventType, GroupVersionKind);
 
-#[derive(Serialize)]
-struct Line<'a> {
-    #[serde(rename = "type")]
-    happened: EventType,
-    object: &'a Value,
-}
-
 impl Event {
     /// None of one that is encoded anew for each watch: the ages in Tables depend on the time.
     fn name(&self, served: Served<'_>) -> Option<Name> {
@@ -93,9 +84,23 @@ impl Event {
         Some((self.version, self.happened, kind))
     }
 
+    /// The text of the object, if it is sent as it is stored.
+    fn text(&self, served: Served<'_>) -> Option<Cow<'_, EncodedObject>> {
+        let is_whole = served.representation == Representation::Whole;
+        if !is_whole || !State::is_served_as_stored(&self.stored, served.resource) {
+            return None;
+        }
+        let encoded = self.stored.encoded();
+        Some(match self.happened {
+            EventType::Added | EventType::Modified => Cow::Borrowed(encoded),
+            // It is sent as it last was, with the version of the write that removed it.
+            EventType::Deleted => Cow::Owned(encoded.with_version(self.version)),
+        })
+    }
+
     /// The object as it is sent.
     async fn object(&self, served: Served<'_>) -> Result<Arc<Value>, ConversionError> {
-        let mut object = served.state.in_version_of(&self.object, served.resource).await?;
+        let mut object = served.state.in_version_of(&self.stored.object(), served.resource).await?;
         if served.representation == Representation::Metadata {
             object = Arc::new(metadata_of(&object));
         }
@@ -121,8 +126,6 @@ pub(super) enum Obstacle {
     NoRoom(usize),
     /// The object cannot be sent in this version.
     Unconvertible(ConversionError),
-    /// It cannot be written.
-    Failed(Box<Status>),
 }
 
 /// The texts of events.
@@ -172,7 +175,7 @@ impl Events {
 
     /// The text of a small event, with its newline; none of a large one, nor of one for which a webhook is asked.
     pub(super) fn small(&self, event: &Event, served: Served<'_>) -> Result<Option<Bytes>, Box<Status>> {
-        if State::asks_webhook(&event.object, served.resource) {
+        if State::asks_webhook_of_stored(&event.stored, served.resource) {
             return Ok(None);
         }
         let Some(name) = event.name(served) else { return encode_if_small(event, served) };
@@ -245,7 +248,12 @@ impl Events {
 
 /// None if it is large.
 fn encode_if_small(event: &Event, served: Served<'_>) -> Result<Option<Bytes>, Box<Status>> {
-    if exceeds(&event.object, SMALL_WEIGHT) {
+    if let Some(object) = event.text(served) {
+        let [before, behind] = around(event.happened);
+        let is_small = before.len() + object.text().len() + behind.len() <= SMALL;
+        return Ok(is_small.then(|| [before, object.text(), behind].concat().into()));
+    }
+    if event.stored.encoded().text().len() > SMALL_TEXT {
         return Ok(None);
     }
     // Without a webhook nothing waits.
@@ -254,12 +262,23 @@ fn encode_if_small(event: &Event, served: Served<'_>) -> Result<Option<Bytes>, B
     Ok(encode_small(event.happened, &object))
 }
 
+/// What stands around the text of an object in its event.
+fn around(happened: EventType) -> [&'static [u8]; 2] {
+    let before: &[u8] = match happened {
+        EventType::Added => br#"{"type":"ADDED","object":"#,
+        EventType::Modified => br#"{"type":"MODIFIED","object":"#,
+        EventType::Deleted => br#"{"type":"DELETED","object":"#,
+    };
+    [before, b"}\n"]
+}
+
 /// None if it is large.
 fn encode_small(happened: EventType, object: &Value) -> Option<Bytes> {
-    let mut text = AtMost { text: Vec::new(), bytes: SMALL - 1 };
-    serde_json::to_writer(&mut text, &Line { happened, object }).ok()?;
-    let mut text = text.text;
-    text.push(b'\n');
+    let [before, behind] = around(happened);
+    let mut line = AtMost { text: before.to_vec(), bytes: SMALL - behind.len() };
+    serde_json::to_writer(&mut line, object).ok()?;
+    let mut text = line.text;
+    text.extend_from_slice(behind);
     Some(text.into())
 }
 
@@ -294,20 +313,20 @@ async fn encode_large(
     room: &Budget,
     reserved: Option<Reservation>,
 ) -> Result<Large, Obstacle> {
-    let object = event.object(served).await.map_err(Obstacle::Unconvertible)?;
-    let line = Line { happened: event.happened, object: &object };
-    // It is measured first: text that grows takes up to three times its bytes meanwhile.
-    let length = json_length(&line) + 1;
+    let object = if let Some(encoded) = event.text(served) {
+        encoded
+    } else {
+        let object = event.object(served).await.map_err(Obstacle::Unconvertible)?;
+        Cow::Owned(EncodedObject::new(&object))
+    };
+    let [before, behind] = around(event.happened);
+    let length = before.len() + object.text().len() + behind.len();
     let reserved = match reserved {
         Some(mut reserved) => reserved.resize(length).map(|()| reserved),
         None => room.try_reserve(length),
     };
     let room = reserved.map_err(|_others_have_it| Obstacle::NoRoom(length))?;
-    let mut text = Vec::with_capacity(length);
-    let encoded = serde_json::to_writer(&mut text, &line);
-    encoded.map_err(|error| Obstacle::Failed(Box::new(Status::internal_error(&error.to_string()))))?;
-    text.push(b'\n');
-    Ok(Large { text, _room: room })
+    Ok(Large { text: [before, object.text(), behind].concat(), _room: room })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -349,7 +368,9 @@ mod tests {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "resourceVersion": "1"},
             "data": {"k": "x".repeat(bytes)},
         });
-        Event { happened, object: Arc::new(object), version }
+        let object = Arc::new(object);
+        let stored = Arc::new(StoredObject::new(EncodedObject::new(&object), &object, 1));
+        Event { happened, stored, version }
     }
 
     #[tokio::test]
@@ -364,7 +385,7 @@ mod tests {
         assert!(texts.iter().all(|text| text.as_ptr() == texts[0].as_ptr()));
         assert_eq!(events.room.available(), ROOM - texts[0].len());
         let line: Value = serde_json::from_slice(&texts[0]).unwrap();
-        assert_eq!(line, json!({"type": "ADDED", "object": *large.object}));
+        assert_eq!(line, json!({"type": "ADDED", "object": *large.stored.object()}));
         // Another one waits until the last of them is gone.
         let other = event(EventType::Added, 2, ROOM / 2);
         let refused = events.large(other.clone(), served, None).await.unwrap_err();
@@ -411,7 +432,7 @@ mod tests {
         let beside = length(1, 0).unwrap();
         assert_eq!(length(2, SMALL - beside), Some(SMALL));
         assert_eq!(length(3, SMALL - beside + 1), None);
-        assert_eq!(length(4, 2 * SMALL_WEIGHT), None);
+        assert_eq!(length(4, 2 * SMALL_TEXT), None);
         // It is remembered that it is large.
         assert_eq!(length(4, 0), None);
     }

@@ -4,9 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use super::storage::place;
+use super::storage::{StoredObject, place};
 
 /// How many changes a watch may lag behind.
 const CHANGES: usize = 4096;
@@ -33,9 +31,9 @@ impl Key {
 pub(super) struct Change {
     pub(super) key: Key,
     /// None of an object that is new.
-    pub(super) before: Option<Arc<Value>>,
+    pub(super) before: Option<Arc<StoredObject>>,
     /// None of an object that is gone.
-    pub(super) after: Option<Arc<Value>>,
+    pub(super) after: Option<Arc<StoredObject>>,
 }
 
 /// Changes are not remembered that far back.
@@ -67,11 +65,10 @@ impl History {
     /// Remembers the next change, and forgets the oldest for which there is no room any more. The newest is always
     /// remembered: watches receive it, however large it is.
     ///
-    /// `before` is what the object weighs that the change replaced; the other one is stored, or is the one that a later
-    /// change replaced.
-    pub(super) fn push(&mut self, change: Change, before: usize) {
+    /// Only the object weighs that the change replaced; the other one is stored, or is the one that a later change replaced.
+    pub(super) fn push(&mut self, change: Change) {
         let key = &change.key;
-        let weight = before
+        let weight = change.before.as_ref().map_or(0, |before| before.weight())
             + size_of::<Change>()
             + [&key.group, &key.resource, &key.namespace, &key.name].map(String::len).iter().sum::<usize>();
         self.changes.push_back((change, weight));
@@ -101,18 +98,22 @@ impl History {
 mod tests {
     use serde_json::json;
 
+    use super::super::storage::EncodedObject;
     use super::*;
 
     const WEIGHT: usize = 1 << 20;
 
-    fn change() -> Change {
+    /// A change that weighs so much.
+    fn change(weight: usize) -> Change {
         let key = Key {
             group: String::new(),
             resource: "configmaps".to_owned(),
             namespace: "default".to_owned(),
             name: "a".to_owned(),
         };
-        Change { key, before: Some(Arc::new(json!({}))), after: None }
+        let object = Arc::new(json!("x".repeat(weight)));
+        let before = Arc::new(StoredObject::new(EncodedObject::new(&object), &object, 1));
+        Change { key, before: Some(before), after: None }
     }
 
     #[track_caller]
@@ -126,13 +127,13 @@ mod tests {
     fn the_oldest_changes_make_room_for_large_ones() {
         let mut history = History::new(7, WEIGHT);
         for _ in 0..10 {
-            history.push(change(), WEIGHT / 5);
+            history.push(change(WEIGHT / 5));
         }
         check(&history, 13, 4);
         assert!(history.weight <= WEIGHT);
-        history.push(change(), 2 * WEIGHT);
+        history.push(change(2 * WEIGHT));
         check(&history, 17, 1);
-        history.push(change(), 0);
+        history.push(change(0));
         check(&history, 18, 1);
     }
 
@@ -140,7 +141,7 @@ mod tests {
     fn of_small_changes_so_many_are_remembered() {
         let mut history = History::new(0, usize::MAX);
         for _ in 0..CHANGES + 3 {
-            history.push(change(), 100);
+            history.push(change(100));
         }
         check(&history, 3, CHANGES);
     }

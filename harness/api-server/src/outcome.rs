@@ -92,8 +92,12 @@ impl Outcome {
 
     /// Keeps the object of the answer, if somebody wants it.
     pub(super) fn keep_object(&mut self, keep: BodyRetention) {
-        if let (BodyRetention::Observed, Ok(Answer::Object(_, object))) = (keep, &self.answered) {
-            self.object = Some(Arc::clone(object));
+        if let BodyRetention::Observed = keep {
+            self.object = match &self.answered {
+                Ok(Answer::Object(_, object)) => Some(Arc::clone(object)),
+                Ok(Answer::Stored(stored)) => Some(stored.object()),
+                Ok(_) | Err(_) => return,
+            };
         }
     }
 

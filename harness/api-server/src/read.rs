@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use kubernetes_types::status::{Status, Unsupported};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::timeout;
 
-use super::answer::{Answer, List};
+use super::answer::{Answer, Item, List};
 use super::list_options::{At, Continue, ListOptions};
 use super::options::truth;
 use super::query::Query;
 use super::request::ObjectRequest;
 use super::selectors::Selection;
 use super::state::State;
-use super::storage::{Forgotten, Snapshot, place, prefix};
+use super::storage::{EncodedObject, Forgotten, Snapshot, StoredObject, place, prefix};
 use super::undecodable::{self, Unreadable};
 use super::{create, metadata, resource_versions, scale, time_limit};
 
@@ -40,14 +40,20 @@ async fn get_one(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let state = &request.server.state;
     let version = request.query.first("resourceVersion").unwrap_or_default();
     resource_versions::wait_for_get(&state.storage, version, resource).await?;
-    let Some(stored) = state.storage.at(&create::key(request, &target.name)) else {
+    let Some(stored) = state.storage.stored_at(&create::key(request, &target.name)) else {
         return Err(Box::new(Status::not_found(&resource.gvr.group, &resource.gvr.resource, &target.name)));
     };
+    // Source: kubernetes pkg/registry/core/pod/storage/storage.go, `EphemeralContainersREST` and `ResizeREST`.
+    let is_whole =
+        ["", "status", "approval", "ephemeralcontainers", "resize"].contains(&target.subresource.as_str());
+    if is_whole && State::is_served_as_stored(&stored, resource) {
+        return Ok(Answer::Stored(stored));
+    }
+    let stored = stored.object();
     let object = state.in_version_of(&stored, resource).await;
     let object = object.map_err(|error| undecodable::of_read(error, &stored, resource))?;
     match target.subresource.as_str() {
-        // Source: kubernetes pkg/registry/core/pod/storage/storage.go, `EphemeralContainersREST` and `ResizeREST`.
-        "" | "status" | "approval" | "ephemeralcontainers" | "resize" => Ok(Answer::ok(object)),
+        _ if is_whole => Ok(Answer::ok(object)),
         "scale" => Ok(Answer::ok(Arc::new(scale::read(&object, resource)?))),
         other => {
             let what = format!("reading {}/{other}", resource.gvr.resource);
@@ -134,7 +140,7 @@ async fn page(request: &ObjectRequest<'_>) -> Result<List, Box<Status>> {
 
 /// The objects of a page that a selection picks.
 struct Chosen {
-    items: Vec<Arc<Value>>,
+    items: Vec<Item>,
     /// The place of the last one, if it makes the page full and other objects come behind it.
     cut: Option<String>,
 }
@@ -143,34 +149,43 @@ struct Chosen {
 async fn choose(
     request: &ObjectRequest<'_>,
     selection: &Selection,
-    stored: Vec<Arc<Value>>,
+    stored: Vec<Arc<StoredObject>>,
     limit: Option<usize>,
 ) -> Result<Chosen, Box<Status>> {
     let resource = &request.target.resource;
     let state = &request.server.state;
     // A webhook may change labels: what it is asked for is selected when it has answered.
-    let is_late = |object: &Value| State::asks_webhook(object, resource);
+    let is_late = |stored: &StoredObject| State::asks_webhook_of_stored(stored, resource);
     let count = stored.len();
     let meant = stored.into_iter().enumerate();
-    let meant = meant.filter(|(_, object)| is_late(object) || selection.matches(object, state, resource));
-    let converted = meant.map(|(index, object)| async move {
-        let converted = state.in_version_of(&object, resource).await;
-        (index, object, converted)
+    let meant = meant.filter(|(_, stored)| is_late(stored) || selection.matches(stored, state, resource));
+    let converted = meant.map(|(index, stored)| async move {
+        if State::is_served_as_stored(&stored, resource) {
+            return (index, Arc::clone(&stored), Ok(Some(Item::Stored(stored))));
+        }
+        // Of all objects of a list only the texts are in memory at the same time.
+        let converted = state.in_version_of(&stored.object(), resource).await;
+        let picked = converted.map(|object| {
+            let is_picked = !is_late(&stored) || selection.matches_converted(&object);
+            is_picked.then(|| Item::Converted(EncodedObject::new(&object)))
+        });
+        (index, stored, picked)
     });
     let mut converted = futures::stream::iter(converted).buffered(CONVERSIONS);
     let (mut items, mut unreadable) = (Vec::new(), Unreadable::default());
     let mut cut = None;
-    while let Some((index, stored, object)) = converted.next().await {
-        match object {
-            Ok(object) if is_late(&stored) && !selection.matches_converted(&object) => continue,
-            Ok(object) => items.push(object),
+    while let Some((index, stored, item)) = converted.next().await {
+        match item {
+            Ok(None) => continue,
+            Ok(Some(item)) => items.push(item),
             Err(error) => {
-                unreadable.add(error, &stored, resource)?;
+                unreadable.add(error, &stored.object(), resource)?;
                 continue;
             }
         }
         if limit.is_some_and(|limit| items.len() >= limit) {
-            let of = |field| metadata::text(&stored, field);
+            let object = stored.object();
+            let of = |field| metadata::text(&object, field);
             cut = (index + 1 < count).then(|| place(of("namespace"), of("name")));
             break;
         }

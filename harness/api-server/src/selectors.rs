@@ -13,6 +13,7 @@ use super::discovery::Resource;
 use super::label_syntax;
 use super::query::Query;
 use super::state::State;
+use super::storage::StoredObject;
 
 /// The selectors of a query.
 #[derive(Debug)]
@@ -87,7 +88,11 @@ impl Selection {
     /// `resource`.
     ///
     /// Rule: SCH-16.
-    pub(super) fn matches(&self, stored: &Arc<Value>, state: &State, resource: &Resource) -> bool {
+    pub(super) fn matches(&self, stored: &StoredObject, state: &State, resource: &Resource) -> bool {
+        self.is_everything() || self.matches_object(&stored.object(), state, resource)
+    }
+
+    fn matches_object(&self, stored: &Arc<Value>, state: &State, resource: &Resource) -> bool {
         if !self.labels.matches(stored) {
             return false;
         }

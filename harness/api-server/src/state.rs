@@ -22,7 +22,7 @@ use super::custom_resources::{self, Custom};
 use super::defaulting;
 use super::discovery::{Resource, Resources};
 use super::metadata;
-use super::storage::{ObjectReader, Storage};
+use super::storage::{ObjectReader, Storage, StoredObject};
 
 /// Stored objects and served resources.
 #[derive(Debug)]
@@ -140,8 +140,12 @@ impl State {
 
     /// Whether a webhook is asked for this object in the version of `resource`.
     pub(super) fn asks_webhook(object: &Value, resource: &Resource) -> bool {
-        let by_webhook = |custom: &Custom| matches!(custom.conversion, Strategy::Webhook(_));
-        resource.custom.as_ref().is_some_and(by_webhook) && GroupVersionKind::of(object) != resource.kind
+        is_converted_by_webhook(resource) && GroupVersionKind::of(object) != resource.kind
+    }
+
+    /// The same of an object that is stored.
+    pub(super) fn asks_webhook_of_stored(stored: &StoredObject, resource: &Resource) -> bool {
+        is_converted_by_webhook(resource) && !stored.encoded().is_of(&resource.kind)
     }
 
     /// As it is done on the way to and from the storage, where custom resources keep nothing that the schema of the other
@@ -239,6 +243,16 @@ impl State {
         }
     }
 
+    /// Whether a stored object is in the version of `resource` and has all that is read of it, so that its text is what is
+    /// answered.
+    pub(super) fn is_served_as_stored(stored: &StoredObject, resource: &Resource) -> bool {
+        let has_all = |custom: &Custom| {
+            let lacks_status = || custom.schema().is_ok_and(Compiled::has_default_status);
+            stored.version() >= custom.schema_since && !lacks_status()
+        };
+        stored.encoded().is_of(&resource.kind) && resource.custom.as_ref().is_none_or(has_all)
+    }
+
     /// The same without a call of a webhook.
     ///
     /// # Errors
@@ -269,6 +283,11 @@ impl State {
         }
         self.coerced(self.convert(&read, &resource.kind)?, &resource.kind).map(Arc::new)
     }
+}
+
+fn is_converted_by_webhook(resource: &Resource) -> bool {
+    let by_webhook = |custom: &Custom| matches!(custom.conversion, Strategy::Webhook(_));
+    resource.custom.as_ref().is_some_and(by_webhook)
 }
 
 fn defined(definition: Arc<Value>, before: &[Defined]) -> Defined {

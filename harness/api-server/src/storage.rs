@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use kubernetes_admission::authorizer::{RBAC_GROUP, RbacObjects};
 use kubernetes_types::status::Status;
@@ -10,6 +10,8 @@ use kubernetes_types::weight::{json_length, weight};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use self::object::Recent;
+pub(super) use self::object::{EncodedObject, StoredObject};
 pub(super) use self::pages::{Page, Snapshot, SnapshotPage, Walk};
 use super::authorization::bootstrap;
 use super::history::History;
@@ -32,7 +34,7 @@ pub(crate) trait ObjectReader: Send + Sync {
 }
 
 /// By [`place`].
-type Collection = BTreeMap<String, Stored>;
+type Collection = BTreeMap<String, Arc<StoredObject>>;
 
 /// Where an object stands in its collection: `NAMESPACE/NAME`, or `NAME` if it is cluster-scoped. The order of places is
 /// that of etcd's keys.
@@ -49,32 +51,13 @@ pub(super) fn prefix(namespace: &str) -> String {
 }
 
 #[derive(Debug)]
-struct Stored {
-    object: Arc<Value>,
-    weight: usize,
-    /// Whether it was written without defaults that it has when it is read.
-    is_incomplete: bool,
-}
-
-impl Stored {
-    fn new(object: Arc<Value>) -> Self {
-        Self { weight: weight(&object), object, is_incomplete: false }
-    }
-
-    /// The object, and what it weighs.
-    fn weighed(&self) -> (Arc<Value>, usize) {
-        (Arc::clone(&self.object), self.weight)
-    }
-}
-
-#[derive(Debug)]
 struct Contents {
     /// By group, then by resource.
     collections: BTreeMap<String, BTreeMap<String, Collection>>,
     /// The number of the last write.
     resource_version: u64,
     history: History,
-    /// What all objects weigh, and what they may weigh.
+    /// What all objects weigh as they are stored, and what they may weigh.
     weight: usize,
     quota: usize,
     /// The number of the last write to a role or a binding.
@@ -98,15 +81,19 @@ impl Contents {
         self.collections.get(group)?.get(resource)
     }
 
-    /// Takes note of a write that put `after` in the place of `before`, which weighed so much.
-    fn note(&mut self, key: Key, before: Option<(Arc<Value>, usize)>, after: Option<&Arc<Value>>) {
+    fn stored(&self, key: &Key) -> Option<&Arc<StoredObject>> {
+        self.collection(&key.group, &key.resource)?.get(&key.place())
+    }
+
+    /// Takes note of a write that put `after` in the place of `before`.
+    fn note(&mut self, key: Key, before: Option<Arc<StoredObject>>, after: Option<Arc<StoredObject>>) {
         self.resource_version += 1;
         if key.group == RBAC_GROUP {
             self.rbac_version = self.resource_version;
         }
-        let (before, gone) = before.map_or((None, 0), |(object, weight)| (Some(object), weight));
-        self.weight -= gone;
-        self.history.push(Change { key, before, after: after.cloned() }, gone);
+        let weight = |stored: &Option<Arc<StoredObject>>| stored.as_ref().map_or(0, |stored| stored.weight());
+        self.weight = self.weight - weight(&before) + weight(&after);
+        self.history.push(Change { key, before, after });
     }
 }
 
@@ -126,6 +113,7 @@ pub(super) struct Storage {
     contents: RwLock<Contents>,
     news: watch::Sender<News>,
     bootstrap: Option<Bootstrap>,
+    recent: Mutex<Recent>,
 }
 
 /// The roles and bindings that a server has from the start. Few requests need them, and a start should not wait for
@@ -147,6 +135,7 @@ impl Default for Storage {
             contents: RwLock::new(Contents::new(0, &Limits::default())),
             news: watch::Sender::default(),
             bootstrap: None,
+            recent: Mutex::default(),
         }
     }
 }
@@ -174,9 +163,10 @@ impl Storage {
                     let text = |field| super::metadata::text(&object, field).to_owned();
                     let place = place(&text("namespace"), &text("name"));
                     let collection = resources.entry(bootstrap::resource(&object).to_owned()).or_default();
-                    let stored = Stored::new(Arc::new(object));
-                    weight += stored.weight;
-                    collection.insert(place, stored);
+                    let encoded = EncodedObject::new(&object);
+                    let stored = StoredObject::new(encoded, &Arc::new(object), version);
+                    weight += stored.weight();
+                    collection.insert(place, Arc::new(stored));
                 }
                 contents.weight += weight;
             });
@@ -193,7 +183,8 @@ impl Storage {
         self.read_bootstrap(RBAC_GROUP);
         let contents = self.read();
         let all = |resource: &str| {
-            contents.collection(RBAC_GROUP, resource).map_or_else(Vec::new, |all| listed(all, ""))
+            let all = contents.collection(RBAC_GROUP, resource).into_iter().flat_map(BTreeMap::values);
+            all.map(|stored| stored.object()).collect()
         };
         let objects = RbacObjects {
             cluster_roles: all("clusterroles"),
@@ -256,7 +247,7 @@ impl Storage {
         let objects = objects
             .take_while(|(place, _)| place.starts_with(&prefix))
             .take(limit)
-            .map(|(place, stored)| (place.clone(), Arc::clone(&stored.object)));
+            .map(|(place, stored)| (place.clone(), Arc::clone(stored)));
         Ok(Page::Objects(objects.collect()))
     }
 
@@ -266,16 +257,19 @@ impl Storage {
     /// 500, with what etcd says.
     ///
     /// Source: etcd api/v3rpc/rpctypes/error.go, `ErrGRPCNoSpace` and `ErrGRPCRequestTooLarge`.
-    pub(super) fn check_space(&self, object: &Value, before: Option<&Value>) -> Result<(), Box<Status>> {
+    pub(super) fn check_space(&self, key: &Key, object: &Value) -> Result<(), Box<Status>> {
         let full = |why: &str| Err(Box::new(Status::failure(500, "", format!("etcdserver: {why}"))));
-        let (new, old) = (weight(object), before.map_or(0, weight));
         // What weighs little is short, and seldom has to be measured.
-        if new > LARGEST_OBJECT && json_length(object) > LARGEST_OBJECT {
+        let at_most = size_of::<StoredObject>() + weight(object);
+        let is_short = at_most <= LARGEST_OBJECT;
+        if !is_short && json_length(object) > LARGEST_OBJECT {
             return full("request is too large");
         }
-        if new > old {
-            let contents = self.read();
-            if contents.weight + (new - old) > contents.quota {
+        let contents = self.read();
+        if contents.weight + at_most > contents.quota {
+            let new = size_of::<StoredObject>() + json_length(object);
+            let old = contents.stored(key).map_or(0, |stored| stored.weight());
+            if new > old && contents.weight + (new - old) > contents.quota {
                 return full("mvcc: database space exceeded");
             }
         }
@@ -284,7 +278,7 @@ impl Storage {
 
     /// All objects, and the `resourceVersion` at which they are that. Roles and bindings from the start are only among them
     /// once somebody has looked for one.
-    pub(super) fn everything(&self) -> (Vec<(Key, Arc<Value>)>, u64) {
+    pub(super) fn everything(&self) -> (Vec<(Key, Arc<StoredObject>)>, u64) {
         let contents = self.read();
         let mut objects = Vec::new();
         for (group, resources) in &contents.collections {
@@ -297,7 +291,7 @@ impl Storage {
                         namespace: namespace.to_owned(),
                         name: name.to_owned(),
                     };
-                    objects.push((key, Arc::clone(&stored.object)));
+                    objects.push((key, Arc::clone(stored)));
                 }
             }
         }
@@ -306,6 +300,22 @@ impl Storage {
 
     pub(super) fn at(&self, key: &Key) -> Option<Arc<Value>> {
         self.get(&key.group, &key.resource, &key.namespace, &key.name)
+    }
+
+    /// An object that may not have to be decoded.
+    pub(super) fn stored_at(&self, key: &Key) -> Option<Arc<StoredObject>> {
+        self.read_bootstrap(&key.group);
+        self.read().stored(key).cloned()
+    }
+
+    /// What is stored as an object; it is kept for those that look at it next.
+    fn decoded(&self, stored: &StoredObject) -> Arc<Value> {
+        let (object, was_decoded) = stored.object_and_whether_decoded();
+        if was_decoded {
+            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            recent.push(Arc::clone(&object), stored.encoded().text().len());
+        }
+        object
     }
 
     /// Objects as they were at a `resourceVersion`, in the order of their places.
@@ -319,7 +329,7 @@ impl Storage {
         let prefix = prefix(wanted.namespace);
         let from = wanted.from.unwrap_or(prefix.as_str());
         // What the objects were that have changed since.
-        let mut former: BTreeMap<String, Option<&Arc<Value>>> = BTreeMap::new();
+        let mut former: BTreeMap<String, Option<&Arc<StoredObject>>> = BTreeMap::new();
         for change in contents.history.since(version)? {
             let key = &change.key;
             if key.group == wanted.group && key.resource == wanted.resource {
@@ -332,12 +342,12 @@ impl Storage {
             .flat_map(|all| all.range::<str, _>((Bound::Included(from), Bound::Unbounded)))
             .take_while(|(place, _)| place.starts_with(&prefix))
             .filter(|(place, _)| !former.contains_key(*place))
-            .map(|(place, stored)| (place.as_str(), &stored.object));
+            .map(|(place, stored)| (place.as_str(), stored));
         let gone = former
             .range::<str, _>((Bound::Included(from), Bound::Unbounded))
             .take_while(|(place, _)| place.starts_with(&prefix))
-            .filter_map(|(place, object)| Some((place.as_str(), (*object)?)));
-        let mut all: Vec<(&str, &Arc<Value>)> = objects.chain(gone).collect();
+            .filter_map(|(place, stored)| Some((place.as_str(), (*stored)?)));
+        let mut all: Vec<(&str, &Arc<StoredObject>)> = objects.chain(gone).collect();
         if !former.is_empty() {
             all.sort_by_key(|(place, _)| *place);
         }
@@ -347,25 +357,20 @@ impl Storage {
             version,
             behind: count - all.len(),
             last: all.last().map(|(place, _)| (*place).to_owned()),
-            objects: all.into_iter().map(|(_, object)| Arc::clone(object)).collect(),
+            objects: all.into_iter().map(|(_, stored)| Arc::clone(stored)).collect(),
         })
     }
 
     /// Notes that an object was written without defaults that it has when it is read.
     pub(super) fn note_incomplete(&self, key: &Key, object: &Arc<Value>) {
-        let mut contents = self.write();
-        let collection = contents.collections.get_mut(&key.group).and_then(|all| all.get_mut(&key.resource));
-        let stored = collection.and_then(|all| all.get_mut(&key.place()));
-        if let Some(stored) = stored.filter(|stored| Arc::ptr_eq(&stored.object, object)) {
-            stored.is_incomplete = true;
+        if let Some(stored) = self.read().stored(key).filter(|stored| stored.is(object)) {
+            stored.note_incomplete();
         }
     }
 
     /// Whether that was noted of an object.
     pub(super) fn is_incomplete(&self, key: &Key, object: &Arc<Value>) -> bool {
-        let contents = self.read();
-        let stored = contents.collection(&key.group, &key.resource).and_then(|all| all.get(&key.place()));
-        stored.is_some_and(|stored| stored.is_incomplete && Arc::ptr_eq(&stored.object, object))
+        self.read().stored(key).is_some_and(|stored| stored.is_incomplete() && stored.is(object))
     }
 
     /// Stores a new object and gives it its `resourceVersion`.
@@ -381,24 +386,28 @@ impl Storage {
         mut object: Value,
     ) -> Result<Arc<Value>, WriteConflict> {
         self.read_bootstrap(&key.group);
+        // Nobody waits while it is encoded. Its version is known later, and then takes its place in the text.
+        set_resource_version(&mut object, 0);
+        let encoded = EncodedObject::new(&object);
         let mut contents = self.write();
         let place = key.place();
         let stored = contents.collection(&key.group, &key.resource).and_then(|all| all.get(&place));
         let unchanged = match (stored, expected) {
             (None, None) => true,
-            (Some(stored), Some(expected)) => Arc::ptr_eq(&stored.object, expected),
+            (Some(stored), Some(expected)) => stored.is(expected),
             (None, Some(_)) | (Some(_), None) => false,
         };
         if !unchanged {
             return Err(WriteConflict);
         }
-        set_resource_version(&mut object, contents.resource_version + 1);
+        let version = contents.resource_version + 1;
+        set_resource_version(&mut object, version);
         let object = Arc::new(object);
-        let stored = Stored::new(Arc::clone(&object));
-        contents.weight += stored.weight;
+        let stored = Arc::new(StoredObject::new(encoded.with_version(version), &object, version));
         let collections = contents.collections.entry(key.group.clone()).or_default();
-        let before = collections.entry(key.resource.clone()).or_default().insert(place, stored);
-        contents.note(key.clone(), before.as_ref().map(Stored::weighed), Some(&object));
+        let collection = collections.entry(key.resource.clone()).or_default();
+        let before = collection.insert(place, Arc::clone(&stored));
+        contents.note(key.clone(), before, Some(stored));
         drop(contents);
         self.tell();
         Ok(object)
@@ -415,9 +424,9 @@ impl Storage {
             .and_then(|group| group.get_mut(&key.resource))
             .ok_or(WriteConflict)?;
         match collection.get(&place) {
-            Some(stored) if Arc::ptr_eq(&stored.object, expected) => {
+            Some(stored) if stored.is(expected) => {
                 let before = collection.remove(&place);
-                contents.note(key.clone(), before.as_ref().map(Stored::weighed), None);
+                contents.note(key.clone(), before, None);
             }
             Some(_) | None => return Err(WriteConflict),
         }
@@ -440,7 +449,7 @@ impl Storage {
                     else {
                         return true;
                     };
-                    let kept = super::metadata::has_finalizers(&stored.object);
+                    let kept = stored.has_finalizers();
                     empty &= !kept;
                     if !kept {
                         let key = Key {
@@ -449,7 +458,7 @@ impl Storage {
                             namespace: stored_in.to_owned(),
                             name: name.to_owned(),
                         };
-                        gone.push((key, stored.weighed()));
+                        gone.push((key, Arc::clone(stored)));
                     }
                     kept
                 });
@@ -469,32 +478,31 @@ pub(super) fn set_resource_version(object: &mut Value, version: u64) {
     super::metadata::set(object, "resourceVersion", Value::String(version.to_string()));
 }
 
-fn listed(collection: &Collection, namespace: &str) -> Vec<Arc<Value>> {
-    if namespace.is_empty() {
-        return collection.values().map(|stored| Arc::clone(&stored.object)).collect();
-    }
-    let prefix = prefix(namespace);
-    collection
-        .range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded))
-        .take_while(|(place, _)| place.starts_with(&prefix))
-        .map(|(_, stored)| Arc::clone(&stored.object))
-        .collect()
-}
-
 impl ObjectReader for Storage {
     fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         self.read_bootstrap(group);
         let nested = (!namespace.is_empty()).then(|| place(namespace, name));
         let place = nested.as_deref().unwrap_or(name);
-        self.read().collection(group, resource)?.get(place).map(|stored| Arc::clone(&stored.object))
+        let stored = self.read().collection(group, resource)?.get(place).map(Arc::clone)?;
+        Some(self.decoded(&stored))
     }
 
     fn list(&self, group: &str, resource: &str, namespace: &str) -> Vec<Arc<Value>> {
         self.read_bootstrap(group);
-        self.read().collection(group, resource).map_or_else(Vec::new, |all| listed(all, namespace))
+        let prefix = prefix(namespace);
+        let stored: Vec<Arc<StoredObject>> = {
+            let contents = self.read();
+            let collection = contents.collection(group, resource);
+            let from = (Bound::Included(prefix.as_str()), Bound::Unbounded);
+            let all = collection.into_iter().flat_map(|all| all.range::<str, _>(from));
+            let of_namespace = all.take_while(|(place, _)| place.starts_with(&prefix));
+            of_namespace.map(|(_, stored)| Arc::clone(stored)).collect()
+        };
+        stored.iter().map(|stored| self.decoded(stored)).collect()
     }
 }
 
+mod object;
 mod pages;
 #[cfg(test)]
 mod tests;

@@ -446,7 +446,7 @@ async fn store(
         return shown(&Arc::new(new)).await;
     }
     let new = state.to_storage(new, resource).await.map_err(create::conversion_failed)?;
-    state.storage.check_space(&new, Some(stored))?;
+    state.storage.check_space(&key, &new)?;
     match state.storage.replace(&key, Some(stored), new) {
         Ok(stored) => {
             if lacks_defaults {

@@ -32,11 +32,11 @@ use super::events::{Event, EventType, Events, Obstacle, Served, give_zero_values
 use super::request::ObjectRequest;
 use super::selectors::Selection;
 use super::state::State;
-use super::storage::{Change, Forgotten, News, Page, Walk};
+use super::storage::{Change, Forgotten, News, Page, StoredObject, Walk};
 use super::tables::{Table, TableOptions};
 use super::watch_options::{LIFETIME, Start, WatchOptions};
 use super::watch_piece::Piece;
-use super::{create, metadata, resource_versions, watch_options};
+use super::{create, resource_versions, watch_options};
 
 /// How often a client that takes bookmarks is told the latest `resourceVersion`.
 ///
@@ -134,15 +134,16 @@ impl Watch {
         if !is_meant {
             return None;
         }
-        let selected = |object: &&Arc<Value>| self.selection.matches(object, &self.state, &self.resource);
-        let (happened, object) =
+        let selected =
+            |stored: &&Arc<StoredObject>| self.selection.matches(stored, &self.state, &self.resource);
+        let (happened, stored) =
             match (change.before.as_ref().filter(selected), change.after.as_ref().filter(selected)) {
                 (None, None) => return None,
                 (None, Some(after)) => (EventType::Added, after),
                 (Some(_), Some(after)) => (EventType::Modified, after),
                 (Some(before), None) => (EventType::Deleted, before),
             };
-        Some(Event { happened, object: Arc::clone(object), version })
+        Some(Event { happened, stored: Arc::clone(stored), version })
     }
 
     fn served(&self) -> Served<'_> {
@@ -283,10 +284,6 @@ impl Watcher {
                     self.told = told;
                     return Some(text);
                 }
-                Err(Obstacle::Failed(status)) => {
-                    self.is_over = true;
-                    return Some(error(&status).into());
-                }
                 Err(Obstacle::Unconvertible(failure)) => {
                     self.is_over = true;
                     return self.unconvertible(failure, version).map(|status| error(&status).into());
@@ -401,10 +398,9 @@ impl Watcher {
                 self.told = Told::Changes { version };
             }
             Page::Objects(objects) => {
-                for (place, object) in objects {
-                    if selection.matches(&object, state, resource) {
-                        let happened = EventType::Added;
-                        let event = Event { happened, version: resource_version(&object), object };
+                for (place, stored) in objects {
+                    if selection.matches(&stored, state, resource) {
+                        let event = Event { happened: EventType::Added, version: stored.version(), stored };
                         if !self.watch.put(event, piece)? {
                             break;
                         }
@@ -489,9 +485,4 @@ fn error(status: &Status) -> Vec<u8> {
     let mut text = Vec::new();
     write(&mut text, &json!({"type": "ERROR", "object": status}));
     text
-}
-
-/// The write that a stored object is of.
-fn resource_version(object: &Value) -> u64 {
-    metadata::text(object, "resourceVersion").parse().unwrap_or_default()
 }

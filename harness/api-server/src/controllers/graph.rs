@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::metadata;
-use crate::storage::{Change, Key};
+use crate::storage::{Change, Key, StoredObject};
 
 /// The finalizers of the garbage collector.
 pub(super) const ORPHAN: &str = "orphan";
@@ -54,10 +54,10 @@ pub(super) struct Graph {
 impl Graph {
     /// Takes over a change; the uids of the objects that have to be looked at.
     pub(super) fn observe(&mut self, change: &Change) -> Vec<String> {
-        let uid_of = |object: &Option<Arc<Value>>| {
-            object
+        let uid_of = |stored: &Option<Arc<StoredObject>>| {
+            stored
                 .as_ref()
-                .map(|object| metadata::text(object, "uid").to_owned())
+                .map(|stored| metadata::text(&stored.object(), "uid").to_owned())
                 .filter(|uid| !uid.is_empty())
         };
         let (gone, there) = (uid_of(&change.before), uid_of(&change.after));
@@ -70,7 +70,7 @@ impl Graph {
         }
         if let (Some(uid), Some(object)) = (there, &change.after) {
             let before = self.remove(&uid);
-            let node = Node::of(&uid, &change.key, object);
+            let node = Node::of(&uid, &change.key, &object.object());
             for owner in &node.owners {
                 self.dependents.entry(owner.uid.clone()).or_default().insert(uid.clone());
             }

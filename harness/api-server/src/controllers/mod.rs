@@ -124,7 +124,7 @@ impl Manager {
         let Key { group, resource, namespace, name } = key;
         match (group.as_str(), resource.as_str()) {
             ("", "namespaces") => {
-                if after.as_ref().is_some_and(|after| metadata::is_deleting(after)) {
+                if after.as_ref().is_some_and(|after| metadata::is_deleting(&after.object())) {
                     self.terminating.insert(name.clone());
                 } else {
                     self.terminating.remove(name);

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use super::Change;
+use super::{Change, StoredObject};
 
 /// The position of a client that reads a collection in pieces.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +23,7 @@ pub(in super::super) enum Page {
     /// What has changed meanwhile, before as behind where they have come to.
     Changes(Vec<Change>),
     /// Objects, each with its [`place`](super::place); none at the end.
-    Objects(Vec<(String, Arc<Value>)>),
+    Objects(Vec<(String, Arc<StoredObject>)>),
 }
 
 /// Which objects of a collection are listed.
@@ -46,7 +44,7 @@ pub(in super::super) struct Snapshot<'a> {
 /// Objects of a [`Snapshot`].
 #[derive(Debug)]
 pub(in super::super) struct SnapshotPage {
-    pub(in super::super) objects: Vec<Arc<Value>>,
+    pub(in super::super) objects: Vec<Arc<StoredObject>>,
     /// The [`place`](super::place) of the last of them.
     pub(in super::super) last: Option<String>,
     /// How many objects come after them.

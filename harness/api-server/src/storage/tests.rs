@@ -35,7 +35,7 @@ fn what_is_replaced_counts_in_the_history_and_what_is_there_in_the_storage() {
     for _ in 0..50 {
         stored = storage.replace(&key("a"), Some(&stored), object()).unwrap();
     }
-    assert!((10 << 20..11 << 20).contains(&storage.read().weight));
+    assert!((10 << 20..(10 << 20) + 1000).contains(&storage.read().weight));
     // Twelve times ten megabytes.
     assert_eq!(storage.changes_after(39, 50).unwrap().len(), 12);
     assert_eq!(storage.changes_after(38, 50).unwrap_err(), Forgotten { oldest: 39 });
@@ -46,16 +46,23 @@ fn what_is_replaced_counts_in_the_history_and_what_is_there_in_the_storage() {
 #[test]
 fn an_object_for_which_there_is_no_room_is_refused_as_etcd_refuses_it() {
     let storage = Storage::default();
-    let check = |object: &Value, before: Option<&Value>, message: Option<&str>| {
-        let refused = storage.check_space(object, before).err();
+    let check = |object: &Value, name: &str, message: Option<&str>| {
+        let refused = storage.check_space(&key(name), object).err();
         assert_eq!(refused.map(|status| status.message).as_deref(), message);
     };
     let large = json!("x".repeat(LARGEST_OBJECT));
-    check(&large, None, Some("etcdserver: request is too large"));
+    check(&large, "new", Some("etcdserver: request is too large"));
+    let object = json!({"metadata": {"resourceVersion": "1"}, "data": "xx"});
+    storage.insert(&key("a"), object.clone()).unwrap();
     let quota = storage.read().quota;
     storage.write().weight = quota;
-    check(&json!("x"), None, Some("etcdserver: mvcc: database space exceeded"));
-    check(&json!("x"), Some(&json!("xx")), None);
+    check(&object, "new", Some("etcdserver: mvcc: database space exceeded"));
+    check(&object, "a", None);
+    check(
+        &json!({"metadata": {"resourceVersion": "1"}, "data": "xxx"}),
+        "a",
+        Some("etcdserver: mvcc: database space exceeded"),
+    );
 }
 
 #[test]

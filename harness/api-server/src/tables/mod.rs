@@ -23,14 +23,16 @@ use jiff::Timestamp;
 use kubernetes_types::json::{at, text};
 use kubernetes_types::quoting::quote;
 use kubernetes_types::status::{Status, Unsupported};
+use kubernetes_types::weight::exceeds;
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use serde_json::{Value, json};
 
 pub(super) use self::custom::CustomColumns;
 
-use super::answer::METADATA_KIND;
+use super::answer::{Item, METADATA_KIND};
 use super::conversion::ROUND_TRIP;
 use super::discovery::Resource;
+use super::limits::LARGE;
 use super::query::Query;
 
 /// The columns of the built-in kinds by their kind, and `default`.
@@ -161,10 +163,17 @@ pub(super) struct Table {
     rows: Rows,
     /// `metadata`: a `ListMeta`.
     metadata: Value,
-    objects: Vec<Arc<Value>>,
-    is_list: bool,
+    objects: Objects,
     now: Timestamp,
     default_class: String,
+}
+
+/// What the rows are about.
+#[derive(Clone, Debug)]
+enum Objects {
+    One(Arc<Value>),
+    /// Each is decoded when its row is written.
+    List(Vec<Item>),
 }
 
 impl Table {
@@ -186,8 +195,7 @@ impl Table {
         let rows = Rows::of(resource, subresource);
         let rows = rows.map_err(|unsupported| Box::new(Status::unsupported(&unsupported)))?;
         let default_class = String::new();
-        let objects = vec![object];
-        Ok(Self { options, rows, metadata, objects, is_list: false, now, default_class })
+        Ok(Self { options, rows, metadata, objects: Objects::One(object), now, default_class })
     }
 
     /// The Table of a list.
@@ -197,7 +205,7 @@ impl Table {
     /// # Errors
     /// 501 for a kind without columns.
     pub(super) fn of_list(
-        objects: Vec<Arc<Value>>,
+        items: Vec<Item>,
         metadata: Value,
         resource: &Resource,
         options: TableOptions,
@@ -206,14 +214,21 @@ impl Table {
         let rows = Rows::of(resource, "");
         let rows = rows.map_err(|unsupported| Box::new(Status::unsupported(&unsupported)))?;
         let default_class = match resource.kind.kind.as_str() {
-            "StorageClass" => storage::default_class(&objects),
+            "StorageClass" => storage::default_class(&items.iter().map(Item::object).collect::<Vec<_>>()),
             _ => String::new(),
         };
-        Ok(Self { options, rows, metadata, objects, is_list: true, now, default_class })
+        Ok(Self { options, rows, metadata, objects: Objects::List(items), now, default_class })
     }
 
-    pub(super) fn objects(&self) -> impl Iterator<Item = &Value> {
-        self.objects.iter().map(|object| &**object)
+    /// Whether it takes long to encode.
+    pub(super) fn is_large(&self) -> bool {
+        match &self.objects {
+            Objects::One(object) => exceeds(object, LARGE),
+            // A decoded object weighs many times its text.
+            Objects::List(items) => {
+                items.iter().map(|item| item.encoded().text().len()).sum::<usize>() > LARGE / 8
+            }
+        }
     }
 }
 
@@ -225,7 +240,8 @@ impl Serialize for Table {
         map.serialize_entry("metadata", &self.metadata)?;
         map.serialize_entry("columnDefinitions", &self.options.has_headers.then(|| self.rows.columns()))?;
         // The convertor of other kinds has no rows of an empty list, instead of none.
-        if self.is_list && self.objects.is_empty() && matches!(self.rows, Rows::Default { .. }) {
+        let is_empty = matches!(&self.objects, Objects::List(items) if items.is_empty());
+        if is_empty && matches!(self.rows, Rows::Default { .. }) {
             map.serialize_entry("rows", &Value::Null)?;
         } else {
             map.serialize_entry("rows", &RowsOf(self))?;
@@ -238,9 +254,14 @@ struct RowsOf<'a>(&'a Table);
 
 impl Serialize for RowsOf<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut rows = serializer.serialize_seq(Some(self.0.objects.len()))?;
-        for object in &self.0.objects {
-            rows.serialize_element(&Row { table: self.0, object })?;
+        let mut rows = serializer.serialize_seq(None)?;
+        match &self.0.objects {
+            Objects::One(object) => rows.serialize_element(&Row { table: self.0, object })?,
+            Objects::List(items) => {
+                for item in items {
+                    rows.serialize_element(&Row { table: self.0, object: &item.object() })?;
+                }
+            }
         }
         rows.end()
     }

@@ -1,0 +1,389 @@
+//! Objects as they are kept: as their JSON, from which they are decoded when somebody looks at them.
+//!
+//! A decoded object takes many times the memory of its text, and most reads of an object want the text again.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use kubernetes_admission::attributes::GroupVersionKind;
+use serde::Deserialize as _;
+use serde_json::Value;
+
+/// How many bytes of text the decoded objects have together that are kept although nobody looks at them.
+const KEPT_DECODED: usize = 1 << 20;
+
+/// The compact JSON of an object.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EncodedObject {
+    text: Box<[u8]>,
+    /// Where the members `apiVersion` and `kind` stand, without a comma.
+    api_version: Range<usize>,
+    kind: Range<usize>,
+    /// Where the value of `metadata.resourceVersion` stands, which is behind both.
+    version: Range<usize>,
+}
+
+impl EncodedObject {
+    pub(crate) fn new(object: &Value) -> Self {
+        let Value::Object(members) = object else {
+            let mut text = Vec::new();
+            write_json(&mut text, object);
+            return Self { text: text.into_boxed_slice(), ..Self::default() };
+        };
+        let mut writer = Writer::default();
+        let (mut api_version, mut kind, mut version) = Default::default();
+        writer.begin();
+        for (name, value) in members {
+            match (name.as_str(), value) {
+                ("apiVersion", _) => api_version = writer.member(name, value),
+                ("kind", _) => kind = writer.member(name, value),
+                ("metadata", Value::Object(members)) => {
+                    writer.name(name);
+                    writer.begin();
+                    for (name, value) in members {
+                        let member = writer.member(name, value);
+                        if name == "resourceVersion" {
+                            version = member.start + "\"resourceVersion\":".len()..member.end;
+                        }
+                    }
+                    writer.end();
+                }
+                _ => drop(writer.member(name, value)),
+            }
+        }
+        writer.end();
+        Self { text: writer.text.into_boxed_slice(), api_version, kind, version }
+    }
+
+    /// The same with another `metadata.resourceVersion`, if it has one.
+    pub(crate) fn with_version(&self, version: u64) -> Self {
+        let (before, behind) = (self.text.get(..self.version.start), self.text.get(self.version.end..));
+        let (Some(before), Some(behind)) = (before, behind) else { return self.clone() };
+        if self.version.is_empty() {
+            return self.clone();
+        }
+        let version = format!("\"{version}\"");
+        let at = self.version.start..self.version.start + version.len();
+        let text = [before, version.as_bytes(), behind].concat().into_boxed_slice();
+        Self { text, version: at, api_version: self.api_version.clone(), kind: self.kind.clone() }
+    }
+
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Whether the object says that it is of this kind.
+    pub(crate) fn is_of(&self, kind: &GroupVersionKind) -> bool {
+        let member = |at: &Range<usize>, name: &str| {
+            let text = self.text.get(at.clone()).unwrap_or_default();
+            text.strip_prefix(name.as_bytes())
+                .and_then(|text| text.strip_suffix(b"\""))
+                .map(|text| std::str::from_utf8(text).unwrap_or_default())
+        };
+        let version = member(&self.api_version, "\"apiVersion\":\"").unwrap_or_default();
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        group == kind.group
+            && version == kind.version
+            && member(&self.kind, "\"kind\":\"") == Some(kind.kind.as_str())
+    }
+
+    /// Writes the object without its members `apiVersion` and `kind`.
+    pub(crate) fn write_without_type(&self, text: &mut Vec<u8>) {
+        text.push(b'{');
+        let start = text.len();
+        for part in self.parts_without_type() {
+            if text.len() > start && !part.is_empty() {
+                text.push(b',');
+            }
+            text.extend_from_slice(part);
+        }
+        text.push(b'}');
+    }
+
+    /// How many bytes [`Self::write_without_type`] writes.
+    pub(crate) fn length_without_type(&self) -> usize {
+        let lengths = self.parts_without_type().map(<[u8]>::len);
+        let commas = lengths.iter().filter(|length| **length > 0).count().saturating_sub(1);
+        lengths.iter().sum::<usize>() + commas + 2
+    }
+
+    /// The members before, between and behind those of the type, without the commas around them.
+    fn parts_without_type(&self) -> [&[u8]; 3] {
+        let mut ranges = [&self.api_version, &self.kind];
+        ranges.sort_by_key(|range| range.start);
+        // Where there is no such member its range is empty, at the beginning.
+        let [first, second] = ranges.map(|range| range.start.max(1)..range.end.max(1));
+        let end = self.text.len().saturating_sub(1);
+        [1..first.start, first.end..second.start, second.end..end].map(|part| {
+            let part = self.text.get(part).unwrap_or_default();
+            let part = part.strip_prefix(b",").unwrap_or(part);
+            part.strip_suffix(b",").unwrap_or(part)
+        })
+    }
+
+    pub(crate) fn decode(&self) -> Value {
+        let mut decoder = serde_json::Deserializer::from_slice(&self.text);
+        // Patches may have made it deeper than a body may be.
+        decoder.disable_recursion_limit();
+        match Value::deserialize(&mut decoder) {
+            Ok(object) => object,
+            Err(error) => unreachable!("what was encoded can be decoded: {error}"),
+        }
+    }
+}
+
+/// Writes the members of objects, and says where they stand.
+#[derive(Default)]
+struct Writer {
+    text: Vec<u8>,
+    /// Whether the next member has none before it.
+    is_first: bool,
+}
+
+impl Writer {
+    fn begin(&mut self) {
+        self.text.push(b'{');
+        self.is_first = true;
+    }
+
+    fn end(&mut self) {
+        self.text.push(b'}');
+        self.is_first = false;
+    }
+
+    /// Where it begins.
+    fn name(&mut self, name: &str) -> usize {
+        if !std::mem::take(&mut self.is_first) {
+            self.text.push(b',');
+        }
+        let start = self.text.len();
+        write_json(&mut self.text, name);
+        self.text.push(b':');
+        start
+    }
+
+    /// Where it stands, without a comma.
+    fn member(&mut self, name: &str, value: &Value) -> Range<usize> {
+        let start = self.name(name);
+        write_json(&mut self.text, value);
+        start..self.text.len()
+    }
+}
+
+fn write_json(text: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
+    if let Err(error) = serde_json::to_writer(text, value) {
+        unreachable!("a vector takes every value, whose keys are texts: {error}");
+    }
+}
+
+/// An object in its storage version.
+#[derive(Debug)]
+pub(crate) struct StoredObject {
+    encoded: EncodedObject,
+    /// Its `resourceVersion`.
+    version: u64,
+    has_finalizers: bool,
+    /// Whether it was written without defaults that it has when it is read.
+    is_incomplete: AtomicBool,
+    /// The same object for all that look at it at the same time.
+    decoded: Mutex<Weak<Value>>,
+}
+
+impl StoredObject {
+    /// `object` and its text have this `resourceVersion`.
+    pub(crate) fn new(encoded: EncodedObject, object: &Arc<Value>, version: u64) -> Self {
+        Self {
+            encoded,
+            version,
+            has_finalizers: crate::metadata::has_finalizers(object),
+            is_incomplete: AtomicBool::new(false),
+            decoded: Mutex::new(Arc::downgrade(object)),
+        }
+    }
+
+    pub(crate) const fn encoded(&self) -> &EncodedObject {
+        &self.encoded
+    }
+
+    /// Its `resourceVersion`.
+    pub(crate) const fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(super) const fn has_finalizers(&self) -> bool {
+        self.has_finalizers
+    }
+
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.is_incomplete.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_incomplete(&self) {
+        self.is_incomplete.store(true, Ordering::Relaxed);
+    }
+
+    /// The bytes that it takes as long as nobody looks at it.
+    pub(crate) fn weight(&self) -> usize {
+        size_of::<Self>() + self.encoded.text.len()
+    }
+
+    /// Whether `object` was decoded from it and is what all others see that look at it now.
+    pub(super) fn is(&self, object: &Arc<Value>) -> bool {
+        std::ptr::eq(self.lock().as_ptr(), Arc::as_ptr(object))
+    }
+
+    /// The object.
+    pub(crate) fn object(&self) -> Arc<Value> {
+        self.object_and_whether_decoded().0
+    }
+
+    /// The object, and whether it had to be decoded.
+    pub(super) fn object_and_whether_decoded(&self) -> (Arc<Value>, bool) {
+        let mut decoded = self.lock();
+        if let Some(object) = decoded.upgrade() {
+            return (object, false);
+        }
+        let object = Arc::new(self.encoded.decode());
+        *decoded = Arc::downgrade(&object);
+        (object, true)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Weak<Value>> {
+        self.decoded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The objects that were decoded last, for those that look at the same ones again and again.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    /// The oldest first, each with the bytes of its text.
+    objects: VecDeque<(Arc<Value>, usize)>,
+    bytes: usize,
+}
+
+impl Recent {
+    pub(super) fn push(&mut self, object: Arc<Value>, bytes: usize) {
+        self.objects.push_back((object, bytes));
+        self.bytes += bytes;
+        while self.bytes > KEPT_DECODED {
+            let Some((_, bytes)) = self.objects.pop_front() else { return };
+            self.bytes -= bytes;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::set_resource_version;
+    use super::*;
+
+    #[test]
+    fn an_object_without_its_type_has_all_other_members() {
+        for object in [
+            json!({}),
+            json!({"a": 1}),
+            json!({"kind": "K"}),
+            json!({"apiVersion": "v1"}),
+            json!({"apiVersion": "v1", "kind": "K"}),
+            json!({"apiVersion": "v1", "data": {"kind": "x"}, "kind": "K", "metadata": {}, "spec": [1]}),
+            json!({"a": ",", "apiVersion": "v1", "kind": "K"}),
+            json!({"a": 1, "apiVersion": "v1", "b": {}, "kind": "K", "z": ""}),
+        ] {
+            let encoded = EncodedObject::new(&object);
+            assert_eq!(encoded.text(), object.to_string().as_bytes());
+            assert_eq!(encoded.decode(), object);
+            let mut text = Vec::new();
+            encoded.write_without_type(&mut text);
+            assert_eq!(text.len(), encoded.length_without_type());
+            let mut without = object.clone();
+            without.as_object_mut().unwrap().retain(|name, _| name != "apiVersion" && name != "kind");
+            assert_eq!(String::from_utf8(text).unwrap(), without.to_string());
+        }
+    }
+
+    #[test]
+    fn the_kind_of_an_object_is_known_without_decoding_it() {
+        let check = |object: Value, group: &str, version: &str, kind: &str, expected: bool| {
+            let encoded = EncodedObject::new(&object);
+            assert_eq!(encoded.is_of(&GroupVersionKind::new(group, version, kind)), expected, "{object}");
+        };
+        check(json!({"apiVersion": "v1", "kind": "Pod"}), "", "v1", "Pod", true);
+        check(json!({"apiVersion": "apps/v1", "kind": "Deployment"}), "apps", "v1", "Deployment", true);
+        check(json!({"apiVersion": "apps/v1", "kind": "Deployment"}), "", "v1", "Deployment", false);
+        check(json!({"apiVersion": "v1", "kind": "Pod"}), "", "v1", "Po", false);
+        check(json!({"kind": "Pod"}), "", "v1", "Pod", false);
+        check(json!({"apiVersion": "v1"}), "", "v1", "", false);
+        check(json!({"apiVersion": 1, "kind": ["Pod"]}), "", "1", "Pod", false);
+    }
+
+    #[test]
+    fn a_text_gets_the_version_of_its_write() {
+        let check = |mut object: Value, version: u64| {
+            let encoded = EncodedObject::new(&object).with_version(version);
+            if object.pointer("/metadata/resourceVersion").is_some() {
+                set_resource_version(&mut object, version);
+            }
+            assert_eq!(encoded.text(), EncodedObject::new(&object).text());
+            // Again, at another length.
+            assert_eq!(encoded.with_version(1).with_version(version).text(), encoded.text());
+        };
+        let object = json!({"apiVersion": "v1", "kind": "K", "metadata": {"name": "a", "resourceVersion": "0", "uid": "u"}});
+        for version in [0, 9, 10, u64::MAX] {
+            check(object.clone(), version);
+            check(json!({"metadata": {"resourceVersion": ""}}), version);
+        }
+        check(json!({"kind": "K", "metadata": {"name": "a"}}), 1);
+        check(json!({"metadata": "a"}), 1);
+        check(json!({"resourceVersion": "0", "spec": {"resourceVersion": "0"}}), 1);
+    }
+
+    #[test]
+    fn numbers_and_depth_are_kept() {
+        let mut deep = json!(0.1);
+        for _ in 0..300 {
+            deep = json!([deep]);
+        }
+        for object in [
+            json!({"a": [u64::MAX, i64::MIN, 1.0, 5e-324, f64::MAX, 0.1 + 0.2, 123_456_789.012_345_67]}),
+            json!({"a": deep}),
+            json!({"\u{0}\"\\": "\u{1f600}\u{2028}<>&"}),
+        ] {
+            assert_eq!(EncodedObject::new(&object).decode(), object);
+        }
+    }
+
+    #[test]
+    fn who_looks_at_an_object_sees_the_same_one_as_all_others() {
+        let object = Arc::new(json!({"metadata": {"finalizers": ["a"]}}));
+        let stored = StoredObject::new(EncodedObject::new(&object), &object, 1);
+        assert!(stored.has_finalizers());
+        assert!(Arc::ptr_eq(&stored.object(), &object) && stored.is(&object));
+        let copy = (*object).clone();
+        drop(object);
+        let (object, was_decoded) = stored.object_and_whether_decoded();
+        assert!(was_decoded && stored.is(&object) && *object == copy);
+        assert!(!stored.object_and_whether_decoded().1);
+        let mut changed = Arc::clone(&object);
+        drop(object);
+        *Arc::make_mut(&mut changed) = json!({});
+        assert!(!stored.is(&changed));
+        assert_eq!(*stored.object(), copy);
+    }
+
+    #[test]
+    fn recent_objects_are_kept_up_to_so_many_bytes() {
+        let mut recent = Recent::default();
+        let (first, second) = (Arc::new(json!(1)), Arc::new(json!(2)));
+        recent.push(Arc::clone(&first), KEPT_DECODED / 2);
+        recent.push(Arc::clone(&second), KEPT_DECODED / 2);
+        assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (2, 2));
+        recent.push(Arc::new(json!(3)), 1);
+        assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 2));
+        recent.push(Arc::new(json!(4)), 2 * KEPT_DECODED);
+        assert_eq!((Arc::strong_count(&second), recent.bytes), (1, 0));
+    }
+}
