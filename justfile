@@ -103,6 +103,10 @@ definitions *MODULES:
 manifests *ARGS:
     cargo run --quiet -p tests -- manifests {{ARGS}}
 
+# Every resource and subresource of discovery with every method, on a kube-apiserver from KUBEBUILDER_ASSETS and in process
+walk:
+    cargo run --quiet -p tests -- walk
+
 # Random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process: `just differential --seed 7 --cases 1000`.
 differential *ARGS:
     cargo run --quiet -p tests -- differential {{ARGS}}

@@ -19,11 +19,11 @@ pub(super) struct LimitFlags {
     /// for which none is left are answered with 429
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().in_flight_bytes))]
     max_inflight_bytes: Bytes,
-    /// Memory for stored objects, which take more than their JSON. Writes beyond it are answered with 500, as by etcd
+    /// Maximum size of the stored objects, as JSON. Writes beyond it are answered with 500, as by etcd
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().storage_bytes))]
     quota_backend_bytes: Bytes,
-    /// Memory for objects that were replaced and that watches may still have to send. A watch that falls behind further is
-    /// closed
+    /// Maximum size of the objects that were replaced and that watches may still have to send, as JSON. A watch that falls
+    /// behind further is closed
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().watch_cache_bytes))]
     watch_cache_bytes: Bytes,
     /// Memory for events larger than 8 KiB that are being sent. Watches for which none is left wait for the others

@@ -32,6 +32,7 @@ pub mod sections;
 pub mod server;
 pub mod soak;
 pub mod transport;
+pub mod walk;
 pub mod webhooks;
 pub mod websocket;
 

@@ -320,6 +320,15 @@ impl<'a> Types<'a> {
     }
 }
 
+/// The Go package of the internal type of a kind.
+fn internal_package(kind: &GroupVersionKind) -> &str {
+    match kind.group.as_str() {
+        "" | "events.k8s.io" => "core",
+        "internal.apiserver.k8s.io" => "apiserverinternal",
+        group => group.split_once('.').map_or(group, |(package, _)| package),
+    }
+}
+
 /// Checks the `apiVersion` and the `kind` of an object, and fills them in where a type of the server leaves them out.
 /// With the object come the paths of the fields that its kind does not have.
 ///
@@ -355,14 +364,11 @@ pub(super) fn typed(
                 claimed.api_version()
             )
         } else {
-            let package = |gvk: &GroupVersionKind| {
-                if gvk.group.is_empty() { "core".to_owned() } else { gvk.group.clone() }
-            };
             format!(
                 "converting ({}.{}) to ({}.{}): unknown conversion",
                 claimed.version,
                 claimed.kind,
-                package(kind),
+                internal_package(kind),
                 kind.kind
             )
         };

@@ -118,7 +118,15 @@ pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, B
     let mut run = request.admitting.begin(attributes, TimePrecision::Seconds);
     request.admitting.mutate(&mut run).await?;
     request.admitting.validate(&mut run).await?;
-    let stored = existing(request)?;
+    let target = &request.target;
+    // Source: kubernetes pkg/registry/core/service/storage/storage.go, `ResourceLocation`.
+    let stored = existing(request).map_err(|status| match target.resource.gvr.group_resource().as_str() {
+        "services" => {
+            let message = format!("no endpoints available for service \"{}\"", target.name);
+            Box::new(Status::failure(503, "ServiceUnavailable", message))
+        }
+        _ => status,
+    })?;
     check_location(&stored, &kind.kind, run.attributes().object.as_ref().unwrap_or(&Value::Null))?;
     let what = format!("{}/{}", request.target.resource.gvr.resource, request.target.subresource);
     Err(Box::new(Status::unsupported(&Unsupported { what: format!("the connection of {what}") })))

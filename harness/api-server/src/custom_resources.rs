@@ -190,7 +190,7 @@ fn storage_version(definition: &Value) -> &str {
 }
 
 /// Source: apiserver pkg/endpoints/discovery/storageversionhash.go, `StorageVersionHash`.
-fn storage_version_hash(group: &str, version: &str, kind: &str) -> String {
+pub(super) fn storage_version_hash(group: &str, version: &str, kind: &str) -> String {
     let digest = Sha256::digest(format!("{group}/{version}/{kind}"));
     STANDARD.encode(digest.get(..8).unwrap_or_default())
 }

@@ -7,6 +7,7 @@ use kubernetes_admission::attributes::Operation;
 use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_types::json::set;
 use kubernetes_types::status::Status;
+use kubernetes_types::weight::weight;
 use serde_json::{Value, json};
 use tracing::info;
 
@@ -213,6 +214,8 @@ pub(super) async fn delete_one(
         }
         match which {
             Attempt::First => {
+                // It is decoded, and what becomes of it is a copy.
+                request.reservation.try_grow(2 * weight(&stored))?;
                 preconditions::check_delete(&stored, &options.document, group, &resource.kind.kind, name)?;
             }
             Attempt::Later => preconditions::check_stored(&stored, options, &resource, &key)?,

@@ -10,7 +10,7 @@ use kubernetes_types::json::set;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::custom_resources::{Custom, Stage};
+use super::custom_resources::{Custom, Stage, storage_version_hash};
 
 /// The resources of kube-apiserver itself, as `tools/discovery.sh` wrote them down.
 ///
@@ -342,8 +342,8 @@ impl Resources {
                 "kind": resource.kind.kind,
                 "verbs": resource.shown_verbs(),
             });
-            if let Some(custom) = &resource.custom {
-                set(&mut entry, &["storageVersionHash"], &*custom.storage_hash);
+            if let Some(hash) = self.storage_hash(resource) {
+                set(&mut entry, &["storageVersionHash"], hash);
             }
             if !resource.short_names.is_empty() {
                 set(&mut entry, &["shortNames"], json!(resource.short_names));
@@ -371,9 +371,38 @@ impl Resources {
             return None;
         }
         let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-        Some(json!({
-            "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources,
-        }))
+        let mut list =
+            json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
+        // That of the core group has no type upstream.
+        if !group.is_empty() {
+            set(&mut list, &["apiVersion"], "v1");
+        }
+        Some(list)
+    }
+
+    /// Names the kind in which objects of a resource are stored; none of one whose objects are not.
+    ///
+    /// Source: apiserver pkg/endpoints/installer.go, `registerResourceHandlers`; pkg/endpoints/discovery/storageversionhash.go.
+    fn storage_hash(&self, resource: &Resource) -> Option<String> {
+        if let Some(custom) = &resource.custom {
+            return Some(custom.storage_hash.clone());
+        }
+        if !resource.verbs.iter().any(|verb| verb == "update") {
+            return None;
+        }
+        let mut kind = self.storage_kind(resource);
+        // Upstream stores some kinds in a version in which it does not serve them, and Events in that of the core group.
+        // Source: kubernetes pkg/kubeapiserver/default_storage_factory_builder.go, `DefaultAPIResourceConfigSource`.
+        match kind.kind.as_str() {
+            "ClusterTrustBundle"
+            | "PodCertificateRequest"
+            | "CustomResourceDefinition"
+            | "StorageVersionMigration" => "v1beta1".clone_into(&mut kind.version),
+            "DeviceTaintRule" => "v1beta2".clone_into(&mut kind.version),
+            "Event" => kind.group.clear(),
+            _ => {}
+        }
+        Some(storage_version_hash(&kind.group, &kind.version, &kind.kind))
     }
 
     /// `/api` in the aggregated form.

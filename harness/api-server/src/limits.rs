@@ -22,9 +22,9 @@ pub struct Limits {
     pub mutating_requests: usize,
     /// Bytes of memory for requests, their objects, calls of webhooks, and answers; 64 KiB for each request are free.
     pub in_flight_bytes: usize,
-    /// Bytes of memory for stored objects.
+    /// Bytes of stored objects, as JSON.
     pub storage_bytes: usize,
-    /// Bytes of memory for objects that were replaced, which only watches may still read.
+    /// Bytes of objects that were replaced, as JSON, which only watches may still read.
     pub watch_cache_bytes: usize,
     /// Bytes of events above 8 KiB that are being sent.
     pub event_bytes: usize,

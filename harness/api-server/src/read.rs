@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use kubernetes_admission::cluster_state::ConversionError;
 use kubernetes_types::status::{Status, Unsupported};
 use serde_json::json;
 use tokio::time::timeout;
 
 use super::answer::{Answer, Item, List};
+use super::discovery::Resource;
 use super::list_options::{At, Continue, ListOptions};
 use super::options::truth;
 use super::query::Query;
@@ -38,6 +40,7 @@ async fn get_one(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let target = &request.target;
     let resource = &target.resource;
     let state = &request.server.state;
+    check_imitated(resource, &target.name)?;
     let version = request.query.first("resourceVersion").unwrap_or_default();
     resource_versions::wait_for_get(&state.storage, version, resource).await?;
     let Some(stored) = state.storage.stored_at(&create::key(request, &target.name)) else {
@@ -62,6 +65,24 @@ async fn get_one(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     }
 }
 
+/// `ComponentStatuses` are no stored objects: the server asks a scheduler, a controller manager and etcd how they are.
+///
+/// Source: kubernetes pkg/registry/core/componentstatus/rest.go; `pkg/registry/core/rest/storage_core.go`,
+/// `serversToValidate`.
+///
+/// # Errors
+/// 501 for what would be asked of one of them, 404 for others.
+fn check_imitated(resource: &Resource, name: &str) -> Result<(), Box<Status>> {
+    if resource.gvr.group_resource() != "componentstatuses" {
+        return Ok(());
+    }
+    if ["", "scheduler", "controller-manager", "etcd-0"].contains(&name) {
+        let what = "component statuses".to_owned();
+        return Err(Box::new(Status::unsupported(&Unsupported { what })));
+    }
+    Err(Box::new(Status::not_found("", "componentstatus", name)))
+}
+
 /// GET of a collection.
 pub(super) async fn list(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     Ok(Answer::List(selected(request).await?))
@@ -84,6 +105,7 @@ async fn page(request: &ObjectRequest<'_>) -> Result<List, Box<Status>> {
     let target = &request.target;
     let resource = &target.resource;
     let storage = &request.server.state.storage;
+    check_imitated(resource, "")?;
     let options = ListOptions::parse(&request.query)?;
     let selection = Selection::parse(&request.query, resource)?;
     let namespace = match selection.namespace() {
@@ -145,25 +167,84 @@ struct Chosen {
     cut: Option<String>,
 }
 
-/// Converts what is stored, and picks at most `limit` of it.
+/// Picks at most so many objects, one after the other.
+struct Choice<'a> {
+    resource: &'a Resource,
+    limit: Option<usize>,
+    /// How many objects there are to pick from.
+    count: usize,
+    unreadable: Unreadable,
+    chosen: Chosen,
+}
+
+impl Choice<'_> {
+    /// Takes the object of this index, or does not if there is none; whether others may follow.
+    ///
+    /// # Errors
+    /// What the client gets instead of a list.
+    fn take(
+        &mut self,
+        index: usize,
+        stored: &StoredObject,
+        item: Result<Option<Item>, ConversionError>,
+    ) -> Result<bool, Box<Status>> {
+        match item {
+            Ok(None) => return Ok(true),
+            Ok(Some(item)) => self.chosen.items.push(item),
+            Err(error) => {
+                self.unreadable.add(error, &stored.object(), self.resource)?;
+                return Ok(true);
+            }
+        }
+        let is_full = self.limit.is_some_and(|limit| self.chosen.items.len() >= limit);
+        if is_full && index + 1 < self.count {
+            let object = stored.object();
+            let of = |field| metadata::text(&object, field);
+            self.chosen.cut = Some(place(of("namespace"), of("name")));
+        }
+        Ok(!is_full)
+    }
+
+    /// # Errors
+    /// What the client gets instead of a list.
+    fn finish(mut self) -> Result<Chosen, Box<Status>> {
+        self.unreadable.finish(self.resource)?;
+        Ok(self.chosen)
+    }
+}
+
+/// Converts what is stored, and picks at most `limit` of it. Of all objects of a list only the texts are in memory at the
+/// same time.
 async fn choose(
     request: &ObjectRequest<'_>,
     selection: &Selection,
     stored: Vec<Arc<StoredObject>>,
     limit: Option<usize>,
 ) -> Result<Chosen, Box<Status>> {
-    let resource = &request.target.resource;
+    let resource = &*request.target.resource;
     let state = &request.server.state;
+    let chosen = Chosen { items: Vec::new(), cut: None };
+    let mut choice =
+        Choice { resource, limit, count: stored.len(), unreadable: Unreadable::default(), chosen };
+    let is_meant = |stored: &StoredObject| selection.matches(stored, state, resource);
+    if !State::may_ask_webhook(resource) {
+        for (index, stored) in stored.into_iter().enumerate().filter(|(_, stored)| is_meant(stored)) {
+            let item = if State::is_served_as_stored(&stored, resource) {
+                Ok(Item::Stored(Arc::clone(&stored)))
+            } else {
+                let converted = state.in_version_of_at_once(&stored.object(), resource);
+                converted.map(|object| Item::Converted(EncodedObject::new(&object)))
+            };
+            if !choice.take(index, &stored, item.map(Some))? {
+                break;
+            }
+        }
+        return choice.finish();
+    }
     // A webhook may change labels: what it is asked for is selected when it has answered.
     let is_late = |stored: &StoredObject| State::asks_webhook_of_stored(stored, resource);
-    let count = stored.len();
-    let meant = stored.into_iter().enumerate();
-    let meant = meant.filter(|(_, stored)| is_late(stored) || selection.matches(stored, state, resource));
+    let meant = stored.into_iter().enumerate().filter(|(_, stored)| is_late(stored) || is_meant(stored));
     let converted = meant.map(|(index, stored)| async move {
-        if State::is_served_as_stored(&stored, resource) {
-            return (index, Arc::clone(&stored), Ok(Some(Item::Stored(stored))));
-        }
-        // Of all objects of a list only the texts are in memory at the same time.
         let converted = state.in_version_of(&stored.object(), resource).await;
         let picked = converted.map(|object| {
             let is_picked = !is_late(&stored) || selection.matches_converted(&object);
@@ -172,26 +253,12 @@ async fn choose(
         (index, stored, picked)
     });
     let mut converted = futures::stream::iter(converted).buffered(CONVERSIONS);
-    let (mut items, mut unreadable) = (Vec::new(), Unreadable::default());
-    let mut cut = None;
     while let Some((index, stored, item)) = converted.next().await {
-        match item {
-            Ok(None) => continue,
-            Ok(Some(item)) => items.push(item),
-            Err(error) => {
-                unreadable.add(error, &stored.object(), resource)?;
-                continue;
-            }
-        }
-        if limit.is_some_and(|limit| items.len() >= limit) {
-            let object = stored.object();
-            let of = |field| metadata::text(&object, field);
-            cut = (index + 1 < count).then(|| place(of("namespace"), of("name")));
+        if !choice.take(index, &stored, item)? {
             break;
         }
     }
-    unreadable.finish(resource)?;
-    Ok(Chosen { items, cut })
+    choice.finish()
 }
 
 /// The changes since a `resourceVersion` are not remembered. Who follows a token gets another one, which goes on with what

@@ -159,6 +159,10 @@ fn in_version(group: &str, version: &str, rest: &[&str], resources: &Resources) 
         if !resource.is_established() {
             return Route::NotEstablished;
         }
+        // What is only created, such as a review, is nowhere afterwards.
+        if !name.is_empty() && subresource.is_empty() && resource.verbs == ["create"] {
+            return Route::NoResource;
+        }
         if !subresource.is_empty() && resource.subresource(subresource).is_none() {
             return match resource.custom {
                 // Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
@@ -222,8 +226,10 @@ fn subpath(path: &str, segments: usize) -> String {
 /// 405 if the resource does not have the verb.
 pub(super) fn verb(method: &Method, target: &Target) -> Result<Verb, Box<Status>> {
     let subresource = target.resource.subresource(&target.subresource);
-    if subresource.is_some_and(|subresource| is_connection(&subresource.name)) {
-        return Ok(Verb::Connect);
+    if let Some(subresource) = subresource.filter(|subresource| is_connection(&subresource.name)) {
+        // A proxy hands on every method.
+        let is_open = subresource.name == "proxy" || [Method::GET, Method::POST].contains(method);
+        return if is_open { Ok(Verb::Connect) } else { Err(method_not_allowed()) };
     }
     let collection = target.name.is_empty();
     let (verb, name) = match *method {

@@ -138,14 +138,20 @@ impl State {
         (GroupVersionKind::of(object) != kind).then_some(kind)
     }
 
+    /// Whether a webhook is asked for objects in another version than that of `resource`.
+    pub(super) fn may_ask_webhook(resource: &Resource) -> bool {
+        let by_webhook = |custom: &Custom| matches!(custom.conversion, Strategy::Webhook(_));
+        resource.custom.as_ref().is_some_and(by_webhook)
+    }
+
     /// Whether a webhook is asked for this object in the version of `resource`.
     pub(super) fn asks_webhook(object: &Value, resource: &Resource) -> bool {
-        is_converted_by_webhook(resource) && GroupVersionKind::of(object) != resource.kind
+        Self::may_ask_webhook(resource) && GroupVersionKind::of(object) != resource.kind
     }
 
     /// The same of an object that is stored.
     pub(super) fn asks_webhook_of_stored(stored: &StoredObject, resource: &Resource) -> bool {
-        is_converted_by_webhook(resource) && !stored.encoded().is_of(&resource.kind)
+        Self::may_ask_webhook(resource) && !stored.encoded().is_of(&resource.kind)
     }
 
     /// As it is done on the way to and from the storage, where custom resources keep nothing that the schema of the other
@@ -283,11 +289,6 @@ impl State {
         }
         self.coerced(self.convert(&read, &resource.kind)?, &resource.kind).map(Arc::new)
     }
-}
-
-fn is_converted_by_webhook(resource: &Resource) -> bool {
-    let by_webhook = |custom: &Custom| matches!(custom.conversion, Strategy::Webhook(_));
-    resource.custom.as_ref().is_some_and(by_webhook)
 }
 
 fn defined(definition: Arc<Value>, before: &[Defined]) -> Defined {

@@ -112,15 +112,15 @@ async fn write(
             let gvr = &request.target.resource.gvr;
             let is_status_of_service =
                 gvr.group_resource() == "services" && request.target.subresource == "status";
-            if is_status_of_service && matches!(change, Change::Apply(_)) {
-                let what = "the creation of a Service by an apply of its status".to_owned();
+            if is_status_of_service && matches!(change, Change::Apply(_) | Change::Replace(_)) {
+                let what = "the creation of a Service by its status".to_owned();
                 return Err(Box::new(Status::unsupported(&Unsupported { what })));
             }
             return Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &request.target.name)));
         };
         if which == Attempt::First {
-            // An attempt works on a copy.
-            request.reservation.try_grow(weight(&stored))?;
+            // It is decoded, and an attempt works on a copy.
+            request.reservation.try_grow(2 * weight(&stored))?;
         }
         match attempt(request, change, options, &stored, which).await {
             Ok(Some(answer)) => return Ok(answer),

@@ -23,6 +23,7 @@ use tests::replay;
 use tests::sections;
 use tests::server::Server;
 use tests::soak;
+use tests::walk;
 use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Debug, Parser)]
@@ -52,6 +53,9 @@ enum Tool {
     /// Try objects of built-in kinds, and variants with one field made wrong, on a kube-apiserver from KUBEBUILDER_ASSETS
     /// and in process
     Manifests(manifests::Wanted),
+    /// Ask for every resource and subresource of discovery with every method, on a kube-apiserver from KUBEBUILDER_ASSETS and
+    /// in process
+    Walk,
     /// Compare the OpenAPI documents of a kube-apiserver from KUBEBUILDER_ASSETS with those that admit serves
     Openapi(Openapi),
     /// Attack `admit serve` for a while, and tell what it has in memory and how quick it still is
@@ -198,6 +202,7 @@ async fn main() -> ExitCode {
             Tool::Probes(arguments) => probed(&arguments).await,
             Tool::Definitions(arguments) => published_definitions(arguments).await,
             Tool::Manifests(wanted) => tried_manifests(wanted).await,
+            Tool::Walk => walked().await,
             Tool::Openapi(arguments) => documents(&arguments).await,
             Tool::Soak(arguments) => soaked(arguments).await,
             Tool::Coverage => coverage(),
@@ -433,6 +438,12 @@ async fn published_definitions(arguments: Definitions) -> Result<ExitCode, Box<d
     };
     let agrees = published::compare(&modules, &tell).await?;
     Ok(if agrees { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn walked() -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let comparison = walk::compare().await?;
+    anstream::println!("{comparison}");
+    Ok(if comparison.is_as_known() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn tried_manifests(wanted: manifests::Wanted) -> Result<ExitCode, Box<dyn std::error::Error>> {

@@ -187,10 +187,10 @@ pub(super) fn shows_changed_metadata_alone(resource: &Resource) -> bool {
 /// Whether the metadata of a new object is looked at only if nothing else is wrong with it.
 ///
 /// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudget`, which leaves it to apiserver
-/// pkg/registry/rest/create.go, `ValidateCreate`.
+/// pkg/registry/rest/create.go, `ValidateCreate`; pkg/apis/core/validation/events.go, `ValidateEventCreate`.
 /// Rule: VLO-22.
 fn validates_metadata_last(resource: &Resource) -> bool {
-    resource.gvr.group_resource() == "poddisruptionbudgets.policy"
+    ["poddisruptionbudgets.policy", "events"].contains(&resource.gvr.group_resource().as_str())
 }
 
 /// What the server itself has to understand: metadata, webhook configurations, definitions of custom resources, and custom

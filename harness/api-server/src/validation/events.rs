@@ -195,7 +195,9 @@ pub(super) fn signing_request(errors: &mut Errors, object: &Value) {
     let begin = b"-----BEGIN CERTIFICATE REQUEST-----";
     if !data.windows(begin.len()).any(|found| found == begin) {
         let why = "PEM block type must be CERTIFICATE REQUEST";
-        errors.invalid_text(&path.child("request"), request, why);
+        // Bytes that are not there are none.
+        let shown = if set(spec, "request").is_none() { "null".to_owned() } else { quote(request) };
+        errors.invalid(&path.child("request"), shown, why);
     }
     let usages = path.child("usages");
     if list(spec, "usages").is_empty() {

@@ -1,0 +1,339 @@
+//! A walk through discovery: what each resource and subresource answers to each method, on a kube-apiserver and in process.
+//!
+//! Each is asked about an object that is not there, about one without a spec, and about a valid one if there is an example
+//! of it. A server that answers 2xx without having done what was asked, or refuses what the real one does, is found so.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use http::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::case::Plugins;
+use crate::difference::{differences, side_by_side};
+use crate::published::{self, PublishedError};
+use crate::server::Server;
+use crate::transport::{Answer, Message};
+
+const EXAMPLES: &str = include_str!("differential/objects.yaml");
+const KNOWN: &str = include_str!("../walk.yaml");
+const NAMESPACE: &str = "walk";
+/// The name of the valid object.
+const NAME: &str = "walked";
+
+/// A valid object of a resource.
+#[derive(Clone, Debug, Deserialize)]
+struct Example {
+    /// `GROUP/VERSION/RESOURCE`, or `RESOURCE` of the core group.
+    resource: String,
+    object: Value,
+}
+
+/// Requests whose answers are known to differ.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Known {
+    /// `METHOD /PATH`, or how it begins with `*` at its end; `?` and what follows it is part of the path.
+    requests: Vec<String>,
+    /// Why, as the README has it.
+    because: String,
+}
+
+impl Known {
+    fn covers(&self, request: &str) -> bool {
+        self.requests.iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(start) => request.starts_with(start),
+            None => request == pattern,
+        })
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Comparison {
+    /// Requests that were sent to both.
+    pub requests: usize,
+    /// Resources and subresources.
+    pub resources: usize,
+    /// How often admit answered that it does not imitate something.
+    pub unsupported: BTreeMap<String, usize>,
+    /// Known differences, by their reason.
+    pub known: BTreeMap<String, usize>,
+    /// Known differences that were not seen, by their reason.
+    pub gone: BTreeSet<String>,
+    /// Differences.
+    pub differences: Vec<String>,
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for difference in &self.differences {
+            writeln!(f, "{difference}")?;
+        }
+        for (what, count) in &self.unsupported {
+            writeln!(f, "{count} x {what}")?;
+        }
+        for (why, count) in &self.known {
+            writeln!(f, "{count} x known: {why}")?;
+        }
+        for why in &self.gone {
+            writeln!(f, "no longer there: {why}")?;
+        }
+        write!(
+            f,
+            "{} requests about {} resources and subresources, {} differ, {} are known to differ, {} are not imitated",
+            self.requests,
+            self.resources,
+            self.differences.len(),
+            self.known.values().sum::<usize>(),
+            self.unsupported.values().sum::<usize>(),
+        )
+    }
+}
+
+impl Comparison {
+    /// Whether nothing differs that is not known to, and all that is known still does.
+    pub fn is_as_known(&self) -> bool {
+        self.differences.is_empty() && self.gone.is_empty()
+    }
+}
+
+/// Walks through what a kube-apiserver from `KUBEBUILDER_ASSETS` has in its discovery.
+///
+/// # Errors
+/// A server does not start, or does not answer.
+pub async fn compare() -> Result<Comparison, PublishedError> {
+    let real = Server::apiserver().await?;
+    let own = Server::in_process(Arc::clone(&real.authority), &Plugins::default()).await?;
+    let parse_error = |what: &str, error: serde_saphyr::Error| -> ! { panic!("{what}: {error}") };
+    let examples =
+        serde_saphyr::from_str(EXAMPLES).unwrap_or_else(|error| parse_error("objects.yaml", error));
+    let known: Vec<Known> =
+        serde_saphyr::from_str(KNOWN).unwrap_or_else(|error| parse_error("walk.yaml", error));
+    let mut walk = Walk { real, own, examples, known, comparison: Comparison::default() };
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    walk.real.make("/api/v1/namespaces", namespace.clone()).await?;
+    walk.own.make("/api/v1/namespaces", namespace).await?;
+    let groups = walk.real.ask(Message::new(Method::GET, "/apis", None)).await?.body;
+    let versions = items(&groups, "groups").flat_map(|group| items(group, "versions"));
+    let mut paths = vec!["/api/v1".to_owned()];
+    paths.extend(versions.filter_map(|version| Some(format!("/apis/{}", version["groupVersion"].as_str()?))));
+    for path in paths {
+        walk.version(&path).await?;
+    }
+    let comparison = &mut walk.comparison;
+    let reasons = walk.known.iter().map(|known| &known.because);
+    comparison.gone = reasons.filter(|why| !comparison.known.contains_key(*why)).cloned().collect();
+    Ok(walk.comparison)
+}
+
+fn items<'a>(value: &'a Value, member: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    value[member].as_array().into_iter().flatten()
+}
+
+/// A body; what is sent may have to name the object as each server has it.
+#[derive(Clone, Debug)]
+enum Sent {
+    Nothing,
+    Json(Value),
+    MergePatch(Value),
+    /// What each server answered last, with a label.
+    Again,
+}
+
+struct Walk {
+    real: Server,
+    own: Server,
+    examples: Vec<Example>,
+    known: Vec<Known>,
+    comparison: Comparison,
+}
+
+impl Walk {
+    /// All that is served below a path, such as `/apis/apps/v1`.
+    async fn version(&mut self, path: &str) -> Result<(), PublishedError> {
+        self.one(&Method::GET, path, Sent::Nothing).await?;
+        let served = self.real.ask(Message::new(Method::GET, path, None)).await?.body;
+        let resources: Vec<&Value> = items(&served, "resources").collect();
+        let name = |resource: &Value| resource["name"].as_str().unwrap_or_default().to_owned();
+        for resource in resources.iter().filter(|resource| !name(resource).contains('/')) {
+            self.comparison.resources += 1;
+            let plural = name(resource);
+            let place = if resource["namespaced"] == true { "/namespaces/walk" } else { "" };
+            let collection = format!("{path}{place}/{plural}");
+            let typed = |resource: &Value| {
+                let group = resource["group"].as_str();
+                let of_path = path.trim_start_matches("/apis/").trim_start_matches("/api/");
+                let version = match (group, resource["version"].as_str()) {
+                    (Some(group), Some(version)) if !group.is_empty() => format!("{group}/{version}"),
+                    (_, Some(version)) => version.to_owned(),
+                    (_, None) => of_path.to_owned(),
+                };
+                json!({"apiVersion": version, "kind": resource["kind"]})
+            };
+            self.resource(&collection, &typed(resource)).await?;
+            let identity = format!("{}/{plural}", path.trim_start_matches("/apis/"));
+            let identity = identity.trim_start_matches("/api/v1/").to_owned();
+            let example = self.examples.iter().find(|example| example.resource == identity);
+            let example = example.map(|example| example.object.clone());
+            let object = format!("{collection}/{NAME}");
+            if let Some(example) = &example {
+                self.example(&collection, &object, example).await?;
+            }
+            let prefix = format!("{plural}/");
+            for below in resources.iter().filter(|resource| name(resource).starts_with(&prefix)) {
+                self.comparison.resources += 1;
+                let subresource = name(below).trim_start_matches(&prefix).to_owned();
+                self.subresource(&format!("{collection}/nobody/{subresource}"), "nobody", &typed(below))
+                    .await?;
+                if example.is_some() {
+                    self.subresource(&format!("{object}/{subresource}"), NAME, &typed(below)).await?;
+                }
+            }
+            if example.is_some() {
+                self.one(&Method::DELETE, &object, Sent::Nothing).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A resource without any object.
+    async fn resource(&mut self, collection: &str, typed: &Value) -> Result<(), PublishedError> {
+        let nobody = format!("{collection}/nobody");
+        let of = |metadata: Value| {
+            let mut object = typed.clone();
+            object["metadata"] = metadata;
+            object
+        };
+        let named = of(json!({"name": "nobody"}));
+        let labels = json!({"metadata": {"labels": {"a": "b"}}});
+        self.one(&Method::GET, &format!("{collection}?labelSelector=walk"), Sent::Nothing).await?;
+        self.one(&Method::GET, &nobody, Sent::Nothing).await?;
+        self.one(&Method::PUT, &nobody, Sent::Json(named.clone())).await?;
+        self.one(&Method::PATCH, &nobody, Sent::MergePatch(labels)).await?;
+        self.one(&Method::DELETE, &nobody, Sent::Nothing).await?;
+        self.one(&Method::POST, &nobody, Sent::Json(named.clone())).await?;
+        self.one(&Method::PUT, collection, Sent::Json(named.clone())).await?;
+        self.one(&Method::DELETE, &format!("{collection}?labelSelector=walk"), Sent::Nothing).await?;
+        for metadata in [json!({"name": "nobody"}), json!({}), json!({"name": "_X"})] {
+            self.one(&Method::POST, &format!("{collection}?dryRun=All"), Sent::Json(of(metadata))).await?;
+        }
+        Ok(())
+    }
+
+    /// A valid object, which stays.
+    async fn example(
+        &mut self,
+        collection: &str,
+        object: &str,
+        example: &Value,
+    ) -> Result<(), PublishedError> {
+        let text = example.to_string().replace("<ns>", NAMESPACE);
+        let mut example: Value = serde_json::from_str(&text).unwrap_or_default();
+        example["metadata"]["name"] = NAME.into();
+        self.one(&Method::POST, collection, Sent::Json(example)).await?;
+        self.one(&Method::GET, object, Sent::Nothing).await?;
+        self.one(&Method::PUT, object, Sent::Again).await?;
+        let labels = json!({"metadata": {"labels": {"a": "b"}}});
+        self.one(&Method::PATCH, object, Sent::MergePatch(labels)).await
+    }
+
+    /// A subresource of an object that may be there.
+    async fn subresource(&mut self, path: &str, name: &str, typed: &Value) -> Result<(), PublishedError> {
+        let mut object = typed.clone();
+        object["metadata"] = json!({"name": name});
+        self.one(&Method::GET, path, Sent::Nothing).await?;
+        self.one(&Method::PUT, path, Sent::Json(object.clone())).await?;
+        self.one(&Method::PUT, path, Sent::Again).await?;
+        for patch in [json!({"metadata": {"annotations": {"a": "b"}}}), json!({"status": {"walk": "a"}})] {
+            self.one(&Method::PATCH, path, Sent::MergePatch(patch)).await?;
+        }
+        self.one(&Method::DELETE, path, Sent::Nothing).await?;
+        self.one(&Method::POST, path, Sent::Json(object)).await
+    }
+
+    /// Sends one request to both and compares the answers.
+    async fn one(&mut self, method: &Method, path: &str, sent: Sent) -> Result<(), PublishedError> {
+        self.comparison.requests += 1;
+        let real = ask(&self.real, method, path, &sent).await?;
+        let own = ask(&self.own, method, path, &sent).await?;
+        if own.status == 501 {
+            let what = own.body["message"].as_str().unwrap_or_default().to_owned();
+            *self.comparison.unsupported.entry(what).or_default() += 1;
+            return Ok(());
+        }
+        let has_name =
+            !path.contains("dryRun") || !matches!(&sent, Sent::Json(body) if body["metadata"] == json!({}));
+        let [expected, found] = [&real, &own].map(|answer| comparable(answer, has_name));
+        let differing = differences(&expected, &found);
+        if differing.is_empty() {
+            return Ok(());
+        }
+        let request = format!("{method} {path}");
+        if let Some(known) = self.known.iter().find(|known| known.covers(&request)) {
+            *self.comparison.known.entry(known.because.clone()).or_default() += 1;
+            return Ok(());
+        }
+        let body = match sent {
+            Sent::Nothing => String::new(),
+            Sent::Json(body) | Sent::MergePatch(body) => format!(" {body}"),
+            Sent::Again => " with what GET answered".to_owned(),
+        };
+        let difference = format!("{request}{body}\n{}", side_by_side(&differing));
+        self.comparison.differences.push(difference);
+        Ok(())
+    }
+}
+
+async fn ask(server: &Server, method: &Method, path: &str, sent: &Sent) -> Result<Answer, PublishedError> {
+    let message = match sent {
+        Sent::Nothing => Message::new(method.clone(), path, None),
+        Sent::Json(body) => Message::new(method.clone(), path, Some(body.clone())),
+        Sent::MergePatch(body) => Message {
+            content_type: "application/merge-patch+json",
+            ..Message::new(method.clone(), path, Some(body.clone()))
+        },
+        Sent::Again => {
+            let mut object = server.ask(Message::new(Method::GET, path, None)).await?.body;
+            if object["metadata"].is_object() {
+                object["metadata"]["labels"]["again"] = "true".into();
+            }
+            Message::new(method.clone(), path, Some(object))
+        }
+    };
+    Ok(server.ask(message).await?)
+}
+
+/// What of an answer does not depend on the time or on chance.
+fn comparable(answer: &Answer, has_name: bool) -> Value {
+    let mut comparable = published::comparable(answer, has_name);
+    for pointer in ["/body/details/uid", "/body/status/token"] {
+        if let Some(found) = comparable.pointer_mut(pointer) {
+            *found = "made up".into();
+        }
+    }
+    let uid = answer.body.pointer("/metadata/uid").and_then(Value::as_str).filter(|uid| uid.len() == 36);
+    if let Some(uid) = uid {
+        let text = comparable.to_string().replace(uid, "UID");
+        comparable = serde_json::from_str(&text).unwrap_or(comparable);
+    }
+    comparable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_difference_covers_what_it_names() {
+        let known =
+            Known { requests: vec!["GET /a".to_owned(), "PUT /b*".to_owned()], because: String::new() };
+        for (request, expected) in
+            [("GET /a", true), ("GET /ab", false), ("PUT /b/c", true), ("GET /b", false)]
+        {
+            assert_eq!(known.covers(request), expected, "{request}");
+        }
+    }
+}
