@@ -28,7 +28,7 @@ pub(super) enum Answer {
     /// An object or another document.
     Object(StatusCode, Arc<Value>),
     /// An object as it is stored.
-    Stored(Arc<StoredObject>),
+    Stored(StatusCode, Arc<StoredObject>),
     /// A document of another content type than `application/json`.
     Document(&'static str, Value),
     /// A list.
@@ -57,7 +57,7 @@ impl Answer {
             Self::Object(code, object) if object.get("kind").is_none_or(|kind| kind != "Status") => {
                 Self::Object(code, Arc::new(metadata_of(&object)))
             }
-            Self::Stored(stored) => Self::ok(Arc::new(metadata_of(&stored.object()))),
+            Self::Stored(code, stored) => Self::Object(code, Arc::new(metadata_of(&stored.object()))),
             Self::List(list) => {
                 let items: Vec<Value> = list.items.iter().map(|item| metadata_of(&item.object())).collect();
                 let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
@@ -95,9 +95,8 @@ impl Answer {
             Self::Object(code, object) if object.get("kind").is_none_or(|kind| kind != "Status") => {
                 Self::Table(code, Table::of_object(object, resource, subresource, options, now)?)
             }
-            Self::Stored(stored) => {
-                let table = Table::of_object(stored.object(), resource, subresource, options, now)?;
-                Self::Table(StatusCode::OK, table)
+            Self::Stored(code, stored) => {
+                Self::Table(code, Table::of_object(stored.object(), resource, subresource, options, now)?)
             }
             Self::List(list) => {
                 let metadata = list.metadata(false);
@@ -119,7 +118,7 @@ impl Answer {
                 Status::deserialize(&**object).ok()
             }
             Self::Object(..)
-            | Self::Stored(_)
+            | Self::Stored(..)
             | Self::Document(..)
             | Self::List(_)
             | Self::Table(..)
@@ -133,7 +132,7 @@ impl Answer {
     pub(super) fn document(&self) -> Option<Value> {
         match self {
             Self::Object(_, object) => Some((**object).clone()),
-            Self::Stored(stored) => Some((*stored.object()).clone()),
+            Self::Stored(_, stored) => Some((*stored.object()).clone()),
             Self::Document(_, document) => Some(document.clone()),
             Self::List(list) => Some(list.document()),
             Self::Table(_, table) => serde_json::to_value(table).ok(),
@@ -145,7 +144,7 @@ impl Answer {
     pub(super) fn is_large(&self) -> bool {
         match self {
             Self::Object(_, object) => exceeds(object, LARGE),
-            Self::Stored(stored) => stored.encoded().text().len() > LARGE,
+            Self::Stored(_, stored) => stored.encoded().text().len() > LARGE,
             Self::Document(_, document) => exceeds(document, LARGE),
             Self::List(list) => list.length() > LARGE,
             Self::Table(_, table) => table.is_large(),
@@ -158,7 +157,7 @@ impl Answer {
     pub(super) fn into_response(self, reservation: Option<Reservation>, may_refuse: bool) -> Response {
         let encoded = match &self {
             Self::Object(_, object) => encode(&**object, reservation, may_refuse),
-            Self::Stored(stored) => {
+            Self::Stored(_, stored) => {
                 let text = stored.encoded().text();
                 let write = |body: &mut Vec<u8>| body.extend_from_slice(text);
                 written(text.len(), write, reservation, may_refuse)
@@ -180,9 +179,11 @@ impl Answer {
             (code, headers, body).into_response()
         };
         match self {
-            Self::Object(code, _) | Self::Table(code, _) => json(code, "application/json", body.into()),
+            Self::Object(code, _) | Self::Stored(code, _) | Self::Table(code, _) => {
+                json(code, "application/json", body.into())
+            }
             Self::Document(content_type, _) => json(StatusCode::OK, content_type, body.into()),
-            Self::Stored(_) | Self::List(_) => json(StatusCode::OK, "application/json", body.into()),
+            Self::List(_) => json(StatusCode::OK, "application/json", body.into()),
             Self::Watch(watch) => json(StatusCode::OK, "application/json", watch.into_body()),
             Self::Prepared(response) => response.map(Body::from),
             Self::Text(code, text) => {

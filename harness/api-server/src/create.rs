@@ -14,6 +14,7 @@ use super::authentication::token_review;
 use super::authorization::{self, access_review, escalation};
 use super::field_manager::Managed;
 use super::request::ObjectRequest;
+use super::state::State;
 use super::storage::Key;
 use super::{binding, body, connect, field_manager, metadata, options, spans, strategy, undecodable};
 
@@ -283,6 +284,10 @@ async fn store(
         state.storage.note_incomplete(&key, &stored);
     }
     request.server.has_changed(resource)?;
+    let text = state.storage.stored_at(&key).filter(|now| now.is(&stored));
+    if let Some(text) = text.filter(|text| State::is_served_as_stored(text, resource)) {
+        return Ok(Answer::Stored(StatusCode::CREATED, text));
+    }
     let answer = state.in_version_of(&stored, resource).await;
     let answer = answer.map_err(|error| undecodable::of_write(error, &stored, resource))?;
     Ok(Answer::Object(StatusCode::CREATED, answer))

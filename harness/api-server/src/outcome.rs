@@ -95,7 +95,7 @@ impl Outcome {
         if let BodyRetention::Observed = keep {
             self.object = match &self.answered {
                 Ok(Answer::Object(_, object)) => Some(Arc::clone(object)),
-                Ok(Answer::Stored(stored)) => Some(stored.object()),
+                Ok(Answer::Stored(_, stored)) => Some(stored.object()),
                 Ok(_) | Err(_) => return,
             };
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use http::StatusCode;
 use kubernetes_admission::cluster_state::ConversionError;
 use kubernetes_types::status::{Status, Unsupported};
 use serde_json::json;
@@ -50,7 +51,7 @@ async fn get_one(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let is_whole =
         ["", "status", "approval", "ephemeralcontainers", "resize"].contains(&target.subresource.as_str());
     if is_whole && State::is_served_as_stored(&stored, resource) {
-        return Ok(Answer::Stored(stored));
+        return Ok(Answer::Stored(StatusCode::OK, stored));
     }
     let stored = stored.object();
     let object = state.in_version_of(&stored, resource).await;

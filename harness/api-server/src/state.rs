@@ -196,7 +196,7 @@ impl State {
         self.complete(object)
     }
 
-    /// [`Self::complete_stored`] of an object of `resource`; whether that gave it anything, which it may where a custom
+    /// [`Self::complete_stored`] of an object of `resource` from [`Self::to_storage`]; whether that gave it anything, which it may where a custom
     /// resource was written in another version than that of the storage.
     ///
     /// # Errors
@@ -206,7 +206,12 @@ impl State {
         object: &mut Value,
         resource: &Resource,
     ) -> Result<bool, Unsupported> {
-        let may_lack = resource.custom.is_some() && GroupVersionKind::of(object) != resource.kind;
+        let is_converted = GroupVersionKind::of(object) != resource.kind;
+        // It has got them when it was normalized.
+        if is_stored_as_protobuf(resource) && !is_converted {
+            return Ok(false);
+        }
+        let may_lack = resource.custom.is_some() && is_converted;
         let before = may_lack.then(|| object.clone());
         self.complete_stored(object)?;
         Ok(before.is_some_and(|before| before != *object))
@@ -310,12 +315,16 @@ fn defined(definition: Arc<Value>, before: &[Defined]) -> Defined {
 /// Source: apiserver `pkg/server/storage/storage_codec.go`; apiextensions-apiserver and kube-aggregator `pkg/apiserver`.
 /// Rule: KND-06.
 pub(super) fn normalize_stored(object: &mut Value, resource: &Resource) {
-    let is_json = [custom_resources::GROUP, "apiregistration.k8s.io"].contains(&resource.gvr.group.as_str());
-    if resource.custom.is_none() && !is_json {
+    if is_stored_as_protobuf(resource) {
         schema::normalize_stored(object);
         // What is read again has the defaults of its version.
         defaulting::set_defaults(object);
     }
+}
+
+fn is_stored_as_protobuf(resource: &Resource) -> bool {
+    let is_json = [custom_resources::GROUP, "apiregistration.k8s.io"].contains(&resource.gvr.group.as_str());
+    resource.custom.is_none() && !is_json
 }
 
 impl ClusterState for State {

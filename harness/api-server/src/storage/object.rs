@@ -230,7 +230,7 @@ impl StoredObject {
     }
 
     /// Whether `object` was decoded from it and is what all others see that look at it now.
-    pub(super) fn is(&self, object: &Arc<Value>) -> bool {
+    pub(crate) fn is(&self, object: &Arc<Value>) -> bool {
         std::ptr::eq(self.lock().as_ptr(), Arc::as_ptr(object))
     }
 
