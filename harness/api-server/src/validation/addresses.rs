@@ -95,6 +95,25 @@ pub(super) fn range(errors: &mut Errors, path: &Path<'_>, text: &str) {
     }
 }
 
+/// Source: apimachinery pkg/util/validation/ip.go, `IsValidCIDR`.
+pub(super) fn canonical_range(errors: &mut Errors, path: &Path<'_>, text: &str) {
+    let before = errors.len();
+    range(errors, path, text);
+    if errors.len() == before
+        && let Some(Range { address, bits, .. }) = parse_range(text)
+    {
+        let plain = network(address, bits);
+        if plain != text {
+            errors.invalid_text(path, text, format!("must be in canonical form ({})", quote(&plain)));
+        }
+    }
+}
+
+/// Whether a range is one of version 4; none for what is no range.
+pub(super) fn is_range_of_version_4(text: &str) -> Option<bool> {
+    parse_range(text).map(|range| range.address.to_canonical().is_ipv4())
+}
+
 /// What is unusual about an address, if it is one.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `GetWarningsForIP`.

@@ -5,15 +5,19 @@
 mod addresses;
 mod attachments;
 mod autoscaling;
+mod certificates;
+mod conditions;
 mod config_data;
 mod drivers;
 mod endpoints;
 mod events;
 mod fields;
+mod flow_control;
 mod formats;
 mod job_policies;
 mod job_status;
 mod jobs;
+mod migrations;
 mod networking;
 mod nodes;
 mod pod;
@@ -22,7 +26,9 @@ mod quotas;
 mod resources;
 mod schedule;
 mod selectors;
+mod service_addresses;
 mod services;
+mod shown;
 mod statuses;
 mod storage;
 mod volumes;
@@ -187,6 +193,51 @@ fn of_infrastructure(
         (("finalize", "namespaces"), _) => drivers::namespace(errors, object, false),
         (("", "certificatesigningrequests.certificates.k8s.io"), None) => {
             events::signing_request(errors, object);
+        }
+        _ => of_administration(errors, resource, object, change),
+    }
+}
+
+/// Kinds that administrators and what they install write.
+fn of_administration(
+    errors: &mut Errors,
+    resource: (&str, &str),
+    object: &Value,
+    change: Option<Change<'_>>,
+) {
+    match (resource, change) {
+        (("", "flowschemas.flowcontrol.apiserver.k8s.io"), _) => flow_control::schema(errors, object),
+        (("", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"), _) => {
+            flow_control::level(errors, object);
+        }
+        (
+            (
+                "status",
+                "flowschemas.flowcontrol.apiserver.k8s.io"
+                | "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+            ),
+            _,
+        ) => flow_control::conditions(errors, object),
+        (("", "servicecidrs.networking.k8s.io"), change) => {
+            service_addresses::range(errors, object, change);
+        }
+        (("", "ipaddresses.networking.k8s.io"), change) => {
+            service_addresses::address(errors, object, change);
+        }
+        (("", "storageversionmigrations.storagemigration.k8s.io"), change) => {
+            migrations::migration(errors, object, change);
+        }
+        (("status", "storageversionmigrations.storagemigration.k8s.io"), Some(change)) => {
+            migrations::status(errors, object, change);
+        }
+        (("", "clustertrustbundles.certificates.k8s.io"), change) => {
+            certificates::trust_bundle(errors, object, change);
+        }
+        (("", "podcertificaterequests.certificates.k8s.io"), change) => {
+            certificates::pod_request(errors, object, change);
+        }
+        (("status", "podcertificaterequests.certificates.k8s.io"), Some(change)) => {
+            certificates::pod_request_status(errors, object, change);
         }
         _ => {}
     }
