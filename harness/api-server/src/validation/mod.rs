@@ -8,6 +8,7 @@ mod autoscaling;
 mod certificates;
 mod conditions;
 mod config_data;
+mod devices;
 mod drivers;
 mod endpoints;
 mod events;
@@ -43,6 +44,7 @@ use kubernetes_types::schema::Type;
 use kubernetes_types::status::{FieldError, Unsupported};
 use serde_json::Value;
 
+pub(super) use self::devices::{admin_access, device_id};
 use self::fields::Errors;
 pub(super) use self::warnings::warnings;
 use super::conversion;
@@ -119,8 +121,12 @@ pub(super) fn errors(
         }
         (_, kind, _) => of_infrastructure(&mut errors, (subresource, kind), object, change),
     }
-    if resource.gvr.group_resource() == "horizontalpodautoscalers.autoscaling" {
-        autoscaler(&mut errors, object, old, subresource)?;
+    match (subresource, resource.gvr.group_resource().as_str()) {
+        (_, "horizontalpodautoscalers.autoscaling") => autoscaler(&mut errors, object, old, subresource)?,
+        ("", "deviceclasses.resource.k8s.io") => devices::class(&mut errors, object, change)?,
+        ("", "resourceclaims.resource.k8s.io") => devices::claim(&mut errors, object, change)?,
+        ("", "resourceclaimtemplates.resource.k8s.io") => devices::template(&mut errors, object, change)?,
+        _ => {}
     }
     Ok(errors.into_list())
 }
@@ -224,6 +230,12 @@ fn of_administration(
         (("", "ipaddresses.networking.k8s.io"), change) => {
             service_addresses::address(errors, object, change);
         }
+        (("status", "resourceclaims.resource.k8s.io"), Some(change)) => {
+            devices::claim_status(errors, object, change);
+        }
+        (("", "resourceslices.resource.k8s.io"), change) => devices::slice(errors, object, change),
+        (("", "devicetaintrules.resource.k8s.io"), _) => devices::taint_rule(errors, object),
+        (("status", "devicetaintrules.resource.k8s.io"), _) => devices::taint_rule_status(errors, object),
         (("", "storageversionmigrations.storagemigration.k8s.io"), change) => {
             migrations::migration(errors, object, change);
         }
