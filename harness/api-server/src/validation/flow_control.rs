@@ -58,8 +58,8 @@ const LIMITED: Struct = &[
         "limitResponse",
         Kind::Inner(&[("Type", "type", Kind::Text), ("Queuing", "queuing", Kind::Maybe(QUEUING))]),
     ),
-    ("LendablePercent", "lendablePercent", Kind::MaybeNumber),
-    ("BorrowingLimitPercent", "borrowingLimitPercent", Kind::MaybeNumber),
+    ("LendablePercent", "lendablePercent", Kind::Plain),
+    ("BorrowingLimitPercent", "borrowingLimitPercent", Kind::Plain),
 ];
 const LEVEL: Struct = &[
     ("Type", "type", Kind::Text),
@@ -68,8 +68,8 @@ const LEVEL: Struct = &[
         "Exempt",
         "exempt",
         Kind::Maybe(&[
-            ("NominalConcurrencyShares", "nominalConcurrencyShares", Kind::MaybeNumber),
-            ("LendablePercent", "lendablePercent", Kind::MaybeNumber),
+            ("NominalConcurrencyShares", "nominalConcurrencyShares", Kind::Plain),
+            ("LendablePercent", "lendablePercent", Kind::Plain),
         ]),
     ),
 ];

@@ -14,9 +14,7 @@ pub(super) enum Kind {
     Text,
     Number,
     Flag,
-    /// A number, or nothing.
-    MaybeNumber,
-    /// A list of texts, numbers or flags.
+    /// A text, number or flag that may be nothing, a list or a map of such, or JSON.
     Plain,
     Inner(Struct),
     Maybe(Struct),
@@ -30,7 +28,7 @@ pub(super) fn structure(of: Struct, value: &Value) -> String {
             Kind::Text => quote(text(value, field)),
             Kind::Number => int(value, field).unwrap_or(0).to_string(),
             Kind::Flag => flag(value, field).to_string(),
-            Kind::MaybeNumber | Kind::Plain => encode(get(value, field)),
+            Kind::Plain => encode(get(value, field)),
             Kind::Maybe(_) if get(value, field).is_null() => "null".to_owned(),
             Kind::Inner(of) | Kind::Maybe(of) => structure(of, get(value, field)),
             Kind::List(of) => structures(of, get(value, field)),

@@ -4,6 +4,7 @@ mod capacity;
 mod expressions;
 mod generated;
 mod names;
+mod shown;
 mod slices;
 mod status;
 
@@ -69,7 +70,7 @@ pub(super) fn template(
     storage::template_metadata(errors, &path.child("metadata"), get(spec, "metadata"));
     claim_spec(errors, &path.child("spec"), get(spec, "spec"))?;
     if change.is_some_and(|change| !change.is_same(&["spec"])) {
-        errors.invalid_structure(&path, IMMUTABLE);
+        errors.invalid(&path, shown::template_spec(spec), IMMUTABLE);
     }
     Ok(())
 }
