@@ -13,6 +13,7 @@ use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
 use super::super::fields::{Errors, Path, entries, list, set, text, texts};
+use super::super::formats;
 use super::{most, names};
 
 /// Source: `Validate_DeviceClaim`.
@@ -149,7 +150,7 @@ pub(super) fn driver(errors: &mut Errors, path: &Path<'_>, name: &str) {
     }
     for why in formats_of_names::dns1123_subdomain(&name.to_lowercase()) {
         let is_long = why.starts_with("must be no more");
-        let why = if is_long { in_bytes(&why) } else { UNFIT.to_owned() };
+        let why = if is_long { formats::in_bytes(&why) } else { UNFIT.to_owned() };
         errors.invalid_by_type(path, &quote(name), why);
     }
     if name.chars().count() > LONGEST {
@@ -259,13 +260,6 @@ pub(super) fn one_of(errors: &mut Errors, path: &Path<'_>, found: &str, supporte
 
 fn all_invalid(errors: &mut Errors, path: &Path<'_>, found: &str, whys: Vec<String>) {
     for why in whys {
-        errors.invalid_by_type(path, &quote(found), in_bytes(&why));
+        errors.invalid_by_type(path, &quote(found), formats::in_bytes(&why));
     }
-}
-
-/// What is wrong with a text in the words of these rules: it is too long in bytes.
-///
-/// Source: apimachinery pkg/api/validate/content/errors.go, `MaxLenError`.
-pub(super) fn in_bytes(why: &str) -> String {
-    if why.starts_with("must be no more than") { why.replace("characters", "bytes") } else { why.to_owned() }
 }

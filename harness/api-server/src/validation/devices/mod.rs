@@ -97,6 +97,7 @@ pub(super) fn class(
             configuration(errors, &configs.index(index), config, is_stored("config"));
         }
     }
+    formats::name_by_type(errors, object);
     generated::class_spec(errors, &path, spec);
     Ok(())
 }

@@ -6,7 +6,6 @@ use kubernetes_types::status::FieldError;
 
 use super::super::fields::{Errors, Path};
 use super::super::{formats, storage};
-use super::generated;
 
 const LONGEST_POOL: usize = 253;
 const LONGEST_ID: usize = 32;
@@ -49,7 +48,7 @@ pub(super) fn pool_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {
             errors.invalid_by_type(
                 path,
                 &quote(part),
-                format!("segment {index}: {}", generated::in_bytes(&why)),
+                format!("segment {index}: {}", formats::in_bytes(&why)),
             );
         }
     }
@@ -122,7 +121,7 @@ pub(super) fn full_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {
                     errors.invalid_by_type(
                         path,
                         &quote(domain),
-                        format!("prefix: {}", generated::in_bytes(&why)),
+                        format!("prefix: {}", formats::in_bytes(&why)),
                     );
                 }
             }
