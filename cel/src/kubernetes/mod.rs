@@ -4,6 +4,7 @@
 //! stored ones with all that it knows itself.
 
 mod admission;
+mod devices;
 mod history;
 
 #[cfg(test)]
@@ -15,6 +16,7 @@ use std::str::FromStr;
 use crate::environment::Environment;
 
 pub use admission::{Variables, with_admission_variables};
+pub use devices::{DeviceSizes, with_device};
 
 /// A release of Kubernetes, such as 1.37.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

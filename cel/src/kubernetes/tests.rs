@@ -88,3 +88,31 @@ fn a_version_has_two_numbers() {
     assert!(Version::new(1, 9) < Version::new(1, 10));
     assert_eq!("1".parse::<Version>(), Err(VersionError("1".to_owned())));
 }
+
+#[test]
+fn a_device_has_attributes_of_any_type() {
+    let environment = with_device(environment(Version::new(1, 37), Expressions::New));
+    let of = |expression: &str| environment.type_of(expression).map_err(|error| error.to_string());
+    assert_eq!(of("device.attributes['a'].b"), Ok(Type::Any));
+    assert_eq!(
+        of("cel.bind(a, device.attributes['a'], a.b && device.allowMultipleAllocations)"),
+        Ok(Type::Bool)
+    );
+    assert_eq!(of("device.capacity['a'].b.isGreaterThan(quantity('1'))"), Ok(Type::Bool));
+    assert!(of("device.name").is_err_and(|error| error.contains("undefined field 'name'")));
+    assert!(of("cel.bind(a.b, 1, a)").is_err_and(|error| error.contains("must be simple identifiers")));
+    assert!(of("other.bind(a, 1, a)").is_err_and(|error| error.contains("undeclared reference")));
+}
+
+#[test]
+fn the_size_of_a_device_bounds_what_expressions_cost() {
+    let environment = with_device(environment(Version::new(1, 37), Expressions::New));
+    let most =
+        |expression: &str| environment.estimate(expression, &DeviceSizes::default()).map(|cost| cost.max);
+    let all = |inner: &str| format!("device.attributes.all(a, {inner})");
+    let one = most(&all("a == 'b'")).unwrap();
+    assert!(one < 1000, "{one}");
+    let nested = most(&all(&all(&all(&all("a.matches('b+')"))))).unwrap();
+    assert!(nested > 1_000_000, "{nested}");
+    assert!(most("device.driver.matches('a+b')").unwrap() < 1000);
+}

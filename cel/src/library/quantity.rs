@@ -93,7 +93,7 @@ impl fmt::Display for QuantityValue {
     }
 }
 
-fn quantity() -> Type {
+pub(crate) fn quantity() -> Type {
     Type::Object(TYPE.into())
 }
 

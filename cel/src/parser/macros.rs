@@ -1,7 +1,7 @@
 //! Macros: calls that the parser replaces by loops and conditions.
 //!
 //! Source: cel-go parser/macro.go, cel/library.go (`optMap`, `optFlatMap`), ext/comprehensions.go, ext/lists.go
-//! (`sortBy`).
+//! (`sortBy`), ext/bindings.go (`cel.bind`).
 
 use std::borrow::Cow;
 
@@ -28,6 +28,8 @@ pub enum MacroSet {
     TwoVariables,
     /// `sortBy`.
     SortBy,
+    /// `cel.bind`.
+    Bindings,
 }
 
 /// A macro for calls of a name with a number of arguments.
@@ -45,6 +47,7 @@ enum Macro {
     TransformMap,
     TransformMapEntry,
     SortBy,
+    Bind,
 }
 
 /// What is wrong with the arguments of a macro: the node and the message.
@@ -68,6 +71,7 @@ fn find(sets: &[MacroSet], function: &str, receiver: bool, arguments: usize) -> 
         ("transformMap", true, 3 | 4) => (Macro::TransformMap, MacroSet::TwoVariables),
         ("transformMapEntry", true, 3 | 4) => (Macro::TransformMapEntry, MacroSet::TwoVariables),
         ("sortBy", true, 2) => (Macro::SortBy, MacroSet::SortBy),
+        ("bind", true, 3) => (Macro::Bind, MacroSet::Bindings),
         _ => return None,
     };
     sets.contains(&set).then_some((found, set))
@@ -88,7 +92,8 @@ impl Expander<'_, '_> {
         target: Option<NodeId>,
         arguments: Vec<NodeId>,
     ) -> Result<NodeId, Abort> {
-        let Some((found, set)) = find(self.macros, function, target.is_some(), arguments.len()) else {
+        let found = find(self.macros, function, target.is_some(), arguments.len());
+        let Some((found, set)) = found.filter(|(found, _)| self.is_meant(*found, target)) else {
             let function = function.to_owned();
             return Ok(self.tree.add(offset, Expression::Call { function, target, arguments }));
         };
@@ -100,6 +105,15 @@ impl Expander<'_, '_> {
                 Ok(self.wrong(place, message))
             }
         }
+    }
+}
+
+impl Expander<'_, '_> {
+    /// Whether a macro is one of this target, which may have to be a namespace.
+    fn is_meant(&self, found: Macro, target: Option<NodeId>) -> bool {
+        let is_namespace =
+            |target| matches!(self.tree.expression(target), Expression::Ident(name) if name == "cel");
+        !matches!(found, Macro::Bind) || target.is_some_and(is_namespace)
     }
 }
 
@@ -122,6 +136,13 @@ impl Maker<'_, '_, '_> {
             Macro::OptMap => self.optional_map(target, arguments, true)?,
             Macro::OptFlatMap => self.optional_map(target, arguments, false)?,
             Macro::SortBy => self.sort_by(target, arguments),
+            Macro::Bind => {
+                let [variable, initial, result] = arguments else { return Err(Abort::Syntax) };
+                match self.name_of(*variable) {
+                    Some(name) => Ok(self.bind(&name, *initial, *result)),
+                    None => Err((*variable, "cel.bind() variable names must be simple identifiers".into())),
+                }
+            }
             Macro::Has
             | Macro::All
             | Macro::Exists

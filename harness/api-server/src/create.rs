@@ -147,7 +147,8 @@ pub(super) async fn admit_and_store(
         if generate.is_empty() && !run.had_labels().unwrap_or(road.has_labels()) {
             strategy::share_labels(&mut object, &resource);
         }
-        let told = strategy::validate(&object, None, &resource, "")?;
+        let first = strategy::admin_access(&object, None, &resource, "", &*request.server.state);
+        let told = strategy::validate_after(first, &object, None, &resource, "")?;
         request.warnings.extend(told);
         request.warnings.extend(strategy::warnings(&object, None, &resource, ""));
         let name = metadata::text(&object, "name").to_owned();

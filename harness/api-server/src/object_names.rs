@@ -16,7 +16,7 @@ use super::metadata;
 /// Rule: VLO-25.
 pub(super) fn errors(object: &Value, resource: &Resource) -> Vec<String> {
     let name = metadata::text(object, "name");
-    if name.is_empty() { Vec::new() } else { of_kind(name, object, resource) }
+    if name.is_empty() || is_by_type(resource) { Vec::new() } else { of_kind(name, object, resource) }
 }
 
 /// What is wrong with `metadata.generateName`; nothing if there is none.
@@ -24,17 +24,18 @@ pub(super) fn errors(object: &Value, resource: &Resource) -> Vec<String> {
 /// Rule: VLO-25.
 pub(super) fn prefix_errors(object: &Value, resource: &Resource) -> Vec<String> {
     let prefix = metadata::text(object, "generateName");
-    // Only the names of these are looked at, by rules that are generated from their types.
-    let is_ignored = matches!(
-        resource.gvr.group_resource().as_str(),
-        "replicationcontrollers" | "deviceclasses.resource.k8s.io"
-    );
-    if prefix.is_empty() || is_ignored {
+    if prefix.is_empty() || is_by_type(resource) {
         return Vec::new();
     }
     // A dash at the end is fine: something follows it.
     let begun = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |base| format!("{base}a"));
     of_kind(&begun, object, resource)
+}
+
+/// Whether rules that are generated from the types look at the name, and at nothing but it.
+fn is_by_type(resource: &Resource) -> bool {
+    let kind = resource.gvr.group_resource();
+    matches!(kind.as_str(), "replicationcontrollers" | "deviceclasses.resource.k8s.io")
 }
 
 fn of_kind(name: &str, object: &Value, resource: &Resource) -> Vec<String> {

@@ -286,11 +286,12 @@ async fn attempt(
             return Err(Box::new(Status::invalid(&kind.group, &kind.kind, name, &errors)));
         }
         restore_times(&old, &mut new, |old, new| are_same(old, new, &resource));
-        let told = strategy::validate(&new, Some(&old), &resource, &request.target.subresource)
+        let subresource = request.target.subresource.as_str();
+        let first = strategy::admin_access(&new, Some(&old), &resource, subresource, &*request.server.state);
+        let told = strategy::validate_after(first, &new, Some(&old), &resource, subresource)
             .map_err(|status| about_given(status, &given, &resource))?;
         request.warnings.extend(told);
-        strategy::validate_conditions(&new, &old, &resource, &request.target.subresource)?;
-        let subresource = request.target.subresource.as_str();
+        strategy::validate_conditions(&new, &old, &resource, subresource)?;
         request.warnings.extend(strategy::warnings(&new, Some(&old), &resource, subresource));
     }
     if request.server.admission.runs("CertificateApproval") {

@@ -157,9 +157,11 @@ impl FieldError {
         Self::new("FieldValueDuplicate", field, "Duplicate value".to_owned())
     }
 
-    /// A field that must not be there, or not so.
+    /// A field that must not be there, or not so; `why` may be empty.
     pub fn forbidden(field: impl Into<String>, why: impl fmt::Display) -> Self {
-        Self::new("FieldValueForbidden", field, format!("Forbidden: {why}"))
+        let text = format!("Forbidden: {why}");
+        let text = text.strip_suffix(": ").map(str::to_owned).unwrap_or(text);
+        Self::new("FieldValueForbidden", field, text)
     }
 
     /// A value that the server cannot work with.

@@ -18,6 +18,7 @@ pub use self::job::forget_selector;
 pub(super) use self::update::{generation, prepare_for_update};
 
 use kubernetes_admission::authorizer::RBAC_GROUP;
+use kubernetes_admission::cluster_state::ClusterState;
 use kubernetes_admission::config::{self, ConfigError};
 use kubernetes_types::status::{FieldError, Status, Unsupported};
 
@@ -77,9 +78,10 @@ const COUNTED: [&str; 28] = [
 ///
 /// Source: `AllowUnconditionalUpdate` in kubernetes `pkg/registry/*/*/strategy.go`, apiextensions-apiserver
 /// `pkg/registry/*/strategy.go` and kube-aggregator pkg/registry/apiservice/strategy.go.
-const CONDITIONAL: [&str; 19] = [
+const CONDITIONAL: [&str; 20] = [
     "clustertrustbundles.certificates.k8s.io",
     "podcertificaterequests.certificates.k8s.io",
+    "devicetaintrules.resource.k8s.io",
     "runtimeclasses.node.k8s.io",
     "storageversionmigrations.storagemigration.k8s.io",
     "poddisruptionbudgets.policy",
@@ -204,6 +206,20 @@ pub(super) fn validate(
     resource: &Resource,
     subresource: &str,
 ) -> Result<Vec<String>, Box<Status>> {
+    validate_after(None, object, old, resource, subresource)
+}
+
+/// The same where something else is known to be wrong, which is reported first.
+///
+/// # Errors
+/// 422 for what is wrong, 501 for what is not imitated.
+pub(super) fn validate_after(
+    first: Option<FieldError>,
+    object: &Value,
+    old: Option<&Value>,
+    resource: &Resource,
+    subresource: &str,
+) -> Result<Vec<String>, Box<Status>> {
     let (group, plural) = (resource.gvr.group.as_str(), resource.gvr.resource.as_str());
     if group == admission::GROUP && plural.contains("admissionpolic") {
         // Stored, they would have no effect, and nobody would be told.
@@ -224,6 +240,7 @@ pub(super) fn validate(
         _ if shows_changed_metadata_alone(resource) => metadata::validate(object, None, resource),
         old => metadata::validate(object, old, resource),
     };
+    errors.splice(..0, first);
     if resource.gvr.group_resource() == "namespaces" {
         errors.extend(wrong_phase(object));
     }
@@ -249,6 +266,18 @@ pub(super) fn validate(
         validate_configuration(object)?;
     }
     Ok(Vec::new())
+}
+
+/// What only administrators may ask for, by the labels of the namespace.
+pub(super) fn admin_access(
+    object: &Value,
+    old: Option<&Value>,
+    resource: &Resource,
+    subresource: &str,
+    state: &dyn ClusterState,
+) -> Option<FieldError> {
+    let kind = resource.gvr.group_resource();
+    validation::admin_access(object, old, &kind, subresource, |name| state.namespace(name))
 }
 
 /// The conditions of a `CertificateSigningRequest`, in an update of its status or its approval.

@@ -1,6 +1,6 @@
 //! What becomes of a changed object between mutating admission and validation.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::equality::{same, semantically_equal};
@@ -9,7 +9,7 @@ use kubernetes_types::schema::Type;
 use serde_json::Value;
 
 use super::super::discovery::Resource;
-use super::super::{definition_update, field_manager, metadata};
+use super::super::{definition_update, field_manager, metadata, validation};
 use super::{
     TEMPLATE_GENERATION, certificate, claim, counts_generation, create, disabled_fields, pod, service,
     set_annotation, set_label,
@@ -145,7 +145,30 @@ fn complete_status(object: &mut Value, old: &Value, resource: &Resource) {
             }
         }
         certificate::RESOURCE => certificate::complete_conditions(object, old),
+        "resourceclaims.resource.k8s.io" => drop_deallocated_devices(object, old),
         _ => {}
+    }
+}
+
+/// What is said of devices that are no longer allocated goes with them.
+///
+/// Source: kubernetes pkg/registry/resource/resourceclaim/strategy.go, `dropDeallocatedStatusDevices`.
+/// Rule: VLO-47.
+fn drop_deallocated_devices(claim: &mut Value, old: &Value) {
+    let allocated = |claim: &Value| -> HashSet<[String; 4]> {
+        let results = claim.pointer("/status/allocation/devices/results").and_then(Value::as_array);
+        let id = |result| validation::device_id(result).map(str::to_owned);
+        results.into_iter().flatten().map(id).collect()
+    };
+    let (before, now) = (allocated(old), allocated(claim));
+    let Some(status) = claim.get_mut("status").and_then(Value::as_object_mut) else { return };
+    let Some(devices) = status.get_mut("devices").and_then(Value::as_array_mut) else { return };
+    devices.retain(|device| {
+        let id = validation::device_id(device).map(str::to_owned);
+        !before.contains(&id) || now.contains(&id)
+    });
+    if devices.is_empty() {
+        status.remove("devices");
     }
 }
 

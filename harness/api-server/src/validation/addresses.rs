@@ -95,6 +95,42 @@ pub(super) fn range(errors: &mut Errors, path: &Path<'_>, text: &str) {
     }
 }
 
+/// Source: apimachinery pkg/util/validation/ip.go, `IsValidCIDR`.
+pub(super) fn canonical_range(errors: &mut Errors, path: &Path<'_>, text: &str) {
+    let before = errors.len();
+    range(errors, path, text);
+    if errors.len() == before
+        && let Some(Range { address, bits, .. }) = parse_range(text)
+    {
+        let plain = network(address, bits);
+        if plain != text {
+            errors.invalid_text(path, text, format!("must be in canonical form ({})", quote(&plain)));
+        }
+    }
+}
+
+/// An address and the length of its network.
+///
+/// Source: apimachinery pkg/util/validation/ip.go, `IsValidInterfaceAddress`.
+pub(super) fn of_interface(errors: &mut Errors, path: &Path<'_>, text: &str) {
+    let Some(Range { address, bits, .. }) = parse_range(text) else {
+        let why = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
+        errors.invalid_text(path, text, why);
+        return;
+    };
+    let plain = address.to_canonical();
+    let bits = if plain.is_ipv4() && bits > 32 { bits - 96 } else { bits };
+    let plain = format!("{plain}/{bits}");
+    if plain != text {
+        errors.invalid_text(path, text, format!("must be in canonical form ({})", quote(&plain)));
+    }
+}
+
+/// Whether a range is one of version 4; none for what is no range.
+pub(super) fn is_range_of_version_4(text: &str) -> Option<bool> {
+    parse_range(text).map(|range| range.address.to_canonical().is_ipv4())
+}
+
 /// What is unusual about an address, if it is one.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `GetWarningsForIP`.

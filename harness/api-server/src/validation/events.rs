@@ -226,7 +226,7 @@ pub(super) fn signing_request(errors: &mut Errors, object: &Value) {
 }
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateSignerName`.
-fn signer_name(errors: &mut Errors, path: &Path<'_>, signer: &str) {
+pub(super) fn signer_name(errors: &mut Errors, path: &Path<'_>, signer: &str) {
     const LONGEST_DOMAIN: usize = 253;
     const LONGEST: usize = LONGEST_DOMAIN + 1 + 253 + 63 + 1;
     if signer.is_empty() {

@@ -95,6 +95,15 @@ impl Errors {
         self.generated(FieldError::required(path.to_string(), ""));
     }
 
+    /// `value` as it is shown.
+    pub(super) fn invalid_by_type(&mut self, path: &Path<'_>, value: &str, why: impl fmt::Display) {
+        self.generated(FieldError::invalid(path.to_string(), value, why));
+    }
+
+    pub(super) fn forbidden_by_type(&mut self, path: &Path<'_>) {
+        self.generated(FieldError::forbidden(path.to_string(), ""));
+    }
+
     /// Beyond what an answer can list, more of them change nothing.
     pub(super) fn push(&mut self, error: FieldError) {
         if self.own.len() <= MAX_ERRORS {

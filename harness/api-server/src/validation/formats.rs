@@ -136,6 +136,28 @@ pub(super) fn dns_label(errors: &mut Errors, path: &Path<'_>, name: &str) {
     errors.all_invalid(path, name, names::dns1123_label(name));
 }
 
+/// What is wrong with a text in the words of rules that are generated from the types: it is too long in bytes.
+///
+/// Source: apimachinery pkg/api/validate/content/errors.go, `MaxLenError`.
+pub(super) fn in_bytes(why: &str) -> String {
+    if why.starts_with("must be no more than") { why.replace("characters", "bytes") } else { why.to_owned() }
+}
+
+/// The name of an object, where a rule that is generated from its type looks at it.
+///
+/// Source: apimachinery pkg/api/validate/strfmt.go, `LongName`.
+/// Rule: VLO-25.
+pub(super) fn name_by_type(errors: &mut Errors, object: &Value) {
+    let name = super::super::metadata::text(object, "name");
+    if name.is_empty() {
+        return;
+    }
+    let path = Path::new("metadata");
+    for why in names::dns1123_subdomain(name) {
+        errors.invalid_by_type(&path.child("name"), &kubernetes_types::quoting::quote(name), in_bytes(&why));
+    }
+}
+
 pub(super) fn dns_subdomain(errors: &mut Errors, path: &Path<'_>, name: &str) {
     errors.all_invalid(path, name, names::dns1123_subdomain(name));
 }

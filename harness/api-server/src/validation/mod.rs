@@ -5,15 +5,20 @@
 mod addresses;
 mod attachments;
 mod autoscaling;
+mod certificates;
+mod conditions;
 mod config_data;
+mod devices;
 mod drivers;
 mod endpoints;
 mod events;
 mod fields;
+mod flow_control;
 mod formats;
 mod job_policies;
 mod job_status;
 mod jobs;
+mod migrations;
 mod networking;
 mod nodes;
 mod pod;
@@ -22,7 +27,9 @@ mod quotas;
 mod resources;
 mod schedule;
 mod selectors;
+mod service_addresses;
 mod services;
+mod shown;
 mod statuses;
 mod storage;
 mod volumes;
@@ -37,6 +44,7 @@ use kubernetes_types::schema::Type;
 use kubernetes_types::status::{FieldError, Unsupported};
 use serde_json::Value;
 
+pub(super) use self::devices::{admin_access, device_id};
 use self::fields::Errors;
 pub(super) use self::warnings::warnings;
 use super::conversion;
@@ -113,8 +121,12 @@ pub(super) fn errors(
         }
         (_, kind, _) => of_infrastructure(&mut errors, (subresource, kind), object, change),
     }
-    if resource.gvr.group_resource() == "horizontalpodautoscalers.autoscaling" {
-        autoscaler(&mut errors, object, old, subresource)?;
+    match (subresource, resource.gvr.group_resource().as_str()) {
+        (_, "horizontalpodautoscalers.autoscaling") => autoscaler(&mut errors, object, old, subresource)?,
+        ("", "deviceclasses.resource.k8s.io") => devices::class(&mut errors, object, change)?,
+        ("", "resourceclaims.resource.k8s.io") => devices::claim(&mut errors, object, change)?,
+        ("", "resourceclaimtemplates.resource.k8s.io") => devices::template(&mut errors, object, change)?,
+        _ => {}
     }
     Ok(errors.into_list())
 }
@@ -187,6 +199,57 @@ fn of_infrastructure(
         (("finalize", "namespaces"), _) => drivers::namespace(errors, object, false),
         (("", "certificatesigningrequests.certificates.k8s.io"), None) => {
             events::signing_request(errors, object);
+        }
+        _ => of_administration(errors, resource, object, change),
+    }
+}
+
+/// Kinds that administrators and what they install write.
+fn of_administration(
+    errors: &mut Errors,
+    resource: (&str, &str),
+    object: &Value,
+    change: Option<Change<'_>>,
+) {
+    match (resource, change) {
+        (("", "flowschemas.flowcontrol.apiserver.k8s.io"), _) => flow_control::schema(errors, object),
+        (("", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"), _) => {
+            flow_control::level(errors, object);
+        }
+        (
+            (
+                "status",
+                "flowschemas.flowcontrol.apiserver.k8s.io"
+                | "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+            ),
+            _,
+        ) => flow_control::conditions(errors, object),
+        (("", "servicecidrs.networking.k8s.io"), change) => {
+            service_addresses::range(errors, object, change);
+        }
+        (("", "ipaddresses.networking.k8s.io"), change) => {
+            service_addresses::address(errors, object, change);
+        }
+        (("status", "resourceclaims.resource.k8s.io"), Some(change)) => {
+            devices::claim_status(errors, object, change);
+        }
+        (("", "resourceslices.resource.k8s.io"), change) => devices::slice(errors, object, change),
+        (("", "devicetaintrules.resource.k8s.io"), _) => devices::taint_rule(errors, object),
+        (("status", "devicetaintrules.resource.k8s.io"), _) => devices::taint_rule_status(errors, object),
+        (("", "storageversionmigrations.storagemigration.k8s.io"), change) => {
+            migrations::migration(errors, object, change);
+        }
+        (("status", "storageversionmigrations.storagemigration.k8s.io"), Some(change)) => {
+            migrations::status(errors, object, change);
+        }
+        (("", "clustertrustbundles.certificates.k8s.io"), change) => {
+            certificates::trust_bundle(errors, object, change);
+        }
+        (("", "podcertificaterequests.certificates.k8s.io"), change) => {
+            certificates::pod_request(errors, object, change);
+        }
+        (("status", "podcertificaterequests.certificates.k8s.io"), Some(change)) => {
+            certificates::pod_request_status(errors, object, change);
         }
         _ => {}
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::fields::{Errors, Path, get, int, list, set, text, word};
-use super::{Change, addresses, formats};
+use super::{Change, addresses, conditions, formats};
 
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `Validate*StatusUpdate`; pkg/apis/core/validation/validation.go,
 /// `ValidateReplicationControllerStatus`.
@@ -111,13 +111,12 @@ pub(super) fn service(errors: &mut Errors, object: &Value, change: Change<'_>) {
     }
 }
 
-/// The numbers; conditions are not looked at.
-///
 /// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudgetStatusUpdate`.
 /// Rule: VLO-39.
 pub(super) fn budget(errors: &mut Errors, object: &Value) {
     let counters = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
     if set(object, "status").is_some() {
+        conditions::of_status(errors, object);
         errors.none_negative(&Path::new("status"), get(object, "status"), &counters);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use kubernetes_types::quoting::encode;
 use serde_json::{Value, json};
 
-use super::fields::{Errors, IMMUTABLE, Path, get, int, list, map, set, text, word};
+use super::fields::{Errors, IMMUTABLE, NEGATIVE, Path, get, int, list, map, set, text, word};
 use super::{Change, formats, pod, selectors, storage};
 
 const UNLIKE: &str = "`selector` does not match template `labels`";
@@ -179,7 +179,12 @@ pub(super) fn replication_controller(errors: &mut Errors, object: &Value) {
         }
     }
     // Rules that are generated.
-    errors.none_negative(&path, spec, &["replicas", "minReadySeconds"]);
+    formats::name_by_type(errors, object);
+    for field in ["replicas", "minReadySeconds"] {
+        if let Some(number) = int(spec, field).filter(|number| *number < 0) {
+            errors.invalid_by_type(&path.child(field), &number.to_string(), NEGATIVE);
+        }
+    }
 }
 
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidateDaemonSet` and `ValidateDaemonSetUpdate`;

@@ -1,8 +1,11 @@
 //! A step by step way down the Go type of an object, for whoever looks at the values in it.
 
+use serde_json::Value;
+
 use super::METADATA;
 use super::table::{Field, Form, Kind, ListType, MESSAGES, Message, Shape};
 use crate::group_version::GroupVersionKind;
+use crate::quoting::encode;
 
 /// What Go reads a value into.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +26,43 @@ impl Type {
     /// That of the objects of a kind. Of a custom resource nothing but the metadata has a Go type.
     pub fn of_kind(kind: &GroupVersionKind) -> Self {
         MESSAGES.of_kind(kind).map_or(Self::Free, |id| Self::Object(MESSAGES.get(id)))
+    }
+
+    /// That with this name, such as `resource/v1.DeviceClaim`.
+    pub fn of_name(name: &str) -> Self {
+        MESSAGES.named(name).map_or(Self::Free, |id| Self::Object(MESSAGES.get(id)))
+    }
+
+    /// A value in JSON as Go writes it, the members of structs in the order of their types. It must be as
+    /// [`super::normalize`] leaves it.
+    ///
+    /// Source: Go encoding/json, `Marshal`.
+    pub fn in_order(self, value: &Value) -> String {
+        match value {
+            Value::Array(items) => {
+                let items: Vec<String> = items.iter().map(|item| self.item().in_order(item)).collect();
+                format!("[{}]", items.join(","))
+            }
+            Value::Object(members) => {
+                let mut known = Vec::new();
+                if let Some(message) = self.message().filter(|message| message.form == Form::Object) {
+                    message.collect_names(&mut known);
+                }
+                let known = known.into_iter().filter(|name| members.contains_key(*name));
+                let mut names: Vec<&str> = known.collect();
+                let further = members.keys().map(String::as_str);
+                let further: Vec<&str> = further.filter(|name| !names.contains(name)).collect();
+                names.extend(further);
+                let members = names.into_iter().filter_map(|name| Some((name, members.get(name)?)));
+                let members: Vec<String> = members
+                    .map(|(name, found)| {
+                        format!("{}:{}", encode(&Value::from(name)), self.member(name).in_order(found))
+                    })
+                    .collect();
+                format!("{{{}}}", members.join(","))
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => encode(value),
+        }
     }
 
     /// That of the metadata of every object.
@@ -107,6 +147,19 @@ impl Message {
         own.or_else(|| self.embedded().find_map(|(_, embedded)| embedded.member(name)))
     }
 
+    /// The names of its members, those of embedded structs among them, in the order of the Go type.
+    fn collect_names(&'static self, names: &mut Vec<&'static str>) {
+        for field in &self.fields {
+            if let Kind::Message(id) = field.kind
+                && field.name.is_empty()
+            {
+                MESSAGES.get(id).collect_names(names);
+            } else {
+                names.push(field.name);
+            }
+        }
+    }
+
     /// The embedded structs, with the fields that they are.
     pub(super) fn embedded(&self) -> impl Iterator<Item = (&Field, &'static Self)> {
         self.fields.iter().filter(|field| field.name.is_empty()).filter_map(|field| match field.kind {
@@ -123,5 +176,24 @@ impl Message {
             | Kind::MicroTime
             | Kind::IntOrString => None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_is_written_in_the_order_of_its_type() {
+        let of = Type::of_name("resource/v1.DeviceRequest");
+        let value = json!({"exactly": {"count": 1, "deviceClassName": "<c>"}, "name": "a"});
+        let written = r#"{"name":"a","exactly":{"deviceClassName":"\u003cc\u003e","count":1}}"#;
+        assert_eq!(of.in_order(&value), written);
+        let embedded = Type::of_name("resource/v1.DeviceClaimConfiguration");
+        let value = json!({"opaque": {"parameters": {"b": 1, "a": 2}, "driver": "d"}, "requests": ["x"]});
+        let written = r#"{"requests":["x"],"opaque":{"driver":"d","parameters":{"a":2,"b":1}}}"#;
+        assert_eq!(embedded.in_order(&value), written);
     }
 }

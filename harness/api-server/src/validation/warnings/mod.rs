@@ -13,6 +13,7 @@ use serde_json::Value;
 use self::storage::{claim_spec, driver, fractional, of_labels_of_nodes, volume};
 use super::super::discovery::Resource;
 use super::addresses;
+use super::devices;
 use super::fields::{Path, get, int, list, set, text, texts};
 
 /// Warnings in kube-apiserver's order.
@@ -117,6 +118,11 @@ fn of_object(warnings: &mut Warnings, object: &Value, old: Option<&Value>, kind:
         "services" => service(warnings, object),
         "ingresses.networking.k8s.io" if old.is_none() => deprecated_class(warnings, object),
         "networkpolicies.networking.k8s.io" => network_policy(warnings, spec),
+        "resourceslices.resource.k8s.io" => {
+            if let Some(warning) = devices::uppercase_driver(object) {
+                warnings.push(warning);
+            }
+        }
         "persistentvolumes" => volume(warnings, object),
         "persistentvolumeclaims" => {
             let class = "volume.beta.kubernetes.io/storage-class";

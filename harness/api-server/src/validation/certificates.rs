@@ -1,0 +1,226 @@
+//! Bundles of authorities, and certificates for Pods.
+
+use std::collections::BTreeMap;
+
+use kubernetes_types::names;
+use serde_json::Value;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer as _;
+
+use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text};
+use super::{Change, conditions, events, formats};
+
+const HIDDEN: &str = "<value omitted>";
+
+/// Source: kubernetes pkg/apis/certificates/validation/validation.go, `ValidateClusterTrustBundle` and
+/// `ValidateClusterTrustBundleUpdate`.
+/// Rule: VLO-48.
+pub(super) fn trust_bundle(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+    let (path, spec) = (Path::new("spec"), get(object, "spec"));
+    let (signer_path, signer) = (path.child("signerName"), text(spec, "signerName"));
+    if !signer.is_empty() {
+        events::signer_name(errors, &signer_path, signer);
+    }
+    if change.is_none_or(|change| !change.is_same(&["spec", "trustBundle"])) {
+        anchors(errors, &path.child("trustBundle"), text(spec, "trustBundle"));
+    }
+    if change.is_some_and(|change| !change.is_same(&["spec", "signerName"])) {
+        errors.invalid_text(&signer_path, signer, IMMUTABLE);
+    }
+}
+
+/// Source: kubernetes pkg/apis/certificates/validation/validation.go, `validateTrustBundle`.
+fn anchors(errors: &mut Errors, path: &Path<'_>, bundle: &str) {
+    const LARGEST: usize = 1024 * 1024;
+    if bundle.len() > LARGEST {
+        errors.too_long(path, LARGEST);
+        return;
+    }
+    let before = errors.len();
+    let mut found: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
+    for (index, block) in blocks(bundle).enumerate() {
+        let wrong = if block.tag() == "CERTIFICATE" {
+            wrong_anchor(&block).map(str::to_owned)
+        } else {
+            Some(format!("has bad block type: {}", block.tag()))
+        };
+        match wrong {
+            Some(wrong) => errors.invalid_text(path, HIDDEN, format!("entry {index} {wrong}")),
+            None => found.entry(block.into_contents()).or_default().push(index),
+        }
+    }
+    if errors.len() > before {
+        return;
+    }
+    if found.is_empty() {
+        errors.invalid_text(path, HIDDEN, "at least one trust anchor must be provided");
+    }
+    for indices in found.values().filter(|indices| indices.len() > 1) {
+        let indices: Vec<String> = indices.iter().map(usize::to_string).collect();
+        let why = format!("duplicate trust anchor (indices [{}])", indices.join(" "));
+        errors.invalid_text(path, HIDDEN, why);
+    }
+}
+
+/// The blocks of a text; what is none is left out.
+///
+/// Source: Go encoding/pem, `Decode`.
+fn blocks(text: &str) -> impl Iterator<Item = pem::Pem> {
+    const BEGIN: &str = "-----BEGIN ";
+    text.match_indices(BEGIN)
+        .filter_map(|(begin, _)| text.get(begin..))
+        .map(|rest| {
+            let end = rest.get(BEGIN.len()..).and_then(|rest| rest.find(BEGIN));
+            end.and_then(|end| rest.get(..end + BEGIN.len())).unwrap_or(rest)
+        })
+        .filter_map(|block| pem::parse(block).ok())
+}
+
+fn wrong_anchor(block: &pem::Pem) -> Option<&'static str> {
+    if block.headers().iter().next().is_some() {
+        return Some("has PEM block headers");
+    }
+    match X509Certificate::from_der(block.contents()) {
+        Ok(([], certificate)) => (!certificate.is_ca()).then_some("does not have the CA bit set"),
+        _ => Some("does not parse as X.509"),
+    }
+}
+
+/// A request for a certificate of a Pod. Its keys and proofs are not looked at.
+///
+/// Source: kubernetes pkg/apis/certificates/validation/validation.go, `ValidatePodCertificateRequestCreate` and
+/// `ValidatePodCertificateRequestUpdate`.
+/// Rule: VLO-48.
+pub(super) fn pod_request(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+    const LONGEST_UID: usize = 128;
+    let (path, spec) = (Path::new("spec"), get(object, "spec"));
+    if let Some(change) = change {
+        if !change.is_same(&["spec"]) {
+            errors.invalid_structure(&path, IMMUTABLE);
+        }
+        return;
+    }
+    events::signer_name(errors, &path.child("signerName"), text(spec, "signerName"));
+    user_annotations(
+        errors,
+        &path.child("unverifiedUserAnnotations"),
+        get(spec, "unverifiedUserAnnotations"),
+    );
+    for (name, uid) in
+        [("podName", "podUID"), ("serviceAccountName", "serviceAccountUID"), ("nodeName", "nodeUID")]
+    {
+        formats::dns_subdomain(errors, &path.child(name), text(spec, name));
+        let (path, uid) = (path.child(uid), text(spec, uid));
+        if uid.is_empty() {
+            errors.invalid_text(&path, uid, "must not be empty");
+        }
+        if uid.len() > LONGEST_UID {
+            errors.too_long(&path, LONGEST_UID);
+        }
+    }
+    lifetime(errors, &path.child("maxExpirationSeconds"), spec);
+    if set(spec, "maxExpirationSeconds").is_none() {
+        return;
+    }
+    let has = |field: &str| !text(spec, field).is_empty();
+    if !matches!(
+        (has("stubPKCS10Request"), has("pkixPublicKey"), has("proofOfPossession")),
+        (true, false, false) | (false, true, true)
+    ) {
+        let why = "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set";
+        errors.invalid_structure(&path, why);
+    }
+}
+
+fn lifetime(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+    const HOUR: i64 = 60 * 60;
+    let Some(seconds) = int(spec, "maxExpirationSeconds") else {
+        errors.required(path, "must be set");
+        return;
+    };
+    let domain = text(spec, "signerName").split('/').next().unwrap_or_default();
+    let is_ours = domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
+    let most = if is_ours { 24 * HOUR } else { 91 * 24 * HOUR };
+    if !(HOUR..=most).contains(&seconds) {
+        errors.invalid(path, seconds, format!("must be in the range [{HOUR}, {most}]"));
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateUserAnnotations`; apimachinery
+/// pkg/util/validation/validation.go, `IsDomainPrefixedKey`.
+fn user_annotations(errors: &mut Errors, path: &Path<'_>, annotations: &Value) {
+    const LARGEST: usize = 256 * 1024;
+    let mut size = 0;
+    for (key, value) in annotations.as_object().into_iter().flatten() {
+        size += key.len() + value.as_str().unwrap_or_default().len();
+        prefixed_key(errors, path, &key.to_lowercase());
+    }
+    if size > LARGEST {
+        errors.too_long(path, LARGEST);
+    }
+}
+
+fn prefixed_key(errors: &mut Errors, path: &Path<'_>, key: &str) {
+    if key.is_empty() {
+        errors.required(path, "");
+        return;
+    }
+    let wrong = names::label_key(key);
+    let is_label = wrong.is_empty();
+    errors.all_invalid(path, key, wrong);
+    if is_label && !key.contains('/') {
+        errors.invalid_text(path, key, "must be a domain-prefixed key (such as \"acme.io/foo\")");
+    }
+}
+
+/// The conditions in the status of a request; what is issued is not looked at.
+///
+/// Source: kubernetes pkg/apis/certificates/validation/validation.go, `ValidatePodCertificateRequestStatusUpdate`.
+/// Rule: VLO-48.
+pub(super) fn pod_request_status(errors: &mut Errors, object: &Value, change: Change<'_>) {
+    const KNOWN: [&str; 3] = ["Issued", "Denied", "Failed"];
+    let mut count = 0;
+    let of_status = |object: &Value| -> Vec<Value> { list(get(object, "status"), "conditions").to_vec() };
+    for (index, condition) in of_status(object).iter().enumerate() {
+        let base = format!("status.conditions.[{index}]");
+        let (path, kind) = (Path::new(&base), text(condition, "type"));
+        if !KNOWN.contains(&kind) {
+            errors.unsupported(&path.child("type"), kind, &KNOWN);
+            continue;
+        }
+        count += 1;
+        if count > 1 {
+            let why = "There may be at most one condition with type \"Issued\", \"Denied\", or \"Failed\"";
+            errors.invalid_text(&path.child("type"), kind, why);
+        }
+        errors.one_of(&path.child("status"), Some(text(condition, "status")), &["True"]);
+    }
+    conditions::of_status(errors, object);
+    if errors.len() > 0 {
+        return;
+    }
+    let is = |object: &Value, kind: &str| {
+        let all = of_status(object);
+        let found = all.iter().find(|condition| text(condition, "type") == kind);
+        found.is_some_and(|condition| text(condition, "status") == "True")
+    };
+    let is_same = change.is_same(&["status"]);
+    let further = get(object, "status").as_object().into_iter().flatten();
+    let has_more = further.filter(|(field, _)| *field != "conditions").any(|(_, found)| !found.is_null());
+    let path = Path::new("status");
+    if KNOWN.iter().any(|kind| is(change.old, kind)) {
+        if !is_same {
+            let why = "immutable after PodCertificateRequest is issued, denied, or failed";
+            errors.invalid_structure(&path, why);
+        }
+    } else if is(object, "Denied") || is(object, "Failed") {
+        if has_more {
+            let why =
+                "non-condition status fields must be empty when denying or failing the PodCertificateRequest";
+            errors.invalid_structure(&path, why);
+        }
+    } else if !is(object, "Issued") && !is_same {
+        let why = "status is immutable unless transitioning to \"Issued\", \"Denied\", or \"Failed\"";
+        errors.invalid_structure(&path, why);
+    }
+}

@@ -1,0 +1,64 @@
+//! Expressions that pick devices.
+
+use std::sync::LazyLock;
+
+use kubernetes_cel::environment::{CompileError, Environment};
+use kubernetes_cel::kubernetes::{self, DeviceSizes, Expressions, Version};
+use kubernetes_cel::types::Type;
+use kubernetes_types::status::{FieldError, Unsupported};
+
+use super::super::fields::{Errors, Path};
+
+/// What new expressions can mention.
+static ENVIRONMENT: LazyLock<Environment> =
+    LazyLock::new(|| kubernetes::with_device(kubernetes::environment(Version::new(1, 37), Expressions::New)));
+
+/// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateCELExpression`; dynamic-resource-allocation
+/// cel/compile.go, `CompileCELExpression`.
+/// Rule: VLO-45.
+///
+/// # Errors
+/// What the expressions of this program do not imitate.
+pub(super) fn check(errors: &mut Errors, path: &Path<'_>, expression: &str) -> Result<(), Unsupported> {
+    const LONGEST: usize = 10 * 1024;
+    const MOST_COST: u64 = 1_000_000;
+    if expression.len() > LONGEST {
+        errors.too_long(path, LONGEST);
+        return Ok(());
+    }
+    let wrong = match most_cost(expression) {
+        Ok(Ok(cost)) if cost > MOST_COST => {
+            errors.forbidden(path, "too complex, exceeds cost limit");
+            return Ok(());
+        }
+        Ok(Ok(_)) => return Ok(()),
+        Ok(Err(of)) => {
+            let of = of.runtime_text();
+            errors.invalid_text(
+                path,
+                expression,
+                format!("must evaluate to bool or the unknown type, not {of}"),
+            );
+            return Ok(());
+        }
+        Err(wrong) => wrong,
+    };
+    match wrong {
+        CompileError::Unsupported(what) => {
+            return Err(Unsupported { what: format!("this expression of a device selector: {what}") });
+        }
+        CompileError::Instantiation(_) => errors.push(FieldError::internal(path.to_string(), wrong)),
+        CompileError::Invalid(_) | _ => errors.invalid_text(path, expression, wrong),
+    }
+    Ok(())
+}
+
+/// What an expression costs at most, or of which type it is, if not of a right one.
+fn most_cost(expression: &str) -> Result<Result<u64, Type>, CompileError> {
+    let of = ENVIRONMENT.type_of(expression)?;
+    if !(of.is_bool() || of == Type::Any) {
+        return Ok(Err(of));
+    }
+    ENVIRONMENT.compile(expression)?;
+    Ok(Ok(ENVIRONMENT.estimate(expression, &DeviceSizes::default())?.max))
+}

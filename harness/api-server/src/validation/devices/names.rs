@@ -1,0 +1,136 @@
+//! Names of pools, attributes and capacities.
+
+use kubernetes_types::names;
+use kubernetes_types::quoting::quote;
+use kubernetes_types::status::FieldError;
+
+use super::super::fields::{Errors, Path};
+use super::super::{formats, storage};
+
+const LONGEST_POOL: usize = 253;
+const LONGEST_ID: usize = 32;
+const LONGEST_DOMAIN: usize = 63;
+const NO_ID: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric \
+                     characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is \
+                     '[A-Za-z_][A-Za-z0-9_]*')";
+
+/// Source: kubernetes pkg/apis/resource/validation/validation.go, `validatePoolName`.
+pub(super) fn pool(errors: &mut Errors, path: &Path<'_>, name: &str) {
+    if name.is_empty() {
+        errors.required(path, "");
+        return;
+    }
+    if name.len() > LONGEST_POOL {
+        errors.too_long(path, LONGEST_POOL);
+    }
+    for part in name.split('/') {
+        formats::dns_subdomain(errors, path, part);
+    }
+}
+
+/// What the type says of the name of a pool.
+///
+/// Source: apimachinery pkg/api/validate/strfmt.go, `ResourcePoolName`.
+pub(super) fn pool_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {
+    if name.is_empty() {
+        errors.required_by_type(path);
+        return;
+    }
+    if name.len() > LONGEST_POOL {
+        errors.generated(FieldError::too_long(path.to_string(), LONGEST_POOL));
+    }
+    for (index, part) in name.split('/').enumerate() {
+        if part.is_empty() {
+            errors.invalid_by_type(path, &quote(name), format!("segment {index}: must not be empty"));
+            continue;
+        }
+        for why in names::dns1123_subdomain(part) {
+            errors.invalid_by_type(
+                path,
+                &quote(part),
+                format!("segment {index}: {}", formats::in_bytes(&why)),
+            );
+        }
+    }
+}
+
+/// The name of an attribute or a capacity, which may be in a domain.
+///
+/// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateQualifiedName`.
+pub(super) fn qualified(errors: &mut Errors, path: &Path<'_>, name: &str) {
+    match name.split('/').collect::<Vec<&str>>().as_slice() {
+        [id] => identifier(errors, path, id),
+        [domain, id] => {
+            if domain.is_empty() {
+                errors.invalid_text(path, "", "the domain must not be empty");
+            } else {
+                storage::driver_name(errors, path, domain);
+            }
+            if id.is_empty() {
+                errors.invalid_text(path, "", "the name must not be empty");
+            } else {
+                identifier(errors, path, id);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateCIdentifier`.
+fn identifier(errors: &mut Errors, path: &Path<'_>, id: &str) {
+    if id.len() > LONGEST_ID {
+        errors.too_long(path, LONGEST_ID);
+    }
+    if !is_identifier(id) {
+        errors.invalid_text(path, id, NO_ID);
+    }
+}
+
+fn is_identifier(id: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    id.bytes().next().is_some_and(|first| is_word(first) && !first.is_ascii_digit())
+        && id.bytes().all(is_word)
+}
+
+/// What the type says of the name of an attribute in a domain.
+///
+/// Source: apimachinery pkg/api/validate/strfmt.go, `ResourceFullyQualifiedName`.
+pub(super) fn full_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {
+    let of_id = |errors: &mut Errors, id: &str| {
+        if id.len() > LONGEST_ID {
+            errors.generated(FieldError::too_long(path.to_string(), LONGEST_ID));
+        }
+        if !is_identifier(id) {
+            errors.invalid_by_type(path, &quote(id), NO_ID);
+        }
+    };
+    match name.split('/').collect::<Vec<&str>>().as_slice() {
+        [id] => {
+            of_id(errors, id);
+            let why = "a fully qualified name must be a domain and a name separated by a slash";
+            errors.invalid_by_type(path, &quote(name), why);
+        }
+        [domain, id] => {
+            if domain.is_empty() {
+                errors.invalid_by_type(path, "\"\"", "prefix must not be empty");
+            } else {
+                if domain.len() > LONGEST_DOMAIN {
+                    errors.generated(FieldError::too_long(path.to_string(), LONGEST_DOMAIN));
+                }
+                for why in names::dns1123_subdomain(domain) {
+                    errors.invalid_by_type(
+                        path,
+                        &quote(domain),
+                        format!("prefix: {}", formats::in_bytes(&why)),
+                    );
+                }
+            }
+            if id.is_empty() {
+                errors.invalid_by_type(path, "\"\"", "name must not be empty");
+            } else {
+                of_id(errors, id);
+            }
+        }
+        _ => {}
+    }
+}

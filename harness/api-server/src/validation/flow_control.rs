@@ -1,0 +1,474 @@
+//! API priority and fairness: which requests go where, and how many of them.
+
+use std::collections::HashSet;
+
+use kubernetes_types::equality::semantically_equal;
+use kubernetes_types::quoting::{encode, quote};
+use kubernetes_types::status::FieldError;
+use serde_json::{Value, json};
+
+use super::fields::{Errors, Path, flag, get, int, list, set, text, texts};
+use super::formats;
+use super::shown::{Kind, Struct, structure};
+
+const VERBS: [&str; 9] =
+    ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
+
+const METHOD: Struct = &[("Type", "type", Kind::Text)];
+const NAME: Struct = &[("Name", "name", Kind::Text)];
+const SUBJECT: Struct = &[
+    ("Kind", "kind", Kind::Text),
+    ("User", "user", Kind::Maybe(NAME)),
+    ("Group", "group", Kind::Maybe(NAME)),
+    (
+        "ServiceAccount",
+        "serviceAccount",
+        Kind::Maybe(&[("Namespace", "namespace", Kind::Text), ("Name", "name", Kind::Text)]),
+    ),
+];
+const RESOURCE_RULE: Struct = &[
+    ("Verbs", "verbs", Kind::Plain),
+    ("APIGroups", "apiGroups", Kind::Plain),
+    ("Resources", "resources", Kind::Plain),
+    ("ClusterScope", "clusterScope", Kind::Flag),
+    ("Namespaces", "namespaces", Kind::Plain),
+];
+const OTHER_RULE: Struct =
+    &[("Verbs", "verbs", Kind::Plain), ("NonResourceURLs", "nonResourceURLs", Kind::Plain)];
+const RULES: Struct = &[
+    ("Subjects", "subjects", Kind::List(SUBJECT)),
+    ("ResourceRules", "resourceRules", Kind::List(RESOURCE_RULE)),
+    ("NonResourceRules", "nonResourceRules", Kind::List(OTHER_RULE)),
+];
+const SCHEMA: Struct = &[
+    ("PriorityLevelConfiguration", "priorityLevelConfiguration", Kind::Inner(NAME)),
+    ("MatchingPrecedence", "matchingPrecedence", Kind::Number),
+    ("DistinguisherMethod", "distinguisherMethod", Kind::Maybe(METHOD)),
+    ("Rules", "rules", Kind::List(RULES)),
+];
+const QUEUING: Struct = &[
+    ("Queues", "queues", Kind::Number),
+    ("HandSize", "handSize", Kind::Number),
+    ("QueueLengthLimit", "queueLengthLimit", Kind::Number),
+];
+const LIMITED: Struct = &[
+    ("NominalConcurrencyShares", "nominalConcurrencyShares", Kind::Number),
+    (
+        "LimitResponse",
+        "limitResponse",
+        Kind::Inner(&[("Type", "type", Kind::Text), ("Queuing", "queuing", Kind::Maybe(QUEUING))]),
+    ),
+    ("LendablePercent", "lendablePercent", Kind::Plain),
+    ("BorrowingLimitPercent", "borrowingLimitPercent", Kind::Plain),
+];
+const LEVEL: Struct = &[
+    ("Type", "type", Kind::Text),
+    ("Limited", "limited", Kind::Maybe(LIMITED)),
+    (
+        "Exempt",
+        "exempt",
+        Kind::Maybe(&[
+            ("NominalConcurrencyShares", "nominalConcurrencyShares", Kind::Plain),
+            ("LendablePercent", "lendablePercent", Kind::Plain),
+        ]),
+    ),
+];
+
+/// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateFlowSchema`.
+/// Rule: VLO-43.
+pub(super) fn schema(errors: &mut Errors, object: &Value) {
+    const LAST: i64 = 10_000;
+    let name = text(get(object, "metadata"), "name");
+    let (path, spec) = (Path::new("spec"), get(object, "spec"));
+    let precedence = int(spec, "matchingPrecedence").unwrap_or(0);
+    let precedence_path = path.child("matchingPrecedence");
+    if precedence <= 0 {
+        errors.invalid(&precedence_path, precedence, "must be a positive value");
+    }
+    if precedence > LAST {
+        errors.invalid(&precedence_path, precedence, format!("must not be greater than {LAST}"));
+    }
+    if precedence == 1 && name != "exempt" {
+        let why = "only the schema named 'exempt' may have matchingPrecedence 1";
+        errors.invalid(&precedence_path, precedence, why);
+    }
+    if let Some(method) = set(spec, "distinguisherMethod")
+        && !["ByNamespace", "ByUser"].contains(&text(method, "type"))
+    {
+        let field = path.child("distinguisherMethod").child("type").to_string();
+        let supported = "\"ByNamespace\", \"ByUser\"";
+        errors.push(FieldError::not_supported(field, structure(METHOD, method), supported));
+    }
+    let level_path = path.child("priorityLevelConfiguration");
+    let level = text(get(spec, "priorityLevelConfiguration"), "name");
+    if level.is_empty() {
+        errors.required(&level_path.child("name"), "must reference a priority level");
+    } else {
+        formats::dns_subdomain(errors, &level_path.child("name"), level);
+    }
+    let rules_path = path.child("rules");
+    for (index, rule) in list(spec, "rules").iter().enumerate() {
+        self::rules(errors, &rules_path.index(index), rule);
+    }
+    if let Some(fixed) = fixed_schema(name)
+        && !semantically_equal_specs(object, &fixed)
+    {
+        let why = format!("spec of '{name}' must equal the fixed value");
+        errors.invalid(&path, structure(SCHEMA, spec), why);
+    }
+    conditions(errors, object);
+}
+
+fn rules(errors: &mut Errors, path: &Path<'_>, rules: &Value) {
+    let subjects_path = path.child("subjects");
+    if list(rules, "subjects").is_empty() {
+        errors.required(&subjects_path, "subjects must contain at least one value");
+    }
+    for (index, found) in list(rules, "subjects").iter().enumerate() {
+        subject(errors, &subjects_path.index(index), found);
+    }
+    if ["resourceRules", "nonResourceRules"].iter().all(|field| list(rules, field).is_empty()) {
+        errors.required(path, "at least one of resourceRules and nonResourceRules has to be non-empty");
+    }
+    let of_resources = path.child("resourceRules");
+    for (index, rule) in list(rules, "resourceRules").iter().enumerate() {
+        resource_rule(errors, &of_resources.index(index), rule);
+    }
+    let of_others = path.child("nonResourceRules");
+    for (index, rule) in list(rules, "nonResourceRules").iter().enumerate() {
+        other_rule(errors, &of_others.index(index), rule);
+    }
+}
+
+/// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateFlowSchemaSubject`.
+fn subject(errors: &mut Errors, path: &Path<'_>, subject: &Value) {
+    const KINDS: [(&str, &str); 3] =
+        [("ServiceAccount", "serviceAccount"), ("User", "user"), ("Group", "group")];
+    let kind = text(subject, "kind");
+    let Some((_, own)) = KINDS.iter().find(|(name, _)| *name == kind) else {
+        errors.unsupported(&path.child("kind"), kind, &["Group", "ServiceAccount", "User"]);
+        return;
+    };
+    let own_path = path.child(own);
+    match set(subject, own) {
+        None => errors.required(&own_path, &format!("{own} is required when subject kind is '{kind}'")),
+        Some(found) => {
+            let (name_path, name) = (own_path.child("name"), text(found, "name"));
+            if name.is_empty() {
+                errors.required(&name_path, "");
+            } else if kind == "ServiceAccount" && name != "*" {
+                formats::dns_subdomain(errors, &name_path, name);
+            }
+            if kind == "ServiceAccount" {
+                let (path, namespace) = (own_path.child("namespace"), text(found, "namespace"));
+                if namespace.is_empty() {
+                    errors.required(&path, "must specify namespace for service account");
+                } else {
+                    formats::dns_label(errors, &path, namespace);
+                }
+            }
+        }
+    }
+    for (name, other) in KINDS.iter().filter(|(name, _)| *name != kind) {
+        if set(subject, other).is_some() {
+            let why = format!("{other} is forbidden when subject kind is not '{name}'");
+            errors.forbidden(&path.child(other), why);
+        }
+    }
+}
+
+fn has_all(rule: &Value, field: &str) -> bool {
+    texts(rule, field).any(|item| item == "*")
+}
+
+/// Something else beside `*`, which is everything.
+fn alone(errors: &mut Errors, path: &Path<'_>, rule: &Value, field: &str, others: &str) {
+    if list(rule, field).len() > 1 && has_all(rule, field) {
+        let why = format!("if '*' is present, must not specify other {others}");
+        errors.invalid(&path.child(field), encode(get(rule, field)), why);
+    }
+}
+
+fn verbs(errors: &mut Errors, path: &Path<'_>, rule: &Value) {
+    let verbs_path = path.child("verbs");
+    if list(rule, "verbs").is_empty() {
+        errors.required(&verbs_path, "verbs must contain at least one value");
+    } else if has_all(rule, "verbs") {
+        alone(errors, path, rule, "verbs", "verbs");
+    } else if !texts(rule, "verbs").all(|verb| VERBS.contains(&verb)) {
+        let supported: Vec<String> = VERBS.iter().map(|verb| quote(verb)).collect();
+        let (field, shown) = (verbs_path.to_string(), encode(get(rule, "verbs")));
+        errors.push(FieldError::not_supported(field, shown, supported.join(", ")));
+    }
+}
+
+/// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateFlowSchemaResourcePolicyRule`.
+fn resource_rule(errors: &mut Errors, path: &Path<'_>, rule: &Value) {
+    verbs(errors, path, rule);
+    for (field, one, others) in
+        [("apiGroups", "api group", "api groups"), ("resources", "resource", "resources")]
+    {
+        if list(rule, field).is_empty() {
+            let why = format!("resource rules must supply at least one {one}");
+            errors.required(&path.child(field), &why);
+        }
+        alone(errors, path, rule, field, others);
+    }
+    let namespaces = path.child("namespaces");
+    if list(rule, "namespaces").is_empty() && !flag(rule, "clusterScope") {
+        let why = "resource rules that are not cluster scoped must supply at least one namespace";
+        errors.required(&namespaces, why);
+    } else if has_all(rule, "namespaces") {
+        alone(errors, path, rule, "namespaces", "namespaces");
+    } else {
+        for (index, namespace) in texts(rule, "namespaces").enumerate() {
+            for wrong in kubernetes_types::names::dns1123_label(namespace) {
+                let why = format!("each member of this list must be '*' or a DNS-1123 label; {wrong}");
+                errors.invalid_text(&namespaces.index(index), namespace, why);
+            }
+        }
+    }
+}
+
+/// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateFlowSchemaNonResourcePolicyRule`.
+fn other_rule(errors: &mut Errors, path: &Path<'_>, rule: &Value) {
+    verbs(errors, path, rule);
+    let urls = path.child("nonResourceURLs");
+    if list(rule, "nonResourceURLs").is_empty() {
+        errors.required(&urls, "nonResourceURLs must contain at least one value");
+    } else if has_all(rule, "nonResourceURLs") {
+        alone(errors, path, rule, "nonResourceURLs", "non-resource URLs");
+    } else {
+        for (index, url) in texts(rule, "nonResourceURLs").enumerate() {
+            if let Some(why) = wrong_url(url) {
+                errors.invalid_text(&urls.index(index), url, why);
+            }
+        }
+    }
+}
+
+/// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateNonResourceURLPath`.
+fn wrong_url(url: &str) -> Option<&'static str> {
+    let stars = url.bytes().filter(|byte| *byte == b'*').count();
+    if url.is_empty() {
+        Some("must not be empty")
+    } else if url == "/" {
+        None
+    } else if !url.starts_with('/') {
+        Some("must start with slash")
+    } else if url.contains(' ') {
+        Some("must not contain white-space")
+    } else if url.contains("//") {
+        Some("must not contain double slash")
+    } else if stars > 1 || (stars == 1 && !url.ends_with("/*")) {
+        Some("wildcard can only do suffix matching")
+    } else {
+        None
+    }
+}
+
+/// The conditions in the status of either kind.
+///
+/// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateFlowSchemaStatus` and
+/// `ValidatePriorityLevelConfigurationStatus`.
+/// Rule: VLO-43.
+pub(super) fn conditions(errors: &mut Errors, object: &Value) {
+    let path = Path::new("status");
+    let path = path.child("conditions");
+    let mut seen = HashSet::new();
+    for (index, condition) in list(get(object, "status"), "conditions").iter().enumerate() {
+        let (path, name) = (path.index(index), text(condition, "type"));
+        if !seen.insert(name) {
+            errors.duplicate(&path.child("type"), name);
+        }
+        if name.is_empty() {
+            errors.required(&path.child("type"), "");
+        }
+    }
+}
+
+/// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidatePriorityLevelConfiguration`;
+/// `pkg/apis/flowcontrol/v1/zz_generated.validations.go`.
+/// Rule: VLO-43.
+pub(super) fn level(errors: &mut Errors, object: &Value) {
+    const KEPT_ZERO: &str = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares";
+    let metadata = get(object, "metadata");
+    if get(metadata, "annotations").get(KEPT_ZERO).is_some() {
+        let path = Path::new("metadata");
+        errors.forbidden(&path.child("annotations"), format!("annotation '{KEPT_ZERO}' is forbidden"));
+    }
+    let name = text(metadata, "name");
+    let (path, spec) = (Path::new("spec"), get(object, "spec"));
+    let kind = text(spec, "type");
+    if (name == "exempt") != (kind == "Exempt") {
+        let why = "must be 'Exempt' if and only if `name` is 'exempt'";
+        errors.invalid_text(&path.child("type"), kind, why);
+    }
+    match kind {
+        "Exempt" => {
+            if let Some(exempt) = set(spec, "exempt") {
+                let path = path.child("exempt");
+                not_negative(errors, &path, exempt);
+                percentage(errors, &path, exempt);
+            }
+        }
+        "Limited" => {
+            if let Some(limited) = set(spec, "limited") {
+                self::limited(errors, &path.child("limited"), limited);
+            }
+        }
+        "" => {}
+        _ => errors.unsupported(&path.child("type"), kind, &["Exempt", "Limited"]),
+    }
+    if let Some(fixed) = fixed_level(name) {
+        let (is_fixed, which) = if name == "exempt" {
+            (kind == "Exempt" && set(spec, "limited").is_none(), " except the 'spec.exempt' field")
+        } else {
+            (semantically_equal_specs(object, &fixed), "")
+        };
+        if !is_fixed {
+            let why = format!("spec of '{name}'{which} must equal the fixed value");
+            errors.invalid(&path, structure(LEVEL, spec), why);
+        }
+    }
+    conditions(errors, object);
+    generated_for_level(errors, &path, spec);
+}
+
+fn not_negative(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
+    let field = "nominalConcurrencyShares";
+    if let Some(shares) = int(owner, field).filter(|shares| *shares < 0) {
+        errors.invalid(&path.child(field), shares, "must be a non-negative integer");
+    }
+}
+
+fn percentage(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
+    if let Some(percent) = int(owner, "lendablePercent").filter(|percent| !(0..=100).contains(percent)) {
+        errors.invalid(&path.child("lendablePercent"), percent, formats::between(0, 100));
+    }
+}
+
+/// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateLimitedPriorityLevelConfiguration`.
+fn limited(errors: &mut Errors, path: &Path<'_>, limited: &Value) {
+    not_negative(errors, path, limited);
+    let response_path = path.child("limitResponse");
+    let response = get(limited, "limitResponse");
+    match text(response, "type") {
+        "Queue" => {
+            if let Some(queuing) = set(response, "queuing") {
+                self::queuing(errors, &response_path.child("queuing"), queuing);
+            }
+        }
+        "" | "Reject" => {}
+        kind => errors.unsupported(&response_path.child("type"), kind, &["Queue", "Reject"]),
+    }
+    percentage(errors, path, limited);
+    let field = "borrowingLimitPercent";
+    if let Some(percent) = int(limited, field).filter(|percent| *percent < 0) {
+        errors.invalid(&path.child(field), percent, "if specified, must be a non-negative integer");
+    }
+}
+
+/// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidatePriorityLevelQueuingConfiguration`; apiserver
+/// pkg/util/shufflesharding/dealer.go, `RequiredEntropyBits`.
+fn queuing(errors: &mut Errors, path: &Path<'_>, queuing: &Value) {
+    const MOST_QUEUES: i64 = 10_000_000;
+    const MOST_BITS: f64 = 60.0;
+    let number = |field: &str| int(queuing, field).unwrap_or(0);
+    let (limit, queues, hand) = (number("queueLengthLimit"), number("queues"), number("handSize"));
+    if limit <= 0 {
+        errors.invalid(&path.child("queueLengthLimit"), limit, "must be positive");
+    }
+    if queues <= 0 {
+        errors.invalid(&path.child("queues"), queues, "must be positive");
+    } else if queues > MOST_QUEUES {
+        errors.invalid(&path.child("queues"), queues, format!("must not be greater than {MOST_QUEUES}"));
+    }
+    let path = path.child("handSize");
+    let float = |number: i64| i32::try_from(number).map_or(f64::MAX, f64::from);
+    if hand <= 0 {
+        errors.invalid(&path, hand, "must be positive");
+    } else if hand > queues {
+        errors.invalid(&path, hand, format!("should not be greater than queues ({queues})"));
+    } else if (float(queues).log2() * float(hand)).ceil() > MOST_BITS {
+        let why = format!(
+            "required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {MOST_BITS}"
+        );
+        errors.invalid(&path, hand, why);
+    }
+}
+
+/// What the type says of itself.
+fn generated_for_level(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+    let kind = text(spec, "type");
+    if kind != "Exempt" && set(spec, "exempt").is_some() {
+        errors.forbidden_by_type(&path.child("exempt"));
+    }
+    let limited_path = path.child("limited");
+    let limited = set(spec, "limited");
+    match limited {
+        None if kind == "Limited" => errors.required_by_type(&limited_path),
+        Some(_) if kind != "Limited" => errors.forbidden_by_type(&limited_path),
+        _ => {}
+    }
+    if kind.is_empty() {
+        errors.required_by_type(&path.child("type"));
+    }
+    let Some(limited) = limited else { return };
+    let (path, response) = (limited_path.child("limitResponse"), get(limited, "limitResponse"));
+    let kind = text(response, "type");
+    match set(response, "queuing") {
+        None if kind == "Queue" => errors.required_by_type(&path.child("queuing")),
+        Some(_) if kind != "Queue" => errors.forbidden_by_type(&path.child("queuing")),
+        _ => {}
+    }
+    if kind.is_empty() {
+        errors.required_by_type(&path.child("type"));
+    }
+}
+
+fn semantically_equal_specs(object: &Value, fixed: &Value) -> bool {
+    let kind = kubernetes_admission::attributes::GroupVersionKind::of(object);
+    let spec = |object: &Value| json!({"spec": get(object, "spec")});
+    semantically_equal(&spec(object), &spec(fixed), &kind)
+}
+
+/// The schemas that are always there, and as they are.
+///
+/// Source: apiserver pkg/apis/flowcontrol/bootstrap/default.go, `MandatoryFlowSchemas`.
+fn fixed_schema(name: &str) -> Option<Value> {
+    let (precedence, method, groups) = match name {
+        "exempt" => (1, Value::Null, vec!["system:masters"]),
+        "catch-all" => {
+            (10_000, json!({"type": "ByUser"}), vec!["system:unauthenticated", "system:authenticated"])
+        }
+        _ => return None,
+    };
+    let subject = |group: &str| json!({"kind": "Group", "group": {"name": group}});
+    let subjects: Vec<Value> = groups.into_iter().map(subject).collect();
+    Some(json!({"spec": {
+        "priorityLevelConfiguration": {"name": name},
+        "matchingPrecedence": precedence,
+        "distinguisherMethod": method,
+        "rules": [{
+            "subjects": subjects,
+            "resourceRules": [{
+                "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": true, "namespaces": ["*"],
+            }],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+        }],
+    }}))
+}
+
+/// The levels that are always there, and as they are.
+///
+/// Source: apiserver pkg/apis/flowcontrol/bootstrap/default.go, `MandatoryPriorityLevelConfigurations`.
+fn fixed_level(name: &str) -> Option<Value> {
+    match name {
+        "exempt" => Some(json!({"spec": {"type": "Exempt"}})),
+        "catch-all" => Some(json!({"spec": {"type": "Limited", "limited": {
+            "nominalConcurrencyShares": 5, "lendablePercent": 0, "limitResponse": {"type": "Reject"},
+        }}})),
+        _ => None,
+    }
+}

@@ -1,0 +1,83 @@
+//! Migrations of stored objects to another version.
+
+use kubernetes_types::names;
+use kubernetes_types::schema::Type;
+use serde_json::Value;
+
+use super::fields::{Errors, IMMUTABLE, Path, get, list, text};
+use super::shown::{Kind, Struct, structure};
+use super::{Change, conditions};
+
+/// Source: kubernetes pkg/apis/storagemigration/validation/validation.go, `ValidateStorageVersionMigration` and
+/// `ValidateStorageVersionMigrationUpdate`.
+/// Rule: VLO-48.
+pub(super) fn migration(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+    const SPEC: Struct = &[(
+        "Resource",
+        "resource",
+        Kind::Inner(&[("group", "group", Kind::Text), ("resource", "resource", Kind::Text)]),
+    )];
+    let (path, spec) = (Path::new("spec"), get(object, "spec"));
+    let (resource_path, resource) = (path.child("resource"), get(spec, "resource"));
+    let (name, group) = (text(resource, "resource"), text(resource, "group"));
+    let name_path = resource_path.child("resource");
+    let mut joined = |path: &Path<'_>, found: &str, wrong: Vec<String>| {
+        if !wrong.is_empty() {
+            errors.invalid_text(path, found, wrong.join(","));
+        }
+    };
+    if !name.is_empty() {
+        joined(&name_path, name, names::dns1035_label(name));
+    }
+    if !group.is_empty() {
+        joined(&resource_path.child("group"), group, names::dns1123_subdomain(group));
+    }
+    if name.is_empty() {
+        errors.required(&name_path, "resource is required to be set");
+    }
+    if change.is_some_and(|change| !change.is_same(&["spec"])) {
+        errors.invalid(&path, structure(SPEC, spec), IMMUTABLE);
+    }
+}
+
+/// Source: kubernetes pkg/apis/storagemigration/validation/validation.go, `ValidateStorageVersionMigrationStatusUpdate`.
+/// Rule: VLO-48.
+pub(super) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
+    let (path, status) = (Path::new("status"), get(object, "status"));
+    let version_path = path.child("resourceVersion");
+    let version = text(status, "resourceVersion");
+    if !version.is_empty() && !is_version(version) {
+        let why = format!("resource version is not well formed: {version}");
+        errors.invalid_text(&version_path, version, why);
+    }
+    conditions::of_status(errors, object);
+    let before = text(get(change.old, "status"), "resourceVersion");
+    if !before.is_empty() && before != version {
+        errors.invalid_text(&version_path, version, IMMUTABLE);
+    }
+    let is_true = |object: &Value, kind: &str| {
+        let mut all = list(get(object, "status"), "conditions").iter();
+        all.find(|condition| text(condition, "type") == kind)
+            .is_some_and(|condition| text(condition, "status") == "True")
+    };
+    let shown = Type::of_name("storagemigration/v1.StorageVersionMigrationStatus")
+        .member("conditions")
+        .in_order(get(status, "conditions"));
+    let conditions_path = path.child("conditions");
+    let (succeeded, failed) = ("Succeeded", "Failed");
+    if is_true(object, succeeded) && is_true(object, failed) {
+        let why = "Both success and failed conditions cannot be true at the same time";
+        errors.invalid(&conditions_path, &shown, why);
+    }
+    for (kind, name) in [(succeeded, "Success"), (failed, "Failed")] {
+        if is_true(change.old, kind) && !is_true(object, kind) {
+            let why = format!("{name} condition cannot be set to false once it is true");
+            errors.invalid(&conditions_path, &shown, why);
+        }
+    }
+}
+
+/// Source: apimachinery pkg/util/resourceversion/resourceversion.go, `isWellFormed`.
+fn is_version(text: &str) -> bool {
+    !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
+}
