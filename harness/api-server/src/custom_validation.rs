@@ -72,7 +72,7 @@ fn judge(
     let mut errors = match (wrong_metadata(object), old) {
         (Some(wrong), _) => vec![wrong],
         (None, None) => metadata::validate(object, None, resource),
-        (None, Some(_)) => triplicate_common_errors(metadata::validate(object, None, resource)),
+        (None, Some(old)) => metadata::validate_repeatedly(object, old, resource),
     };
     errors.extend(schema.schema_errors(object, old, purpose)?);
     if let Some(scale) = &custom.scale {
@@ -83,19 +83,6 @@ fn judge(
         errors.extend(replicas.iter().filter_map(|pointer| wrong_replicas(object, pointer)));
     }
     schema.judge_further(errors, object, old, purpose)
-}
-
-/// In an update of a custom resource labels, annotations and owners are validated as those of a new object, as those of a
-/// changed one, and once more as those of a custom resource.
-///
-/// Source: apiserver pkg/registry/rest/update.go, `validateCommonFields`; apiextensions-apiserver
-/// pkg/registry/customresource/validator.go, `ValidateUpdate`.
-fn triplicate_common_errors(mut errors: Vec<FieldError>) -> Vec<FieldError> {
-    let fields = ["metadata.labels", "metadata.annotations", "metadata.ownerReferences"];
-    let is_repeated = |error: &&FieldError| fields.iter().any(|field| error.field.starts_with(field));
-    let repeated: Vec<FieldError> = errors.iter().filter(is_repeated).cloned().collect();
-    errors.extend(repeated.iter().cloned().chain(repeated.clone()));
-    errors
 }
 
 /// Source: apiextensions-apiserver pkg/registry/customresource/validator.go, `ValidateScaleSpec` and

@@ -6,6 +6,7 @@ use http::StatusCode;
 use kubernetes_admission::attributes::Operation;
 use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_types::json::set;
+use kubernetes_types::schema;
 use kubernetes_types::status::Status;
 use kubernetes_types::weight::weight;
 use serde_json::{Value, json};
@@ -68,6 +69,9 @@ pub(super) enum Deleted {
     Gone(Arc<Value>),
     /// It waits for its finalizers.
     Waits(Arc<Value>),
+    /// It would lose its last finalizers and be gone: of such a dry run the server shows an object of that kind without
+    /// anything in it.
+    Nothing(Arc<Value>),
 }
 
 /// DELETE of one object.
@@ -95,7 +99,7 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
         Deleted::Waits(object) if options.document.get("orphanDependents") == Some(&Value::Bool(false)) => {
             Ok(Answer::Object(StatusCode::ACCEPTED, object))
         }
-        Deleted::Waits(object) => Ok(Answer::ok(object)),
+        Deleted::Waits(object) | Deleted::Nothing(object) => Ok(Answer::ok(object)),
         Deleted::Gone(object) if shows_object => Ok(Answer::ok(object)),
         Deleted::Gone(object) => {
             let mut details =
@@ -234,11 +238,21 @@ pub(super) async fn delete_one(
         };
         // An object that is deleted at once, without a grace period, is removed even if a finalizer was added meanwhile.
         let (marked, gone) = if at_once { ((*stored).clone(), true) } else { (marked, gone) };
-        at_once = gone && resource.gvr.group_resource() != "pods";
+        let is_first_step = !at_once;
+        at_once = gone && !deletion::is_graceful(&stored, &resource.gvr.group_resource());
+        if at_once && is_first_step && metadata::has_finalizers(&stored) {
+            match take_finalizers(request, &stored, options, asked, &key).await {
+                Ok(Some(shown)) => return Ok(shown),
+                Ok(None) => {}
+                Err(_) if !options.dry_run && is_outdated(request, &key, &stored, which) => {
+                    (which, at_once) = (Attempt::Later, false);
+                    continue;
+                }
+                Err(status) => return Err(status),
+            }
+        }
         // A Pod is marked first, unless it has no time left.
-        let is_marked =
-            stored.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64) == Some(0);
-        let in_two_steps = gone && !at_once && !options.dry_run && !is_marked;
+        let in_two_steps = gone && !at_once && !options.dry_run;
         let outcome = attempt(request, &stored, marked, gone && !in_two_steps, options, asked, &key).await;
         match outcome {
             Ok(Some(_)) if in_two_steps => {
@@ -251,6 +265,54 @@ pub(super) async fn delete_one(
         }
         which = Attempt::Later;
     }
+}
+
+/// Begins the deletion of an object that loses its last finalizers by it: admission is asked about an update that is not
+/// made, and asked again when the object goes. A dry run ends here. The server would go on with the `resourceVersion` that
+/// the update gave, and there is none.
+///
+/// Source: apiserver pkg/registry/generic/registry/store.go, `updateForGracefulDeletionAndFinalizers` and `Delete`.
+/// Rule: CHN-13.
+async fn take_finalizers(
+    request: &mut ObjectRequest<'_>,
+    stored: &Arc<Value>,
+    options: &RequestOptions,
+    asked: Asked<'_>,
+    key: &Key,
+) -> Result<Option<Deleted>, Box<Status>> {
+    let resource = Arc::clone(&request.target.resource);
+    admit(request, stored, stored, options, asked).await?;
+    if options.dry_run {
+        return Ok(Some(Deleted::Nothing(Arc::new(nothing_of(&resource)))));
+    }
+    if options.document.pointer("/preconditions/resourceVersion").is_some_and(Value::is_string) {
+        preconditions::check_versions(stored, None, Some(""), false, &resource, key)?;
+    }
+    Ok(None)
+}
+
+/// An object without anything in it, as the internal type of its kind is shown.
+///
+/// Source: kubernetes pkg/apis/apps/v1/conversion.go.
+fn nothing_of(resource: &Resource) -> Value {
+    let kind = &resource.kind;
+    let mut nothing = json!({"kind": kind.kind, "apiVersion": kind.api_version()});
+    if resource.custom.is_some() {
+        return nothing;
+    }
+    set(&mut nothing, &["metadata"], json!({}));
+    schema::normalize(&mut nothing, kind);
+    match resource.gvr.group_resource().as_str() {
+        "deployments.apps" | "replicasets.apps" | "statefulsets.apps" => {
+            set(&mut nothing, &["spec", "replicas"], 0);
+        }
+        "daemonsets.apps" => {
+            let annotations = json!({"deprecated.daemonset.template.generation": "0"});
+            set(&mut nothing, &["metadata", "annotations"], annotations);
+        }
+        _ => {}
+    }
+    nothing
 }
 
 /// None: another write was faster.
@@ -292,7 +354,7 @@ async fn admit(
     admitted_name.clone_into(&mut attributes.name);
     attributes.old_object = Some((*old).clone());
     attributes.options =
-        Some(normalised(&options.document, marked, &resource.gvr.group_resource(), admitted_name));
+        Some(normalised(&options.document, stored, marked, &resource.gvr.group_resource(), admitted_name));
     attributes.dry_run = options.dry_run;
     let mut run = request.admitting.begin(attributes, TimePrecision::Seconds);
     request.admitting.mutate(&mut run).await?;
@@ -323,6 +385,9 @@ async fn remove_marked(
         && request.admitting.is_out_of_time()
     {
         return Err(status);
+    }
+    if matches!(asked, Asked::Admission(name) if !name.is_empty()) {
+        set(&mut wanted.document, &["gracePeriodSeconds"], 0);
     }
     loop {
         // Who removes it faster does the same.
@@ -381,7 +446,7 @@ pub(super) async fn remove(
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`; kubernetes
 /// pkg/registry/core/namespace/storage/storage.go, `Delete`.
 /// Rule: REQ-13.
-fn normalised(options: &Value, marked: &Value, resource: &str, name: &str) -> Value {
+fn normalised(options: &Value, stored: &Value, marked: &Value, resource: &str, name: &str) -> Value {
     let mut options = options.clone();
     let grace = options.get("gracePeriodSeconds").and_then(Value::as_i64);
     if !name.is_empty() && grace.is_some_and(|seconds| seconds < 0) {
@@ -395,7 +460,7 @@ fn normalised(options: &Value, marked: &Value, resource: &str, name: &str) -> Va
     {
         preconditions.entry("uid").or_insert_with(|| metadata::text(marked, "uid").into());
     }
-    if resource == "pods"
+    if deletion::is_graceful(stored, resource)
         && !name.is_empty()
         && let Some(seconds) = marked.pointer("/metadata/deletionGracePeriodSeconds")
     {

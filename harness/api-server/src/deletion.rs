@@ -51,12 +51,20 @@ pub(super) fn mark(stored: &Value, options: &Value, resource: &str) -> Marked {
     let finalizers = finalizers(stored, options, resource);
     let gone = grace == 0 && finalizers.is_empty();
     // What goes at once is not marked first, unless it might have had a grace period.
-    if !gone || resource == "pods" {
+    if !gone || is_graceful(stored, resource) {
         metadata::set(&mut object, "finalizers", finalizers.into());
         set_deletion(&mut object, grace);
     }
     kubernetes_types::schema::normalize_metadata(&mut object);
     Marked::Changed { object, gone }
+}
+
+/// Whether an object is marked before it goes, though it may go at once: a Pod is, until it has no time left.
+///
+/// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`.
+pub(super) fn is_graceful(stored: &Value, resource: &str) -> bool {
+    let left = stored.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+    resource == "pods" && !(metadata::is_deleting(stored) && left.unwrap_or_default() == 0)
 }
 
 fn set_deletion(object: &mut Value, grace: i64) {
@@ -96,7 +104,11 @@ fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
     Some(if seconds < 0 { 1 } else { seconds })
 }
 
-/// The finalizers that the object has from now on, with those for the garbage collector.
+/// The finalizers that the object has from now on, with those for the garbage collector; in the order of before where they
+/// are the same.
+///
+/// Source: apiserver pkg/registry/generic/registry/store.go, `deletionFinalizersForGarbageCollection`.
+/// Rule: CHN-14.
 fn finalizers(stored: &Value, options: &Value, resource: &str) -> Vec<String> {
     let own = stored.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
     let own: Vec<&str> = own.filter_map(Value::as_str).collect();
@@ -104,7 +116,9 @@ fn finalizers(stored: &Value, options: &Value, resource: &str) -> Vec<String> {
     let mut all: Vec<String> =
         own.iter().filter(|own| ![ORPHAN, FOREGROUND].contains(own)).map(|own| (*own).to_owned()).collect();
     all.extend(policy.map(str::to_owned));
-    all
+    let are_same = own.iter().all(|own| all.iter().any(|it| it == own))
+        && all.iter().all(|it| own.contains(&it.as_str()));
+    if are_same { own.into_iter().map(str::to_owned).collect() } else { all }
 }
 
 /// The finalizers of a namespace whose deletion begins: without dependents it goes in the foreground.
@@ -184,6 +198,15 @@ mod tests {
         let kept = json!({"metadata": {"finalizers": ["a/b", "orphan"]}});
         check("configmaps", &kept, &json!({}), &json!(["a/b", "orphan"]), false);
         check("configmaps", &kept, &json!({"propagationPolicy": "Background"}), &json!(["a/b"]), false);
+        let first = json!({"metadata": {"finalizers": ["orphan", "a/b"]}});
+        check("configmaps", &first, &json!({}), &json!(["orphan", "a/b"]), false);
+        check(
+            "configmaps",
+            &first,
+            &json!({"propagationPolicy": "Foreground"}),
+            &json!(["a/b", FOREGROUND]),
+            false,
+        );
     }
 
     #[test]

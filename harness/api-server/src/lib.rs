@@ -366,14 +366,9 @@ impl Server {
         Ok(())
     }
 
-    /// Whether a namespace has finalizers of its `spec`, and there is a controller that takes them away.
-    ///
-    /// Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `ShouldDeleteNamespaceDuringUpdate`.
-    fn waits_for_controllers(&self, object: &Value, resource: &Resource) -> bool {
-        let finalizers = object.pointer("/spec/finalizers").and_then(Value::as_array);
+    /// Whether controllers take away the finalizers in the `spec` of namespaces; else it is done at once.
+    fn has_controllers(&self) -> bool {
         self.options.controllers.is_some()
-            && resource.gvr.group_resource() == "namespaces"
-            && finalizers.is_some_and(|finalizers| !finalizers.is_empty())
     }
 
     /// Removes the namespace of an object that is gone, if it was waiting for that.
@@ -392,6 +387,15 @@ impl Server {
             let _ = storage.remove(&namespace_key(&gone.namespace), &namespace);
         }
     }
+}
+
+/// Whether this is a namespace with finalizers in its `spec`, which keep it.
+///
+/// Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `ShouldDeleteNamespaceDuringUpdate`.
+fn waits_for_controllers(object: &Value, resource: &Resource) -> bool {
+    let finalizers = object.pointer("/spec/finalizers").and_then(Value::as_array);
+    resource.gvr.group_resource() == "namespaces"
+        && finalizers.is_some_and(|finalizers| !finalizers.is_empty())
 }
 
 /// Whether the definition of a custom resource is being deleted.

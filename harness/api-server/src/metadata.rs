@@ -365,6 +365,24 @@ fn shown_owner(owner: &Value) -> String {
     format!("{{{}}}", members.join(","))
 }
 
+/// What is wrong with the metadata of a definition or of a custom resource in an update: as those of a new object, then as
+/// those of a changed one, and that once more.
+///
+/// Source: apiserver pkg/registry/rest/update.go, `validateCommonFields`; apiextensions-apiserver
+/// pkg/apis/apiextensions/validation/validation.go and pkg/registry/customresource/validator.go, `ValidateUpdate`.
+/// Rule: KND-14.
+pub(super) fn validate_repeatedly(new: &Value, old: &Value, resource: &Resource) -> Vec<FieldError> {
+    let mut errors = validate(new, None, resource);
+    let fields = ["metadata.labels", "metadata.annotations", "metadata.ownerReferences"];
+    let is_repeated = |error: &&FieldError| fields.iter().any(|field| error.field.starts_with(field));
+    let repeated: Vec<FieldError> = errors.iter().filter(is_repeated).cloned().collect();
+    for _ in 0..2 {
+        errors.extend(validate_update(new, old));
+        errors.extend(repeated.iter().cloned());
+    }
+    errors
+}
+
 /// What an update may not change, once the server has filled in what the client left out.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMetaAccessorUpdate`.

@@ -7,7 +7,7 @@ use kubernetes_admission::cluster_state::ClusterState as _;
 use kubernetes_managed_fields::restore_times;
 use kubernetes_types::equality::semantically_equal;
 use kubernetes_types::schema;
-use kubernetes_types::status::{FieldError, Status, Unsupported, group_resource};
+use kubernetes_types::status::{Status, Unsupported, group_resource};
 use kubernetes_types::weight::weight;
 use serde_json::Value;
 use tracing::info;
@@ -22,8 +22,8 @@ use super::request::ObjectRequest;
 use super::state::{State, normalize_stored};
 use super::storage::Key;
 use super::{
-    apply, body, create, custom_resources, custom_validation, metadata, options, preconditions, scale, spans,
-    strategy, undecodable,
+    apply, body, create, custom_validation, metadata, options, preconditions, scale, spans, strategy,
+    undecodable,
 };
 
 /// PUT.
@@ -278,13 +278,6 @@ async fn attempt(
         if resource.custom.is_none() {
             schema::normalize_metadata(&mut new);
         }
-        let shows_them_alone = strategy::shows_changed_metadata_alone(&resource);
-        let errors = if shows_them_alone { wrong_metadata(&new, &old, &resource) } else { Vec::new() };
-        if !errors.is_empty() {
-            let kind = &resource.kind;
-            let name = metadata::text(&new, "name");
-            return Err(Box::new(Status::invalid(&kind.group, &kind.kind, name, &errors)));
-        }
         restore_times(&old, &mut new, |old, new| are_same(old, new, &resource));
         let subresource = request.target.subresource.as_str();
         let first = strategy::admin_access(&new, Some(&old), &resource, subresource, &*request.server.state);
@@ -306,20 +299,6 @@ async fn attempt(
     let stored = store(request, write, options.dry_run).await;
     drop(allocation);
     stored
-}
-
-/// What an update changes of the metadata that it must not change; of definitions and custom resources that is reported as
-/// for any object, and once more.
-///
-/// Source: apiserver pkg/registry/rest/update.go, `BeforeUpdate`; apiextensions-apiserver
-/// pkg/apis/apiextensions/validation/validation.go and pkg/registry/customresource/validator.go, `ValidateUpdate`.
-/// Rule: KND-14.
-fn wrong_metadata(new: &Value, old: &Value, resource: &Resource) -> Vec<FieldError> {
-    let mut errors = metadata::validate_update(new, old);
-    if resource.gvr.group == custom_resources::GROUP || resource.custom.is_some() {
-        errors.extend(errors.clone());
-    }
-    errors
 }
 
 /// In a write of its status a custom resource keeps its kind, whatever the client says; what is wrong is told of what it said.
@@ -410,7 +389,7 @@ async fn store(
     let goes = metadata::is_deleting(old)
         && old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0
         && !metadata::has_finalizers(&new)
-        && !request.server.waits_for_controllers(&new, resource);
+        && !(request.server.has_controllers() && super::waits_for_controllers(&new, resource));
     let by_webhook = State::asks_webhook(stored, resource);
     let mut lacks_defaults = false;
     // What goes is not converted for the storage.
@@ -437,6 +416,14 @@ async fn store(
     }
     if dry_run || (!goes && is_same && !is_incomplete) {
         return shown(&Arc::new(new)).await;
+    }
+    if goes && super::waits_for_controllers(&new, resource) {
+        // The namespace is stored, and goes once the controllers' work is done, which is at once.
+        let Ok(stored) = state.storage.replace(&key, Some(stored), new) else { return Ok(None) };
+        // Somebody who is faster does the same.
+        let _ = state.storage.remove(&key, &stored);
+        request.server.has_changed(resource)?;
+        return shown(&stored).await;
     }
     if goes {
         if state.storage.remove(&key, stored).is_err() {

@@ -295,7 +295,8 @@ impl Made<'_> {
                 request = json!({
                     "verb": "update", "resource": "namespaces", "name": SECOND, "subresource": "finalize",
                     "body": {
-                        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SECOND},
+                        "apiVersion": "v1", "kind": "Namespace",
+                        "metadata": {"name": SECOND, "finalizers": ["example.com/keep"]},
                         "spec": {"finalizers": finalizers},
                     },
                 });

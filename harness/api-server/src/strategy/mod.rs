@@ -181,11 +181,6 @@ pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
     resource.custom.is_none() && !CONDITIONAL.contains(&resource.gvr.group_resource().as_str())
 }
 
-/// Whether what an update must not change of the metadata is reported before anything else is looked at.
-pub(super) fn shows_changed_metadata_alone(resource: &Resource) -> bool {
-    resource.custom.is_some() || resource.gvr.group == custom_resources::GROUP || is_configuration(resource)
-}
-
 /// Whether the metadata of a new object is looked at only if nothing else is wrong with it.
 ///
 /// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudget`, which leaves it to apiserver
@@ -235,9 +230,16 @@ pub(super) fn validate_after(
     }
     let is_configuration = is_configuration(resource);
     let mut errors = match old {
-        Some(old) if is_configuration => config::validate_update(object, old),
+        Some(old) if is_configuration => {
+            let (mut errors, others): (Vec<_>, Vec<_>) = config::validate_update(object, old)
+                .into_iter()
+                .partition(|error| error.field.starts_with("metadata"));
+            errors.extend(metadata::validate_update(object, old));
+            errors.extend(others);
+            errors
+        }
         None if is_configuration => config::validate(object),
-        _ if shows_changed_metadata_alone(resource) => metadata::validate(object, None, resource),
+        Some(old) if group == custom_resources::GROUP => metadata::validate_repeatedly(object, old, resource),
         old => metadata::validate(object, old, resource),
     };
     errors.splice(..0, first);
