@@ -3,7 +3,7 @@
 //! Each is asked about an object that is not there, about one without a spec, and about a valid one if there is an example
 //! of it. A server that answers 2xx without having done what was asked, or refuses what the real one does, is found so.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -18,10 +18,12 @@ use crate::server::Server;
 use crate::transport::{Answer, Message};
 
 const EXAMPLES: &str = include_str!("differential/objects.yaml");
-const KNOWN: &str = include_str!("../walk.yaml");
+const FURTHER_EXAMPLES: &str = include_str!("walk.yaml");
 const NAMESPACE: &str = "walk";
 /// The name of the valid object.
 const NAME: &str = "walked";
+/// The name of an address, which is the address.
+const ADDRESS: &str = "10.0.0.9";
 
 /// A valid object of a resource.
 #[derive(Clone, Debug, Deserialize)]
@@ -29,25 +31,6 @@ struct Example {
     /// `GROUP/VERSION/RESOURCE`, or `RESOURCE` of the core group.
     resource: String,
     object: Value,
-}
-
-/// Requests whose answers are known to differ.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Known {
-    /// `METHOD /PATH`, or how it begins with `*` at its end; `?` and what follows it is part of the path.
-    requests: Vec<String>,
-    /// Why, as the README has it.
-    because: String,
-}
-
-impl Known {
-    fn covers(&self, request: &str) -> bool {
-        self.requests.iter().any(|pattern| match pattern.strip_suffix('*') {
-            Some(start) => request.starts_with(start),
-            None => request == pattern,
-        })
-    }
 }
 
 /// What came of it.
@@ -59,10 +42,6 @@ pub struct Comparison {
     pub resources: usize,
     /// How often admit answered that it does not imitate something.
     pub unsupported: BTreeMap<String, usize>,
-    /// Known differences, by their reason.
-    pub known: BTreeMap<String, usize>,
-    /// Known differences that were not seen, by their reason.
-    pub gone: BTreeSet<String>,
     /// Differences.
     pub differences: Vec<String>,
 }
@@ -75,28 +54,14 @@ impl fmt::Display for Comparison {
         for (what, count) in &self.unsupported {
             writeln!(f, "{count} x {what}")?;
         }
-        for (why, count) in &self.known {
-            writeln!(f, "{count} x known: {why}")?;
-        }
-        for why in &self.gone {
-            writeln!(f, "no longer there: {why}")?;
-        }
         write!(
             f,
-            "{} requests about {} resources and subresources, {} differ, {} are known to differ, {} are not imitated",
+            "{} requests about {} resources and subresources, {} differ, {} are not imitated",
             self.requests,
             self.resources,
             self.differences.len(),
-            self.known.values().sum::<usize>(),
             self.unsupported.values().sum::<usize>(),
         )
-    }
-}
-
-impl Comparison {
-    /// Whether nothing differs that is not known to, and all that is known still does.
-    pub fn is_as_known(&self) -> bool {
-        self.differences.is_empty() && self.gone.is_empty()
     }
 }
 
@@ -107,12 +72,11 @@ impl Comparison {
 pub async fn compare() -> Result<Comparison, PublishedError> {
     let real = Server::apiserver().await?;
     let own = Server::in_process(Arc::clone(&real.authority), &Plugins::default()).await?;
-    let parse_error = |what: &str, error: serde_saphyr::Error| -> ! { panic!("{what}: {error}") };
-    let examples =
-        serde_saphyr::from_str(EXAMPLES).unwrap_or_else(|error| parse_error("objects.yaml", error));
-    let known: Vec<Known> =
-        serde_saphyr::from_str(KNOWN).unwrap_or_else(|error| parse_error("walk.yaml", error));
-    let mut walk = Walk { real, own, examples, known, comparison: Comparison::default() };
+    let examples = |text| -> Vec<Example> {
+        serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("the examples: {error}"))
+    };
+    let examples = [examples(EXAMPLES), examples(FURTHER_EXAMPLES)].concat();
+    let mut walk = Walk { real, own, examples, comparison: Comparison::default() };
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     walk.real.make("/api/v1/namespaces", namespace.clone()).await?;
     walk.own.make("/api/v1/namespaces", namespace).await?;
@@ -123,9 +87,6 @@ pub async fn compare() -> Result<Comparison, PublishedError> {
     for path in paths {
         walk.version(&path).await?;
     }
-    let comparison = &mut walk.comparison;
-    let reasons = walk.known.iter().map(|known| &known.because);
-    comparison.gone = reasons.filter(|why| !comparison.known.contains_key(*why)).cloned().collect();
     Ok(walk.comparison)
 }
 
@@ -147,7 +108,6 @@ struct Walk {
     real: Server,
     own: Server,
     examples: Vec<Example>,
-    known: Vec<Known>,
     comparison: Comparison,
 }
 
@@ -178,7 +138,7 @@ impl Walk {
             let identity = identity.trim_start_matches("/api/v1/").to_owned();
             let example = self.examples.iter().find(|example| example.resource == identity);
             let example = example.map(|example| example.object.clone());
-            let object = format!("{collection}/{NAME}");
+            let object = format!("{collection}/{}", if plural == "ipaddresses" { ADDRESS } else { NAME });
             if let Some(example) = &example {
                 self.example(&collection, &object, example).await?;
             }
@@ -232,7 +192,7 @@ impl Walk {
     ) -> Result<(), PublishedError> {
         let text = example.to_string().replace("<ns>", NAMESPACE);
         let mut example: Value = serde_json::from_str(&text).unwrap_or_default();
-        example["metadata"]["name"] = NAME.into();
+        example["metadata"]["name"] = if example["kind"] == "IPAddress" { ADDRESS } else { NAME }.into();
         self.one(&Method::POST, collection, Sent::Json(example)).await?;
         self.one(&Method::GET, object, Sent::Nothing).await?;
         self.one(&Method::PUT, object, Sent::Again).await?;
@@ -271,17 +231,12 @@ impl Walk {
         if differing.is_empty() {
             return Ok(());
         }
-        let request = format!("{method} {path}");
-        if let Some(known) = self.known.iter().find(|known| known.covers(&request)) {
-            *self.comparison.known.entry(known.because.clone()).or_default() += 1;
-            return Ok(());
-        }
         let body = match sent {
             Sent::Nothing => String::new(),
             Sent::Json(body) | Sent::MergePatch(body) => format!(" {body}"),
             Sent::Again => " with what GET answered".to_owned(),
         };
-        let difference = format!("{request}{body}\n{}", side_by_side(&differing));
+        let difference = format!("{method} {path}{body}\n{}", side_by_side(&differing));
         self.comparison.differences.push(difference);
         Ok(())
     }
@@ -320,20 +275,4 @@ fn comparable(answer: &Answer, has_name: bool) -> Value {
         comparable = serde_json::from_str(&text).unwrap_or(comparable);
     }
     comparable
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_known_difference_covers_what_it_names() {
-        let known =
-            Known { requests: vec!["GET /a".to_owned(), "PUT /b*".to_owned()], because: String::new() };
-        for (request, expected) in
-            [("GET /a", true), ("GET /ab", false), ("PUT /b/c", true), ("GET /b", false)]
-        {
-            assert_eq!(known.covers(request), expected, "{request}");
-        }
-    }
 }

@@ -443,7 +443,7 @@ async fn published_definitions(arguments: Definitions) -> Result<ExitCode, Box<d
 async fn walked() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let comparison = walk::compare().await?;
     anstream::println!("{comparison}");
-    Ok(if comparison.is_as_known() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if comparison.differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn tried_manifests(wanted: manifests::Wanted) -> Result<ExitCode, Box<dyn std::error::Error>> {
