@@ -31,6 +31,28 @@ pub(super) fn driver_name(errors: &mut Errors, path: &Path<'_>, name: &str) {
 pub(super) fn template_metadata(errors: &mut Errors, path: &Path<'_>, metadata: &Value) {
     formats::annotations(errors, &path.child("annotations"), get(metadata, "annotations"));
     formats::labels(errors, &path.child("labels"), get(metadata, "labels"));
+    // The names of the other fields, and how messages write them.
+    for (field, shown) in [
+        ("name", "name"),
+        ("generateName", "generateName"),
+        ("namespace", "namespace"),
+        ("selfLink", "selfLink"),
+        ("uid", "uID"),
+        ("resourceVersion", "resourceVersion"),
+        ("generation", "generation"),
+        ("creationTimestamp", "creationTimestamp"),
+        ("deletionTimestamp", "deletionTimestamp"),
+        ("deletionGracePeriodSeconds", "deletionGracePeriodSeconds"),
+        ("ownerReferences", "ownerReferences"),
+        ("finalizers", "finalizers"),
+        ("managedFields", "managedFields"),
+    ] {
+        let is_pointer = field == "deletionGracePeriodSeconds";
+        let is_zero = |found: &Value| *found == "" || (*found == 0 && !is_pointer);
+        if set(metadata, field).is_some_and(|found| !is_zero(found)) {
+            errors.forbidden(&path.child(shown), "cannot be set");
+        }
+    }
 }
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolumeClaimSpec`.
