@@ -292,7 +292,7 @@ pub(super) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<C
         match field {
             "selector" => errors.invalid(&path, selectors::shown(get(spec, field)), IMMUTABLE),
             "volumeClaimTemplates" if list(spec, field).is_empty() => {
-                errors.invalid(&path, "null", IMMUTABLE)
+                errors.invalid(&path, "null", IMMUTABLE);
             }
             "volumeClaimTemplates" => errors.invalid_structure(&path, IMMUTABLE),
             _ => errors.invalid_text(&path, text(spec, field), IMMUTABLE),
