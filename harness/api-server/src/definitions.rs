@@ -42,7 +42,11 @@ pub(super) fn validate(
         let found = metadata::text(object, field);
         if old.is_none() && !found.is_empty() && found != expected {
             let why = "must be spec.names.plural+\".\"+spec.group";
-            errors.push(FieldError::invalid(format!("metadata.{field}"), quote(found), why));
+            let path = format!("metadata.{field}");
+            // Behind what else is wrong with it.
+            let before = |error: &FieldError| error.field == "metadata.generateName" || error.field == path;
+            let place = errors.iter().take_while(|error| before(error)).count();
+            errors.insert(place, FieldError::invalid(path.as_str(), quote(found), why));
         }
     }
     let spec = at(object, &["spec"]);

@@ -161,7 +161,7 @@ async fn mark_and_delete(request: &mut ObjectRequest<'_>, mut options: Value) ->
     if options.get("dryRun").is_none_or(is_empty) {
         loop {
             let stored = existing(request)?;
-            preconditions::check_delete(&stored, &options, "", "Pod", &name)?;
+            preconditions::check_delete(&stored, &without_empty_preconditions(&options), "", "Pod", &name)?;
             let marked = with_condition(&stored);
             let storage = &request.server.state.storage;
             let after = if marked == *stored {
@@ -184,6 +184,17 @@ async fn mark_and_delete(request: &mut ObjectRequest<'_>, mut options: Value) ->
     let options = options::of_delete(Some(options), &Query::parse(""))?;
     delete::delete_one(request, &name, &options, Asked::Nobody).await?;
     Ok(())
+}
+
+/// The options without preconditions that are empty texts, which this first step of an eviction does not look at.
+///
+/// Source: kubernetes pkg/registry/core/pod/storage/eviction.go, `addConditionAndDeletePod`.
+fn without_empty_preconditions(options: &Value) -> Value {
+    let mut options = options.clone();
+    if let Some(preconditions) = options.get_mut("preconditions").and_then(Value::as_object_mut) {
+        preconditions.retain(|_, wanted| wanted != "");
+    }
+    options
 }
 
 /// The Pod with the condition `DisruptionTarget`.

@@ -146,24 +146,35 @@ pub(super) fn check_types(object: &Value, kind: &GroupVersionKind) -> Result<(),
     Ok(())
 }
 
+/// What is wrong with the names of a new object.
+fn names_errors(object: &Value, resource: &Resource) -> Vec<FieldError> {
+    let (generate, name) = (text(object, "generateName"), text(object, "name"));
+    let mut errors = Vec::new();
+    for what in object_names::prefix_errors(object, resource) {
+        errors.push(FieldError::invalid("metadata.generateName", Value::from(generate), what));
+    }
+    for what in object_names::errors(object, resource) {
+        errors.push(FieldError::invalid("metadata.name", Value::from(name), what));
+    }
+    errors
+}
+
 /// What is wrong with the metadata of a new object.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMeta`.
 pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+    let mut errors = names_errors(object, resource);
+    let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
+    if let Some(generation) = generation.filter(|generation| *generation < 0) {
+        let why = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid("metadata.generation", generation, why));
+    }
     let mut invalid = |field: String, value: &str, what: String| {
         // Beyond what an answer can list, more of them change nothing.
         if errors.len() <= MAX_ERRORS {
             errors.push(FieldError::invalid(field, Value::from(value), what));
         }
     };
-    let (generate, name) = (text(object, "generateName"), text(object, "name"));
-    for what in object_names::prefix_errors(object, resource) {
-        invalid("metadata.generateName".to_owned(), generate, what);
-    }
-    for what in object_names::errors(object, resource) {
-        invalid("metadata.name".to_owned(), name, what);
-    }
     let members = |field: &str| {
         object.pointer(&format!("/metadata/{field}")).and_then(Value::as_object).into_iter().flatten()
     };
@@ -188,7 +199,7 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
     }
     errors.extend(owner_errors(object));
     errors.extend(finalizer_errors(object));
-    if name.is_empty() {
+    if text(object, "name").is_empty() {
         errors.insert(0, FieldError::required("metadata.name", "name or generateName is required"));
     }
     errors.extend(managed_fields_errors(object));

@@ -123,9 +123,6 @@ impl ServiceAllocator {
         }
         spec.agree(old.as_ref());
         families::complete(&mut spec, old.as_ref(), &name)?;
-        if let Some(old) = &old {
-            refuse_other_addresses(&spec, old, &name)?;
-        }
         let mut attempt = Attempt { name: &name, taken, given: Taken::default(), dry_run };
         attempt.addresses(&mut spec, old.as_ref())?;
         attempt.ports(&mut spec, old.as_ref())?;
@@ -184,19 +181,6 @@ impl Attempt<'_> {
     fn invalid(&self, error: FieldError) -> Box<Status> {
         Box::new(Status::invalid("", "Service", self.name, &[error]))
     }
-}
-
-/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateUpgradeDowngradeClusterIPs`.
-fn refuse_other_addresses(spec: &Spec, old: &Spec, name: &str) -> Result<(), Box<Status>> {
-    let (Some(address), Some(before)) = (spec.cluster_ips.first(), old.cluster_ips.first()) else {
-        return Ok(());
-    };
-    if spec.is_external_name() || old.is_external_name() || address == before {
-        return Ok(());
-    }
-    let all = Value::from(spec.cluster_ips.as_slice());
-    let error = FieldError::invalid("spec.clusterIPs[0]", all, "may not change once set");
-    Err(Box::new(Status::invalid("", "Service", name, &[error])))
 }
 
 /// Any number of `range` that is not taken; one of `others` if there is none.

@@ -80,13 +80,20 @@ pub(super) fn pull_policy(image: &str) -> &'static str {
     if tag == "latest" { "Always" } else { "IfNotPresent" }
 }
 
+/// Source: github.com/distribution/reference `reference.go`, `RepositoryNameTotalLengthMax`.
+const LONGEST_PATH: usize = 255;
+
 /// Whether the part of an image's name after its registry is made of the letters that it may have.
 fn is_image_name(name: &str) -> bool {
     let path = match name.split_once('/') {
         Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" => rest,
         Some(_) | None => name,
     };
+    // Upstream counts the library of Docker Hub, too.
+    let is_in_library = path.len() == name.len() && !name.contains('/');
+    let length = path.len() + if is_in_library { "library/".len() } else { 0 };
     !path.is_empty()
+        && length <= LONGEST_PATH
         && path
             .bytes()
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-/".contains(&byte))

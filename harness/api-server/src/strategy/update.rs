@@ -87,6 +87,10 @@ pub(crate) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Res
     }
     let changed = subresource != "status" && counts_change(object, old, resource);
     metadata::set(object, "generation", generation(old).wrapping_add(changed.into()).into());
+    // What is dropped counts as a change.
+    if subresource.is_empty() && resource.gvr.group_resource() == "endpointslices.discovery.k8s.io" {
+        create::drop_topology(object, Some(old));
+    }
 }
 
 /// What the strategies of some resources put right in an update of the object itself.
@@ -113,7 +117,6 @@ fn complete(object: &mut Value, old: &Value, resource: &Resource) {
                 taint.insert("timeAdded".to_owned(), metadata::now().into());
             }
         }
-        "endpointslices.discovery.k8s.io" => create::drop_topology(object, Some(old)),
         "services" => service::drop_type_dependent_fields(object, old),
         "customresourcedefinitions.apiextensions.k8s.io" => definition_update::note_storage_version(object),
         _ => {}

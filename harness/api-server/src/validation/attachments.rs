@@ -8,9 +8,9 @@ use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
 use super::fields::{Errors, IMMUTABLE, Path, get, int, list, map, set, text, texts, word};
-use super::{Change, formats, storage};
+use super::{Change, formats, storage, volumes};
 
-/// An attachment. What an inline volume says is not looked at.
+/// An attachment.
 ///
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateVolumeAttachment` and
 /// `ValidateVolumeAttachmentUpdate`.
@@ -27,6 +27,7 @@ pub(super) fn attachment(errors: &mut Errors, object: &Value, change: Option<Cha
         (Some(_), Some(_)) => errors
             .forbidden(&source_path, "must specify exactly one of inlineVolumeSpec and persistentVolumeName"),
         (None, Some("")) => errors.required(&volume_path, "must specify non empty persistentVolumeName"),
+        (Some(inline), None) => volumes::inline(errors, &source_path.child("inlineVolumeSpec"), inline),
         _ => {}
     }
     formats::dns_subdomain(errors, &path.child("nodeName"), text(spec, "nodeName"));

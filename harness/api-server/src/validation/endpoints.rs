@@ -76,11 +76,14 @@ pub(super) fn slice(errors: &mut Errors, object: &Value, change: Option<Change<'
     if kind.is_empty() && !is_same_kind {
         errors.required_by_type(&kind_path);
     }
+    if !kind.is_empty() && !["FQDN", "IPv4", "IPv6"].contains(&kind) && !is_same_kind {
+        let supported = "\"FQDN\", \"IPv4\", \"IPv6\"";
+        let error = FieldError::not_supported(kind_path.to_string(), quote(kind), supported);
+        // The generated rule stops at the change, and does not replace the one that is written by hand.
+        if change.is_some() { errors.push(error) } else { errors.generated(error) }
+    }
     if change.is_some() && !is_same_kind {
         networking::stays_by_type(errors, &kind_path);
-    } else if !kind.is_empty() && !["FQDN", "IPv4", "IPv6"].contains(&kind) && !is_same_kind {
-        let supported = "\"FQDN\", \"IPv4\", \"IPv6\"";
-        errors.generated(FieldError::not_supported(kind_path.to_string(), quote(kind), supported));
     }
     let (path, ports) = (Path::new("ports"), list(object, "ports"));
     if ports.len() > MOST_PORTS {

@@ -1,5 +1,6 @@
 //! Jobs and `CronJob`s.
 
+use jiff::tz::TimeZoneDatabase;
 use kubernetes_types::equality::same;
 use kubernetes_types::names;
 use kubernetes_types::quoting::encode;
@@ -234,6 +235,40 @@ fn same_template(change: Change<'_>) -> bool {
     same(at(change.new), at(change.old), of)
 }
 
+/// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateTimeZone`; Go's time, `LoadLocation`.
+fn time_zone(errors: &mut Errors, path: &Path<'_>, zone: &str) {
+    const LONGEST_PART: usize = 14;
+    if zone.is_empty() {
+        errors.invalid_text(path, zone, "timeZone must be nil or non-empty string");
+        return;
+    }
+    let unknown = format!("unknown time zone {zone}");
+    let is_part = |part: &str| {
+        let letters = part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_+".contains(&byte));
+        letters
+            && (1..=LONGEST_PART).contains(&part.len())
+            && ![".", ".."].contains(&part)
+            && !part.starts_with('-')
+    };
+    if !zone.split('/').all(is_part) {
+        errors.invalid_text(path, zone, unknown);
+        return;
+    }
+    if zone.eq_ignore_ascii_case("local") {
+        let why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+        errors.invalid_text(path, zone, why);
+    }
+    let zones = TimeZoneDatabase::bundled();
+    let is_known = zones.get(zone).is_ok_and(|found| found.iana_name() == Some(zone));
+    if is_known || ["UTC", "Local"].contains(&zone) {
+        return;
+    }
+    // The server's zones are files in folders.
+    let folder = format!("{zone}/");
+    let is_folder = zones.available().any(|zone| zone.as_str().starts_with(&folder));
+    errors.invalid_text(path, zone, if is_folder { "is a directory" } else { &unknown });
+}
+
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateCronJobCreate` and `ValidateCronJobUpdate`;
 /// `pkg/apis/batch/v1/zz_generated.validations.go`.
 /// Rule: VLO-17.
@@ -254,6 +289,11 @@ pub(super) fn cron_job(errors: &mut Errors, object: &Value, change: Option<Chang
         }
     }
     errors.none_negative(&path, spec, &["startingDeadlineSeconds"]);
+    if let Some(zone) = word(spec, "timeZone")
+        && change.is_none_or(|change| !change.is_same(&["spec", "timeZone"]))
+    {
+        time_zone(errors, &path.child("timeZone"), zone);
+    }
     let policies = ["Allow", "Forbid", "Replace"];
     errors.required_one_of(&path.child("concurrencyPolicy"), text(spec, "concurrencyPolicy"), &policies);
     let template = path.child("jobTemplate");

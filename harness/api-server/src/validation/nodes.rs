@@ -132,17 +132,19 @@ fn taints(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 /// Rule: VLO-34.
 pub(super) fn runtime_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, handler) = (Path::new("handler"), text(object, "handler"));
-    if let Some(change) = change {
-        if !change.is_same(&["handler"]) {
-            networking::stays_by_type(errors, &path);
-        }
-        return;
+    // Rules that are generated.
+    let is_changed = change.is_some_and(|change| !change.is_same(&["handler"]));
+    if is_changed {
+        networking::stays_by_type(errors, &path);
     }
     if handler.is_empty() {
         errors.required_by_type(&path);
     } else {
         for why in names::dns1123_label(handler) {
-            errors.generated(FieldError::invalid(path.to_string(), quote(handler), why));
+            let why = why.replace("63 characters", "63 bytes");
+            let error = FieldError::invalid(path.to_string(), quote(handler), why);
+            // The generated rule stops at the change, and does not replace the one that is written by hand.
+            if is_changed { errors.push(error) } else { errors.generated(error) }
         }
     }
     if let Some(overhead) = set(object, "overhead") {

@@ -9,13 +9,27 @@ use serde_json::Value;
 use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, texts, word};
 use super::{Change, addresses, formats, selectors};
 
+/// The `spec` of a budget as its internal Go type is shown.
+///
+/// Source: kubernetes pkg/apis/policy/types.go, `PodDisruptionBudgetSpec`.
+fn shown_budget(spec: &Value) -> String {
+    format!(
+        "{{\"MinAvailable\":{},\"Selector\":{},\"MaxUnavailable\":{},\"UnhealthyPodEvictionPolicy\":{}}}",
+        encode(get(spec, "minAvailable")),
+        selectors::shown(get(spec, "selector")),
+        encode(get(spec, "maxUnavailable")),
+        encode(get(spec, "unhealthyPodEvictionPolicy")),
+    )
+}
+
 /// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudgetSpec`.
 /// Rule: VLO-22.
 pub(super) fn disruption_budget(errors: &mut Errors, object: &Value) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let fields = ["minAvailable", "maxUnavailable"];
     if fields.iter().all(|field| set(spec, field).is_some()) {
-        errors.invalid_structure(&path, "minAvailable and maxUnavailable cannot be both set");
+        let shown = shown_budget(spec);
+        errors.invalid(&path, shown, "minAvailable and maxUnavailable cannot be both set");
     }
     for field in fields {
         if let Some(value) = set(spec, field) {

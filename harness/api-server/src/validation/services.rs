@@ -66,7 +66,24 @@ fn is_headless(spec: &Value) -> bool {
     matches!(list(spec, "clusterIPs"), [only] if only.as_str() == Some("None"))
 }
 
+/// An address stays what it was; whether there is one at all may change with the type.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateUpgradeDowngradeClusterIPs`.
+fn changed_address(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value) {
+    let first = |spec| texts(spec, "clusterIPs").next();
+    let is_external = |spec| text(spec, "type") == "ExternalName";
+    if let (Some(address), Some(before)) = (first(new), first(old))
+        && address != before
+        && !is_external(new)
+        && !is_external(old)
+    {
+        let all = kubernetes_types::quoting::encode(get(new, "clusterIPs"));
+        errors.invalid(&path.child("clusterIPs").index(0), all, "may not change once set");
+    }
+}
+
 fn changed(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value) {
+    changed_address(errors, path, new, old);
     let of = |spec| word(spec, "loadBalancerClass");
     let both = |kind: &str| text(new, "type") == kind && text(old, "type") == kind;
     if both("LoadBalancer") && of(new) != of(old) {

@@ -168,15 +168,6 @@ pub(super) fn claim(errors: &mut Errors, claim: &Value, change: Option<Change<'_
 /// Rule: VLO-20.
 pub(super) fn class(errors: &mut Errors, class: &Value, change: Option<Change<'_>>) {
     let provisioner = text(class, "provisioner");
-    if let Some(change) = change {
-        // Rules that are generated: they show no value.
-        for field in ["provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"] {
-            if !change.is_same(&[field]) {
-                errors.invalid(&Path::new(field), "null", IMMUTABLE);
-            }
-        }
-        return;
-    }
     if !provisioner.is_empty() {
         let wrong = kubernetes_types::names::label_key(&provisioner.to_lowercase());
         errors.all_invalid(&Path::new("provisioner"), &provisioner.to_lowercase(), wrong);
@@ -192,6 +183,14 @@ pub(super) fn class(errors: &mut Errors, class: &Value, change: Option<Change<'_
     topologies(errors, class);
     if provisioner.is_empty() {
         errors.required(&Path::new("provisioner"), "");
+    }
+    if let Some(change) = change {
+        // Rules that are generated: they show no value.
+        for field in ["provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"] {
+            if !change.is_same(&[field]) {
+                errors.invalid(&Path::new(field), "null", IMMUTABLE);
+            }
+        }
     }
 }
 

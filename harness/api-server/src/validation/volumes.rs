@@ -37,6 +37,62 @@ const KINDS: [&str; 22] = [
 const WITHOUT_OPTIONS: [&str; 9] =
     ["hostPath", "flocker", "fc", "flexVolume", "portworxVolume", "scaleIO", "local", "storageos", "csi"];
 
+/// A volume that is described where it is attached, and stands for itself.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolumeSpec`.
+/// Rule: VLO-42.
+pub(super) fn inline(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+    const FORBIDDEN: &str = "may not be specified in the context of inline volumes";
+    if set(spec, "claimRef").is_some() {
+        errors.forbidden(&path.child("claimRef"), FORBIDDEN);
+    }
+    if map(spec, "capacity").is_some_and(|capacity| !capacity.is_empty()) {
+        errors.forbidden(&path.child("capacity"), FORBIDDEN);
+    }
+    if set(spec, "csi").is_none() {
+        errors.required(&path.child("csi"), "has to be specified in the context of inline volumes");
+    }
+    access_modes(errors, &path.child("accessModes"), spec);
+    if !["", "Retain"].contains(&text(spec, "persistentVolumeReclaimPolicy")) {
+        let why = "may only be Retain in the context of inline volumes";
+        errors.forbidden(&path.child("persistentVolumeReclaimPolicy"), why);
+    }
+    if set(spec, "nodeAffinity").is_some() {
+        errors.forbidden(&path.child("nodeAffinity"), FORBIDDEN);
+    }
+    sources(errors, path, spec, false);
+    recycled_root(errors, path, spec);
+    if !text(spec, "storageClassName").is_empty() {
+        errors.forbidden(&path.child("storageClassName"), FORBIDDEN);
+    }
+    if word(spec, "volumeMode").is_some_and(|mode| mode != "Filesystem") {
+        let why = "may not specify volumeMode other than Filesystem in the context of inline volumes";
+        errors.forbidden(&path.child("volumeMode"), why);
+    }
+    attributes_class(errors, path, spec);
+}
+
+fn recycled_root(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+    let is_recycled = text(spec, "persistentVolumeReclaimPolicy") == "Recycle";
+    if is_recycled && set(spec, "hostPath").is_some_and(|source| is_root(text(source, "path"))) {
+        let why = "may not be 'recycle' for a hostPath mount of '/'";
+        errors.forbidden(&path.child("persistentVolumeReclaimPolicy"), why);
+    }
+}
+
+fn attributes_class(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+    let Some(class) = word(spec, "volumeAttributesClassName") else { return };
+    let class_path = path.child("volumeAttributesClassName");
+    if class.is_empty() {
+        errors.required(&class_path, "an empty string is disallowed");
+    } else {
+        formats::dns_subdomain(errors, &class_path, class);
+    }
+    if set(spec, "csi").is_none() {
+        errors.required(&path.child("csi"), "has to be specified when using volumeAttributesClassName");
+    }
+}
+
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolume` and
 /// `ValidatePersistentVolumeUpdate`; `pkg/volume/validation/pv_validation.go`.
 /// Rule: VLO-33.
@@ -58,28 +114,13 @@ pub(super) fn volume(errors: &mut Errors, object: &Value, change: Option<Change<
         }
     }
     sources(errors, &path, spec, affinity.is_some());
-    if policy == Some("Recycle") && set(spec, "hostPath").is_some_and(|source| is_root(text(source, "path")))
-    {
-        let why = "may not be 'recycle' for a hostPath mount of '/'";
-        errors.forbidden(&path.child("persistentVolumeReclaimPolicy"), why);
-    }
+    recycled_root(errors, &path, spec);
     let class = text(spec, "storageClassName");
     if !class.is_empty() {
         formats::dns_subdomain(errors, &path.child("storageClassName"), class);
     }
     errors.one_of(&path.child("volumeMode"), word(spec, "volumeMode"), &["Block", "Filesystem"]);
-    if let Some(class) = word(spec, "volumeAttributesClassName") {
-        let class_path = path.child("volumeAttributesClassName");
-        if class.is_empty() {
-            errors.required(&class_path, "an empty string is disallowed");
-        } else {
-            formats::dns_subdomain(errors, &class_path, class);
-        }
-        if set(spec, "csi").is_none() {
-            let why = "has to be specified when using volumeAttributesClassName";
-            errors.required(&path.child("csi"), why);
-        }
-    }
+    attributes_class(errors, &path, spec);
     let metadata = get(object, "metadata");
     let has_options = get(metadata, "annotations").get(OPTIONS).is_some();
     let may_have = KINDS.iter().any(|kind| !WITHOUT_OPTIONS.contains(kind) && set(spec, kind).is_some());

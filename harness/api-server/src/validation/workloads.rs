@@ -193,6 +193,9 @@ pub(super) fn replication_controller(errors: &mut Errors, object: &Value) {
 pub(super) fn daemon_set(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let (selector, template) = (get(spec, "selector"), get(spec, "template"));
+    if let Some(change) = change {
+        selector_stays(errors, spec, change);
+    }
     selectors::label_selector(errors, &path.child("selector"), selector);
     labels_match(errors, &path, selector, template);
     if !selector.is_null() && selectors::is_empty(selector) {
@@ -203,9 +206,6 @@ pub(super) fn daemon_set(errors: &mut Errors, object: &Value, change: Option<Cha
     errors.none_negative(&path, spec, &["minReadySeconds"]);
     daemon_set_strategy(errors, &path.child("updateStrategy"), get(spec, "updateStrategy"));
     errors.none_negative(&path, spec, &["revisionHistoryLimit"]);
-    if let Some(change) = change {
-        selector_stays(errors, spec, change);
-    }
 }
 
 fn daemon_set_strategy(errors: &mut Errors, path: &Path<'_>, strategy: &Value) {
@@ -296,6 +296,9 @@ pub(super) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<C
         let path = path.child(field);
         match field {
             "selector" => errors.invalid(&path, selectors::shown(get(spec, field)), IMMUTABLE),
+            "volumeClaimTemplates" if list(spec, field).is_empty() => {
+                errors.invalid(&path, "null", IMMUTABLE);
+            }
             "volumeClaimTemplates" => errors.invalid_structure(&path, IMMUTABLE),
             _ => errors.invalid_text(&path, text(spec, field), IMMUTABLE),
         }
@@ -338,6 +341,10 @@ fn stateful_set_strategy(errors: &mut Errors, path: &Path<'_>, strategy: &Value)
                 }
                 formats::at_most_all(errors, &path, unavailable);
             }
+        }
+        kind if set(strategy, "rollingUpdate").is_none() => {
+            let shown = format!("{{\"Type\":{},\"RollingUpdate\":null}}", Value::from(kind));
+            errors.invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'");
         }
         _ => errors.invalid_structure(path, "must be 'RollingUpdate' or 'OnDelete'"),
     }

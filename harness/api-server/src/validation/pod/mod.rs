@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashSet};
 use kubernetes_types::names;
 use kubernetes_types::quantity::{self, Quantity};
 use kubernetes_types::quoting::encode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::annotations::{MIRROR, annotations};
 use self::containers::Shared;
@@ -166,6 +166,11 @@ fn spec_errors(
     if let Some(policy) = word(spec, "preemptionPolicy") {
         let policies = ["PreemptLowerPriority", "Never"];
         errors.required_one_of(&path.child("preemptionPolicy"), policy, &policies);
+    }
+    if let Some(overhead) = set(spec, "overhead") {
+        let limits = json!({"limits": overhead});
+        let path = path.child("overhead");
+        resources::requirements(errors, &path, &limits, Owner::Container, &BTreeSet::new());
     }
     if let Some(system) = system {
         let path = path.child("os");
