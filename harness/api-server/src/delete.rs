@@ -386,16 +386,16 @@ async fn remove_marked(
     {
         return Err(status);
     }
+    let mut shown = options.clone();
     if matches!(asked, Asked::Admission(name) if !name.is_empty()) {
-        set(&mut wanted.document, &["gracePeriodSeconds"], 0);
+        set(&mut shown.document, &["gracePeriodSeconds"], 0);
     }
     loop {
         // Who removes it faster does the same.
         let Some(stored) = storage.at(key) else { return Ok(Deleted::Gone(marked)) };
         marked = stored;
         preconditions::check_stored(&marked, &wanted, &request.target.resource, key)?;
-        if let Some(deleted) = attempt(request, &marked, (*marked).clone(), true, options, asked, key).await?
-        {
+        if let Some(deleted) = attempt(request, &marked, (*marked).clone(), true, &shown, asked, key).await? {
             return Ok(deleted);
         }
     }
