@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use kubernetes_admission::attributes::{GroupVersionKind, GroupVersionResource};
 use kubernetes_admission::config::ConversionWebhook;
 use kubernetes_types::json::text as text_at;
 use kubernetes_types::status::{Status, Unsupported};
 use kubernetes_types::structural::Compiled;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::conversion::Strategy;
-use super::discovery::{Resource, Subresource, is_newer};
+use super::discovery::{Resource, Subresource, is_newer, storage_version_hash};
 use super::tables::CustomColumns;
 use super::{definition_status, metadata, selectable_fields};
 
@@ -187,12 +184,6 @@ fn storage_version(definition: &Value) -> &str {
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
     let mut names = versions.filter(|version| version["storage"] == true).map(|it| text_at(it, &["name"]));
     names.next().unwrap_or_default()
-}
-
-/// Source: apiserver pkg/endpoints/discovery/storageversionhash.go, `StorageVersionHash`.
-pub(super) fn storage_version_hash(group: &str, version: &str, kind: &str) -> String {
-    let digest = Sha256::digest(format!("{group}/{version}/{kind}"));
-    STANDARD.encode(digest.get(..8).unwrap_or_default())
 }
 
 /// What requests for a version are warned of, if it is deprecated: its own text, or which of the later versions to use.

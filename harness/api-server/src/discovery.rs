@@ -10,7 +10,7 @@ use kubernetes_types::json::set;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::custom_resources::{Custom, Stage, storage_version_hash};
+use super::custom_resources::{Custom, Stage};
 
 /// The resources of kube-apiserver itself, as `tools/discovery.sh` wrote them down.
 ///
@@ -380,31 +380,6 @@ impl Resources {
         Some(list)
     }
 
-    /// Names the kind in which objects of a resource are stored; none of one whose objects are not.
-    ///
-    /// Source: apiserver pkg/endpoints/installer.go, `registerResourceHandlers`; pkg/endpoints/discovery/storageversionhash.go.
-    fn storage_hash(&self, resource: &Resource) -> Option<String> {
-        if let Some(custom) = &resource.custom {
-            return Some(custom.storage_hash.clone());
-        }
-        if !resource.verbs.iter().any(|verb| verb == "update") {
-            return None;
-        }
-        let mut kind = self.storage_kind(resource);
-        // Upstream stores some kinds in a version in which it does not serve them, and Events in that of the core group.
-        // Source: kubernetes pkg/kubeapiserver/default_storage_factory_builder.go, `DefaultAPIResourceConfigSource`.
-        match kind.kind.as_str() {
-            "ClusterTrustBundle"
-            | "PodCertificateRequest"
-            | "CustomResourceDefinition"
-            | "StorageVersionMigration" => "v1beta1".clone_into(&mut kind.version),
-            "DeviceTaintRule" => "v1beta2".clone_into(&mut kind.version),
-            "Event" => kind.group.clear(),
-            _ => {}
-        }
-        Some(storage_version_hash(&kind.group, &kind.version, &kind.kind))
-    }
-
     /// `/api` in the aggregated form.
     pub(super) fn aggregated_core(&self) -> Value {
         aggregated(&[self.aggregated_group("", &["v1"])])
@@ -504,6 +479,10 @@ fn aggregated_resource(resource: &Resource) -> Value {
     }
     entry
 }
+
+mod storage_hash;
+
+pub(super) use self::storage_hash::storage_version_hash;
 
 #[cfg(test)]
 mod tests {

@@ -5,8 +5,6 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use kubernetes_admission::authorizer::{RBAC_GROUP, RbacObjects};
-use kubernetes_types::status::Status;
-use kubernetes_types::weight::{json_length, weight};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -17,12 +15,6 @@ use super::authorization::bootstrap;
 use super::history::History;
 pub(super) use super::history::{Change, Forgotten, Key};
 use super::limits::Limits;
-
-/// The most bytes that one object may have as JSON. etcd takes 1.5 MiB of protobuf, which are seldom more than this; no
-/// body has as many, but one patch after another can make them.
-///
-/// Source: etcd server/embed/config.go, `DefaultMaxRequestBytes`.
-const LARGEST_OBJECT: usize = 2 * super::body::LIMIT;
 
 /// Reads stored objects, which are in their storage version.
 pub(crate) trait ObjectReader: Send + Sync {
@@ -249,31 +241,6 @@ impl Storage {
             .take(limit)
             .map(|(place, stored)| (place.clone(), Arc::clone(stored)));
         Ok(Page::Objects(objects.collect()))
-    }
-
-    /// Checks that there is room for an object, in place of the one that is there if there is one.
-    ///
-    /// # Errors
-    /// 500, with what etcd says.
-    ///
-    /// Source: etcd api/v3rpc/rpctypes/error.go, `ErrGRPCNoSpace` and `ErrGRPCRequestTooLarge`.
-    pub(super) fn check_space(&self, key: &Key, object: &Value) -> Result<(), Box<Status>> {
-        let full = |why: &str| Err(Box::new(Status::failure(500, "", format!("etcdserver: {why}"))));
-        // What weighs little is short, and seldom has to be measured.
-        let at_most = size_of::<StoredObject>() + weight(object);
-        let is_short = at_most <= LARGEST_OBJECT;
-        if !is_short && json_length(object) > LARGEST_OBJECT {
-            return full("request is too large");
-        }
-        let contents = self.read();
-        if contents.weight + at_most > contents.quota {
-            let new = size_of::<StoredObject>() + json_length(object);
-            let old = contents.stored(key).map_or(0, |stored| stored.weight());
-            if new > old && contents.weight + (new - old) > contents.quota {
-                return full("mvcc: database space exceeded");
-            }
-        }
-        Ok(())
     }
 
     /// All objects, and the `resourceVersion` at which they are that. Roles and bindings from the start are only among them
@@ -504,5 +471,6 @@ impl ObjectReader for Storage {
 
 mod object;
 mod pages;
+mod space;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::space::LARGEST_OBJECT;
 use super::*;
 
 fn key(name: &str) -> Key {
