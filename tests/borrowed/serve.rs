@@ -43,7 +43,11 @@ impl Serve {
 /// The configuration of its client, as the kubeconfig in `folder` says.
 pub(crate) async fn config(folder: &Path) -> kube::Config {
     let kubeconfig = Kubeconfig::read_from(folder.join("kubeconfig")).unwrap();
-    kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap()
+    let mut config =
+        kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    // A 503 is an answer to compare, as it is on the target that `Envtest` starts.
+    config.default_retry = false;
+    config
 }
 
 impl Drop for Serve {
