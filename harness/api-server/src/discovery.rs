@@ -100,6 +100,8 @@ pub(super) struct Resources {
     all: Vec<Arc<Resource>>,
     registered: Vec<Arc<Resource>>,
     by_path: HashMap<GroupVersionResource, Arc<Resource>>,
+    /// Of those with the same kind the first.
+    by_kind: HashMap<GroupVersionKind, Arc<Resource>>,
     /// What [`Self::equivalent_resources`] said of resources of the server.
     equivalents: RwLock<HashMap<GroupVersionResource, Vec<Equivalents>>>,
 }
@@ -201,7 +203,11 @@ impl Resources {
             registered.push(resource);
         }
         let by_path = all.iter().map(|resource| (resource.gvr.clone(), Arc::clone(resource))).collect();
-        Self { all, registered, by_path, equivalents: RwLock::default() }
+        let mut by_kind = HashMap::new();
+        for resource in &registered {
+            by_kind.entry(resource.kind.clone()).or_insert_with(|| Arc::clone(resource));
+        }
+        Self { all, registered, by_path, by_kind, equivalents: RwLock::default() }
     }
 
     pub(super) fn get(&self, gvr: &GroupVersionResource) -> Option<&Arc<Resource>> {
@@ -282,7 +288,7 @@ impl Resources {
 
     /// The resource whose objects are of `kind`.
     pub(super) fn of_kind(&self, kind: &GroupVersionKind) -> Option<&Arc<Resource>> {
-        self.registered.iter().find(|resource| resource.kind == *kind)
+        self.by_kind.get(kind)
     }
 
     pub(super) fn all(&self) -> &[Arc<Resource>] {

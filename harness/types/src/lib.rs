@@ -24,6 +24,7 @@ pub mod structural;
 pub mod unstructured;
 pub mod weight;
 
+mod path;
 #[cfg(test)]
 mod testing;
 

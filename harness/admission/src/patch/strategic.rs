@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use kubernetes_types::quoting::{go_type, printed, quote};
-use kubernetes_types::schema::{Field, Form, Kind, MESSAGES, Message, PatchStrategy, Shape, all_fields};
+use kubernetes_types::schema::{Field, Form, Kind, MESSAGES, Message, PatchStrategy, Shape};
 use serde_json::{Map, Value};
 
 use super::strategic_order::{keyed, normalized, partitioned};
@@ -75,13 +75,13 @@ impl Type {
             Self::Map => return Err(no_struct("map")),
             Self::Other => return Err(no_struct("string")),
         };
-        let fields = match message.form {
-            Form::Object => all_fields(message),
-            Form::Value => Vec::new(),
+        let found = match message.form {
+            Form::Object => message.member(name).or_else(|| {
+                message.members().iter().find(|field| field.name.eq_ignore_ascii_case(name)).copied()
+            }),
+            Form::Value => None,
         };
-        let exact = fields.iter().find(|field| field.name == name);
-        let found = exact.or_else(|| fields.iter().find(|field| field.name.eq_ignore_ascii_case(name)));
-        found.copied().ok_or_else(|| {
+        found.ok_or_else(|| {
             let (message, name) = (&message.name, quote(name));
             StrategicError::Other(format!(
                 "unable to find api field in struct {message} for the json field {name}"

@@ -15,9 +15,11 @@ pub use self::apply::applied;
 pub use self::decoding::type_error;
 pub use self::table::{Field, Form, Kind, MESSAGES, Message, MessageId, Messages, PatchStrategy, Shape};
 pub use self::walk::Type;
+use self::walk::is_type_meta;
 use crate::go_base64;
 use crate::go_time::{self, Layout};
 use crate::group_version::GroupVersionKind;
+use crate::path::Path;
 use crate::quantity::Quantity;
 
 /// Makes of `object` what the Go type of `kind` makes of it; the paths of the fields that the type does not have, such
@@ -28,7 +30,7 @@ use crate::quantity::Quantity;
 pub fn normalize(object: &mut Value, kind: &GroupVersionKind) -> Vec<String> {
     let Some(message) = MESSAGES.of_kind(kind) else { return Vec::new() };
     let mut normalizer = Normalizer::default();
-    normalizer.message(MESSAGES.get(message), object, "");
+    normalizer.message(MESSAGES.get(message), object, &Path::Root);
     normalizer.unknown
 }
 
@@ -45,7 +47,7 @@ pub fn is_known(kind: &GroupVersionKind) -> bool {
 pub fn normalize_stored(object: &mut Value) {
     let Some(message) = MESSAGES.of_kind(&GroupVersionKind::of(object)) else { return };
     let mut normalizer = Normalizer { encoding: Encoding::Protobuf, ..Normalizer::default() };
-    normalizer.message(MESSAGES.get(message), object, "");
+    normalizer.message(MESSAGES.get(message), object, &Path::Root);
 }
 
 /// As [`normalize`] for the metadata of an object of any kind, also of a custom one, whose metadata alone has a Go type.
@@ -54,7 +56,7 @@ pub fn normalize_stored(object: &mut Value) {
 pub fn normalize_metadata(object: &mut Value) -> Vec<String> {
     let mut normalizer = Normalizer::default();
     if let (Some(message), Some(metadata)) = (MESSAGES.named(METADATA), object.get_mut("metadata")) {
-        normalizer.message(MESSAGES.get(message), metadata, "metadata");
+        normalizer.message(MESSAGES.get(message), metadata, &Path::Root.member("metadata"));
     }
     normalizer.unknown
 }
@@ -106,8 +108,8 @@ fn structs(id: MessageId, value: &mut Value, change: &mut dyn FnMut(&mut Map<Str
         return;
     }
     let Some(members) = value.as_object_mut() else { return };
-    for field in all_fields(message) {
-        if let Some(value) = members.get_mut(field.name) {
+    for (name, value) in members.iter_mut() {
+        if let Some(field) = message.member(name) {
             structs_of(field, value, change);
         }
     }
@@ -158,33 +160,33 @@ enum Encoding {
 }
 
 impl Normalizer {
-    fn object(&mut self, message: &Message, members: &mut Map<String, Value>, path: &str) {
-        let fields = all_fields(message);
-        let given = std::mem::take(members);
-        for field in fields.iter().filter(|field| !given.contains_key(field.name)) {
-            let mut value = Value::Null;
-            if self.is_shown(field, &mut value, "") {
-                members.insert(field.name.to_owned(), value);
+    fn object(&mut self, message: &'static Message, members: &mut Map<String, Value>, path: &Path<'_>) {
+        let is_root = path.is_empty();
+        members.retain(|name, value| {
+            if message.is_kind && is_type_meta(name) {
+                let is_given = !value.is_null() && value != "";
+                return is_root || (self.encoding == Encoding::Json && is_given);
             }
-        }
-        for (name, mut value) in given {
-            let path = member(path, &name);
-            let Some(field) = fields.iter().find(|field| field.name == name) else {
+            let Some(field) = message.member(name) else {
                 if self.unknown.len() < MAX_UNKNOWN {
-                    self.unknown.push(path);
+                    self.unknown.push(path.member(name).to_string());
                 }
-                continue;
+                return false;
             };
             // A schema may have `default: null`, which means something.
             let is_meant = value.is_null() && is_free(field.kind);
-            if is_meant || self.is_shown(field, &mut value, &path) {
-                members.insert(name, value);
+            is_meant || self.is_shown(field, value, &path.member(name))
+        });
+        for field in message.members().iter().filter(|field| field.always) {
+            if !members.contains_key(field.name) {
+                let zero = if field.shape == Shape::Plain { zero(field.kind) } else { Value::Null };
+                members.insert(field.name.to_owned(), zero);
             }
         }
     }
 
     /// Settles the value of a field. Whether JSON has it.
-    fn is_shown(&mut self, field: &Field, value: &mut Value, path: &str) -> bool {
+    fn is_shown(&mut self, field: &Field, value: &mut Value, path: &Path<'_>) -> bool {
         let is_list = matches!(field.shape, Shape::List | Shape::Map);
         if is_list && self.encoding == Encoding::Protobuf && is_empty(value) {
             *value = Value::Null;
@@ -193,7 +195,7 @@ impl Normalizer {
             (Shape::Optional | Shape::List | Shape::Map, Value::Null) => field.always,
             (Shape::List, Value::Array(items)) => {
                 for (index, item) in items.iter_mut().enumerate() {
-                    self.value(field.kind, item, &format!("{path}[{index}]"));
+                    self.value(field.kind, item, &Path::Item(path, index));
                 }
                 field.always || !items.is_empty()
             }
@@ -203,7 +205,7 @@ impl Normalizer {
                     if self.encoding == Encoding::Protobuf && field.kind == Kind::Bytes && entry.is_null() {
                         *entry = "".into();
                     }
-                    self.value(field.kind, entry, &member(path, key));
+                    self.value(field.kind, entry, &path.member(key));
                 }
                 field.always || !entries.is_empty()
             }
@@ -214,14 +216,13 @@ impl Normalizer {
             }
             (Shape::Plain, _) => {
                 self.value(field.kind, value, path);
-                let is_no_bytes = matches!(field.kind, Kind::Bytes) && *value == "";
-                field.always || !(is_no_bytes || *value == zero(field.kind))
+                field.always || !is_zero(field.kind, value)
             }
         }
     }
 
     /// One value, which is not a pointer: `null` is its zero.
-    fn value(&mut self, kind: Kind, value: &mut Value, path: &str) {
+    fn value(&mut self, kind: Kind, value: &mut Value, path: &Path<'_>) {
         if value.is_null() {
             *value = zero(kind);
             return;
@@ -246,18 +247,9 @@ impl Normalizer {
         }
     }
 
-    fn message(&mut self, message: &Message, value: &mut Value, path: &str) {
+    fn message(&mut self, message: &'static Message, value: &mut Value, path: &Path<'_>) {
         match (message.form, &mut *value) {
-            (Form::Object, Value::Object(members)) => {
-                let names = if message.is_kind { &["apiVersion", "kind"][..] } else { &[] };
-                let type_meta: Vec<_> = names.iter().filter_map(|name| members.remove_entry(*name)).collect();
-                self.object(message, members, path);
-                if path.is_empty() {
-                    members.extend(type_meta);
-                } else if self.encoding == Encoding::Json {
-                    members.extend(type_meta.into_iter().filter(|(_, text)| !text.is_null() && text != ""));
-                }
-            }
+            (Form::Object, Value::Object(members)) => self.object(message, members, path),
             (Form::Value, value) => {
                 let known = self.unknown.len();
                 if let Some(field) = form_of(message, value) {
@@ -279,18 +271,6 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The fields of an object, those of embedded messages among them.
-pub fn all_fields(message: &Message) -> Vec<&Field> {
-    let embedded = |field: &&Field| field.name.is_empty();
-    let mut fields: Vec<&Field> = message.fields.iter().filter(|field| !embedded(field)).collect();
-    for field in message.fields.iter().filter(embedded) {
-        if let Kind::Message(id) = field.kind {
-            fields.extend(all_fields(MESSAGES.get(id)));
-        }
-    }
-    fields
-}
-
 /// Whether any JSON may stand there.
 fn is_free(kind: Kind) -> bool {
     let Kind::Message(id) = kind else { return false };
@@ -305,15 +285,29 @@ fn zero(kind: Kind) -> Value {
         Kind::Int32 | Kind::Int64 | Kind::IntOrString | Kind::Double => 0.into(),
         Kind::Bytes | Kind::Json | Kind::Time | Kind::MicroTime => Value::Null,
         Kind::Quantity => "0".into(),
-        Kind::Message(id) => {
-            let message = MESSAGES.get(id);
-            let mut members = Map::new();
-            match message.form {
-                Form::Object => Normalizer::default().object(message, &mut members, ""),
-                Form::Value => return Value::Null,
-            }
-            Value::Object(members)
-        }
+        Kind::Message(id) => MESSAGES.get(id).zero().clone(),
+    }
+}
+
+fn zero_of(message: &'static Message) -> Value {
+    let mut members = Map::new();
+    match message.form {
+        Form::Object => Normalizer::default().object(message, &mut members, &Path::Root),
+        Form::Value => return Value::Null,
+    }
+    Value::Object(members)
+}
+
+/// Whether `value` is what [`zero`] makes, or no bytes.
+fn is_zero(kind: Kind, value: &Value) -> bool {
+    match kind {
+        Kind::String => value == "",
+        Kind::Bool => *value == false,
+        Kind::Int32 | Kind::Int64 | Kind::IntOrString | Kind::Double => *value == 0,
+        Kind::Bytes => value.is_null() || value == "",
+        Kind::Json | Kind::Time | Kind::MicroTime => value.is_null(),
+        Kind::Quantity => value == "0",
+        Kind::Message(id) => value == MESSAGES.get(id).zero(),
     }
 }
 
@@ -339,10 +333,6 @@ fn in_utc(value: &mut Value, layout: Layout) {
     if let Some(time) = time {
         *value = go_time::written(time, layout).map_or(Value::Null, Value::String);
     }
-}
-
-fn member(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
 #[cfg(test)]

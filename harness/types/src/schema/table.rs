@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,11 +24,11 @@ pub static MESSAGES: LazyLock<Messages> =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageId(usize);
 
-/// Messages by number, and kinds by `apiVersion kind`.
+/// Messages by number, and kinds by group, version and kind.
 #[derive(Debug)]
 pub struct Messages {
     all: Vec<Message>,
-    kinds: HashMap<&'static str, MessageId>,
+    kinds: HashMap<(&'static str, &'static str, &'static str), MessageId>,
     names: HashMap<&'static str, MessageId>,
 }
 
@@ -47,6 +47,37 @@ pub struct Message {
     pub(crate) is_atomic: bool,
     /// Its fields, in the order of the Go type.
     pub fields: Vec<Field>,
+    /// What [`Self::members`] says, once somebody asked.
+    members: OnceLock<Box<[&'static Field]>>,
+    /// What Go writes for one that was never set, once somebody asked.
+    zero: OnceLock<Value>,
+}
+
+impl Message {
+    /// The fields that JSON may have as members, those of embedded structs among them, by name.
+    pub fn members(&'static self) -> &'static [&'static Field] {
+        self.members.get_or_init(|| {
+            let mut members: Vec<&Field> =
+                self.fields.iter().filter(|field| !field.name.is_empty()).collect();
+            members.extend(self.embedded().flat_map(|(_, embedded)| embedded.members()));
+            // The sort is stable: of two with one name the outer one is the first.
+            members.sort_by_key(|field| field.name);
+            members.dedup_by_key(|field| field.name);
+            members.into()
+        })
+    }
+
+    /// The field that Go reads a member into: one of its own, or of an embedded struct.
+    pub fn member(&'static self, name: &str) -> Option<&'static Field> {
+        let members = self.members();
+        let place = members.binary_search_by_key(&name, |field| field.name).ok()?;
+        members.get(place).copied()
+    }
+
+    /// What Go writes for one that was never set.
+    pub(super) fn zero(&'static self) -> &'static Value {
+        self.zero.get_or_init(|| super::zero_of(self))
+    }
 }
 
 /// What a message is in JSON.
@@ -186,8 +217,9 @@ impl Messages {
     /// `DeleteOptions` are registered for every version. Source: apimachinery pkg/apis/meta/v1/register.go,
     /// `AddToGroupVersion`.
     pub fn of_kind(&self, kind: &GroupVersionKind) -> Option<MessageId> {
-        let full = format!("{} {}", kind.api_version(), kind.kind);
-        self.kinds.get(if kind.kind == "DeleteOptions" { kind.kind.as_str() } else { &full }).copied()
+        let full = (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str());
+        let of_all = ("", "", "DeleteOptions");
+        self.kinds.get(if kind.kind == "DeleteOptions" { &of_all } else { &full }).copied()
     }
 
     /// The message with this name in the table.
@@ -218,9 +250,12 @@ impl Messages {
             go: name.rsplit('/').next().unwrap_or_default(),
             form,
             fields: fields.into_iter().map(|entry| field(entry, &numbers)).collect(),
+            members: OnceLock::new(),
+            zero: OnceLock::new(),
         });
         let all = all.collect();
-        let kinds = table.kinds.into_iter().map(|(kind, message)| (kind, number(message, &numbers)));
+        let kinds =
+            table.kinds.into_iter().map(|(kind, message)| (in_parts(kind), number(message, &numbers)));
         Self { all, kinds: kinds.collect(), names: numbers.clone() }
     }
 
@@ -256,6 +291,13 @@ struct Options<'a> {
     list: &'a str,
     map: &'a str,
     default: Option<Value>,
+}
+
+/// Of `apps/v1 Deployment`, of `v1 Pod`, and of a kind without a version.
+fn in_parts(text: &'static str) -> (&'static str, &'static str, &'static str) {
+    let (api_version, kind) = text.split_once(' ').unwrap_or(("", text));
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    (group, version, kind)
 }
 
 fn number(name: &str, numbers: &HashMap<&'static str, MessageId>) -> MessageId {

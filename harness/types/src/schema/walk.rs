@@ -141,12 +141,6 @@ pub(super) fn is_type_meta(name: &str) -> bool {
 }
 
 impl Message {
-    /// The field that Go reads a member into: one of its own, or of an embedded struct.
-    pub(crate) fn member(&'static self, name: &str) -> Option<&'static Field> {
-        let own = self.fields.iter().find(|field| field.name == name && !name.is_empty());
-        own.or_else(|| self.embedded().find_map(|(_, embedded)| embedded.member(name)))
-    }
-
     /// The names of its members, those of embedded structs among them, in the order of the Go type.
     fn collect_names(&'static self, names: &mut Vec<&'static str>) {
         for field in &self.fields {

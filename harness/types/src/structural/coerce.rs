@@ -5,9 +5,9 @@
 use serde_json::Value;
 
 use super::node::Schema;
-use super::path::Path;
 use crate::json::json_type;
 use crate::names;
+use crate::path::Path;
 use crate::quoting::{encode, quote};
 use crate::schema;
 use crate::status::FieldError;

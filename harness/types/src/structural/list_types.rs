@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::coerce::displayed;
 use super::node::{ListType, Schema};
-use super::path::Path;
 use super::pruning::is_container;
+use crate::path::Path;
 use crate::status::FieldError;
 
 /// What is wrong with the lists of an object.

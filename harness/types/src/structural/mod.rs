@@ -13,7 +13,6 @@ mod list_types;
 mod node;
 mod numbers;
 mod parse;
-mod path;
 mod pruning;
 mod rules;
 mod validation;

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::node::{Additional, Schema};
-use super::path::Path;
+use crate::path::Path;
 
 /// Paths of more bytes together are not reported: no answer has so many.
 const MOST_BYTES: usize = 4 << 20;

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::super::coerce::displayed;
 use super::super::correlation::{Correlation, ItemsByKey};
-use super::super::path::Path;
 use super::super::shown;
 use super::{Judgement, Own, Rule, Rules};
+use crate::path::Path;
 use crate::quoting::quote;
 use crate::status::{FieldError, Unsupported};
 

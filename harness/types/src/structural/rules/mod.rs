@@ -18,7 +18,7 @@ pub(super) use self::path::normalized;
 pub use self::path::{Found, Notation, resolve};
 use super::correlation::Correlation;
 use super::node::Schema;
-use super::path::Path;
+use crate::path::Path;
 use crate::status::{FieldError, Unsupported};
 
 /// What the evaluation of the rules of one object may cost.

@@ -5,9 +5,9 @@
 use serde_json::Value;
 
 use super::super::node::{Schema, ValueValidation};
-use super::super::path::Path;
 use super::Validator;
 use super::report::{Failure, Report};
+use crate::path::Path;
 use crate::quoting::quote;
 
 impl Validator {

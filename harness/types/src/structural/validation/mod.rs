@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use self::report::{Failure, Report};
 use super::correlation::{Correlation, ItemsByKey};
 use super::node::{Additional, Schema, ValueValidation};
-use super::path::Path;
+use crate::path::Path;
 use crate::status::{FieldError, MAX_ERRORS, Unsupported};
 
 /// What of an object a request writes.

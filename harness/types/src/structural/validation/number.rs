@@ -9,9 +9,9 @@ use serde_json::{Number, Value};
 use super::super::node::{Schema, ValueValidation};
 use super::super::numbers::{is_integer, printed, truncated};
 use super::super::parse::float;
-use super::super::path::Path;
 use super::Validator;
 use super::report::{Failure, Report};
+use crate::path::Path;
 
 /// What a number is compared as: integers with the integral part of a bound.
 #[derive(Clone, Copy)]

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::Validator;
+use crate::path::Path;
 use crate::quoting::quote;
 use crate::status::FieldError;
 use crate::structural::coerce::displayed;
-use crate::structural::path::Path;
 use crate::structural::shown;
 
 /// Source: kube-openapi pkg/validation/validate/result.go, `Result`.

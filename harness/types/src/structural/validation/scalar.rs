@@ -4,8 +4,8 @@ use serde_json::{Number, Value};
 
 use super::super::node::{Schema, ValueValidation};
 use super::super::numbers::{is_integer, truncated};
-use super::super::path::Path;
 use super::report::Failure;
+use crate::path::Path;
 
 /// The type of a value, and the format that Go's type has.
 ///

@@ -5,7 +5,7 @@ use std::fmt;
 /// The way from a whole object to a value in it. It is written out where something is reported, and costs nothing where
 /// nothing is.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Path<'a> {
+pub(crate) enum Path<'a> {
     /// The whole object, whose path is empty.
     Root,
     /// A member of an object: `spec.name`, and `spec` at the root.
@@ -20,12 +20,12 @@ pub(super) enum Path<'a> {
 
 impl<'a> Path<'a> {
     /// The path of a member.
-    pub(super) const fn member(&'a self, name: &'a str) -> Self {
+    pub(crate) const fn member(&'a self, name: &'a str) -> Self {
         Self::Member(self, name)
     }
 
     /// Whether nothing is written.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Root => true,
             Self::Member(parent, name) => name.is_empty() && parent.is_empty(),
