@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
@@ -32,20 +34,22 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// What no manager owns.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/stripmeta.go.
-const STRIPPED: [&[&str]; 12] = [
-    &["apiVersion"],
-    &["kind"],
-    &["metadata"],
-    &["metadata", "name"],
-    &["metadata", "namespace"],
-    &["metadata", "creationTimestamp"],
-    &["metadata", "selfLink"],
-    &["metadata", "uid"],
-    &["metadata", "clusterName"],
-    &["metadata", "generation"],
-    &["metadata", "managedFields"],
-    &["metadata", "resourceVersion"],
-];
+static STRIPPED: LazyLock<Set> = LazyLock::new(|| {
+    Set::of_fields(&[
+        &["apiVersion"],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+        &["metadata", "clusterName"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "resourceVersion"],
+    ])
+});
 
 /// Keeps the managedFields of the objects of one kind.
 #[derive(Debug)]
@@ -156,30 +160,39 @@ impl<V: Versions> FieldManager<'_, V> {
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `Update`; skipnonapplied.go, `Update`.
     pub fn update(&self, live: Option<&Value>, mut new: Value, by: &Writer<'_>) -> Result<Written, Error> {
-        let live = &*self.live_or_empty(live);
-        let managed = self.managed_before(live, &new);
-        set_entries(&mut new, None);
-        let has_uid = live
-            .get("metadata")
-            .and_then(|metadata| metadata.get("uid"))
-            .is_some_and(|uid| uid.as_str().is_some_and(|uid| !uid.is_empty()));
-        if managed.fields.is_empty() && has_uid {
-            return Ok(Written { object: new, is_timed: false });
-        }
-        let managed = self.updated(&without_entries(live), &new, managed, by)?;
-        set_entries(&mut new, managed.encode());
-        Ok(Written { object: new, is_timed: managed.is_timed() })
+        let is_timed = self.update_in_place(live, &mut new, by)?;
+        Ok(Written { object: new, is_timed })
     }
 
     /// The same, where a failure keeps the managedFields as they are.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `UpdateNoErrors`.
-    pub fn update_no_errors(&self, live: Option<&Value>, new: Value, by: &Writer<'_>) -> Written {
-        self.update(live, new.clone(), by).unwrap_or_else(|_error| {
-            let mut object = new;
-            set_entries(&mut object, live.map(entries).filter(|entries| !entries.is_null()).cloned());
-            Written { object, is_timed: false }
-        })
+    pub fn update_no_errors(&self, live: Option<&Value>, mut new: Value, by: &Writer<'_>) -> Written {
+        let is_timed = self.update_in_place(live, &mut new, by).unwrap_or_else(|_error| {
+            set_entries(&mut new, live.map(entries).filter(|entries| !entries.is_null()).cloned());
+            false
+        });
+        Written { object: new, is_timed }
+    }
+
+    /// Settles the managedFields of `new`, of which a failure leaves none. Whether one has the time of this write.
+    fn update_in_place(&self, live: Option<&Value>, new: &mut Value, by: &Writer<'_>) -> Result<bool, Error> {
+        let live = &*self.live_or_empty(live);
+        let managed = self.managed_before(live, new);
+        set_entries(new, None);
+        let has_uid = live
+            .get("metadata")
+            .and_then(|metadata| metadata.get("uid"))
+            .is_some_and(|uid| uid.as_str().is_some_and(|uid| !uid.is_empty()));
+        if managed.fields.is_empty() && has_uid {
+            return Ok(false);
+        }
+        let shared = Rc::new(std::mem::take(new));
+        let managed = self.updated(Rc::new(without_entries(live)), Rc::clone(&shared), managed, by);
+        *new = Rc::unwrap_or_clone(shared);
+        let managed = managed?;
+        set_entries(new, managed.encode());
+        Ok(managed.is_timed())
     }
 
     fn live_or_empty<'a>(&self, live: Option<&'a Value>) -> Cow<'a, Value> {
@@ -207,18 +220,18 @@ impl<V: Versions> FieldManager<'_, V> {
     /// buildmanagerinfo,capmanagers}.go, `Update`.
     fn updated(
         &self,
-        live: &Value,
-        new: &Value,
+        live: Rc<Value>,
+        new: Rc<Value>,
         managed: Managed,
         by: &Writer<'_>,
     ) -> Result<Managed, Error> {
         let what = "failed to convert new object";
-        let new_typed = self.typed(new, Duplicates::Allowed).map_err(|error| {
-            Error::Internal(format!("{what} ({}) to smd typed: {error}", self.name_of(new)))
+        let new_typed = self.typed(Rc::clone(&new), Duplicates::Allowed).map_err(|error| {
+            Error::Internal(format!("{what} ({}) to smd typed: {error}", self.name_of(&new)))
         })?;
         let what = "failed to convert live object";
-        let live_typed = self.typed(live, Duplicates::Allowed).map_err(|error| {
-            Error::Internal(format!("{what} ({}) to smd typed: {error}", self.name_of(live)))
+        let live_typed = self.typed(Rc::clone(&live), Duplicates::Allowed).map_err(|error| {
+            Error::Internal(format!("{what} ({}) to smd typed: {error}", self.name_of(&live)))
         })?;
         let Managed { fields, mut times } = managed;
         let (mut fields, set) =
@@ -226,10 +239,10 @@ impl<V: Versions> FieldManager<'_, V> {
                 Failure::Conflicts(conflicts) => Error::Conflicts(conflicts),
                 Failure::Other(error) => Error::Internal(format!(
                     "failed to update ManagedFields ({}): {error}",
-                    self.name_of(new)
+                    self.name_of(&new)
                 )),
             })?;
-        let set = set.difference(&Set::of_fields(&STRIPPED));
+        let set = set.difference(&STRIPPED);
         if !set.is_empty() {
             let owner = self.manager(by.manager, Operation::Update);
             let api_version = self.api_version.to_owned();
@@ -269,7 +282,7 @@ impl<V: Versions> FieldManager<'_, V> {
             return Err(Error::BadRequest(format!("invalid object type: {kind}")));
         }
         let force = if force { Force::Yes } else { Force::No };
-        let live = without_entries(live);
+        let live = Rc::new(without_entries(live));
         let change = match self.applied(&live, applied, managed.clone(), by, force) {
             Err(Error::Conflicts(conflicts)) if by.manager == last_applied::KUBECTL => {
                 // What kubectl applied on the client's side is kubectl's already.
@@ -283,7 +296,7 @@ impl<V: Versions> FieldManager<'_, V> {
             }
             change => change,
         }?;
-        let mut object = change.object.unwrap_or(live);
+        let mut object = change.object.unwrap_or_else(|| Rc::unwrap_or_clone(live));
         if by.manager == last_applied::KUBECTL {
             last_applied::refresh(&mut object, applied);
         }
@@ -295,30 +308,31 @@ impl<V: Versions> FieldManager<'_, V> {
     /// structuredmerge}.go, `Apply`.
     fn applied(
         &self,
-        live: &Value,
+        live: &Rc<Value>,
         applied: &Value,
         mut managed: Managed,
         by: &Writer<'_>,
         force: Force,
     ) -> Result<Change, Error> {
         if managed.fields.is_empty() {
-            let empty = self.versions.empty(self.api_version);
+            let empty = Rc::new(self.versions.empty(self.api_version));
             let before = Writer { manager: BEFORE_FIRST_APPLY, now: by.now };
-            managed = self.updated(&empty, live, managed, &before).map_err(|error| match error {
-                Error::Internal(error) => {
-                    Error::Internal(format!("failed to create manager for existing fields: {error}"))
-                }
-                error @ (Error::BadRequest(_) | Error::Conflicts(_)) => error,
-            })?;
+            managed =
+                self.updated(empty, Rc::clone(live), managed, &before).map_err(|error| match error {
+                    Error::Internal(error) => {
+                        Error::Internal(format!("failed to create manager for existing fields: {error}"))
+                    }
+                    error @ (Error::BadRequest(_) | Error::Conflicts(_)) => error,
+                })?;
         }
         if entries(applied).is_array() {
             return Err(Error::BadRequest("metadata.managedFields must be nil".to_owned()));
         }
-        let applied_typed = self.typed(applied, Duplicates::Refused).map_err(|error| {
+        let applied_typed = self.typed(Rc::new(applied.clone()), Duplicates::Refused).map_err(|error| {
             let name = self.name_of(applied);
             Error::Internal(format!("failed to create typed patch object ({name}): {error}"))
         })?;
-        let live_typed = self.typed(live, Duplicates::Allowed).map_err(|error| {
+        let live_typed = self.typed(Rc::clone(live), Duplicates::Allowed).map_err(|error| {
             Error::Internal(format!("failed to create typed live object ({}): {error}", self.name_of(live)))
         })?;
         let owner = self.manager(by.manager, Operation::Apply);
@@ -326,7 +340,7 @@ impl<V: Versions> FieldManager<'_, V> {
         let (object, mut owners) =
             self.updater().apply(&live_typed, &applied_typed, &fields, &owner, force)?;
         if let Some(owned) = owners.get_mut(&owner) {
-            owned.set = owned.set.difference(&Set::of_fields(&STRIPPED));
+            owned.set = owned.set.difference(&STRIPPED);
             if owned.set.is_empty() {
                 owners.remove(&owner);
             }
@@ -334,21 +348,21 @@ impl<V: Versions> FieldManager<'_, V> {
         if object.is_some() {
             times.insert(owner, by.time());
         }
-        let object = object.map(|object| object.object.as_ref().clone());
+        let object = object.map(|object| Rc::unwrap_or_clone(object.object));
         Ok(Change { object, managed: Managed { fields: owners, times } })
     }
 
     /// What of the live object kubectl applied on the client's side, none if it did not.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/lastappliedmanager.go, `allowedConflictsFromLastApplied`.
-    fn last_applied(&self, live: &Value) -> Option<Set> {
+    fn last_applied(&self, live: &Rc<Value>) -> Option<Set> {
         let last: Value = serde_json::from_str(last_applied::annotation(live)?).ok()?;
         let text = |name: &str| last.get(name).and_then(Value::as_str).unwrap_or_default();
         if text("apiVersion") != self.api_version || text("kind").is_empty() {
             return None;
         }
-        let live = self.typed(live, Duplicates::Refused).ok()?;
-        let last = self.typed(&last, Duplicates::Refused).ok()?;
+        let live = self.typed(Rc::clone(live), Duplicates::Refused).ok()?;
+        let last = self.typed(Rc::new(last), Duplicates::Refused).ok()?;
         let changes = crate::typed::compare(&last.object, &live.object, last.of).ok()?;
         let owned = last.field_set().difference(&changes.modified).difference(&changes.added);
         Some(owned.difference(&changes.removed))
@@ -358,9 +372,9 @@ impl<V: Versions> FieldManager<'_, V> {
         Updater { versions: self.versions, filters: self.reset_fields }
     }
 
-    fn typed(&self, object: &Value, duplicates: Duplicates) -> Result<Versioned<V::Schema>, String> {
-        let typed = Versioned::new(self.versions, object.clone(), self.api_version)
-            .map_err(|error| error.to_string())?;
+    fn typed(&self, object: Rc<Value>, duplicates: Duplicates) -> Result<Versioned<V::Schema>, String> {
+        let typed =
+            Versioned::new(self.versions, object, self.api_version).map_err(|error| error.to_string())?;
         validate(&typed.object, typed.of, duplicates).map_err(|errors| errors.to_string())?;
         Ok(typed)
     }

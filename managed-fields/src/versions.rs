@@ -60,11 +60,11 @@ impl<T: Schema> Versioned<T> {
     /// An object that has the version already.
     pub(crate) fn new(
         versions: &impl Versions<Schema = T>,
-        object: Value,
+        object: Rc<Value>,
         api_version: &str,
     ) -> Result<Self, ConversionError> {
         let of = root(versions, api_version)?;
-        Ok(Self { object: Rc::new(object), api_version: api_version.into(), of })
+        Ok(Self { object, api_version: api_version.into(), of })
     }
 
     /// The object in another version.

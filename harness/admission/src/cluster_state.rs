@@ -30,7 +30,8 @@ pub trait ClusterState: Send + Sync {
     /// [`ConversionError`] when the server cannot convert it, or admit cannot, or only a webhook can.
     fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError>;
 
-    /// Fills in what the scheme's or the custom resource's defaults say, in the version that `object` is in.
+    /// Makes of an object of a type of the server what its Go type makes of it, and fills in what the scheme's or the
+    /// custom resource's defaults say, in the version that `object` is in.
     fn set_defaults(&self, object: &mut Value);
 
     /// Whether `kind` is a type of the server, rather than a custom resource: only for those an absent and an

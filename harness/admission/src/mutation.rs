@@ -76,7 +76,7 @@ pub(crate) fn apply(
     })?;
     let is_scale = custom_scale::is_meant(run.attributes());
     let built_in = state.is_built_in(kind) && !is_scale;
-    let (mut patched, meant) = decoded(patched, kind, built_in, state)?;
+    let mut patched = decoded(patched, kind, built_in, state)?;
     // Before times lose what is below a second.
     let differs = if is_scale {
         // It is of no Go type any more, which is a change.
@@ -85,12 +85,9 @@ pub(crate) fn apply(
         !semantically_equal(object, &patched, kind)
     };
     let changed = (run.round_times() && built_in) || differs;
-    if built_in {
-        // Fields that its type does not have are dropped without a warning.
-        drop(schema::normalize(&mut patched, &meant));
-    }
     let has_labels = has_labels(&patched);
     if !is_scale {
+        // Fields that its type does not have are dropped without a warning.
         state.set_defaults(&mut patched);
     }
     run.patch(kind, patched, has_labels);
@@ -102,7 +99,7 @@ fn has_labels(object: &Value) -> bool {
     object.pointer("/metadata/labels").and_then(Value::as_object).is_some_and(|labels| !labels.is_empty())
 }
 
-/// The patched document as an object of the server that was in the version of `kind`, and its kind.
+/// The patched document as an object of the server that was in the version of `kind`.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/json.go, `Decode`; pkg/runtime/error.go.
 /// Rule: MUT-09, MUT-11, MUT-12, MUT-16.
@@ -111,7 +108,7 @@ fn decoded(
     kind: &GroupVersionKind,
     built_in: bool,
     state: &dyn ClusterState,
-) -> Result<(Value, GroupVersionKind), PatchError> {
+) -> Result<Value, PatchError> {
     let found = decode::type_meta(&patched).map_err(|error| internal_error(&error.into_text()))?;
     if !built_in && found.kind.is_empty() {
         return Err(internal_error(&format!("Object 'Kind' is missing in '{patched}'")));
@@ -121,7 +118,7 @@ fn decoded(
     };
     if !built_in {
         schema::normalize_numbers(&mut patched);
-        return Ok((patched, found));
+        return Ok(patched);
     }
     let mut meant = found.clone();
     if meant.kind.is_empty() {
@@ -140,8 +137,8 @@ fn decoded(
     }
     schema::type_error(object, &meant, "").map_err(|text| internal_error(&text))?;
     object.insert("apiVersion".to_owned(), meant.api_version().into());
-    object.insert("kind".to_owned(), meant.kind.clone().into());
-    Ok((patched, meant))
+    object.insert("kind".to_owned(), meant.kind.into());
+    Ok(patched)
 }
 
 fn internal_error(message: &str) -> PatchError {
