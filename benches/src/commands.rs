@@ -57,15 +57,15 @@ fn record(meter: &mut Meter, name: &str, calls: usize, wall: Duration, cpu: Dura
 }
 
 fn feature() -> String {
-    let mut text = "Feature: calls\n".to_owned();
-    for index in 0..SCENARIOS {
-        text += &format!(
+    let scenario = |index| {
+        format!(
             "  Scenario: call {index}\n    Given a validating webhook \"policy\" for configmaps\n    When this object is \
              created:\n      \"\"\"yaml\n      apiVersion: v1\n      kind: ConfigMap\n      metadata: {{name: settings}}\n      \
-             \"\"\"\n    Then the request is admitted\n",
-        );
-    }
-    text
+             \"\"\"\n    Then the request is admitted\n"
+        )
+    };
+    let scenarios: Vec<String> = (0..SCENARIOS).map(scenario).collect();
+    format!("Feature: calls\n{}", scenarios.join(""))
 }
 
 fn configuration(webhook: &Webhook) -> String {

@@ -188,7 +188,7 @@ impl<V: Versions> FieldManager<'_, V> {
             return Ok(false);
         }
         let shared = Rc::new(std::mem::take(new));
-        let managed = self.updated(Rc::new(without_entries(live)), Rc::clone(&shared), managed, by);
+        let managed = self.updated(&Rc::new(without_entries(live)), &shared, managed, by);
         *new = Rc::unwrap_or_clone(shared);
         let managed = managed?;
         set_entries(new, managed.encode());
@@ -220,18 +220,18 @@ impl<V: Versions> FieldManager<'_, V> {
     /// buildmanagerinfo,capmanagers}.go, `Update`.
     fn updated(
         &self,
-        live: Rc<Value>,
-        new: Rc<Value>,
+        live: &Rc<Value>,
+        new: &Rc<Value>,
         managed: Managed,
         by: &Writer<'_>,
     ) -> Result<Managed, Error> {
         let what = "failed to convert new object";
-        let new_typed = self.typed(Rc::clone(&new), Duplicates::Allowed).map_err(|error| {
-            Error::Internal(format!("{what} ({}) to smd typed: {error}", self.name_of(&new)))
+        let new_typed = self.typed(Rc::clone(new), Duplicates::Allowed).map_err(|error| {
+            Error::Internal(format!("{what} ({}) to smd typed: {error}", self.name_of(new)))
         })?;
         let what = "failed to convert live object";
-        let live_typed = self.typed(Rc::clone(&live), Duplicates::Allowed).map_err(|error| {
-            Error::Internal(format!("{what} ({}) to smd typed: {error}", self.name_of(&live)))
+        let live_typed = self.typed(Rc::clone(live), Duplicates::Allowed).map_err(|error| {
+            Error::Internal(format!("{what} ({}) to smd typed: {error}", self.name_of(live)))
         })?;
         let Managed { fields, mut times } = managed;
         let (mut fields, set) =
@@ -239,7 +239,7 @@ impl<V: Versions> FieldManager<'_, V> {
                 Failure::Conflicts(conflicts) => Error::Conflicts(conflicts),
                 Failure::Other(error) => Error::Internal(format!(
                     "failed to update ManagedFields ({}): {error}",
-                    self.name_of(&new)
+                    self.name_of(new)
                 )),
             })?;
         let set = set.difference(&STRIPPED);
@@ -317,13 +317,12 @@ impl<V: Versions> FieldManager<'_, V> {
         if managed.fields.is_empty() {
             let empty = Rc::new(self.versions.empty(self.api_version));
             let before = Writer { manager: BEFORE_FIRST_APPLY, now: by.now };
-            managed =
-                self.updated(empty, Rc::clone(live), managed, &before).map_err(|error| match error {
-                    Error::Internal(error) => {
-                        Error::Internal(format!("failed to create manager for existing fields: {error}"))
-                    }
-                    error @ (Error::BadRequest(_) | Error::Conflicts(_)) => error,
-                })?;
+            managed = self.updated(&empty, live, managed, &before).map_err(|error| match error {
+                Error::Internal(error) => {
+                    Error::Internal(format!("failed to create manager for existing fields: {error}"))
+                }
+                error @ (Error::BadRequest(_) | Error::Conflicts(_)) => error,
+            })?;
         }
         if entries(applied).is_array() {
             return Err(Error::BadRequest("metadata.managedFields must be nil".to_owned()));
