@@ -31,6 +31,8 @@ pub struct AdmissionRun<'a> {
     patched: bool,
     /// The `apiVersion` that a patched custom resource had before.
     given_version: String,
+    /// What a patched object of a type of the server was before.
+    unpatched: Value,
     /// Of an object that was patched: whether it had labels before it got its defaults.
     had_labels: Option<bool>,
     times: TimePrecision,
@@ -91,6 +93,7 @@ impl<'a> AdmissionRun<'a> {
             attributes,
             patched: false,
             given_version: String::new(),
+            unpatched: Value::Null,
             had_labels: None,
             times,
             state,
@@ -283,11 +286,14 @@ impl<'a> AdmissionRun<'a> {
         self.forget_object();
         self.had_labels = Some(had_labels);
         self.kind.clone_from(kind);
-        if let (false, Some(object)) = (self.patched, &self.attributes.object) {
-            text(object, &["apiVersion"]).clone_into(&mut self.given_version);
+        let before = self.attributes.object.replace(patched);
+        if let (false, Some(object)) = (self.patched, before) {
+            text(&object, &["apiVersion"]).clone_into(&mut self.given_version);
+            if self.state.is_built_in(&self.attributes.kind) {
+                self.unpatched = object;
+            }
         }
         self.patched = true;
-        self.attributes.object = Some(patched);
     }
 
     /// Converts a patched object back to the version of the request.
@@ -296,7 +302,7 @@ impl<'a> AdmissionRun<'a> {
     /// [`ConversionError`] when it became another kind, or cannot be converted.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `Dispatch`; pkg/admission/conversion.go.
-    /// Rule: MUT-12, MUT-15, MUT-22, SCH-19.
+    /// Rule: MUT-12, MUT-15, MUT-22, MUT-23, SCH-19.
     pub(crate) fn fold_back(&mut self) -> Result<(), ConversionError> {
         let is_custom_scale = custom_scale::is_meant(&self.attributes);
         let own = &self.attributes.kind;
@@ -321,20 +327,26 @@ impl<'a> AdmissionRun<'a> {
                 return Err(unsuitable(&found, own));
             }
             // A custom resource that became another kind is refused later, by its validation.
+            let mut is_another = false;
             if found != *own && found.kind == own.kind {
                 *object = converted(self.state, &mut self.answers, object, own)?;
-                self.versions.clear();
-                self.text = Text::new();
+                is_another = true;
+            } else if self.state.is_built_in(own) {
+                is_another = self.state.pass_through_internal(object, &self.unpatched);
             }
             // One that said to be of another version is refused later, too: it gets back what it said.
             if !self.state.is_built_in(own) && self.given_version != own.api_version() {
                 json::set(object, &["apiVersion"], self.given_version.as_str());
+                is_another = true;
+            }
+            if is_another {
                 self.versions.clear();
                 self.text = Text::new();
             }
         }
         self.kind.clone_from(&self.attributes.kind);
         self.patched = false;
+        self.unpatched = Value::Null;
         Ok(())
     }
 }

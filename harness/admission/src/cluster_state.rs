@@ -34,6 +34,13 @@ pub trait ClusterState: Send + Sync {
     /// custom resource's defaults say, in the version that `object` is in.
     fn set_defaults(&self, object: &mut Value);
 
+    /// Makes of an object of a type of the server, which webhooks patched, what it is after a conversion into the object of
+    /// the server's internal type that was there `before`, and back: the `stringData` of a Secret is in its `data`. Whether
+    /// it may be another one now.
+    fn pass_through_internal(&self, _object: &mut Value, _before: &Value) -> bool {
+        false
+    }
+
     /// Whether `kind` is a type of the server, rather than a custom resource: only for those an absent and an
     /// empty map or list are the same.
     fn is_built_in(&self, kind: &GroupVersionKind) -> bool;

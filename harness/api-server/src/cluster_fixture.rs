@@ -51,7 +51,7 @@ impl ClusterFixture {
                 ("", "Namespace") => add_namespace(&state, object),
                 (custom_resources::GROUP, "CustomResourceDefinition") => {
                     let mut definition = object.clone();
-                    state.set_defaults(&mut definition);
+                    state.complete_or_keep(&mut definition);
                     custom_resources::establish(&mut definition);
                     let name = metadata::text(&definition, "name").to_owned();
                     let key = Key {
@@ -201,7 +201,7 @@ impl ClusterFixture {
         if kind.group == custom_resources::GROUP {
             custom_resources::establish(object);
         }
-        self.state.set_defaults(object);
+        self.state.complete_or_keep(object);
     }
 
     /// The resource and the subresource that an object of `kind` is sent to when it is created, which of an `Eviction` are
@@ -234,7 +234,7 @@ impl ClusterFixture {
             Box::new(Status::failure(404, "NotFound", message))
         })?;
         let mut object = self.typed(object, &kind)?.0;
-        self.state.set_defaults(&mut object);
+        self.state.complete_or_keep(&mut object);
         metadata::wipe(&mut object);
         let name = metadata::text(&object, "name").to_owned();
         let namespace = if resource.namespaced {
@@ -283,7 +283,7 @@ fn add_access(state: &State, object: &Value) {
     let resource = state.resources().of_kind(&kind).map(|resource| resource.gvr.clone());
     let Some(GroupVersionResource { group, resource, .. }) = resource else { return };
     let mut object = object.clone();
-    state.set_defaults(&mut object);
+    state.complete_or_keep(&mut object);
     let text = |field| metadata::text(&object, field).to_owned();
     let key = Key { group, resource, namespace: text("namespace"), name: text("name") };
     put(state, &key, object);
@@ -323,6 +323,10 @@ impl ClusterState for ClusterFixture {
 
     fn set_defaults(&self, object: &mut Value) {
         self.state.set_defaults(object);
+    }
+
+    fn pass_through_internal(&self, object: &mut Value, before: &Value) -> bool {
+        self.state.pass_through_internal(object, before)
     }
 
     fn is_built_in(&self, kind: &GroupVersionKind) -> bool {

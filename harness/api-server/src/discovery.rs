@@ -1,21 +1,20 @@
 //! Which resources the server has, and the documents that tell clients.
 
+mod built_in;
+mod storage_hash;
+
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use kubernetes_admission::attributes::{GroupVersionKind, GroupVersionResource};
 use kubernetes_admission::cluster_state::EquivalentResource;
 use kubernetes_types::json::set;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+use self::built_in::BUILT_IN_RESOURCES;
+pub(super) use self::storage_hash::storage_version_hash;
 use super::custom_resources::{Custom, Stage};
-
-/// The resources of kube-apiserver itself, as `tools/discovery.sh` wrote them down.
-///
-/// Rule: CFG-01, CFG-02, SEL-13.
-const BUILT_IN: &str = include_str!("discovery.json");
 
 /// One version of one resource.
 #[derive(Clone, Debug)]
@@ -111,84 +110,6 @@ pub(super) struct Resources {
 struct Equivalents {
     subresource: String,
     resources: Arc<[EquivalentResource]>,
-}
-
-#[derive(Deserialize)]
-struct GroupEntry {
-    group: String,
-    versions: Vec<VersionEntry>,
-}
-
-#[derive(Deserialize)]
-struct VersionEntry {
-    version: String,
-    resources: Vec<ResourceEntry>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ResourceEntry {
-    resource: String,
-    response_kind: GroupVersionKind,
-    scope: String,
-    singular_resource: String,
-    #[serde(default)]
-    short_names: Vec<String>,
-    #[serde(default)]
-    categories: Vec<String>,
-    verbs: Vec<String>,
-    #[serde(default)]
-    subresources: Vec<SubresourceEntry>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SubresourceEntry {
-    subresource: String,
-    response_kind: GroupVersionKind,
-    verbs: Vec<String>,
-}
-
-static BUILT_IN_RESOURCES: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| {
-    let groups: Vec<GroupEntry> = match serde_json::from_str(BUILT_IN) {
-        Ok(groups) => groups,
-        Err(error) => unreachable!("discovery.json is part of the program: {error}"),
-    };
-    groups.into_iter().flat_map(of_group).map(Arc::new).collect()
-});
-
-fn of_group(group: GroupEntry) -> Vec<Resource> {
-    let mut resources = Vec::new();
-    for version in group.versions {
-        // The documents leave out the group and the version where they are those of the resource.
-        let full = |kind: GroupVersionKind| {
-            if kind.group.is_empty() && kind.version.is_empty() {
-                GroupVersionKind::new(group.group.clone(), version.version.clone(), kind.kind)
-            } else {
-                kind
-            }
-        };
-        for entry in version.resources {
-            let subresources = entry.subresources.into_iter().map(|subresource| Subresource {
-                name: subresource.subresource,
-                kind: full(subresource.response_kind),
-                verbs: subresource.verbs,
-            });
-            resources.push(Resource {
-                gvr: GroupVersionResource::new(group.group.clone(), version.version.clone(), entry.resource),
-                list_kind: format!("{}List", entry.response_kind.kind),
-                subresources: subresources.collect(),
-                kind: full(entry.response_kind),
-                namespaced: entry.scope == "Namespaced",
-                singular: entry.singular_resource,
-                short_names: entry.short_names,
-                categories: entry.categories,
-                verbs: entry.verbs,
-                custom: None,
-            });
-        }
-    }
-    resources
 }
 
 impl Resources {
@@ -485,10 +406,6 @@ fn aggregated_resource(resource: &Resource) -> Value {
     }
     entry
 }
-
-mod storage_hash;
-
-pub(super) use self::storage_hash::storage_version_hash;
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,6 @@ use axum::response::Response;
 use bytes::Bytes;
 use kubernetes_admission::attributes::{GroupVersionKind, GroupVersionResource, UserInfo};
 use kubernetes_admission::authorizer::{AlwaysAllow, Authorizer};
-use kubernetes_admission::cluster_state::ClusterState as _;
 use kubernetes_admission::config;
 use kubernetes_admission::event::Record;
 use kubernetes_types::schema;
@@ -150,7 +149,7 @@ impl ApiServer {
 
     /// Fills in the defaults that an object of this kind and version gets when it is read.
     pub fn set_defaults(&self, object: &mut Value) {
-        self.server.state.set_defaults(object);
+        self.server.state.complete_or_keep(object);
     }
 }
 
@@ -169,7 +168,7 @@ impl Server {
         let resources = self.state.resources();
         let resource = known(&resources, &kind)?;
         let (mut object, _) = body::typed(object, &kind, Types::of(resource, &kind))?;
-        self.state.set_defaults(&mut object);
+        self.state.complete_or_keep(&mut object);
         if validation == Validation::AsNew {
             let writes = field_manager::Writes {
                 state: &self.state,

@@ -217,17 +217,29 @@ impl State {
         Ok(before.is_some_and(|before| before != *object))
     }
 
-    /// Fills in the defaults.
+    /// Fills in the defaults, on the way through the internal type.
     ///
     /// # Errors
     /// What of a schema admit does not apply.
     pub(super) fn complete(&self, object: &mut Value) -> Result<(), Unsupported> {
+        self.complete_version(object)?;
+        defaulting::through_internal(object);
+        Ok(())
+    }
+
+    /// As [`Self::complete`] where that is not judged: before it is stored the object is refused for the same reason.
+    pub(super) fn complete_or_keep(&self, object: &mut Value) {
+        let _ = self.complete(object);
+    }
+
+    /// Fills in the defaults of the version that an object is in.
+    fn complete_version(&self, object: &mut Value) -> Result<(), Unsupported> {
         let kind = GroupVersionKind::of(object);
         let resources = self.resources();
         if let Some(custom) = resources.of_kind(&kind).and_then(|resource| resource.custom.as_ref()) {
             return custom.schema()?.set_defaults(object);
         }
-        defaulting::set_defaults(object);
+        defaulting::set_own_defaults(object);
         if kind.group == custom_resources::GROUP && kind.kind == "CustomResourceDefinition" {
             custom_resources::set_defaults(object);
         }
@@ -358,7 +370,11 @@ impl ClusterState for State {
 
     fn set_defaults(&self, object: &mut Value) {
         // Before it is stored the object is refused for the same reason.
-        let _ = self.complete(object);
+        let _ = self.complete_version(object);
+    }
+
+    fn pass_through_internal(&self, object: &mut Value, before: &Value) -> bool {
+        defaulting::into_internal(object, before)
     }
 
     fn is_built_in(&self, kind: &GroupVersionKind) -> bool {

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use super::go_json;
 use super::metrics::{self, Place};
 
-const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+/// Where `autoscaling/v1` keeps the metrics beside the CPU.
+pub(crate) const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";

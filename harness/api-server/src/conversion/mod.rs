@@ -5,7 +5,7 @@ mod go_json;
 mod horizontal_pod_autoscaler;
 mod metrics;
 
-pub(super) use self::horizontal_pod_autoscaler::ROUND_TRIP;
+pub(super) use self::horizontal_pod_autoscaler::{METRICS, ROUND_TRIP};
 
 use std::sync::Arc;
 

@@ -10,16 +10,22 @@ use super::fields::{ensure, fill, has, is_empty, remove, with};
 
 const KIND: &str = "HorizontalPodAutoscaler";
 
-/// `autoscaling/v1`. On its way through the internal type the object gets a target of 80 % if it has no other metric, and
-/// its annotations are read and written anew.
+/// `autoscaling/v1`.
 ///
-/// Source: kubernetes pkg/apis/autoscaling/v1/defaults.go and conversion.go.
+/// Source: kubernetes pkg/apis/autoscaling/v1/defaults.go.
 pub(super) fn version_1(object: &mut Value) {
     ensure(object, "metadata");
     ensure(object, "status");
     if let Some(spec) = ensure(object, "spec") {
         fill(spec, "minReplicas", 1);
     }
+}
+
+/// On its way through the internal type an object of `autoscaling/v1` gets a target of 80 % if it has no other metric, and
+/// its annotations are read and written anew.
+///
+/// Source: kubernetes pkg/apis/autoscaling/v1/conversion.go.
+pub(super) fn version_1_through_internal(object: &mut Value) {
     // What has another shape is left to validation.
     if !["metadata", "spec", "status"].iter().all(|field| object[*field].is_object()) {
         return;
@@ -33,7 +39,21 @@ pub(super) fn version_1(object: &mut Value) {
     }
 }
 
-/// `autoscaling/v2`, without the annotations of `autoscaling/v1`.
+/// On its way through the internal type an object of `autoscaling/v2` loses the annotations of `autoscaling/v1`.
+///
+/// Source: kubernetes pkg/apis/autoscaling/v2/conversion.go.
+pub(super) fn version_2_through_internal(object: &mut Value) {
+    with(object, "metadata", |metadata| {
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.retain(|name, _| !ROUND_TRIP.contains(&name.as_str()));
+            if annotations.is_empty() {
+                remove(metadata, "annotations");
+            }
+        }
+    });
+}
+
+/// `autoscaling/v2`.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v2/defaults.go.
 pub(super) fn version_2(object: &mut Value) {
@@ -44,14 +64,6 @@ pub(super) fn version_2(object: &mut Value) {
             set(status, &["currentMetrics"], Value::Null);
         }
     }
-    with(object, "metadata", |metadata| {
-        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-            annotations.retain(|name, _| !ROUND_TRIP.contains(&name.as_str()));
-            if annotations.is_empty() {
-                remove(metadata, "annotations");
-            }
-        }
-    });
     let Some(spec) = ensure(object, "spec") else { return };
     fill(spec, "minReplicas", 1);
     if is_empty(spec, "metrics") {

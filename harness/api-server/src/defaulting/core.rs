@@ -27,18 +27,8 @@ pub(super) fn namespace(object: &mut Value) {
 ///
 /// Of its two fields of CIDRs the singular one counts.
 ///
-/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_NodeStatus`; conversion.go there,
-/// `Convert_v1_NodeSpec_To_core_NodeSpec`.
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_NodeStatus`.
 pub(super) fn node(object: &mut Value) {
-    with(object, "spec", |spec| {
-        let first = spec.pointer("/podCIDRs/0").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let singular = text(spec, "podCIDR").to_owned();
-        if singular.is_empty() && !first.is_empty() {
-            set(spec, &["podCIDR"], first);
-        } else if singular != first {
-            set(spec, &["podCIDRs"], json!([singular]));
-        }
-    });
     with(object, "status", |status| {
         resource_list(status, "capacity");
         resource_list(status, "allocatable");
@@ -126,23 +116,12 @@ pub(super) fn limit_range(object: &mut Value) {
     });
 }
 
-/// A Secret. `stringData` is merged into `data`, as on the way through the internal type.
+/// A Secret.
 ///
-/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Secret`; conversion.go there, `Convert_v1_Secret_To_core_Secret`.
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Secret`.
 pub(super) fn secret(object: &mut Value) {
-    use base64::Engine as _;
-
     ensure(object, "metadata");
     fill(object, "type", "Opaque");
-    if let Some(Value::Object(plain)) = remove(object, "stringData")
-        && !plain.is_empty()
-        && let Some(encoded) = ensure(object, "data")
-    {
-        for (key, value) in plain {
-            let value = base64::engine::general_purpose::STANDARD.encode(value.as_str().unwrap_or_default());
-            set(encoded, &[&key], value);
-        }
-    }
 }
 
 /// A `ResourceQuota`.

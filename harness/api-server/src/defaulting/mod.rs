@@ -8,6 +8,7 @@ mod devices;
 mod extensions;
 mod fields;
 mod flow_control;
+mod internal;
 mod pod;
 mod policies;
 mod storage;
@@ -19,11 +20,20 @@ use serde_json::Value;
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::schema;
 
+pub(crate) use self::internal::{into_internal, through_internal};
+
 /// Fills in the defaults of the kind that `object` claims, in the version that it claims. Doing so twice changes
 /// nothing.
 ///
 /// Rule: KND-01.
 pub(crate) fn set_defaults(object: &mut Value) {
+    set_own_defaults(object);
+    through_internal(object);
+}
+
+/// As [`set_defaults`], of an object that has not been through the internal type of its kind, which is how webhooks see it
+/// that are called after one that patched it.
+pub(crate) fn set_own_defaults(object: &mut Value) {
     let meant = GroupVersionKind::of(object);
     // Nobody is told here of what its type does not have.
     drop(schema::normalize(object, &meant));

@@ -56,24 +56,18 @@ pub(super) fn stateful_set(object: &mut Value) {
     fill(spec, "replicas", 1);
     fill(spec, "revisionHistoryLimit", 10);
     each(spec, "volumeClaimTemplates", |claim| {
-        fill(claim, "apiVersion", "v1");
-        fill(claim, "kind", "PersistentVolumeClaim");
         core::persistent_volume_claim(claim);
     });
 }
 
-/// A `DaemonSet`. The annotation is where `apps/v1` keeps the internal type's `templateGeneration`.
+/// A `DaemonSet`.
 ///
-/// Source: kubernetes pkg/apis/apps/v1/defaults.go, `SetDefaults_DaemonSet`, and conversion.go there.
+/// Source: kubernetes pkg/apis/apps/v1/defaults.go, `SetDefaults_DaemonSet`.
 pub(super) fn daemon_set(object: &mut Value) {
     counted_status(
         object,
         &["currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"],
     );
-    if let Some(annotations) = ensure(object, "metadata").and_then(|metadata| ensure(metadata, "annotations"))
-    {
-        fill(annotations, "deprecated.daemonset.template.generation", "0");
-    }
     let Some(spec) = with_template(object) else { return };
     if let Some(strategy) = ensure(spec, "updateStrategy") {
         rolling_update(strategy, &json!({"maxUnavailable": 1, "maxSurge": 0}));

@@ -1,0 +1,107 @@
+//! What becomes of an object on the way through the internal type of its kind and back.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kubernetes_types::json::set;
+use serde_json::{Value, json};
+
+use super::super::conversion::{METRICS, ROUND_TRIP};
+use super::autoscaling;
+use super::fields::{each, ensure, remove, text, with};
+
+/// Where `apps/v1` keeps the internal `templateGeneration`.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// Changes an object in the way of a conversion to the internal type and back. Whether it may be another one now; doing so
+/// twice changes nothing.
+///
+/// Source: kubernetes pkg/apis/apps/v1/conversion.go and pkg/apis/core/v1/conversion.go.
+pub(crate) fn through_internal(object: &mut Value) -> bool {
+    match (text(object, "apiVersion"), text(object, "kind")) {
+        ("apps/v1", "DaemonSet") => daemon_set(object),
+        ("apps/v1", "StatefulSet") => stateful_set(object),
+        ("autoscaling/v1", "HorizontalPodAutoscaler") => autoscaling::version_1_through_internal(object),
+        ("autoscaling/v2", "HorizontalPodAutoscaler") => autoscaling::version_2_through_internal(object),
+        ("v1", "Node") => node(object),
+        ("v1", "Secret") => secret(object),
+        (_, _) => return false,
+    }
+    true
+}
+
+/// As [`through_internal`], of an object that is converted into the internal object that was there `before`: what the
+/// conversion does not set stays as it was.
+pub(crate) fn into_internal(object: &mut Value, before: &Value) -> bool {
+    match (text(object, "apiVersion"), text(object, "kind")) {
+        ("apps/v1", "DaemonSet") => keep_annotations(object, before, &[TEMPLATE_GENERATION]),
+        ("autoscaling/v1", "HorizontalPodAutoscaler") => {
+            let target = before.pointer("/spec/targetCPUUtilizationPercentage");
+            let has_target = object.pointer("/spec/targetCPUUtilizationPercentage").is_some();
+            let is_kept = |name: &&str| !has_target || *name != METRICS;
+            let kept: Vec<&str> = ROUND_TRIP.iter().copied().filter(is_kept).collect();
+            keep_annotations(object, before, &kept);
+            if let (false, Some(target), Some(spec)) = (has_target, target, object.get_mut("spec")) {
+                set(spec, &["targetCPUUtilizationPercentage"], target.clone());
+            }
+        }
+        (_, _) => {}
+    }
+    through_internal(object)
+}
+
+/// Gives `object` those of the annotations that were there `before` and are no longer.
+fn keep_annotations(object: &mut Value, before: &Value, names: &[&str]) {
+    for name in names {
+        let of = |object: &Value| object.get("metadata")?.get("annotations")?.get(*name).cloned();
+        if let (None, Some(value)) = (of(object), of(before))
+            && let Some(metadata) = ensure(object, "metadata")
+            && let Some(annotations) = ensure(metadata, "annotations")
+        {
+            set(annotations, &[name], value);
+        }
+    }
+}
+
+/// Source: `Convert_v1_DaemonSet_To_apps_DaemonSet` and back.
+fn daemon_set(object: &mut Value) {
+    if let Some(annotations) = ensure(object, "metadata").and_then(|metadata| ensure(metadata, "annotations"))
+        && annotations.get(TEMPLATE_GENERATION).is_none()
+    {
+        set(annotations, &[TEMPLATE_GENERATION], "0");
+    }
+}
+
+/// Source: `Convert_v1_StatefulSetSpec_To_apps_StatefulSetSpec` and back.
+fn stateful_set(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec") else { return };
+    each(spec, "volumeClaimTemplates", |claim| {
+        set(claim, &["apiVersion"], "v1");
+        set(claim, &["kind"], "PersistentVolumeClaim");
+    });
+}
+
+/// Source: `Convert_v1_NodeSpec_To_core_NodeSpec` and back.
+fn node(object: &mut Value) {
+    with(object, "spec", |spec| {
+        let first = spec.pointer("/podCIDRs/0").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let singular = text(spec, "podCIDR").to_owned();
+        if singular.is_empty() && !first.is_empty() {
+            set(spec, &["podCIDR"], first);
+        } else if singular != first {
+            set(spec, &["podCIDRs"], json!([singular]));
+        }
+    });
+}
+
+/// Source: `Convert_v1_Secret_To_core_Secret`.
+fn secret(object: &mut Value) {
+    if let Some(Value::Object(plain)) = remove(object, "stringData")
+        && !plain.is_empty()
+        && let Some(encoded) = ensure(object, "data")
+    {
+        for (key, value) in plain {
+            let value = STANDARD.encode(value.as_str().unwrap_or_default());
+            set(encoded, &[&key], value);
+        }
+    }
+}
