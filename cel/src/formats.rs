@@ -91,6 +91,15 @@ fn is_date_time(text: &str) -> bool {
     static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$").ok()
     });
+    // By far the most times are written like this.
+    if let [day @ .., b'T', hour, h, b':', minute, m, b':', second, s, b'Z'] = text.as_bytes()
+        && [hour, h, minute, m, second, s].into_iter().all(u8::is_ascii_digit)
+        && !day.contains(&b'T')
+        && !day.contains(&b't')
+    {
+        let is_time = (*hour, *h) <= (b'2', b'3') && *minute <= b'5' && *second <= b'5';
+        return is_time && text.get(..day.len()).is_some_and(is_date);
+    }
     // Go has one character for each character in lower case.
     let lower: String = text.chars().filter_map(|character| character.to_lowercase().next()).collect();
     let mut parts = lower.split('t');
@@ -170,10 +179,16 @@ mod tests {
                 "2024-01-02T23:59:59İ1z",
                 "2024-01-02T03:04:05Zthe rest",
                 "2024-01-02T03:04:0507Z",
+                "2024-01-02T19:59:59Z",
+                "2024-01-02t23:00:00z",
             ],
             &[
                 "2024-01-02",
                 "2024-01-02T24:04:05Z",
+                "2024-01-02T30:04:05Z",
+                "2024-01-02T03:0a:05Z",
+                "2024-02-30T03:04:05Z",
+                "T2024-01-0T03:04:05Z",
                 "2024-01-02T03:60:05Z",
                 "2024-01-02T03:04:60Z",
                 "2024-01-02T03:04:05",

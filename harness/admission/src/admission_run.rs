@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use kubernetes_types::json::{self, text};
-use kubernetes_types::quoting::quote;
 use serde_json::Value;
 
 pub use crate::attributes::{Attributes, GroupVersionKind};
@@ -249,7 +248,7 @@ impl<'a> AdmissionRun<'a> {
         }
         let found = GroupVersionKind::of(object);
         if found.version.is_empty() || found.group != self.kind.group {
-            return Err(unsuitable(&found, &self.kind));
+            return Err(ConversionError::unsuitable(&found, &self.kind));
         }
         let shown = if found.kind == self.kind.kind {
             converted(self.state, &mut self.answers, object, &self.kind)?
@@ -323,8 +322,8 @@ impl<'a> AdmissionRun<'a> {
                     own.kind
                 )));
             }
-            if found.version.is_empty() {
-                return Err(unsuitable(&found, own));
+            if found.version.is_empty() || (!self.state.is_built_in(own) && found.group != own.group) {
+                return Err(ConversionError::unsuitable(&found, own));
             }
             // A custom resource that became another kind is refused later, by its validation.
             let mut is_another = false;
@@ -359,14 +358,6 @@ impl fmt::Debug for AdmissionRun<'_> {
             .field("record", record)
             .finish_non_exhaustive()
     }
-}
-
-/// What the converter of custom resources says of an object that is none of `kind`.
-fn unsuitable(found: &GroupVersionKind, kind: &GroupVersionKind) -> ConversionError {
-    ConversionError::Refused(format!(
-        "{found} is unstructured and is not suitable for converting to {}",
-        quote(&kind.api_version())
-    ))
 }
 
 /// The object in the version of `kind`, by what the webhook answered if one has to be asked.

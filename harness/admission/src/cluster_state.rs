@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use kubernetes_types::quoting::quote;
 use kubernetes_types::status::Unsupported;
 use serde_json::Value;
 
@@ -71,6 +72,16 @@ pub enum ConversionError {
     /// Others have the memory that the conversion takes.
     #[error("too many requests, please try again later")]
     TooManyRequests,
+}
+
+impl ConversionError {
+    /// What the converter of custom resources says of an object that is `found` to be of another group than `kind`.
+    ///
+    /// Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go, `ConvertToVersion`.
+    pub fn unsuitable(found: &GroupVersionKind, kind: &GroupVersionKind) -> Self {
+        let version = quote(&kind.api_version());
+        Self::Refused(format!("{found} is unstructured and is not suitable for converting to {version}"))
+    }
 }
 
 /// A conversion for which a webhook has to be asked.

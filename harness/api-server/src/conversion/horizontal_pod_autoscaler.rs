@@ -210,7 +210,7 @@ fn annotation_text<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
 }
 
 /// The list in an annotation; none where the text is no list of objects, as the server ignores such a text.
-fn annotation(object: &Value, name: &str) -> Option<Vec<Value>> {
+pub(crate) fn annotation(object: &Value, name: &str) -> Option<Vec<Value>> {
     let entries: Vec<Value> = serde_json::from_str(annotation_text(object, name)?).ok()?;
     entries.iter().all(Value::is_object).then_some(entries)
 }

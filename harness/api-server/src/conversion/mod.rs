@@ -5,7 +5,7 @@ mod go_json;
 mod horizontal_pod_autoscaler;
 mod metrics;
 
-pub(super) use self::horizontal_pod_autoscaler::{METRICS, ROUND_TRIP};
+pub(super) use self::horizontal_pod_autoscaler::{METRICS, ROUND_TRIP, annotation};
 
 use std::sync::Arc;
 
@@ -56,6 +56,9 @@ pub(crate) fn convert(
             Err(ConversionError::ByWebhook(Box::new(asked)))
         }
         Strategy::None if is_same_kind => Ok(with_api_version(object, kind)),
+        Strategy::None | Strategy::Webhook(_) if from.group != kind.group => {
+            Err(ConversionError::unsuitable(&from, kind))
+        }
         Strategy::None | Strategy::Webhook(_) => Err(ConversionError::Refused(format!(
             "request to convert CR to an invalid group/version: {}",
             kind.api_version()

@@ -5,7 +5,7 @@ use kubernetes_types::json::set;
 use kubernetes_types::schema;
 use serde_json::{Value, json};
 
-use super::super::conversion::{ROUND_TRIP, Strategy, convert};
+use super::super::conversion::{METRICS, ROUND_TRIP, Strategy, annotation, convert};
 use super::fields::{ensure, fill, has, is_empty, remove, with};
 
 const KIND: &str = "HorizontalPodAutoscaler";
@@ -30,13 +30,52 @@ pub(super) fn version_1_through_internal(object: &mut Value) {
     if !["metadata", "spec", "status"].iter().all(|field| object[*field].is_object()) {
         return;
     }
-    let [old, new] = ["v1", "v2"].map(|version| GroupVersionKind::new("autoscaling", version, KIND));
-    let Ok(mut internal) = convert(object, &new, Strategy::Scheme) else { return };
-    // What annotations hold is read into the server's types, too.
-    drop(schema::normalize(&mut internal, &new));
-    if let Ok(converted) = convert(&internal, &old, Strategy::Scheme) {
+    if let Some(internal) = internal(object)
+        && let Ok(converted) = convert(&internal, &kind("v1"), Strategy::Scheme)
+    {
         *object = converted;
     }
+}
+
+/// As [`version_1_through_internal`], into the internal object that was there `before`, which keeps what the object does not
+/// have. Where the object has metrics in its annotation and no target, the server makes room for as many more as were there,
+/// and fills the first of these places only.
+///
+/// Source: kubernetes pkg/apis/autoscaling/v1/conversion.go, `Convert_v1_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler`.
+pub(super) fn version_1_into_internal(object: &mut Value, before: &Value) {
+    let metrics = |internal: &Value| internal.pointer("/spec/metrics").and_then(Value::as_array).cloned();
+    let (None, Some(mut internal), Some(kept)) = (
+        object.pointer("/spec/targetCPUUtilizationPercentage"),
+        internal(object),
+        internal(before).as_ref().and_then(metrics),
+    ) else {
+        return version_1_through_internal(object);
+    };
+    let all = match annotation(object, METRICS) {
+        Some(own) => {
+            // Without any the target of 80 % is there.
+            let own = metrics(&internal).filter(|_| !own.is_empty()).unwrap_or_default();
+            let empty = std::iter::repeat_n(json!({"type": ""}), kept.len().saturating_sub(1));
+            own.into_iter().chain(kept.into_iter().take(1)).chain(empty).collect()
+        }
+        None => kept,
+    };
+    set(&mut internal, &["spec", "metrics"], all);
+    if let Ok(converted) = convert(&internal, &kind("v1"), Strategy::Scheme) {
+        *object = converted;
+    }
+}
+
+fn kind(version: &str) -> GroupVersionKind {
+    GroupVersionKind::new("autoscaling", version, KIND)
+}
+
+/// An object of `autoscaling/v1` in the version that is most like the internal one.
+fn internal(object: &Value) -> Option<Value> {
+    let mut internal = convert(object, &kind("v2"), Strategy::Scheme).ok()?;
+    // What annotations hold is read into the server's types, too.
+    drop(schema::normalize(&mut internal, &kind("v2")));
+    Some(internal)
 }
 
 /// On its way through the internal type an object of `autoscaling/v2` loses the annotations of `autoscaling/v1`.

@@ -25,8 +25,6 @@ pub(super) fn namespace(object: &mut Value) {
 
 /// A Node: what it has is what Pods may use, unless it says otherwise.
 ///
-/// Of its two fields of CIDRs the singular one counts.
-///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_NodeStatus`.
 pub(super) fn node(object: &mut Value) {
     with(object, "status", |status| {

@@ -35,14 +35,9 @@ pub(crate) fn into_internal(object: &mut Value, before: &Value) -> bool {
     match (text(object, "apiVersion"), text(object, "kind")) {
         ("apps/v1", "DaemonSet") => keep_annotations(object, before, &[TEMPLATE_GENERATION]),
         ("autoscaling/v1", "HorizontalPodAutoscaler") => {
-            let target = before.pointer("/spec/targetCPUUtilizationPercentage");
-            let has_target = object.pointer("/spec/targetCPUUtilizationPercentage").is_some();
-            let is_kept = |name: &&str| !has_target || *name != METRICS;
-            let kept: Vec<&str> = ROUND_TRIP.iter().copied().filter(is_kept).collect();
+            let kept: Vec<&str> = ROUND_TRIP.iter().copied().filter(|name| *name != METRICS).collect();
             keep_annotations(object, before, &kept);
-            if let (false, Some(target), Some(spec)) = (has_target, target, object.get_mut("spec")) {
-                set(spec, &["targetCPUUtilizationPercentage"], target.clone());
-            }
+            autoscaling::version_1_into_internal(object, before);
         }
         (_, _) => {}
     }
