@@ -91,7 +91,7 @@ fn is_date_time(text: &str) -> bool {
     static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$").ok()
     });
-    // By far the most times are written like this.
+    // Most times are written like this.
     if let [day @ .., b'T', hour, h, b':', minute, m, b':', second, s, b'Z'] = text.as_bytes()
         && [hour, h, minute, m, second, s].into_iter().all(u8::is_ascii_digit)
         && !day.contains(&b'T')

@@ -30,7 +30,7 @@ pub struct AdmissionRun<'a> {
     patched: bool,
     /// The `apiVersion` that a patched custom resource had before.
     given_version: String,
-    /// What a patched object of a type of the server was before.
+    /// The object before it was patched, where [`ClusterState::keeps_what_was_there`]; else null.
     unpatched: Value,
     /// Of an object that was patched: whether it had labels before it got its defaults.
     had_labels: Option<bool>,
@@ -247,9 +247,7 @@ impl<'a> AdmissionRun<'a> {
             return Ok(());
         }
         let found = GroupVersionKind::of(object);
-        if found.version.is_empty() || found.group != self.kind.group {
-            return Err(ConversionError::unsuitable(&found, &self.kind));
-        }
+        check_group(&found, &self.kind)?;
         let shown = if found.kind == self.kind.kind {
             converted(self.state, &mut self.answers, object, &self.kind)?
         } else {
@@ -288,7 +286,7 @@ impl<'a> AdmissionRun<'a> {
         let before = self.attributes.object.replace(patched);
         if let (false, Some(object)) = (self.patched, before) {
             text(&object, &["apiVersion"]).clone_into(&mut self.given_version);
-            if self.state.is_built_in(&self.attributes.kind) {
+            if self.state.keeps_what_was_there(&self.attributes.kind) {
                 self.unpatched = object;
             }
         }
@@ -313,7 +311,8 @@ impl<'a> AdmissionRun<'a> {
             self.text = Text::new();
         } else if self.patched {
             let found = GroupVersionKind::of(object);
-            if self.state.is_built_in(own) && found != self.kind {
+            let built_in = self.state.is_built_in(own);
+            if built_in && found != self.kind {
                 return Err(ConversionError::Refused(format!(
                     "converting ({}.{}) to ({}.{}): unknown conversion",
                     found.version,
@@ -322,23 +321,23 @@ impl<'a> AdmissionRun<'a> {
                     own.kind
                 )));
             }
-            if found.version.is_empty() || (!self.state.is_built_in(own) && found.group != own.group) {
-                return Err(ConversionError::unsuitable(&found, own));
+            if !built_in {
+                check_group(&found, own)?;
             }
             // A custom resource that became another kind is refused later, by its validation.
-            let mut is_another = false;
-            if found != *own && found.kind == own.kind {
+            let is_converted = found != *own && found.kind == own.kind;
+            if is_converted {
                 *object = converted(self.state, &mut self.answers, object, own)?;
-                is_another = true;
-            } else if self.state.is_built_in(own) {
-                is_another = self.state.pass_through_internal(object, &self.unpatched);
             }
-            // One that said to be of another version is refused later, too: it gets back what it said.
-            if !self.state.is_built_in(own) && self.given_version != own.api_version() {
-                json::set(object, &["apiVersion"], self.given_version.as_str());
-                is_another = true;
-            }
-            if is_another {
+            let is_another = if built_in {
+                !is_converted && self.state.pass_through_internal(object, &self.unpatched)
+            } else if self.given_version == own.api_version() {
+                false
+            } else {
+                // One that said to be of another version is refused later, too: it gets back what it said.
+                json::set(object, &["apiVersion"], self.given_version.as_str())
+            };
+            if is_converted || is_another {
                 self.versions.clear();
                 self.text = Text::new();
             }
@@ -358,6 +357,16 @@ impl fmt::Debug for AdmissionRun<'_> {
             .field("record", record)
             .finish_non_exhaustive()
     }
+}
+
+/// Refuses a custom resource that is `found` to be none of the group of `kind`.
+///
+/// Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go, `ConvertToVersion`.
+fn check_group(found: &GroupVersionKind, kind: &GroupVersionKind) -> Result<(), ConversionError> {
+    if found.version.is_empty() || found.group != kind.group {
+        return Err(ConversionError::unsuitable(found, kind));
+    }
+    Ok(())
 }
 
 /// The object in the version of `kind`, by what the webhook answered if one has to be asked.

@@ -35,9 +35,15 @@ pub trait ClusterState: Send + Sync {
     /// custom resource's defaults say, in the version that `object` is in.
     fn set_defaults(&self, object: &mut Value);
 
-    /// Makes of an object of a type of the server, which webhooks patched, what it is after a conversion into the object of
-    /// the server's internal type that was there `before`, and back: the `stringData` of a Secret is in its `data`. Whether
-    /// it may be another one now.
+    /// Whether the conversion of a patched object of `kind` into the server's internal object, which it replaces, leaves
+    /// something of that as it was: [`Self::pass_through_internal`] needs that object then.
+    fn keeps_what_was_there(&self, _kind: &GroupVersionKind) -> bool {
+        false
+    }
+
+    /// Converts an object of a type of the server, which webhooks patched, into the server's internal object and back: the
+    /// `stringData` of a Secret is in its `data` then. `before` is what was there, null unless
+    /// [`Self::keeps_what_was_there`]. Whether the object may have changed.
     fn pass_through_internal(&self, _object: &mut Value, _before: &Value) -> bool {
         false
     }

@@ -325,6 +325,10 @@ impl ClusterState for ClusterFixture {
         self.state.set_defaults(object);
     }
 
+    fn keeps_what_was_there(&self, kind: &GroupVersionKind) -> bool {
+        self.state.keeps_what_was_there(kind)
+    }
+
     fn pass_through_internal(&self, object: &mut Value, before: &Value) -> bool {
         self.state.pass_through_internal(object, before)
     }

@@ -19,6 +19,7 @@ use super::options::RequestOptions;
 use super::request::ObjectRequest;
 use super::state::State;
 use super::storage::Key;
+use super::strategy::TEMPLATE_GENERATION;
 use super::update::{Attempt, is_outdated};
 use super::{
     body, create, definition_deletion, metadata, options, preconditions, read, undecodable, unsafe_deletion,
@@ -307,7 +308,7 @@ fn nothing_of(resource: &Resource) -> Value {
             set(&mut nothing, &["spec", "replicas"], 0);
         }
         "daemonsets.apps" => {
-            let annotations = json!({"deprecated.daemonset.template.generation": "0"});
+            let annotations = json!({TEMPLATE_GENERATION: "0"});
             set(&mut nothing, &["metadata", "annotations"], annotations);
         }
         _ => {}

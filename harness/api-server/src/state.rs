@@ -373,6 +373,10 @@ impl ClusterState for State {
         let _ = self.complete_version(object);
     }
 
+    fn keeps_what_was_there(&self, kind: &GroupVersionKind) -> bool {
+        defaulting::keeps_what_was_there(kind)
+    }
+
     fn pass_through_internal(&self, object: &mut Value, before: &Value) -> bool {
         defaulting::into_internal(object, before)
     }

@@ -56,9 +56,6 @@ pub(crate) fn convert(
             Err(ConversionError::ByWebhook(Box::new(asked)))
         }
         Strategy::None if is_same_kind => Ok(with_api_version(object, kind)),
-        Strategy::None | Strategy::Webhook(_) if from.group != kind.group => {
-            Err(ConversionError::unsuitable(&from, kind))
-        }
         Strategy::None | Strategy::Webhook(_) => Err(ConversionError::Refused(format!(
             "request to convert CR to an invalid group/version: {}",
             kind.api_version()

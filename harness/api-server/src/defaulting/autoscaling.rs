@@ -30,10 +30,8 @@ pub(super) fn version_1_through_internal(object: &mut Value) {
     if !["metadata", "spec", "status"].iter().all(|field| object[*field].is_object()) {
         return;
     }
-    if let Some(internal) = internal(object)
-        && let Ok(converted) = convert(&internal, &kind("v1"), Strategy::Scheme)
-    {
-        *object = converted;
+    if let Some(internal) = internal(object) {
+        replace_by_internal(object, &internal);
     }
 }
 
@@ -61,9 +59,7 @@ pub(super) fn version_1_into_internal(object: &mut Value, before: &Value) {
         None => kept,
     };
     set(&mut internal, &["spec", "metrics"], all);
-    if let Ok(converted) = convert(&internal, &kind("v1"), Strategy::Scheme) {
-        *object = converted;
-    }
+    replace_by_internal(object, &internal);
 }
 
 fn kind(version: &str) -> GroupVersionKind {
@@ -76,6 +72,12 @@ fn internal(object: &Value) -> Option<Value> {
     // What annotations hold is read into the server's types, too.
     drop(schema::normalize(&mut internal, &kind("v2")));
     Some(internal)
+}
+
+fn replace_by_internal(object: &mut Value, internal: &Value) {
+    if let Ok(converted) = convert(internal, &kind("v1"), Strategy::Scheme) {
+        *object = converted;
+    }
 }
 
 /// On its way through the internal type an object of `autoscaling/v2` loses the annotations of `autoscaling/v1`.

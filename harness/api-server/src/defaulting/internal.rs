@@ -2,15 +2,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::json::set;
 use serde_json::{Value, json};
 
 use super::super::conversion::{METRICS, ROUND_TRIP};
+use super::super::strategy::TEMPLATE_GENERATION;
 use super::autoscaling;
-use super::fields::{each, ensure, remove, text, with};
-
-/// Where `apps/v1` keeps the internal `templateGeneration`.
-const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+use super::fields::{each, ensure, fill_pointer, remove, text, with};
 
 /// Changes an object in the way of a conversion to the internal type and back. Whether it may be another one now; doing so
 /// twice changes nothing.
@@ -29,40 +28,54 @@ pub(crate) fn through_internal(object: &mut Value) -> bool {
     true
 }
 
-/// As [`through_internal`], of an object that is converted into the internal object that was there `before`: what the
-/// conversion does not set stays as it was.
+/// Whether the conversion of such an object into an internal one that is there leaves something of that as it was.
+pub(crate) fn keeps_what_was_there(kind: &GroupVersionKind) -> bool {
+    matches!(
+        (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str()),
+        ("apps", "v1", "DaemonSet") | ("autoscaling", "v1", "HorizontalPodAutoscaler")
+    )
+}
+
+/// As [`through_internal`], of an object that is converted into the internal object that was there `before`, which has to be
+/// given where [`keeps_what_was_there`] says so.
 pub(crate) fn into_internal(object: &mut Value, before: &Value) -> bool {
     match (text(object, "apiVersion"), text(object, "kind")) {
-        ("apps/v1", "DaemonSet") => keep_annotations(object, before, &[TEMPLATE_GENERATION]),
+        ("apps/v1", "DaemonSet") => {
+            keep_annotations(object, before, &[TEMPLATE_GENERATION]);
+            daemon_set(object);
+        }
         ("autoscaling/v1", "HorizontalPodAutoscaler") => {
             let kept: Vec<&str> = ROUND_TRIP.iter().copied().filter(|name| *name != METRICS).collect();
             keep_annotations(object, before, &kept);
             autoscaling::version_1_into_internal(object, before);
         }
-        (_, _) => {}
+        (_, _) => return through_internal(object),
     }
-    through_internal(object)
+    true
 }
 
 /// Gives `object` those of the annotations that were there `before` and are no longer.
 fn keep_annotations(object: &mut Value, before: &Value, names: &[&str]) {
+    let Some(before) = before.get("metadata").and_then(|metadata| metadata.get("annotations")) else {
+        return;
+    };
     for name in names {
-        let of = |object: &Value| object.get("metadata")?.get("annotations")?.get(*name).cloned();
-        if let (None, Some(value)) = (of(object), of(before))
-            && let Some(metadata) = ensure(object, "metadata")
-            && let Some(annotations) = ensure(metadata, "annotations")
+        if let Some(value) = before.get(name)
+            && let Some(annotations) = annotations(object)
         {
-            set(annotations, &[name], value);
+            fill_pointer(annotations, name, value.clone());
         }
     }
 }
 
+fn annotations(object: &mut Value) -> Option<&mut Value> {
+    ensure(ensure(object, "metadata")?, "annotations")
+}
+
 /// Source: `Convert_v1_DaemonSet_To_apps_DaemonSet` and back.
 fn daemon_set(object: &mut Value) {
-    if let Some(annotations) = ensure(object, "metadata").and_then(|metadata| ensure(metadata, "annotations"))
-        && annotations.get(TEMPLATE_GENERATION).is_none()
-    {
-        set(annotations, &[TEMPLATE_GENERATION], "0");
+    if let Some(annotations) = annotations(object) {
+        fill_pointer(annotations, TEMPLATE_GENERATION, "0");
     }
 }
 

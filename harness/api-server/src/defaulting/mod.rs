@@ -20,7 +20,7 @@ use serde_json::Value;
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::schema;
 
-pub(crate) use self::internal::{into_internal, through_internal};
+pub(crate) use self::internal::{into_internal, keeps_what_was_there, through_internal};
 
 /// Fills in the defaults of the kind that `object` claims, in the version that it claims. Doing so twice changes
 /// nothing.

@@ -55,9 +55,7 @@ pub(super) fn stateful_set(object: &mut Value) {
     }
     fill(spec, "replicas", 1);
     fill(spec, "revisionHistoryLimit", 10);
-    each(spec, "volumeClaimTemplates", |claim| {
-        core::persistent_volume_claim(claim);
-    });
+    each(spec, "volumeClaimTemplates", core::persistent_volume_claim);
 }
 
 /// A `DaemonSet`.

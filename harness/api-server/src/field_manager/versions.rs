@@ -48,11 +48,8 @@ impl<'a> Versions for KindVersions<'a> {
         let is_custom = resource.is_some_and(|resource| resource.custom.is_some());
         if is_custom && kind.group != self.kind.group {
             let own = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-            let own = self.in_version(own);
-            return Err(ConversionError::Failed(format!(
-                "{}/{}, Kind={} is unstructured and is not suitable for converting to \"{api_version}\"",
-                own.group, own.version, own.kind
-            )));
+            let error = cluster_state::ConversionError::unsuitable(&self.in_version(own), &kind);
+            return Err(ConversionError::Failed(error.to_string()));
         }
         if is_custom && self.resources.of_kind(&kind).is_none() {
             return Err(ConversionError::Failed(format!(

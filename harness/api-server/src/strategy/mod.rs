@@ -101,8 +101,8 @@ const CONDITIONAL: [&str; 20] = [
     "apiservices.apiregistration.k8s.io",
 ];
 
-/// Where `apps/v1` keeps the generation of a `DaemonSet`'s template.
-const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+/// Where `apps/v1` keeps the generation of a `DaemonSet`'s template, which is a field of the internal type.
+pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// A name from `generateName`.
 pub(crate) fn generated_name(base: &str) -> String {

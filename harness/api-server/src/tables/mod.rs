@@ -34,6 +34,7 @@ use super::conversion::ROUND_TRIP;
 use super::discovery::Resource;
 use super::limits::LARGE;
 use super::query::Query;
+use super::strategy::TEMPLATE_GENERATION;
 
 /// The columns of the built-in kinds by their kind, and `default`.
 static COLUMNS: LazyLock<HashMap<String, Value>> =
@@ -309,7 +310,7 @@ impl Serialize for Row<'_> {
 pub(super) fn internal_metadata(object: &Value) -> Cow<'_, Value> {
     let (kind, version) = (text(object, &["kind"]), text(object, &["apiVersion"]));
     let fields: &[&str] = match (kind, version) {
-        ("DaemonSet", _) => &["deprecated.daemonset.template.generation"],
+        ("DaemonSet", _) => &[TEMPLATE_GENERATION],
         ("HorizontalPodAutoscaler", "autoscaling/v1") => &ROUND_TRIP,
         _ => &[],
     };

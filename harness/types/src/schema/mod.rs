@@ -290,11 +290,11 @@ fn zero(kind: Kind) -> Value {
 }
 
 fn zero_of(message: &'static Message) -> Value {
-    let mut members = Map::new();
-    match message.form {
-        Form::Object => Normalizer::default().object(message, &mut members, &Path::Root),
-        Form::Value => return Value::Null,
+    if message.form == Form::Value {
+        return Value::Null;
     }
+    let mut members = Map::new();
+    Normalizer::default().object(message, &mut members, &Path::Root);
     Value::Object(members)
 }
 

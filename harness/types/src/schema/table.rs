@@ -47,9 +47,9 @@ pub struct Message {
     pub(crate) is_atomic: bool,
     /// Its fields, in the order of the Go type.
     pub fields: Vec<Field>,
-    /// What [`Self::members`] says, once somebody asked.
+    /// The result of [`Self::members`], computed on first use.
     members: OnceLock<Box<[&'static Field]>>,
-    /// What Go writes for one that was never set, once somebody asked.
+    /// The result of [`Self::zero`], computed on first use.
     zero: OnceLock<Value>,
 }
 
@@ -74,7 +74,7 @@ impl Message {
         members.get(place).copied()
     }
 
-    /// What Go writes for one that was never set.
+    /// What Go writes for a value of this type that was never set.
     pub(super) fn zero(&'static self) -> &'static Value {
         self.zero.get_or_init(|| super::zero_of(self))
     }

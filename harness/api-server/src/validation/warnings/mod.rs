@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use self::storage::{claim_spec, driver, fractional, of_labels_of_nodes, volume};
 use super::super::discovery::Resource;
+use super::super::strategy::TEMPLATE_GENERATION;
 use super::addresses;
 use super::devices;
 use super::fields::{Path, get, int, list, set, text, texts};
@@ -107,8 +108,7 @@ fn of_object(warnings: &mut Warnings, object: &Value, old: Option<&Value>, kind:
             of_template(warnings, spec);
         }
         "daemonsets.apps" => {
-            const GENERATION: &str = "deprecated.daemonset.template.generation";
-            let generation = |set| text(get(get(set, "metadata"), "annotations"), GENERATION);
+            let generation = |set| text(get(get(set, "metadata"), "annotations"), TEMPLATE_GENERATION);
             if old.is_none_or(|old| generation(old) != generation(object)) {
                 of_template(warnings, spec);
             }
