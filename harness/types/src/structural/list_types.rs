@@ -101,9 +101,21 @@ fn duplicate(path: &Path<'_>, index: usize, value: &str) -> FieldError {
 
 /// Where a value appears that was there once before; later appearances do not count.
 fn second_appearances<K: Eq + std::hash::Hash>(keys: impl Iterator<Item = K>) -> Vec<usize> {
-    let mut seen: HashMap<K, usize> = HashMap::new();
+    let keys: Vec<K> = keys.collect();
+    // So few are compared in less time than it takes to hash them.
+    if keys.len() <= 8 {
+        let times_before =
+            |index: usize, key: &K| keys.iter().take(index).filter(|other| *other == key).count();
+        return keys
+            .iter()
+            .enumerate()
+            .filter(|(index, key)| times_before(*index, key) == 1)
+            .map(|(index, _)| index)
+            .collect();
+    }
+    let mut seen: HashMap<&K, usize> = HashMap::with_capacity(keys.len());
     let mut found = Vec::new();
-    for (index, key) in keys.enumerate() {
+    for (index, key) in keys.iter().enumerate() {
         let times = seen.entry(key).or_default();
         *times += 1;
         if *times == 2 {
@@ -111,4 +123,17 @@ fn second_appearances<K: Eq + std::hash::Hash>(keys: impl Iterator<Item = K>) ->
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::second_appearances;
+
+    #[test]
+    fn a_value_counts_where_it_appears_for_the_second_time() {
+        let few = [1, 2, 1, 1, 2];
+        assert_eq!(second_appearances(few.into_iter()), [2, 4]);
+        let many = few.into_iter().chain(10..20).chain([1, 10]);
+        assert_eq!(second_appearances(many), [2, 4, 16]);
+    }
 }
