@@ -107,7 +107,7 @@ pub(super) fn read(request: &mut ObjectRequest<'_>) -> Result<ApplyPatch, Box<St
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatcher` and `applyPatch`; apimachinery
 /// pkg/util/managedfields/internal/structuredmerge.go, `Apply`.
 /// Rule: APY-01, APY-11, APY-12.
-pub(super) fn apply(
+pub(super) async fn apply(
     request: &mut ObjectRequest<'_>,
     patch: &ApplyPatch,
     live: Option<&Value>,
@@ -116,7 +116,8 @@ pub(super) fn apply(
     if let Some(live) = live {
         check_former_managers(request, patch, live, kind)?;
     }
-    let Managed { object, times } = field_manager::apply(request, kind, live, &patch.object, patch.force)?;
+    let applied = field_manager::apply(request, kind, live, &patch.object, patch.force).await;
+    let Managed { object, times } = applied?;
     let mut object = converted(request, object, patch, kind, times == TimePrecision::Nanos)?;
     let completed = request.server.state.complete(&mut object);
     completed.map_err(|unsupported| Status::unsupported(&unsupported))?;

@@ -145,7 +145,7 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
     info!("Conversion done");
     request.note_decoded(&object);
     create::fill_in_namespace(&mut object, request)?;
-    let Managed { object, times } = field_manager::update(request, &kind, None, object);
+    let Managed { object, times } = field_manager::update(request, &kind, None, object).await?;
     let mut attributes = request.attributes(Operation::Create, &kind);
     attributes.object = Some(object);
     attributes.options = Some(options.document.clone());

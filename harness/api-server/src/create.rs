@@ -57,7 +57,7 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     request.early_warnings.extend(metadata::without_duplicate_owners(&mut object, DUPLICATES));
     info!("About to store object in database");
     let body_bytes = request.body.len();
-    let managed = field_manager::update(request, &resource.kind, None, object);
+    let managed = field_manager::update(request, &resource.kind, None, object).await?;
     let stored = admit_and_store(request, managed, options, road).await;
     spans::wrote(body_bytes, &stored);
     stored

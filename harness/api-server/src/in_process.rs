@@ -177,7 +177,7 @@ impl Server {
                 kind: &kind,
                 manager: PREPARER,
             };
-            object = writes.update(None, object).object;
+            object = writes.update(None, object).map_err(create::conversion_failed)?.object;
         }
         if !resource.namespaced {
             metadata::remove(&mut object, "namespace");

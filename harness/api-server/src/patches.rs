@@ -107,16 +107,16 @@ fn unsupported_format(message: String) -> Box<Status> {
 ///
 /// # Errors
 /// The Status of a patch that does not apply, or leaves what is no object of this kind.
-pub(super) fn apply(
+pub(super) async fn apply(
     request: &mut ObjectRequest<'_>,
     change: &Change,
     old: &Arc<Value>,
     kind: &GroupVersionKind,
 ) -> Result<Managed, Box<Status>> {
     let object = match change {
-        Change::Apply(patch) => return apply::apply(request, patch, Some(&**old), kind),
+        Change::Apply(patch) => return apply::apply(request, patch, Some(&**old), kind).await,
         Change::Replace(object) => {
-            return Ok(field_manager::update(request, kind, Some(&**old), object.clone()));
+            return field_manager::update(request, kind, Some(&**old), object.clone()).await;
         }
         Change::Merge(patch) => {
             let mut object = (**old).clone();
@@ -129,7 +129,7 @@ pub(super) fn apply(
         }
     };
     let patched = patched(request, object, change, kind)?;
-    Ok(field_manager::update(request, kind, Some(&**old), patched))
+    field_manager::update(request, kind, Some(&**old), patched).await
 }
 
 /// A patch that is some other JSON than its `go_type`.

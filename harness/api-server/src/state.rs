@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use admission_webhook_client::{HttpsCaller, NoServices, ServiceResolver};
 use kubernetes_admission::attributes::{GroupVersionKind, GroupVersionResource};
 use kubernetes_admission::authorizer::{AlwaysAllow, Authorizer};
-use kubernetes_admission::cluster_state::{ClusterState, ConversionError, EquivalentResource};
+use kubernetes_admission::cluster_state::{ByWebhook, ClusterState, ConversionError, EquivalentResource};
 use kubernetes_admission::config::ServiceReference;
 use kubernetes_admission::converter::Converter;
 use kubernetes_admission::metrics::Metrics;
@@ -154,6 +154,14 @@ impl State {
         Self::may_ask_webhook(resource) && !stored.encoded().is_of(&resource.kind)
     }
 
+    /// What the webhook of a definition makes of an object.
+    ///
+    /// # Errors
+    /// What kube-apiserver says of a conversion that fails, or what admit cannot do.
+    pub(super) async fn ask_webhook(&self, asked: &ByWebhook) -> Result<Value, ConversionError> {
+        self.converter.convert(asked).await
+    }
+
     /// As it is done on the way to and from the storage, where custom resources keep nothing that the schema of the other
     /// version does not have.
     ///
@@ -165,7 +173,7 @@ impl State {
         kind: &GroupVersionKind,
     ) -> Result<Value, ConversionError> {
         let converted = match self.convert(object, kind) {
-            Err(ConversionError::ByWebhook(asked)) => self.converter.convert(&asked).await?,
+            Err(ConversionError::ByWebhook(asked)) => self.ask_webhook(&asked).await?,
             done => done?,
         };
         self.coerced(converted, kind)
@@ -196,8 +204,9 @@ impl State {
         self.complete(object)
     }
 
-    /// [`Self::complete_stored`] of an object of `resource` from [`Self::to_storage`]; whether that gave it anything, which it may where a custom
-    /// resource was written in another version than that of the storage.
+    /// [`Self::complete_stored`] of an object of `resource` from [`Self::to_storage`]; whether that changed it, which it may
+    /// where a custom resource was written in another version than that of the storage, or mutating webhooks got it in
+    /// another one: what is converted back may have fields that the schema does not have.
     ///
     /// # Errors
     /// What of a schema admit does not apply.
@@ -211,8 +220,8 @@ impl State {
         if is_stored_as_protobuf(resource) && !is_converted {
             return Ok(false);
         }
-        let may_lack = resource.custom.is_some() && is_converted;
-        let before = may_lack.then(|| object.clone());
+        let may_change = resource.custom.is_some() && (is_converted || Self::may_ask_webhook(resource));
+        let before = may_change.then(|| object.clone());
         self.complete_stored(object)?;
         Ok(before.is_some_and(|before| before != *object))
     }
@@ -259,7 +268,7 @@ impl State {
     ) -> Result<Arc<Value>, ConversionError> {
         match self.in_version_of_at_once(stored, resource) {
             Err(ConversionError::ByWebhook(asked)) => {
-                let converted = self.converter.convert(&asked).await?;
+                let converted = self.ask_webhook(&asked).await?;
                 self.coerced(converted, &resource.kind).map(Arc::new)
             }
             done => done,

@@ -163,14 +163,14 @@ async fn create_missing(
         Change::Merge(_) | Change::Operations(_) | Change::Strategic(_) => true,
     };
     let managed = match change {
-        Change::Apply(patch) => apply::apply(request, patch, None, &kind)?,
+        Change::Apply(patch) => apply::apply(request, patch, None, &kind).await?,
         Change::Replace(object) => {
             let wanted = metadata::text(object, "uid");
             if !wanted.is_empty() {
                 let key = create::key(request, &request.target.name);
                 return Err(preconditions::wrong_uid(&resource, &key, options.dry_run, wanted, ""));
             }
-            field_manager::update(request, &kind, None, object.clone())
+            field_manager::update(request, &kind, None, object.clone()).await?
         }
         Change::Merge(_) | Change::Operations(_) | Change::Strategic(_) => {
             return Err(Box::new(Status::internal_error("nothing creates the object")));
@@ -221,7 +221,7 @@ async fn attempt(
     if is_patch {
         info!("About to apply patch");
     }
-    let Managed { object: new, times } = patches::apply(request, change, &shown_old, &kind)?;
+    let Managed { object: new, times } = patches::apply(request, change, &shown_old, &kind).await?;
     let wanted_uid = metadata::text(&new, "uid");
     let uid = metadata::text(&old, "uid");
     if !is_patch && !wanted_uid.is_empty() && wanted_uid != uid {

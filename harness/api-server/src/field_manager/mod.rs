@@ -4,11 +4,13 @@ mod by_server;
 mod reset_fields;
 mod versions;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use http::header::USER_AGENT;
 use kubernetes_admission::admission_run::AdmissionRun;
 use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_admission::cluster_state::ConversionError;
 use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_managed_fields::{
     self as managed_fields, FieldManager, Filter, Path, PathElement, Writer, Written,
@@ -18,12 +20,12 @@ use kubernetes_types::status::{Status, StatusCause, StatusDetails};
 use serde_json::Value;
 
 pub(super) use self::by_server::{applied, made, with_status};
-use self::versions::KindVersions;
+use self::versions::{Answers, KindVersions};
 use super::discovery::{Resource, Resources};
-use super::metadata;
 use super::request::ObjectRequest;
 use super::scale;
 use super::state::State;
+use super::{create, metadata};
 
 /// The most bytes that the name of a manager may have.
 ///
@@ -44,14 +46,17 @@ impl From<Written> for Managed {
 
 /// The object of a create, an update or a patch with the fields that the request sets; `live` is the stored one.
 ///
+/// # Errors
+/// The Status of a conversion that could not be tried. One that fails leaves nobody managing a field.
+///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch}.go`, `UpdateNoErrors`.
 /// Rule: APY-02, APY-03, APY-16, APY-20.
-pub(super) fn update(
+pub(super) async fn update(
     request: &ObjectRequest<'_>,
     kind: &GroupVersionKind,
     live: Option<&Value>,
     new: Value,
-) -> Managed {
+) -> Result<Managed, Box<Status>> {
     let name = manager(request);
     let writes = Writes {
         state: &request.server.state,
@@ -60,42 +65,74 @@ pub(super) fn update(
         kind,
         manager: &name,
     };
-    writes.update(live, new)
+    let managed = if State::may_ask_webhook(writes.resource) {
+        let now = metadata::now();
+        with_answers(writes.state, |answers| writes.try_update(live, new.clone(), &now, answers)).await
+    } else {
+        writes.update(live, new)
+    };
+    managed.map_err(create::conversion_failed)
 }
 
 /// What a patch that is applied makes of the stored object, without defaults.
 ///
 /// # Errors
-/// The Status of conflicts, of a patch that is none for objects of this kind, and of fields that they do not have.
+/// The Status of conflicts, of a patch that is none for objects of this kind, of fields that they do not have, and of a
+/// conversion that could not be tried.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatcher`.
 /// Rule: APY-05, APY-06, APY-07, APY-11, APY-17.
-pub(super) fn apply(
+pub(super) async fn apply(
     request: &ObjectRequest<'_>,
     kind: &GroupVersionKind,
     live: Option<&Value>,
     patch: &Value,
     force: bool,
 ) -> Result<Managed, Box<Status>> {
-    let resources = request.server.state.resources();
-    let versions = KindVersions { state: &request.server.state, resources: &resources, kind };
-    let reset_fields = reset_fields::of(&request.target.resource, &request.target.subresource, &resources);
+    let (state, resource) = (&request.server.state, &request.target.resource);
     let (version, now, name) = (kind.api_version(), metadata::now(), manager(request));
-    let field_manager = FieldManager {
-        versions: &versions,
-        api_version: &version,
-        kind: &kind.kind,
-        subresource: &request.target.subresource,
-        reset_fields: &reset_fields,
-    };
-    let applied = field_manager.apply(live, patch, &Writer { manager: &name, now: &now }, force);
-    applied.map(Managed::from).map_err(|error| {
+    let applied = with_answers(state, |answers| {
+        let resources = state.resources();
+        let reset_fields = reset_fields::of(resource, &request.target.subresource, &resources);
+        let versions =
+            KindVersions { state, resources: &resources, kind, answers, obstacle: RefCell::default() };
+        let field_manager = FieldManager {
+            versions: &versions,
+            api_version: &version,
+            kind: &kind.kind,
+            subresource: &request.target.subresource,
+            reset_fields: &reset_fields,
+        };
+        let applied = field_manager.apply(live, patch, &Writer { manager: &name, now: &now }, force);
+        versions.obstacle.take().map_or(Ok(applied), Err)
+    });
+    applied.await.map_err(create::conversion_failed)?.map(Managed::from).map_err(|error| {
         Box::new(match error {
             managed_fields::Error::BadRequest(message) => Status::bad_request(message),
             managed_fields::Error::Conflicts(conflicts) => conflict(&conflicts),
             managed_fields::Error::Internal(message) => Status::failure(500, "", message),
         })
     })
+}
+
+/// What `compute` returns once it has the answers of all conversion webhooks that it needs.
+///
+/// # Errors
+/// Why a conversion could not be tried.
+async fn with_answers<T>(
+    state: &State,
+    compute: impl Fn(&Answers) -> Result<T, ConversionError>,
+) -> Result<T, ConversionError> {
+    let mut answers = Answers::new();
+    loop {
+        match compute(&answers) {
+            Err(ConversionError::ByWebhook(asked)) => {
+                let answer = state.ask_webhook(&asked).await;
+                answers.push((*asked, answer));
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Source: apimachinery pkg/api/errors/errors.go, `NewApplyConflict`.
@@ -121,11 +158,26 @@ pub(super) struct Writes<'a> {
 
 impl Writes<'_> {
     /// As [`update`], of a writer that need not be a request.
-    pub(super) fn update(&self, live: Option<&Value>, new: Value) -> Managed {
+    ///
+    /// # Errors
+    /// [`ConversionError::ByWebhook`] when a webhook would have to be called, and another conversion that could not be tried.
+    pub(super) fn update(&self, live: Option<&Value>, new: Value) -> Result<Managed, ConversionError> {
+        self.try_update(live, new, &metadata::now(), &Answers::new())
+    }
+
+    fn try_update(
+        &self,
+        live: Option<&Value>,
+        new: Value,
+        now: &str,
+        answers: &Answers,
+    ) -> Result<Managed, ConversionError> {
         let resources = self.state.resources();
-        let versions = KindVersions { state: self.state, resources: &resources, kind: self.kind };
+        let obstacle = RefCell::default();
+        let versions =
+            KindVersions { state: self.state, resources: &resources, kind: self.kind, answers, obstacle };
         let reset_fields = reset_fields::of(self.resource, self.subresource, &resources);
-        let (version, now) = (self.kind.api_version(), metadata::now());
+        let version = self.kind.api_version();
         let field_manager = FieldManager {
             versions: &versions,
             api_version: &version,
@@ -133,7 +185,8 @@ impl Writes<'_> {
             subresource: self.subresource,
             reset_fields: &reset_fields,
         };
-        field_manager.update_no_errors(live, new, &Writer { manager: self.manager, now: &now }).into()
+        let written = field_manager.update_no_errors(live, new, &Writer { manager: self.manager, now });
+        versions.obstacle.take().map_or_else(|| Ok(written.into()), Err)
     }
 }
 

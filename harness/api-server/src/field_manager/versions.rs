@@ -1,27 +1,45 @@
 //! The versions of the objects of one kind, as their managers need them.
 
+use std::cell::RefCell;
+
 use kubernetes_admission::attributes::GroupVersionKind;
-use kubernetes_admission::cluster_state::{self, ClusterState as _};
-use kubernetes_managed_fields::{ConversionError, Type, Versions};
+use kubernetes_admission::cluster_state::{ByWebhook, ClusterState as _, ConversionError};
+use kubernetes_managed_fields::{self as managed_fields, Type, Versions};
 use kubernetes_types::schema;
-use kubernetes_types::status::Unsupported;
 use kubernetes_types::structural::AppliedType;
 use serde_json::{Value, json};
 
 use super::super::discovery::Resources;
 use super::super::state::State;
 
+/// What conversion webhooks made of objects, or why they did not.
+pub(super) type Answers = Vec<(ByWebhook, Result<Value, ConversionError>)>;
+
 /// A kind in all its versions.
 ///
 /// Rule: APY-19.
-#[derive(Clone, Copy)]
 pub(super) struct KindVersions<'a> {
     pub(super) state: &'a State,
     pub(super) resources: &'a Resources,
     pub(super) kind: &'a GroupVersionKind,
+    pub(super) answers: &'a Answers,
+    /// Why a conversion could not be tried: what was computed with it does not count.
+    pub(super) obstacle: RefCell<Option<ConversionError>>,
 }
 
 impl KindVersions<'_> {
+    fn converted(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
+        match self.state.convert(object, kind) {
+            Err(ConversionError::ByWebhook(asked)) => {
+                match self.answers.iter().find(|(known, _)| *known == *asked) {
+                    Some((_, answer)) => answer.clone(),
+                    None => Err(ConversionError::ByWebhook(asked)),
+                }
+            }
+            done => done,
+        }
+    }
+
     fn in_version(&self, api_version: &str) -> GroupVersionKind {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         GroupVersionKind::new(group, version, self.kind.kind.clone())
@@ -42,32 +60,30 @@ impl<'a> Versions for KindVersions<'a> {
 
     /// Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go, `ConvertToVersion`.
     /// Rule: APY-23.
-    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConversionError> {
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, managed_fields::ConversionError> {
+        use managed_fields::ConversionError::{Failed, UnknownVersion};
+
         let kind = self.in_version(api_version);
         let resource = self.resources.of_kind(self.kind);
         let is_custom = resource.is_some_and(|resource| resource.custom.is_some());
         if is_custom && kind.group != self.kind.group {
             let own = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-            let error = cluster_state::ConversionError::unsuitable(&self.in_version(own), &kind);
-            return Err(ConversionError::Failed(error.to_string()));
+            let error = ConversionError::unsuitable(&self.in_version(own), &kind);
+            return Err(Failed(error.to_string()));
         }
         if is_custom && self.resources.of_kind(&kind).is_none() {
-            return Err(ConversionError::Failed(format!(
-                "request to convert CR to an invalid group/version: {api_version}"
-            )));
+            return Err(Failed(format!("request to convert CR to an invalid group/version: {api_version}")));
         }
         if self.root(api_version).is_none() {
             let why = format!("no kind \"{}\" is registered for version \"{api_version}\"", kind.kind);
-            return Err(ConversionError::UnknownVersion(why));
+            return Err(UnknownVersion(why));
         }
-        let mut converted = self.state.convert(object, &kind).map_err(|error| {
-            ConversionError::Failed(match error {
-                cluster_state::ConversionError::Refused(why) => why,
-                cluster_state::ConversionError::Unsupported(unsupported) => unsupported.to_string(),
-                // Entries of such a version stay as they are.
-                cluster_state::ConversionError::ByWebhook(asked) => Unsupported::from(&*asked).to_string(),
-                cluster_state::ConversionError::TooManyRequests => "too many requests".to_owned(),
-            })
+        let mut converted = self.converted(object, &kind).map_err(|error| {
+            let why = error.to_string();
+            if !matches!(error, ConversionError::Refused(_)) {
+                self.obstacle.borrow_mut().get_or_insert(error);
+            }
+            Failed(why)
         })?;
         // What was taken out of the object is there again if its Go type always has it.
         drop(schema::normalize(&mut converted, &kind));
