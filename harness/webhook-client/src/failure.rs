@@ -119,7 +119,7 @@ fn malformed(received: &[u8]) -> Option<String> {
 
 /// Whether the connection ended before the request was sent on it. Why it ended is lost then.
 pub(super) fn was_not_sent(error: &SendError) -> bool {
-    matches!(error.cause(), Cause::Http(error) if error.is_canceled())
+    matches!(error.cause(), Cause::Http(error) if error.is_canceled() || error.is_closed())
 }
 
 /// Why a body could not be read.
