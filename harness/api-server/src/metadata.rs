@@ -146,7 +146,7 @@ pub(super) fn check_types(object: &Value, kind: &GroupVersionKind) -> Result<(),
     Ok(())
 }
 
-/// What is wrong with the names of a new object.
+/// What is wrong with the name of a new object and with that of its namespace.
 fn names_errors(object: &Value, resource: &Resource) -> Vec<FieldError> {
     let (generate, name) = (text(object, "generateName"), text(object, "name"));
     let mut errors = Vec::new();
@@ -155,6 +155,12 @@ fn names_errors(object: &Value, resource: &Resource) -> Vec<FieldError> {
     }
     for what in object_names::errors(object, resource) {
         errors.push(FieldError::invalid("metadata.name", Value::from(name), what));
+    }
+    let namespace = text(object, "namespace");
+    if !namespace.is_empty() {
+        for what in names::dns1123_label(namespace) {
+            errors.push(FieldError::invalid("metadata.namespace", Value::from(namespace), what));
+        }
     }
     errors
 }
