@@ -148,10 +148,7 @@ Feature: Idempotence
         """
       Then "injector" is not idempotent
 
-    @envtest @cluster
     Scenario: One that adds its sidecar without a look, reinvoked, makes a pod that is not valid
-      Not in process: there pods are not validated.
-
       Given a mutating webhook "injector" for pods
       And "injector" is registered only for CREATE
       And "injector" may be reinvoked
