@@ -53,6 +53,11 @@ pub(super) fn complaint(
     text.map(Complaint)
 }
 
+/// Whether `leaf` is a certificate for a server of that name.
+pub(super) fn is_for(leaf: &CertificateDer<'_>, server_name: &str) -> bool {
+    X509Certificate::from_der(leaf).is_ok_and(|(_, certificate)| name(&certificate, server_name).is_none())
+}
+
 fn times(certificate: &X509Certificate<'_>, now: i64) -> Option<String> {
     let validity = certificate.validity();
     let (which, limit) = if now < validity.not_before.timestamp() {

@@ -14,7 +14,7 @@ use url::Url;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
-use super::{HttpsCaller, tls};
+use super::{HttpsCaller, certificate, tls};
 
 /// A certificate in a chain or in a `caBundle`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +103,31 @@ pub fn bundled(ca_bundle: &[u8]) -> Result<Vec<CertificateFacts>, String> {
     Ok(facts(&tls::bundle(ca_bundle)?))
 }
 
+/// Why the API server would refuse a server that is asked as `server_name` and shows `served`, its own certificate and those
+/// of intermediate authorities as PEM, in its words. None if it would not, if there is no such certificate, or if the
+/// `caBundle` cannot be read.
+pub fn refused(ca_bundle: &[u8], served: &[u8], server_name: &str, now: Timestamp) -> Option<String> {
+    let (judge, chain) = (tls::verifier(ca_bundle).ok()?, tls::bundle(served).ok()?);
+    let (leaf, intermediates) = chain.split_first()?;
+    let name = ServerName::try_from(server_name).ok()?;
+    let now = UnixTime::since_unix_epoch(Duration::from_secs(now.as_second().try_into().ok()?));
+    judge.verify_server_cert(leaf, intermediates, &name, &[], now).err().map(|error| words(&error))
+}
+
+/// Whether the first certificate of `served`, as PEM, is for `server_name`.
+pub fn is_certificate_for(served: &[u8], server_name: &str) -> bool {
+    let chain = tls::bundle(served).unwrap_or_default();
+    chain.first().is_some_and(|leaf| certificate::is_for(leaf, server_name))
+}
+
+fn words(error: &rustls::Error) -> String {
+    if let rustls::Error::InvalidCertificate(rustls::CertificateError::Other(other)) = error {
+        other.0.to_string()
+    } else {
+        error.to_string()
+    }
+}
+
 fn facts(certificates: &[CertificateDer<'_>]) -> Vec<CertificateFacts> {
     let facts = certificates.iter().filter_map(|der| {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
@@ -156,13 +181,7 @@ impl ServerCertVerifier for Witness {
             chain.map(|certificate| certificate.clone().into_owned()).collect();
         let verdict = self.judge.verify_server_cert(leaf, intermediates, server_name, ocsp_response, now);
         if let Err(error) = &verdict {
-            let text =
-                if let rustls::Error::InvalidCertificate(rustls::CertificateError::Other(other)) = error {
-                    other.0.to_string()
-                } else {
-                    error.to_string()
-                };
-            *self.seen.complaint.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+            *self.seen.complaint.lock().unwrap_or_else(PoisonError::into_inner) = Some(words(error));
         }
         verdict
     }

@@ -35,7 +35,7 @@ use url::Url;
 pub use self::address::percent_decoded;
 pub use self::credentials::{Credentials, WebhookCredentials};
 pub use self::direct::DirectRequest;
-pub use self::inspection::{CertificateFacts, Inspection, bundled};
+pub use self::inspection::{CertificateFacts, Inspection, bundled, is_certificate_for, refused};
 pub use self::tls::check_bundle;
 use address::Address;
 use connection::{Connections, Prepared};

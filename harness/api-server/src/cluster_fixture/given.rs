@@ -57,6 +57,24 @@ impl Given {
         self.pods(namespace).filter(move |pod| is_selected(service, pod))
     }
 
+    /// The Secrets that a pod of `namespace` mounts.
+    pub fn mounted_secrets<'a>(
+        &'a self,
+        pod: &'a Value,
+        namespace: &'a str,
+    ) -> impl Iterator<Item = &'a Value> {
+        let volumes = at(pod, &["spec", "volumes"]).as_array().into_iter().flatten();
+        let names = volumes.flat_map(|volume| {
+            let sources = at(volume, &["projected", "sources"]).as_array().into_iter().flatten();
+            let projected = sources.map(|source| text(source, &["secret", "name"]));
+            std::iter::once(text(volume, &["secret", "secretName"])).chain(projected)
+        });
+        names.filter(|name| !name.is_empty()).filter_map(move |name| {
+            let mut secrets = self.of_kind("Secret").filter(|secret| may_be_in(secret, namespace));
+            secrets.find(|secret| text(secret, &["metadata", "name"]) == name)
+        })
+    }
+
     /// Which labels an object of `kind` has that a webhook behind the Service `name` needs, each set once. None if the
     /// manifests do not say.
     pub fn labels_for(&self, kind: &str, namespace: &str, name: &str) -> Option<Vec<LabelSet>> {
@@ -157,6 +175,23 @@ mod tests {
         assert_eq!(labels("EndpointSlice"), Some(vec![json!({"s": "t"})]));
         assert_eq!((labels("Secret"), labels("Lease")), (None, None));
         assert_eq!(given.labels_for("Pod", "m", "x"), None);
+    }
+
+    #[test]
+    fn secrets_are_mounted_by_volumes_of_both_kinds() {
+        let secret = |name: &str, namespace: &str| {
+            let metadata = json!({"name": name, "namespace": namespace});
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
+        };
+        let given = given(&[secret("a", "n"), secret("b", ""), secret("c", "m"), secret("d", "n")]);
+        let pod = json!({"spec": {"volumes": [
+            {"name": "x", "emptyDir": {}},
+            {"name": "a", "secret": {"secretName": "a"}},
+            {"name": "b", "projected": {"sources": [{"configMap": {"name": "d"}}, {"secret": {"name": "b"}}]}},
+            {"name": "c", "secret": {"secretName": "c"}},
+        ]}});
+        let names = given.mounted_secrets(&pod, "n").map(|secret| text(secret, &["metadata", "name"]));
+        assert_eq!(names.collect::<Vec<_>>(), ["a", "b"]);
     }
 
     #[test]

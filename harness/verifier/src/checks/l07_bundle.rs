@@ -1,8 +1,10 @@
 //! L07: the caBundle is one that a certificate can be verified with, for a while.
 
-use admission_webhook_client::bundled;
-use kubernetes_admission::config::WebhookTarget;
-use kubernetes_types::json::at;
+use admission_webhook_client::{bundled, is_certificate_for, refused};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kubernetes_admission::config::{ClientConfig, ServiceReference, WebhookTarget};
+use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
 use super::v45_certificate::{ends_soon, name};
@@ -12,12 +14,13 @@ use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
     id: "L07",
-    title: "its caBundle is there, can be read, is of an authority, and does not end soon",
+    title: "its caBundle is there, can be read, is the certificate's authority, and does not end soon",
     severity: Severity::Error,
     why: "Without a valid caBundle no call reaches the webhook, and with failurePolicy Fail all that it matches is \
           refused. Empty, the roots of the API server's machine count, which issue no certificates for services. A \
-          serving certificate in the place of its authority has to be replaced each time that it is renewed. What the \
-          running webhook shows is V45's.",
+          serving certificate in the place of its authority has to be replaced each time that it is renewed. Of the \
+          certificate, what counts is the Secret in the manifests that the pods of the Service mount; what the running \
+          webhook shows is V45's.",
     source: "apiserver pkg/util/webhook/client.go; client-go transport/transport.go, TLSConfigFor; Go crypto/x509; \
              cert-manager, CA Injector; OpenShift, Service CA certificates",
     audience: Audience::All,
@@ -33,6 +36,9 @@ const INJECTED_BY: [&str; 4] = [
     "cert-manager.io/inject-apiserver-ca",
     "service.beta.openshift.io/inject-cabundle",
 ];
+
+/// Source: kubernetes core/v1 types.go, `TLSCertKey`.
+const CERTIFICATE: &str = "tls.crt";
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
     let mut defects = Vec::new();
@@ -93,5 +99,38 @@ fn judge(subject: &Subject, manifests: &Manifests<'_>) -> Vec<Violation> {
         );
         violations.push(Violation::new("no authority", message).with_severity(Severity::Warning));
     }
+    violations.extend(does_not_sign(config, manifests));
     violations
+}
+
+/// That the API server would refuse the certificate that the backend mounts: of several Secrets with one that is for the
+/// Service, each.
+fn does_not_sign(config: &ClientConfig, manifests: &Manifests<'_>) -> Option<Violation> {
+    let WebhookTarget::Service(reference) = &config.target else { return None };
+    let given = manifests.cluster_fixture.given();
+    let ServiceReference { namespace, name, .. } = reference;
+    let pods = given.selected(given.service(namespace, name)?, namespace);
+    let host = reference.host();
+    let mut first = None;
+    for secret in pods.flat_map(|pod| given.mounted_secrets(pod, namespace)) {
+        let Some(served) = certificate(secret).filter(|served| is_certificate_for(served, &host)) else {
+            continue;
+        };
+        let complaint = refused(&config.ca_bundle, &served, &host, manifests.now)?;
+        first.get_or_insert_with(|| {
+            let secret = text(secret, &["metadata", "name"]);
+            let message = format!(
+                "each call fails: the pods of the Service {namespace}/{name} show the certificate in the Secret {secret}, \
+                 which the API server refuses: {complaint}"
+            );
+            Violation::new("does not sign", message)
+        });
+    }
+    first
+}
+
+/// `tls.crt` of a Secret.
+fn certificate(secret: &Value) -> Option<Vec<u8>> {
+    let plain = at(secret, &["stringData", CERTIFICATE]).as_str().map(|pem| pem.as_bytes().to_vec());
+    plain.or_else(|| STANDARD.decode(at(secret, &["data", CERTIFICATE]).as_str()?).ok())
 }
