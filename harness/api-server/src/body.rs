@@ -409,8 +409,8 @@ pub(super) fn free_form(
     found: &GroupVersionKind,
     custom: Option<&Custom>,
 ) -> Result<(Value, Vec<String>), Box<Status>> {
-    metadata::check_types(&object, found)?;
     schema::normalize_numbers(&mut object);
+    metadata::check_types(&object, found)?;
     let mut unknown = schema::normalize_metadata(&mut object);
     if let Some(custom) = custom {
         let compiled = custom.schema().map_err(|unsupported| Status::unsupported(&unsupported))?;

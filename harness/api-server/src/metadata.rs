@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use kubernetes_admission::attributes::GroupVersionKind;
-use kubernetes_types::json::json_type;
 use kubernetes_types::names;
 use kubernetes_types::quoting::{is_printable, quote};
+use kubernetes_types::schema;
 use kubernetes_types::status::{FieldError, MAX_ERRORS, Status};
 use serde_json::{Map, Value, json};
 
@@ -103,47 +103,16 @@ pub(super) fn without_duplicate_owners(object: &mut Value, when: &str) -> Option
     })
 }
 
-/// A 400 if a member of the metadata has the wrong JSON type.
+/// A 400 if a member of the metadata of a custom resource has the wrong JSON type.
 ///
 /// # Errors
 /// The Status that the client gets.
 pub(super) fn check_types(object: &Value, kind: &GroupVersionKind) -> Result<(), Box<Status>> {
-    let Some(metadata) = object.get("metadata") else { return Ok(()) };
-    let wrong = |field: &str, go_type: &str, value: &Value| {
-        let found = json_type(value);
-        Box::new(Status::bad_request(format!(
-            "{} in version \"{}\" cannot be handled as a {}: json: cannot unmarshal {found} into Go struct field \
-             {}.metadata{field} of type {go_type}",
-            kind.kind, kind.version, kind.kind, kind.kind
-        )))
-    };
-    let metadata = match metadata {
-        Value::Object(metadata) => metadata,
-        Value::Null => return Ok(()),
-        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
-            return Err(wrong("", "v1.ObjectMeta", other));
-        }
-    };
-    for (field, value) in metadata {
-        let expected = match field.as_str() {
-            "name" | "generateName" | "namespace" | "resourceVersion" | "uid" => "string",
-            "labels" | "annotations" => "map[string]string",
-            "finalizers" => "[]string",
-            _ => continue,
-        };
-        let is_text = |value: &Value| value.is_string() || value.is_null();
-        let fits = match value {
-            Value::Null => true,
-            Value::String(_) => expected == "string",
-            Value::Object(members) => expected.starts_with("map") && members.values().all(is_text),
-            Value::Array(items) => expected.starts_with("[]") && items.iter().all(is_text),
-            Value::Bool(_) | Value::Number(_) => false,
-        };
-        if !fits {
-            return Err(wrong(&format!(".{field}"), expected, value));
-        }
-    }
-    Ok(())
+    schema::metadata_type_error(object.get("metadata").unwrap_or(&Value::Null)).map_err(|why| {
+        let GroupVersionKind { kind, version, .. } = kind;
+        let text = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
+        Box::new(Status::bad_request(text))
+    })
 }
 
 /// What is wrong with the name of a new object and with that of its namespace.

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::METADATA;
 use super::table::{Field, Form, Kind, MESSAGES, Message, Shape};
 use super::walk::is_type_meta;
 use crate::go_base64;
@@ -24,6 +25,34 @@ pub fn type_error(object: &Map<String, Value>, kind: &GroupVersionKind, path: &s
     let root = path.strip_suffix('.').map(|name| Place { owner: None, name, above: None });
     decoder.members(MESSAGES.get(message), object, root.as_ref())?;
     decoder.saved.map_or(Ok(()), Err)
+}
+
+/// As [`type_error`] for the metadata of an object alone, as those of custom resources are read.
+///
+/// # Errors
+/// The text of Go's decoder.
+///
+/// Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta/coerce.go, `GetObjectMetaWithOptions`.
+pub fn metadata_type_error(metadata: &Value) -> Result<(), String> {
+    let members = match metadata {
+        Value::Null => return Ok(()),
+        Value::Object(members) => members,
+        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            let found = json_type(other);
+            return Err(format!("json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"));
+        }
+    };
+    let Some(message) = MESSAGES.named(METADATA) else { return Ok(()) };
+    let mut decoder = Decoder::default();
+    decoder.members(MESSAGES.get(message), members, None)?;
+    decoder.saved.map_or(Ok(()), Err)
+}
+
+/// Whether Go can read one member of such metadata.
+pub fn is_metadata(name: &str, value: &Value) -> bool {
+    let Some(message) = MESSAGES.named(METADATA) else { return true };
+    let mut decoder = Decoder::default();
+    decoder.member(MESSAGES.get(message), name, value, None).is_ok() && decoder.saved.is_none()
 }
 
 /// Where a value is: the field that has it, or in whose list or map it is.
@@ -74,13 +103,22 @@ impl Decoder {
         members: &Map<String, Value>,
         above: Option<&Place<'_>>,
     ) -> Result<(), String> {
-        for (name, value) in members {
-            let place = Place { owner: Some(message), name, above };
-            if let Some(field) = message.member(name) {
-                self.field(field, value, &place)?;
-            } else if message.is_kind && is_type_meta(name) {
-                self.text(value, "string", &place);
-            }
+        members.iter().try_for_each(|(name, value)| self.member(message, name, value, above))
+    }
+
+    fn member(
+        &mut self,
+        message: &'static Message,
+        name: &str,
+        value: &Value,
+        above: Option<&Place<'_>>,
+    ) -> Result<(), String> {
+        let place = Place { owner: Some(message), name, above };
+        if let Some(field) = message.member(name) {
+            return self.field(field, value, &place);
+        }
+        if message.is_kind && is_type_meta(name) {
+            self.text(value, "string", &place);
         }
         Ok(())
     }

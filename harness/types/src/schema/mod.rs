@@ -12,7 +12,7 @@ mod walk;
 use serde_json::{Map, Value};
 
 pub use self::apply::applied;
-pub use self::decoding::type_error;
+pub use self::decoding::{is_metadata, metadata_type_error, type_error};
 pub use self::table::{Field, Form, Kind, MESSAGES, Message, MessageId, Messages, PatchStrategy, Shape};
 pub use self::walk::Type;
 use self::walk::is_type_meta;

@@ -5,7 +5,6 @@
 use serde_json::Value;
 
 use super::node::Schema;
-use crate::json::json_type;
 use crate::names;
 use crate::path::Path;
 use crate::quoting::{encode, quote};
@@ -78,61 +77,16 @@ fn identify(
         }
     }
     let Some(metadata) = members.get_mut("metadata") else { return Ok(()) };
-    if let Some(why) = unreadable(metadata) {
+    if let Err(why) = schema::metadata_type_error(metadata) {
         if !lenient {
             return Err(FieldError::invalid(path.member("metadata").to_string(), displayed(metadata), why));
         }
         let Some(metadata) = metadata.as_object_mut() else { return Ok(()) };
-        metadata.retain(|name, value| unreadable_field(name, value).is_none());
+        metadata.retain(|name, value| schema::is_metadata(name, value));
     }
     let found = schema::normalize_metadata(object);
     unknown.extend(found.into_iter().map(|found| path.member(&found).to_string()));
     Ok(())
-}
-
-/// Why Go cannot read the metadata.
-fn unreadable(metadata: &Value) -> Option<String> {
-    match metadata {
-        Value::Null => None,
-        Value::Object(members) => members.iter().find_map(|(name, value)| unreadable_field(name, value)),
-        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
-            let found = json_type(other);
-            Some(format!("json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"))
-        }
-    }
-}
-
-/// Source: apimachinery pkg/apis/meta/v1/types.go, `ObjectMeta`.
-fn unreadable_field(name: &str, value: &Value) -> Option<String> {
-    let wrong = |value: &Value, go_type: &str| {
-        let found = json_type(value);
-        Some(format!(
-            "json: cannot unmarshal {found} into Go struct field ObjectMeta.{name} of type {go_type}"
-        ))
-    };
-    let is_text = |value: &&Value| value.is_string() || value.is_null();
-    match (name, value) {
-        (_, Value::Null) => None,
-        ("name" | "generateName" | "namespace" | "selfLink" | "resourceVersion", value) => {
-            (!value.is_string()).then(|| wrong(value, "string"))?
-        }
-        ("uid", value) => (!value.is_string()).then(|| wrong(value, "types.UID"))?,
-        ("labels" | "annotations", Value::Object(members)) => {
-            let other = members.values().find(|value| !is_text(value))?;
-            wrong(other, "string")
-        }
-        ("labels" | "annotations", other) => wrong(other, "map[string]string"),
-        ("finalizers", Value::Array(items)) => wrong(items.iter().find(|item| !is_text(item))?, "string"),
-        ("finalizers", other) => wrong(other, "[]string"),
-        ("ownerReferences", Value::Array(items)) => {
-            wrong(items.iter().find(|item| !item.is_object() && !item.is_null())?, "v1.OwnerReference")
-        }
-        ("ownerReferences", other) => wrong(other, "[]v1.OwnerReference"),
-        ("generation" | "deletionGracePeriodSeconds", value) => {
-            (!value.is_i64()).then(|| wrong(value, "int64"))?
-        }
-        _ => None,
-    }
 }
 
 /// What is wrong with the embedded objects.
@@ -206,7 +160,7 @@ fn judge_embedded(object: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>)
         Some(other) => invalid("kind", other, "must be a string"),
     }
     let Some(metadata) = object.get("metadata") else { return };
-    if let Some(why) = unreadable(metadata) {
+    if let Err(why) = schema::metadata_type_error(metadata) {
         invalid("metadata", metadata, &why);
         return;
     }
