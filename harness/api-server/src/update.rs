@@ -392,6 +392,7 @@ async fn store(
         && !(request.server.has_controllers() && super::waits_for_controllers(&new, resource));
     let by_webhook = State::asks_webhook(stored, resource);
     let mut lacks_defaults = false;
+    let mut is_converted_anew = false;
     // What goes is not converted for the storage.
     if resource.custom.is_some() && !(goes && by_webhook) {
         new = state.to_storage(new, resource).await.map_err(create::conversion_failed)?;
@@ -399,19 +400,22 @@ async fn store(
             state.complete_written(&mut new, resource).map_err(|what| create::unsupported(&what))?;
         // What a webhook made of it counts, and what is stored in a former version is stored anew.
         if by_webhook || GroupVersionKind::of(&new) != GroupVersionKind::of(stored) {
+            is_converted_anew = is_same && new != **stored;
             is_same = new == **stored;
         }
     }
-    // What is read of the storage has defaults that are not stored there yet: the attempt begins again, and is a write.
+    // What is read of the storage has defaults that are not stored there yet, or is stored as something else than what the
+    // conversion makes of it: the attempt begins again, and is a write.
     // Source: apiserver pkg/storage/etcd3/store.go, `GuaranteedUpdate`.
     let is_incomplete = is_same && {
         metadata::set(&mut new, "resourceVersion", metadata::text(old, "resourceVersion").into());
         lacks_defaults != state.storage.is_incomplete(&key, stored)
             || (resource.custom.is_some() && new != **stored)
     };
-    let must_look_again =
-        is_outdated(request, &key, stored, which) || (is_incomplete && which == Attempt::First);
-    if !dry_run && !goes && is_same && must_look_again {
+    let differs_as_stored = is_incomplete || is_converted_anew;
+    let must_look_again = (is_same && is_outdated(request, &key, stored, which))
+        || (differs_as_stored && which == Attempt::First);
+    if !dry_run && !goes && must_look_again {
         return Ok(None);
     }
     if dry_run || (!goes && is_same && !is_incomplete) {
