@@ -1,20 +1,26 @@
 //! L05: the rules say what they are for.
 
+use std::collections::BTreeSet;
+
+use kubernetes_admission::config::FailurePolicy;
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::at;
+use kubernetes_types::schema;
 use serde_json::Value;
 
-use super::matched;
+use super::{matched, v50_system};
 use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
     id: "L05",
-    title: "its rules are no wider than they need be: operations, groups, scope",
+    title: "it matches no more than it needs to: operations, groups, scope, namespaces",
     severity: Severity::Note,
     why: "Every call costs time, and every object that a webhook matches waits for it. A star in operations is DELETE \
           and CONNECT, too, where there is no object to look at; a star in apiGroups is also every group that somebody \
-          installs later; a scope that is not set is objects in namespaces and outside of them.",
+          installs later; a scope that is not set is objects in namespaces and outside of them. A webhook that fails \
+          closed and has no namespaceSelector stops writes in every namespace while it is down, also in those of the \
+          system; where these bring the cluster down is V50's.",
     source: "Admission Webhook Good Practices, Limit the scope of each webhook; kubernetes admissionregistration/v1 \
              types.go",
     audience: Audience::All,
@@ -50,7 +56,39 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
             wide("scope is left to the default", message.to_owned(), "scope");
         }
     }
+    violations.extend(is_everywhere(subject, cluster_fixture));
     Ok(violations)
+}
+
+/// That it fails closed in every namespace, for resources of Kubernetes of which V50 says nothing. Custom resources are often
+/// the webhook's own.
+fn is_everywhere(subject: &Subject, cluster_fixture: &ClusterFixture) -> Option<Violation> {
+    let webhook = &subject.webhook;
+    let is_limited = !webhook.namespace_selector.is_empty() || !webhook.match_conditions.is_empty();
+    if is_limited || webhook.failure_policy != FailurePolicy::Fail {
+        return None;
+    }
+    if v50_system::run(subject, cluster_fixture).is_ok_and(|found| !found.is_empty()) {
+        return None;
+    }
+    let served = cluster_fixture.resources();
+    let caught = served.iter().filter(|it| it.namespaced && schema::is_known(&it.kind)).filter(|it| {
+        let name = (it.name.group.as_str(), it.name.version.as_str(), it.name.resource.as_str());
+        webhook
+            .rules
+            .iter()
+            .any(|rule| rule.operations.iter().any(|operation| matched::catches(rule, operation, name)))
+    });
+    let caught: BTreeSet<&str> = caught.map(|it| it.name.resource.as_str()).collect();
+    if caught.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "it fails closed and has no namespaceSelector: while it is down, writes of {} are refused in all namespaces, kube-system \
+         and its own included",
+        super::listed(caught)
+    );
+    Some(Violation::new("every namespace", message).at("namespaceSelector"))
 }
 
 /// Whether the scope would make a difference: the rule is for namespaced resources and for others.

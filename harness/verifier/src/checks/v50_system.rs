@@ -107,7 +107,7 @@ const SYSTEM: [(&str, &str, &str, &str, &str, &str, &str); 26] = [
     ),
 ];
 
-fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
+pub(super) fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     let webhook = &subject.webhook;
     if webhook.rules.is_empty() {
         return Err(Obstacle::not_applicable("it has no rules and is never called"));
