@@ -123,6 +123,7 @@ pub use self::limits::Limits;
 use self::limits::UnderWay;
 pub use self::observation::ObservedRequest;
 use self::openapi::OpenApi;
+use self::own_requests::Own;
 pub use self::plugins::{
     AdmissionPlugins, DefaultTolerationSeconds, PluginConfiguration, PodNodeSelectorConfiguration,
     PodSecurityConfiguration, PodSecurityDefaults, PodSecurityExemptions, SelectionError,
@@ -240,7 +241,8 @@ impl ApiServer {
         let caller = HttpsCaller::new(Arc::new(services))
             .with_credentials(options.credentials.clone())
             .with_memory(under_way.bytes.clone());
-        let converter = Arc::new(Converter::new(Arc::new(caller), metrics.conversions()));
+        let caller = Arc::new(caller);
+        let converter = Arc::new(Converter::new(Arc::clone(&caller), metrics.conversions()));
         let state = Arc::new(State::new(storage, options.authorization_mode, Arc::clone(&converter)));
         let manifests = options.manifests.clone();
         let plugins = (options.plugins.clone(), &options.plugin_configuration);
@@ -269,6 +271,7 @@ impl ApiServer {
             definition_controllers: DefinitionControllers::default(),
         };
         let server = Self { server: Arc::new(server) };
+        caller.belongs_to(Box::new(Own(Arc::downgrade(&server.server))));
         server.observe_manifests();
         server
     }

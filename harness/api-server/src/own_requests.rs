@@ -1,14 +1,17 @@
 //! Requests that the server makes of itself: they are authorized and admitted as those that came over a connection.
 
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
 
+use admission_webhook_client::OwnServer;
 use bytes::Bytes;
-use http::Method;
 use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use kubernetes_admission::attributes::UserInfo;
 use kubernetes_admission::authorizer::{AlwaysAllow, Authorizer};
-use kubernetes_types::status::Status;
+use kubernetes_types::status::{Status, Unsupported};
 use serde_json::Value;
+use tokio::task::JoinSet;
 
 use super::Server;
 use super::authentication::Claim;
@@ -69,22 +72,71 @@ pub(super) async fn send(
 
 /// PUT of an object by `system:apiserver`.
 ///
-/// Source for the user: apiserver pkg/server/config.go, `AuthorizeClientBearerToken`.
-///
 /// # Errors
 /// The Status of the answer.
 pub(super) async fn put(server: &Arc<Server>, path: String, object: &Value) -> Result<(), Box<Status>> {
-    let user = UserInfo {
-        username: "system:apiserver".to_owned(),
-        uid: server.own_uid.clone(),
-        groups: vec!["system:authenticated".to_owned(), "system:masters".to_owned()],
-        ..UserInfo::default()
-    };
     let requester = Requester {
-        user,
+        user: own_user(server),
         agent: "kube-apiserver".to_owned(),
         authorizer: Arc::new(AlwaysAllow),
         keep: BodyRetention::Nothing,
     };
     send(server, Change { method: Method::PUT, path, media_type: JSON, body: object }, requester).await
+}
+
+/// Source: apiserver pkg/server/config.go, `AuthorizeClientBearerToken`.
+fn own_user(server: &Server) -> UserInfo {
+    UserInfo {
+        username: "system:apiserver".to_owned(),
+        uid: server.own_uid.clone(),
+        groups: vec!["system:authenticated".to_owned(), "system:masters".to_owned()],
+        ..UserInfo::default()
+    }
+}
+
+/// How many requests that the server makes of itself may be under way because of one another: a webhook may be called for
+/// what its own call asks for, with all that was asked for before in its review.
+const DEEPEST: usize = 8;
+
+tokio::task_local! {
+    /// How many of them this one is below.
+    static DEPTH: usize;
+}
+
+/// The server as a webhook of its own.
+///
+/// Rule: HTTP-15.
+pub(super) struct Own(pub(super) Weak<Server>);
+
+impl OwnServer for Own {
+    fn answer(&self, request: Request<Bytes>) -> Pin<Box<dyn Future<Output = Response<Bytes>> + Send + '_>> {
+        let depth = DEPTH.try_with(|depth| *depth).unwrap_or(0);
+        // Whoever calls it belongs to it.
+        let server = self.0.upgrade().filter(|_| depth < DEEPEST);
+        let answering = async move {
+            let Some(server) = server else { return refused() };
+            let (mut parts, body) = request.into_parts();
+            parts.extensions.insert(Claim::of(own_user(&server)));
+            let authorizer: Arc<dyn Authorizer> = Arc::new(AlwaysAllow);
+            let mut body = Incoming::InMemory(body);
+            let keep = BodyRetention::Nothing;
+            let (response, _) = request::respond(&server, &parts, &mut body, keep, &authorizer).await;
+            let (head, body) = response.into_parts();
+            Response::from_parts(head, axum::body::to_bytes(body, LIMIT).await.unwrap_or_default())
+        };
+        // On a stack of its own: that request may call the webhook again. Dropping the set ends it.
+        let mut tasks = JoinSet::new();
+        tasks.spawn(DEPTH.scope(depth + 1, answering));
+        Box::pin(async move { tasks.join_next().await.and_then(Result::ok).unwrap_or_else(refused) })
+    }
+}
+
+fn refused() -> Response<Bytes> {
+    let what =
+        format!("a webhook that is the API server itself and whose calls lead to more than {DEEPEST} others");
+    let status = Status::unsupported(&Unsupported { what });
+    let mut response = Response::new(Bytes::from(serde_json::to_vec(&status).unwrap_or_default()));
+    *response.status_mut() = StatusCode::NOT_IMPLEMENTED;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    response
 }

@@ -10,6 +10,7 @@ mod cluster_fixture;
 mod controllers;
 mod lists;
 mod objects;
+mod own_webhook;
 mod tokens;
 mod watches;
 mod websockets;

@@ -152,14 +152,17 @@ impl Client {
         headers.reserve(HEADERS);
         headers.extend(target.authorization.clone().map(|value| (header::AUTHORIZATION, value)));
         headers.extend(self.credentials);
-        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, */*"));
-        headers.insert(header::USER_AGENT, HeaderValue::from_static("kube-apiserver-admission"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static(ACCEPT));
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
         complete(headers);
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         self.http.send(request, target).await
     }
 }
 
+/// What each request says.
+pub(super) const ACCEPT: &str = "application/json, */*";
+pub(super) const USER_AGENT: &str = "kube-apiserver-admission";
 /// As many headers as most requests have.
 const HEADERS: usize = 8;
 

@@ -10,6 +10,7 @@ mod direct;
 mod failure;
 mod http_client;
 mod inspection;
+mod own_server;
 mod proxy;
 mod stream;
 mod target;
@@ -17,7 +18,7 @@ mod tls;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -36,8 +37,9 @@ pub use self::address::percent_decoded;
 pub use self::credentials::{Credentials, WebhookCredentials};
 pub use self::direct::DirectRequest;
 pub use self::inspection::{CertificateFacts, Inspection, bundled, is_certificate_for, refused};
+pub use self::own_server::OwnServer;
 pub use self::tls::check_bundle;
-use address::Address;
+use address::{Address, Destination};
 use connection::{Connections, Prepared};
 use failure::{post_failed, reading_failed};
 use http_client::Response;
@@ -128,6 +130,7 @@ pub struct HttpsCaller {
     redirects: Redirects,
     /// What reviews and replies may take, if that is limited.
     memory: Option<Budget>,
+    own_server: OnceLock<Box<dyn OwnServer>>,
 }
 
 /// The span of one HTTP request.
@@ -163,7 +166,8 @@ fn span_of(method: &Method, url: &str) -> Span {
 impl HttpsCaller {
     /// A caller that finds services by `services`, and follows all redirects.
     pub fn new(services: Arc<dyn ServiceResolver>) -> Self {
-        Self { connections: Connections::new(services), redirects: Redirects::All, memory: None }
+        let connections = Connections::new(services);
+        Self { connections, redirects: Redirects::All, memory: None, own_server: OnceLock::new() }
     }
 
     /// The same caller with credentials, which nothing has called yet.
@@ -182,6 +186,11 @@ impl HttpsCaller {
     #[must_use]
     pub fn with_memory(self, memory: Budget) -> Self {
         Self { memory: Some(memory), ..self }
+    }
+
+    /// Lets it call the API server that it belongs to, which is made after it. Only the first one counts.
+    pub fn belongs_to(&self, own_server: Box<dyn OwnServer>) {
+        let _ = self.own_server.set(own_server);
     }
 
     /// A share of the memory, if that is limited.
@@ -319,8 +328,7 @@ impl HttpsCaller {
             &unkept
         };
         if prepared.destination.is_the_api_server {
-            let what = "a webhook that is the API server itself (the Service default/kubernetes)".to_owned();
-            return Err(Unsupported { what }.into());
+            return self.call_own_server(&call, &prepared.destination, deadline).await;
         }
         let address = prepared.destination.address(call.timeout).map_err(CallError::Client)?;
         let mut retries = 0;
@@ -343,6 +351,36 @@ impl HttpsCaller {
             sleep_until(next).await;
         };
         reply(response, deadline, self.share()).await
+    }
+
+    /// Rule: HTTP-15.
+    async fn call_own_server(
+        &self,
+        call: &Call<'_>,
+        destination: &Destination,
+        deadline: Instant,
+    ) -> Result<Reply, CallError> {
+        let Some(own_server) = self.own_server.get().filter(|_| destination.service().is_some()) else {
+            let what = "a webhook that is the API server itself (the host kubernetes.default.svc)".to_owned();
+            return Err(Unsupported { what }.into());
+        };
+        let address = destination.address(call.timeout).map_err(CallError::Client)?;
+        let target = address.target.as_ref().map_err(|why| CallError::Client(why.clone()))?;
+        let mut request = http::Request::new(call.body.clone());
+        *request.method_mut() = Method::POST;
+        request.uri_mut().clone_from(&target.path);
+        let headers = request.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static(connection::ACCEPT));
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(connection::USER_AGENT));
+        if let Some(trace) = call.trace {
+            headers.extend(trace.headers().into_owned());
+        }
+        let Ok(response) = timeout_at(deadline, own_server.answer(request)).await else {
+            return Err(post_failed(&address.url, "context deadline exceeded"));
+        };
+        let (head, body) = response.into_parts();
+        checked(head.status, content_type(&head.headers), body, self.share())
     }
 }
 
@@ -377,16 +415,26 @@ async fn reply(
     deadline: Instant,
     mut share: Option<Reservation>,
 ) -> Result<Reply, CallError> {
-    let status = response.head.status.as_u16();
-    let content_type = response
-        .head
-        .headers
-        .get(header::CONTENT_TYPE)
-        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let (status, content_type) = (response.head.status, content_type(&response.head.headers));
     let body = match timeout_at(deadline, body::read(response, &mut share)).await {
         Ok(body) => body?,
         Err(_elapsed) => return Err(reading_failed("context deadline exceeded")),
     };
+    checked(status, content_type, body, share)
+}
+
+fn content_type(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::CONTENT_TYPE)?;
+    Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+}
+
+/// A reply that is not too much to be read.
+fn checked(
+    status: StatusCode,
+    content_type: Option<String>,
+    body: Bytes,
+    share: Option<Reservation>,
+) -> Result<Reply, CallError> {
     let expected = expected(&body);
     if expected.values > MAX_VALUES {
         let what = format!("responses of webhooks with more than {MAX_VALUES} JSON values");
@@ -399,7 +447,7 @@ async fn reply(
         }
         None => body,
     };
-    Ok(Reply { status, content_type, body })
+    Ok(Reply { status: status.as_u16(), content_type, body })
 }
 
 impl fmt::Debug for HttpsCaller {
