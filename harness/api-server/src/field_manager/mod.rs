@@ -16,7 +16,8 @@ use kubernetes_managed_fields::{
     self as managed_fields, FieldManager, Filter, Path, PathElement, Writer, Written,
 };
 use kubernetes_types::quoting::is_printable;
-use kubernetes_types::status::{Status, StatusCause, StatusDetails};
+use kubernetes_types::status::{Status, StatusCause, StatusDetails, Unsupported};
+use kubernetes_types::weight::weight;
 use serde_json::Value;
 
 pub(super) use self::by_server::{applied, made, with_status};
@@ -31,6 +32,10 @@ use super::{create, metadata};
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `FieldManagerMaxLength`.
 pub(super) const LONGEST_MANAGER: usize = 128;
+
+/// How much memory the conversions for one request may take: an object may have a manager in each version, of which a
+/// definition may have many.
+const MOST_BYTES: usize = 64 << 20;
 
 /// An object with its managedFields, and what is known of the times in them.
 pub(super) struct Managed {
@@ -47,7 +52,7 @@ impl From<Written> for Managed {
 /// The object of a create, an update or a patch with the fields that the request sets; `live` is the stored one.
 ///
 /// # Errors
-/// The Status of a conversion that could not be tried. One that fails leaves nobody managing a field.
+/// The Status of a conversion that could not be tried. One that fails leaves the managers as they were.
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch}.go`, `UpdateNoErrors`.
 /// Rule: APY-02, APY-03, APY-16, APY-20.
@@ -124,10 +129,18 @@ async fn with_answers<T>(
     compute: impl Fn(&Answers) -> Result<T, ConversionError>,
 ) -> Result<T, ConversionError> {
     let mut answers = Answers::new();
+    let mut bytes = 0;
     loop {
         match compute(&answers) {
             Err(ConversionError::ByWebhook(asked)) => {
                 let answer = state.ask_webhook(&asked).await;
+                bytes += weight(&asked.object) + answer.as_ref().map_or(0, weight);
+                if bytes > MOST_BYTES {
+                    let what = format!(
+                        "managers in so many versions that conversions take more than {MOST_BYTES} bytes"
+                    );
+                    return Err(Unsupported { what }.into());
+                }
                 answers.push((*asked, answer));
             }
             done => return done,
