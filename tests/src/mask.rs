@@ -66,6 +66,14 @@ static AGE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\d{1,3}s$")
 static NODE_PORT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r":3\d{4}/").ok());
 /// Where the server has the keys by which others verify tokens.
 static OWN_KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"127\.0\.0\.1:\d+/openid/").ok());
+/// What Go's HTTP client reports of a server that demands a client certificate and gets none: its reader or its writer meets
+/// the alert, or finds the connection closed by the other of them.
+static CERTIFICATE_REQUIRED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        "(?:write tcp .+?: )?(?:remote error: tls: certificate required|use of closed network connection)",
+    )
+    .ok()
+});
 static PEER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"127\.0\.0\.1:\d+->").ok());
 
 /// The controller that judges the approval of a definition writes its condition before, between or after those of the others.
@@ -273,6 +281,9 @@ impl<'a> Mask<'a> {
         for word in ["context deadline exceeded", "net/http: request canceled"] {
             text = text.replace(&format!("{word}{CLIENT_TIMEOUT}"), "context deadline exceeded");
         }
+        if let Some(certificate) = CERTIFICATE_REQUIRED.as_ref() {
+            text = certificate.replace_all(&text, "remote error: tls: certificate required").into_owned();
+        }
         if let Some(time) = TIME.as_ref() {
             text = time.replace_all(&text, "<time>").into_owned();
         }
@@ -397,6 +408,20 @@ mod tests {
                 "metadata": {"resourceVersion": "<resourceVersion-2>"},
             })
         );
+    }
+
+    #[test]
+    fn of_errors_that_the_client_reports_by_chance_one_is_shown() {
+        let names = Names::random();
+        let shown = "Post \"/\": remote error: tls: certificate required";
+        for error in [
+            "use of closed network connection",
+            "remote error: tls: certificate required",
+            "write tcp 127.0.0.1:1->127.0.0.1:2: remote error: tls: certificate required",
+        ] {
+            let reported = format!("Post \"/\": {error}");
+            assert_eq!(Mask::new(&names, Vec::new()).apply(&json!(reported)), json!(shown));
+        }
     }
 
     #[test]

@@ -112,6 +112,8 @@ async fn check(target: &str) {
     run(folder, target, &credentials.join("admission.yaml")).await;
     write(folder, &configurations, |name| match name {
         "open" => "Then the request is admitted".to_owned(),
+        // Go's client may report that the connection is closed in place of the alert.
+        "certificate" if target == "envtest" => refused(500, "failed to call webhook: Post"),
         // The end of the connection may come before the request is sent or after that: often enough to see both.
         "certificate" => [(); 10]
             .map(|()| refused(500, "tls: certificate required"))

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::case::Plugins;
-use crate::difference::differences;
+use crate::difference::{differences, side_by_side};
 use crate::recording::Recording;
 use crate::run::{Manner, RunError, Seen, run, run_in_process};
 use crate::server::{Server, ServerError};
@@ -100,7 +100,12 @@ impl fmt::Display for Judgement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Agrees => f.write_str("it agreed"),
-            Self::Differs(documents) => write!(f, "it differed at {}", documents.signature.join(", ")),
+            Self::Differs(documents) => {
+                let Documents { recording, actual, signature } = &**documents;
+                let found = recording.alternatives.iter().flat_map(|expected| differences(expected, actual));
+                let shown = side_by_side(&found.collect::<Vec<_>>());
+                write!(f, "it differed at {}\n{}", signature.join(", "), shown.trim_end())
+            }
             Self::NotRun(why) => write!(f, "it was not run: {why}"),
         }
     }
