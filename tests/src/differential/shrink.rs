@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::judgement::{Documents, Judgement};
 use super::servers::Servers;
@@ -31,9 +31,9 @@ pub(crate) async fn shrink(
     let (mut smallest, mut documents) = (case.clone(), documents);
     // A case that differs elsewhere, too, may show another difference.
     let places = documents.signature.clone();
-    let started = Instant::now();
+    let deadline = Instant::now() + LONGEST_SEARCH;
     let (mut next, mut has_shrunk) = (0, false);
-    while started.elapsed() < LONGEST_SEARCH {
+    loop {
         let made = edits(&smallest).into_iter().filter_map(|edit| Some((edited(&smallest, &[&edit])?, edit)));
         let (cases, tried): (Vec<Value>, Vec<Edit>) = made.skip(next).take(jobs).unzip();
         if tried.is_empty() {
@@ -44,7 +44,9 @@ pub(crate) async fn shrink(
             (next, has_shrunk) = (0, false);
             continue;
         }
-        let mut persisting = persisting(&cases, &places, servers).await?;
+        // Webhooks that are not reached can make a single look last for minutes.
+        let Ok(persisting) = timeout_at(deadline, persisting(&cases, &places, servers)).await else { break };
+        let mut persisting = persisting?;
         let able: Vec<&Edit> = persisting.iter().map(|(index, _)| &tried[*index]).collect();
         let Some(last) = persisting.pop() else {
             next += tried.len();
@@ -52,7 +54,10 @@ pub(crate) async fn shrink(
         };
         has_shrunk = true;
         let together: Vec<Value> = edited(&smallest, &able).into_iter().collect();
-        let (case, found) = match self::persisting(&together, &places, servers).await?.pop() {
+        let Ok(found) = timeout_at(deadline, self::persisting(&together, &places, servers)).await else {
+            break;
+        };
+        let (case, found) = match found?.pop() {
             Some((_, found)) => (together.into_iter().next(), found),
             None => (cases.into_iter().nth(last.0), last.1),
         };
