@@ -9,6 +9,7 @@ use serde_json::Value;
 pub use crate::attributes::{Attributes, GroupVersionKind};
 use crate::authorizer::{AlwaysAllow, Authorizer};
 use crate::cluster_state::{ByWebhook, ClusterState, ConversionError, EquivalentResource};
+use crate::converter::Answers;
 use crate::custom_scale;
 use crate::event::Record;
 use crate::ownership::TimePrecision;
@@ -44,7 +45,7 @@ pub struct AdmissionRun<'a> {
     text: Text,
     old_text: Text,
     /// What conversion webhooks made of objects, until it is asked for again.
-    answers: Vec<(ByWebhook, Result<Value, ConversionError>)>,
+    answers: Answers,
     equivalents: Option<Arc<[EquivalentResource]>>,
     /// What happened so far.
     pub record: Record,
@@ -101,7 +102,7 @@ impl<'a> AdmissionRun<'a> {
             old_versions: Vec::new(),
             text: Text::new(),
             old_text: Text::new(),
-            answers: Vec::new(),
+            answers: Answers::default(),
             equivalents: None,
             record: Record::default(),
         }
@@ -176,7 +177,7 @@ impl<'a> AdmissionRun<'a> {
     /// Records what a conversion webhook made of an object that [`Self::convert`], [`Self::fold_back`] or a decision needs
     /// converted: they find the answer here when the caller of the webhook runs them again.
     pub(crate) fn answer(&mut self, asked: ByWebhook, answer: Result<Value, ConversionError>) {
-        self.answers.push((asked, answer));
+        self.answers.add(asked, answer);
     }
 
     /// Sees to it that [`Self::objects`] has both objects in the version of `kind`. Each is converted once, the new one
@@ -192,7 +193,7 @@ impl<'a> AdmissionRun<'a> {
             && *kind != self.attributes.kind
             && find(&self.old_versions, kind).is_none()
         {
-            let converted = converted(self.state, &mut self.answers, old, kind)?;
+            let converted = self.state.convert(old, kind).or_else(|error| self.answers.take(error))?;
             self.old_versions.push(Version::new(kind, converted));
         }
         if find(&self.versions, kind).is_some() {
@@ -205,7 +206,7 @@ impl<'a> AdmissionRun<'a> {
         if let Some(object) = &self.attributes.object
             && self.kind != *kind
         {
-            let converted = converted(self.state, &mut self.answers, object, kind)?;
+            let converted = self.state.convert(object, kind).or_else(|error| self.answers.take(error))?;
             self.versions.push(Version::new(kind, converted));
         }
         Ok(())
@@ -249,7 +250,7 @@ impl<'a> AdmissionRun<'a> {
         let found = GroupVersionKind::of(object);
         check_group(&found, &self.kind)?;
         let shown = if found.kind == self.kind.kind {
-            converted(self.state, &mut self.answers, object, &self.kind)?
+            self.state.convert(object, &self.kind).or_else(|error| self.answers.take(error))?
         } else {
             let mut shown = object.clone();
             json::set(&mut shown, &["apiVersion"], self.kind.api_version());
@@ -327,7 +328,7 @@ impl<'a> AdmissionRun<'a> {
             // A custom resource that became another kind is refused later, by its validation.
             let is_converted = found != *own && found.kind == own.kind;
             if is_converted {
-                *object = converted(self.state, &mut self.answers, object, own)?;
+                *object = self.state.convert(object, own).or_else(|error| self.answers.take(error))?;
             }
             let is_another = if built_in {
                 !is_converted && self.state.pass_through_internal(object, &self.unpatched)
@@ -367,24 +368,6 @@ fn check_group(found: &GroupVersionKind, kind: &GroupVersionKind) -> Result<(), 
         return Err(ConversionError::unsuitable(found, kind));
     }
     Ok(())
-}
-
-/// The object in the version of `kind`, by what the webhook answered if one has to be asked.
-fn converted(
-    state: &dyn ClusterState,
-    answers: &mut Vec<(ByWebhook, Result<Value, ConversionError>)>,
-    object: &Value,
-    kind: &GroupVersionKind,
-) -> Result<Value, ConversionError> {
-    match state.convert(object, kind) {
-        Err(ConversionError::ByWebhook(asked)) => {
-            match answers.iter().position(|(known, _)| *known == *asked) {
-                Some(index) => answers.swap_remove(index).1,
-                None => Err(ConversionError::ByWebhook(asked)),
-            }
-        }
-        done => done,
-    }
 }
 
 fn find<'v>(versions: &'v [Version], kind: &GroupVersionKind) -> Option<(&'v Value, &'v Text)> {

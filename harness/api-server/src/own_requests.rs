@@ -49,25 +49,30 @@ pub(super) async fn send(
     requester: Requester,
 ) -> Result<(), Box<Status>> {
     let Change { method, path, media_type, body } = change;
-    let Requester { user, agent, authorizer, keep } = requester;
-    let request = http::Request::builder()
+    let request = Request::builder()
         .method(method)
         .uri(path)
         .header(CONTENT_TYPE, media_type)
-        .header(USER_AGENT, agent)
-        .body(());
-    let (mut parts, ()) =
-        request.map_err(|error| Box::new(Status::internal_error(&error.to_string())))?.into_parts();
-    parts.extensions.insert(Claim::of(user));
-    let mut body = Incoming::InMemory(Bytes::from(body.to_string()));
-    let (response, _) = Box::pin(request::respond(server, &parts, &mut body, keep, &authorizer)).await;
+        .header(USER_AGENT, &requester.agent)
+        .body(Bytes::from(body.to_string()));
+    let request = request.map_err(|error| Box::new(Status::internal_error(&error.to_string())))?;
+    let response = Box::pin(respond(server, request, requester)).await;
     if response.status().is_success() {
         return Ok(());
     }
     let code = i32::from(response.status().as_u16());
-    let body = axum::body::to_bytes(response.into_body(), LIMIT).await.unwrap_or_default();
-    let status: Option<Status> = serde_json::from_slice(&body).ok();
+    let status: Option<Status> = serde_json::from_slice(response.body()).ok();
     Err(Box::new(status.unwrap_or_else(|| Status { code, ..Status::default() })))
+}
+
+async fn respond(server: &Arc<Server>, request: Request<Bytes>, requester: Requester) -> Response<Bytes> {
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.insert(Claim::of(requester.user));
+    let mut body = Incoming::InMemory(body);
+    let (response, _) =
+        request::respond(server, &parts, &mut body, requester.keep, &requester.authorizer).await;
+    let (head, body) = response.into_parts();
+    Response::from_parts(head, axum::body::to_bytes(body, LIMIT).await.unwrap_or_default())
 }
 
 /// PUT of an object by `system:apiserver`.
@@ -75,22 +80,24 @@ pub(super) async fn send(
 /// # Errors
 /// The Status of the answer.
 pub(super) async fn put(server: &Arc<Server>, path: String, object: &Value) -> Result<(), Box<Status>> {
-    let requester = Requester {
-        user: own_user(server),
-        agent: "kube-apiserver".to_owned(),
-        authorizer: Arc::new(AlwaysAllow),
-        keep: BodyRetention::Nothing,
-    };
-    send(server, Change { method: Method::PUT, path, media_type: JSON, body: object }, requester).await
+    send(server, Change { method: Method::PUT, path, media_type: JSON, body: object }, own(server)).await
 }
 
+/// The server itself.
+///
 /// Source: apiserver pkg/server/config.go, `AuthorizeClientBearerToken`.
-fn own_user(server: &Server) -> UserInfo {
-    UserInfo {
+fn own(server: &Server) -> Requester {
+    let user = UserInfo {
         username: "system:apiserver".to_owned(),
         uid: server.own_uid.clone(),
         groups: vec!["system:authenticated".to_owned(), "system:masters".to_owned()],
         ..UserInfo::default()
+    };
+    Requester {
+        user,
+        agent: "kube-apiserver".to_owned(),
+        authorizer: Arc::new(AlwaysAllow),
+        keep: BodyRetention::Nothing,
     }
 }
 
@@ -111,27 +118,20 @@ pub(super) struct Own(pub(super) Weak<Server>);
 impl OwnServer for Own {
     fn answer(&self, request: Request<Bytes>) -> Pin<Box<dyn Future<Output = Response<Bytes>> + Send + '_>> {
         let depth = DEPTH.try_with(|depth| *depth).unwrap_or(0);
-        // Whoever calls it belongs to it.
+        // The caller is a part of the server, which is still there.
         let server = self.0.upgrade().filter(|_| depth < DEEPEST);
         let answering = async move {
-            let Some(server) = server else { return refused() };
-            let (mut parts, body) = request.into_parts();
-            parts.extensions.insert(Claim::of(own_user(&server)));
-            let authorizer: Arc<dyn Authorizer> = Arc::new(AlwaysAllow);
-            let mut body = Incoming::InMemory(body);
-            let keep = BodyRetention::Nothing;
-            let (response, _) = request::respond(&server, &parts, &mut body, keep, &authorizer).await;
-            let (head, body) = response.into_parts();
-            Response::from_parts(head, axum::body::to_bytes(body, LIMIT).await.unwrap_or_default())
+            let Some(server) = server else { return too_deep() };
+            respond(&server, request, own(&server)).await
         };
         // On a stack of its own: that request may call the webhook again. Dropping the set ends it.
         let mut tasks = JoinSet::new();
         tasks.spawn(DEPTH.scope(depth + 1, answering));
-        Box::pin(async move { tasks.join_next().await.and_then(Result::ok).unwrap_or_else(refused) })
+        Box::pin(async move { tasks.join_next().await.and_then(Result::ok).unwrap_or_else(too_deep) })
     }
 }
 
-fn refused() -> Response<Bytes> {
+fn too_deep() -> Response<Bytes> {
     let what =
         format!("a webhook that is the API server itself and whose calls lead to more than {DEEPEST} others");
     let status = Status::unsupported(&Unsupported { what });

@@ -103,21 +103,25 @@ pub fn bundled(ca_bundle: &[u8]) -> Result<Vec<CertificateFacts>, String> {
     Ok(facts(&tls::bundle(ca_bundle)?))
 }
 
-/// Why the API server would refuse a server that is asked as `server_name` and shows `served`, its own certificate and those
-/// of intermediate authorities as PEM, in its words. None if it would not, if there is no such certificate, or if the
-/// `caBundle` cannot be read.
-pub fn refused(ca_bundle: &[u8], served: &[u8], server_name: &str, now: Timestamp) -> Option<String> {
-    let (judge, chain) = (tls::verifier(ca_bundle).ok()?, tls::bundle(served).ok()?);
+/// Whether the API server would accept `served`, a certificate and those of intermediate authorities as PEM, of a server that
+/// it calls as `server_name`; else why not, in its words. None if the first certificate is not for that name, or something
+/// cannot be read.
+pub fn verified(
+    ca_bundle: &[u8],
+    served: &[u8],
+    server_name: &str,
+    now: Timestamp,
+) -> Option<Result<(), String>> {
+    let chain = tls::bundle(served).ok()?;
     let (leaf, intermediates) = chain.split_first()?;
+    if !certificate::is_for(leaf, server_name) {
+        return None;
+    }
+    let judge = tls::verifier(ca_bundle).ok()?;
     let name = ServerName::try_from(server_name).ok()?;
     let now = UnixTime::since_unix_epoch(Duration::from_secs(now.as_second().try_into().ok()?));
-    judge.verify_server_cert(leaf, intermediates, &name, &[], now).err().map(|error| words(&error))
-}
-
-/// Whether the first certificate of `served`, as PEM, is for `server_name`.
-pub fn is_certificate_for(served: &[u8], server_name: &str) -> bool {
-    let chain = tls::bundle(served).unwrap_or_default();
-    chain.first().is_some_and(|leaf| certificate::is_for(leaf, server_name))
+    let verdict = judge.verify_server_cert(leaf, intermediates, &name, &[], now);
+    Some(verdict.map(drop).map_err(|error| words(&error)))
 }
 
 fn words(error: &rustls::Error) -> String {

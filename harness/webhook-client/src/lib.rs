@@ -36,7 +36,7 @@ use url::Url;
 pub use self::address::percent_decoded;
 pub use self::credentials::{Credentials, WebhookCredentials};
 pub use self::direct::DirectRequest;
-pub use self::inspection::{CertificateFacts, Inspection, bundled, is_certificate_for, refused};
+pub use self::inspection::{CertificateFacts, Inspection, bundled, verified};
 pub use self::own_server::OwnServer;
 pub use self::tls::check_bundle;
 use address::{Address, Destination};

@@ -11,6 +11,7 @@ use http::header::USER_AGENT;
 use kubernetes_admission::admission_run::AdmissionRun;
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::cluster_state::ConversionError;
+use kubernetes_admission::converter::Answers;
 use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_managed_fields::{
     self as managed_fields, FieldManager, Filter, Path, PathElement, Writer, Written,
@@ -21,7 +22,7 @@ use kubernetes_types::weight::weight;
 use serde_json::Value;
 
 pub(super) use self::by_server::{applied, made, with_status};
-use self::versions::{Answers, KindVersions};
+use self::versions::KindVersions;
 use super::discovery::{Resource, Resources};
 use super::request::ObjectRequest;
 use super::scale;
@@ -63,13 +64,7 @@ pub(super) async fn update(
     new: Value,
 ) -> Result<Managed, Box<Status>> {
     let name = manager(request);
-    let writes = Writes {
-        state: &request.server.state,
-        resource: &request.target.resource,
-        subresource: &request.target.subresource,
-        kind,
-        manager: &name,
-    };
+    let writes = Writes::of(request, kind, &name);
     let managed = if State::may_ask_webhook(writes.resource) {
         let now = metadata::now();
         with_answers(writes.state, |answers| writes.try_update(live, new.clone(), &now, answers)).await
@@ -94,22 +89,10 @@ pub(super) async fn apply(
     patch: &Value,
     force: bool,
 ) -> Result<Managed, Box<Status>> {
-    let (state, resource) = (&request.server.state, &request.target.resource);
-    let (version, now, name) = (kind.api_version(), metadata::now(), manager(request));
-    let applied = with_answers(state, |answers| {
-        let resources = state.resources();
-        let reset_fields = reset_fields::of(resource, &request.target.subresource, &resources);
-        let versions =
-            KindVersions { state, resources: &resources, kind, answers, obstacle: RefCell::default() };
-        let field_manager = FieldManager {
-            versions: &versions,
-            api_version: &version,
-            kind: &kind.kind,
-            subresource: &request.target.subresource,
-            reset_fields: &reset_fields,
-        };
-        let applied = field_manager.apply(live, patch, &Writer { manager: &name, now: &now }, force);
-        versions.obstacle.take().map_or(Ok(applied), Err)
+    let (name, now) = (manager(request), metadata::now());
+    let writes = Writes::of(request, kind, &name);
+    let applied = with_answers(writes.state, |answers| {
+        writes.compute(&now, answers, |field_manager, writer| field_manager.apply(live, patch, writer, force))
     });
     applied.await.map_err(create::conversion_failed)?.map(Managed::from).map_err(|error| {
         Box::new(match error {
@@ -128,7 +111,7 @@ async fn with_answers<T>(
     state: &State,
     compute: impl Fn(&Answers) -> Result<T, ConversionError>,
 ) -> Result<T, ConversionError> {
-    let mut answers = Answers::new();
+    let mut answers = Answers::default();
     let mut bytes = 0;
     loop {
         match compute(&answers) {
@@ -141,7 +124,7 @@ async fn with_answers<T>(
                     );
                     return Err(Unsupported { what }.into());
                 }
-                answers.push((*asked, answer));
+                answers.add(*asked, answer);
             }
             done => return done,
         }
@@ -169,13 +152,18 @@ pub(super) struct Writes<'a> {
     pub(super) manager: &'a str,
 }
 
-impl Writes<'_> {
+impl<'a> Writes<'a> {
+    fn of(request: &'a ObjectRequest<'_>, kind: &'a GroupVersionKind, manager: &'a str) -> Self {
+        let (resource, subresource) = (&request.target.resource, &request.target.subresource);
+        Self { state: &request.server.state, resource, subresource, kind, manager }
+    }
+
     /// As [`update`], of a writer that need not be a request.
     ///
     /// # Errors
     /// [`ConversionError::ByWebhook`] when a webhook would have to be called, and another conversion that could not be tried.
     pub(super) fn update(&self, live: Option<&Value>, new: Value) -> Result<Managed, ConversionError> {
-        self.try_update(live, new, &metadata::now(), &Answers::new())
+        self.try_update(live, new, &metadata::now(), &Answers::default())
     }
 
     fn try_update(
@@ -185,6 +173,18 @@ impl Writes<'_> {
         now: &str,
         answers: &Answers,
     ) -> Result<Managed, ConversionError> {
+        let written = self
+            .compute(now, answers, |field_manager, writer| field_manager.update_no_errors(live, new, writer));
+        written.map(Managed::from)
+    }
+
+    /// What the field manager computes with these answers of conversion webhooks, unless one is missing.
+    fn compute<T>(
+        &self,
+        now: &str,
+        answers: &Answers,
+        write: impl FnOnce(&FieldManager<'_, KindVersions<'_>>, &Writer<'_>) -> T,
+    ) -> Result<T, ConversionError> {
         let resources = self.state.resources();
         let obstacle = RefCell::default();
         let versions =
@@ -198,8 +198,8 @@ impl Writes<'_> {
             subresource: self.subresource,
             reset_fields: &reset_fields,
         };
-        let written = field_manager.update_no_errors(live, new, &Writer { manager: self.manager, now });
-        versions.obstacle.take().map_or_else(|| Ok(written.into()), Err)
+        let done = write(&field_manager, &Writer { manager: self.manager, now });
+        versions.obstacle.take().map_or(Ok(done), Err)
     }
 }
 

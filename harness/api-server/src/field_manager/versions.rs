@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 
 use kubernetes_admission::attributes::GroupVersionKind;
-use kubernetes_admission::cluster_state::{ByWebhook, ClusterState as _, ConversionError};
+use kubernetes_admission::cluster_state::{ClusterState as _, ConversionError};
+use kubernetes_admission::converter::Answers;
 use kubernetes_managed_fields::{self as managed_fields, Type, Versions};
 use kubernetes_types::schema;
 use kubernetes_types::structural::AppliedType;
@@ -11,9 +12,6 @@ use serde_json::{Value, json};
 
 use super::super::discovery::Resources;
 use super::super::state::State;
-
-/// What conversion webhooks made of objects, or why they did not.
-pub(super) type Answers = Vec<(ByWebhook, Result<Value, ConversionError>)>;
 
 /// A kind in all its versions.
 ///
@@ -28,18 +26,6 @@ pub(super) struct KindVersions<'a> {
 }
 
 impl KindVersions<'_> {
-    fn converted(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
-        match self.state.convert(object, kind) {
-            Err(ConversionError::ByWebhook(asked)) => {
-                match self.answers.iter().find(|(known, _)| *known == *asked) {
-                    Some((_, answer)) => answer.clone(),
-                    None => Err(ConversionError::ByWebhook(asked)),
-                }
-            }
-            done => done,
-        }
-    }
-
     fn in_version(&self, api_version: &str) -> GroupVersionKind {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         GroupVersionKind::new(group, version, self.kind.kind.clone())
@@ -78,7 +64,8 @@ impl<'a> Versions for KindVersions<'a> {
             let why = format!("no kind \"{}\" is registered for version \"{api_version}\"", kind.kind);
             return Err(UnknownVersion(why));
         }
-        let mut converted = self.converted(object, &kind).map_err(|error| {
+        let converted = self.state.convert(object, &kind).or_else(|error| self.answers.get(error));
+        let mut converted = converted.map_err(|error| {
             let why = error.to_string();
             if !matches!(error, ConversionError::Refused(_)) {
                 self.obstacle.borrow_mut().get_or_insert(error);

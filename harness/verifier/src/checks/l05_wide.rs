@@ -16,11 +16,11 @@ pub(super) const CHECK: Check = Check {
     id: "L05",
     title: "it matches no more than it needs to: operations, groups, scope, namespaces",
     severity: Severity::Note,
-    why: "Every call costs time, and every object that a webhook matches waits for it. A star in operations is DELETE \
-          and CONNECT, too, where there is no object to look at; a star in apiGroups is also every group that somebody \
-          installs later; a scope that is not set is objects in namespaces and outside of them. A webhook that fails \
-          closed and has no namespaceSelector stops writes in every namespace while it is down, also in those of the \
-          system; where these bring the cluster down is V50's.",
+    why: "Each call takes time, and each request that a webhook matches waits for it. `*` in operations includes \
+          DELETE and CONNECT, which carry no new object; `*` in apiGroups includes every group that is installed \
+          later; without a scope, a rule matches both namespaced and cluster-scoped objects. A webhook that fails \
+          closed and has no namespaceSelector blocks writes in every namespace while it is down, kube-system \
+          included. Where that takes down the control plane, V50 reports it.",
     source: "Admission Webhook Good Practices, Limit the scope of each webhook; kubernetes admissionregistration/v1 \
              types.go",
     audience: Audience::All,

@@ -1,6 +1,6 @@
 //! L07: the caBundle is one that a certificate can be verified with, for a while.
 
-use admission_webhook_client::{bundled, is_certificate_for, refused};
+use admission_webhook_client::{bundled, verified};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kubernetes_admission::config::{ClientConfig, ServiceReference, WebhookTarget};
@@ -113,10 +113,13 @@ fn does_not_sign(config: &ClientConfig, manifests: &Manifests<'_>) -> Option<Vio
     let host = reference.host();
     let mut first = None;
     for secret in pods.flat_map(|pod| given.mounted_secrets(pod, namespace)) {
-        let Some(served) = certificate(secret).filter(|served| is_certificate_for(served, &host)) else {
-            continue;
+        let served = certificate(secret);
+        let verdict = served.and_then(|served| verified(&config.ca_bundle, &served, &host, manifests.now));
+        let complaint = match verdict {
+            None => continue,
+            Some(Ok(())) => return None,
+            Some(Err(complaint)) => complaint,
         };
-        let complaint = refused(&config.ca_bundle, &served, &host, manifests.now)?;
         first.get_or_insert_with(|| {
             let secret = text(secret, &["metadata", "name"]);
             let message = format!(
