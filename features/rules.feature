@@ -255,6 +255,30 @@ Feature: Rules
         | Cluster    | sees         | admit-cluster    | is called once |
         | Namespaced | does not see | admit-namespaced | is not called  |
 
+  Rule: No rule matches reviews of tokens and of access
+    Source: kubernetes pkg/kubeapiserver/admission/exclusion/resources.go
+
+    Scenario: A rule for pods and SelfSubjectAccessReviews matches pods only
+      Given a validating webhook "policy" for pods
+      And "policy" is configured with:
+        """yaml
+        rules:
+        - operations: [CREATE]
+          apiGroups: ["", authorization.k8s.io]
+          apiVersions: [v1]
+          resources: [pods, selfsubjectaccessreviews]
+        """
+      When this object is created:
+        """yaml
+        apiVersion: authorization.k8s.io/v1
+        kind: SelfSubjectAccessReview
+        spec: {resourceAttributes: {verb: get, resource: pods}}
+        """
+      Then the request is admitted
+      And "policy" is not called
+      When a pod is created
+      Then "policy" is called once
+
   Rule: Rules that contradict themselves are refused
     Source: Dynamic admission control, "Matching requests: rules"; KEP-492, "Validations"
 
