@@ -87,5 +87,6 @@ pub(crate) fn chain<'a>(mutating: &'a WebhookIndex, validating: &'a WebhookIndex
         started: Instant::now(),
         deadline: None,
         trace: None,
+        metrics: None,
     }
 }

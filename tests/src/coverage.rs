@@ -37,7 +37,7 @@ pub enum Standing {
     Unproved,
     /// `unproved.yaml` says why nothing can prove it.
     Unprovable,
-    /// Only cases and tests name it in which admit is known to differ.
+    /// Only cases name it in which admit is known to differ.
     NotImitated,
     /// A case, or a situation of a test, proves it: a real server does so, and so does admit.
     Proved,
@@ -45,7 +45,7 @@ pub enum Standing {
 
 impl Coverage {
     /// Counts what the cases below `folder` prove, and what stands in `proves.yaml`, in `webhook_authentication/proves.yaml`
-    /// in `not-imitated.yaml` and in `unproved.yaml` beside `statements`.
+    /// and in `unproved.yaml` beside `statements`.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -70,13 +70,6 @@ impl Coverage {
             if standing.insert(statement.clone(), Standing::Unprovable).is_some() {
                 return Err(io::Error::other(format!("unproved.yaml: a case proves {statement}")));
             }
-        }
-        let differing: BTreeMap<String, BTreeMap<String, Vec<String>>> =
-            read(&statements.with_file_name("not-imitated.yaml"))?;
-        for (statement, functions) in differing.into_values().flatten() {
-            let entry = standing.entry(statement.clone()).or_insert(Standing::Unproved);
-            *entry = (*entry).max(Standing::NotImitated);
-            named.push((statement, functions.join(", ")));
         }
         for (statement, situations) in beside(statements)? {
             standing.insert(statement.clone(), Standing::Proved);
@@ -187,9 +180,8 @@ mod tests {
     fn the_tests_of_the_command_that_prove_a_statement_are_there() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         let statements = fs::read_to_string(folder.join("behaviours.md")).unwrap();
-        let tests = ["proves.yaml", "not-imitated.yaml"].into_iter().flat_map(|file| {
-            read::<BTreeMap<String, BTreeMap<String, Vec<String>>>>(&folder.join(file)).unwrap()
-        });
+        let tests: BTreeMap<String, BTreeMap<String, Vec<String>>> =
+            read(&folder.join("proves.yaml")).unwrap();
         for (test, proved) in tests {
             let files = [format!("{test}.rs"), format!("tests/{test}.rs")].map(|file| folder.join(file));
             let below =

@@ -5,6 +5,8 @@ mod conversions;
 mod reloads;
 mod summary;
 
+use std::time::Duration;
+
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder};
 use tokio::time::Instant;
 
@@ -15,6 +17,7 @@ pub use self::reloads::{Reload, identity};
 use self::summary::Summary;
 use crate::attributes::Operation;
 use crate::conditions::Outcome;
+use crate::config::{FailurePolicy, Webhook};
 use crate::event::{CallResult, Called, Conditions, Event, Mismatch, Part, Phase, Record, Timing};
 
 /// Upper bounds in seconds.
@@ -174,6 +177,16 @@ impl Metrics {
         text
     }
 
+    /// Counts a call of `webhook` that took so long when the client of its request went away.
+    ///
+    /// Source: apiserver `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, where its error is that the request
+    /// was cancelled.
+    /// Rule: MET-07.
+    pub(crate) fn observe_abandoned(&self, operation: Operation, webhook: &Webhook, took: Duration) {
+        let rejected = webhook.failure_policy == FailurePolicy::Fail;
+        self.observe_request(&webhook.id.name, webhook.phase, operation, 503, rejected, took);
+    }
+
     /// A call that failed open counts as not rejected, with the code of its failure.
     ///
     /// Rule: MET-01, MET-02, MET-03, MET-04, MET-05, MET-06.
@@ -181,12 +194,7 @@ impl Metrics {
         if let CallResult::Failed { failure, .. } = &called.result {
             self.certificates.observe(&failure.reason);
         }
-        let name = called.webhook.name.as_str();
-        let kind = match called.phase {
-            Phase::Mutating => "admit",
-            Phase::Validating => "validating",
-        };
-        let operation = operation.as_str();
+        let (name, kind) = (called.webhook.name.as_str(), kind(called.phase));
         // What upstream calls its own errors has the code 0.
         let (code, rejected, error_type) = match &called.result {
             CallResult::Allowed { .. } => (200, false, None),
@@ -197,16 +205,29 @@ impl Metrics {
             }
             CallResult::ServerError { .. } => (0, true, Some("apiserver_internal_error")),
         };
-        let code = code.min(600).to_string();
-        let rejected = flag(rejected);
         if let Some(error_type) = error_type {
-            self.rejections.with_label_values(&[name, kind, operation, error_type, &code]).inc();
+            let code = code.min(600).to_string();
+            self.rejections.with_label_values(&[name, kind, operation.as_str(), error_type, &code]).inc();
         }
         if matches!(called.result, CallResult::Failed { failed_open: true, .. }) {
             self.fail_open.with_label_values(&[name, kind]).inc();
         }
+        self.observe_request(name, called.phase, operation, code, rejected, called.took);
+    }
+
+    fn observe_request(
+        &self,
+        name: &str,
+        phase: Phase,
+        operation: Operation,
+        code: i32,
+        rejected: bool,
+        took: Duration,
+    ) {
+        let (kind, operation, rejected) = (kind(phase), operation.as_str(), flag(rejected));
+        let code = code.min(600).to_string();
         self.requests.with_label_values(&[name, kind, operation, &code, rejected]).inc();
-        self.webhook.with_label_values(&[name, kind, operation, rejected]).observe(called.took.as_secs_f64());
+        self.webhook.with_label_values(&[name, kind, operation, rejected]).observe(took.as_secs_f64());
     }
 
     /// The time is observed unless all conditions are true. The type is another one than that of exclusions.
@@ -219,11 +240,7 @@ impl Metrics {
         if evaluation.outcome == Outcome::True {
             return;
         }
-        let kind = match phase {
-            Phase::Mutating => "admit",
-            Phase::Validating => "validating",
-        };
-        let labels = [webhook.name.as_str(), "webhook", kind, operation.as_str()];
+        let labels = [webhook.name.as_str(), "webhook", kind(*phase), operation.as_str()];
         self.condition_seconds.with_label_values(&labels).observe(evaluation.took.as_secs_f64());
         let errors = evaluation.counted_errors();
         if errors > 0 {
@@ -250,6 +267,16 @@ impl Metrics {
                 self.summary.observe(labels, seconds, Instant::now());
             }
         }
+    }
+}
+
+/// The `type` of a call.
+///
+/// Rule: MET-05.
+fn kind(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Mutating => "admit",
+        Phase::Validating => "validating",
     }
 }
 

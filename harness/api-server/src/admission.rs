@@ -315,6 +315,7 @@ impl<'a> Admitting<'a> {
             started: self.started,
             deadline: Some(self.deadline),
             trace: Some(&self.trace),
+            metrics: Some(&self.admission.metrics),
         }
     }
 }

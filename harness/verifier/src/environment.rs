@@ -211,6 +211,7 @@ impl Environment {
             started: Instant::now(),
             deadline: None,
             trace: None,
+            metrics: None,
         };
         let mut run = self.cluster_fixture.run(request.clone());
         let mut done = dispatcher.mutate(&mut run, &chain).await;

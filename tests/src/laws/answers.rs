@@ -84,6 +84,7 @@ async fn admit(reply: Reply, phase: Phase, webhooks: &[Arc<Webhook>]) {
         started: Instant::now(),
         deadline: None,
         trace: None,
+        metrics: None,
     };
     let dispatcher = Dispatcher::new(Answering(reply));
     let mut done = dispatcher.mutate(&mut run, &chain).await;

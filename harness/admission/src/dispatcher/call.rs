@@ -10,6 +10,7 @@ use tracing::{Instrument as _, Span, info, info_span};
 
 use super::{DispatchContext, Dispatcher, Place, Refusal};
 use crate::admission_run::AdmissionRun;
+use crate::attributes::Operation;
 use crate::caller::{Call, CallError, Caller};
 use crate::config::{SideEffects, Webhook};
 use crate::event::{CallFailure, CallResult, Called, Phase};
@@ -118,7 +119,11 @@ impl<C: Caller> Dispatcher<C> {
             let status = failure::dry_run_unsupported(&webhook.id.name);
             called.result = CallResult::ServerError { status, patch: None };
         } else {
-            match self.exchange(webhook, run, invocation, chain, called, &mut answered.span).await {
+            let operation = run.attributes().operation;
+            let under_way = UnderWay { webhook, operation, chain, started: called.started };
+            let exchanged = self.exchange(webhook, run, invocation, chain, called, &mut answered.span).await;
+            std::mem::forget(under_way);
+            match exchanged {
                 Err(Obstacle::Failure(failure)) => {
                     called.result = failure::result(webhook.failure_policy, failure);
                 }
@@ -173,6 +178,24 @@ impl<C: Caller> Dispatcher<C> {
             info!(parent: &*span, "Request completed");
         }
         Ok(response?)
+    }
+}
+
+/// A call under way. If this is dropped, the request has ended without it: its client has gone.
+struct UnderWay<'a> {
+    webhook: &'a Webhook,
+    operation: Operation,
+    chain: &'a DispatchContext<'a>,
+    /// After the request began.
+    started: Duration,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        if let Some(metrics) = self.chain.metrics {
+            let took = self.chain.started.elapsed().saturating_sub(self.started);
+            metrics.observe_abandoned(self.operation, self.webhook, took);
+        }
     }
 }
 

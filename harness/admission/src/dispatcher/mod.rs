@@ -18,6 +18,7 @@ use crate::converter::Converter;
 use crate::event::{CallResult, Conditions, Event, Mismatch, Part, Phase, Record, Round, Timing};
 use crate::failure;
 use crate::matching::{self, Decided, Decision, Invocation, WebhookIndex};
+use crate::metrics::Metrics;
 use crate::mutation::{self, PatchError, Patched};
 use crate::plugin::{self, Plugin};
 use crate::reinvocation;
@@ -48,6 +49,8 @@ pub struct DispatchContext<'a> {
     pub deadline: Option<Instant>,
     /// The trace to which the request belongs, if it came with one.
     pub trace: Option<&'a TraceContext>,
+    /// What counts the calls that are under way when the client goes away: the record goes with it.
+    pub metrics: Option<&'a Metrics>,
 }
 
 /// The webhooks of one phase, in the order in which they are called.

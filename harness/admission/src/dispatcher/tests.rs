@@ -150,6 +150,7 @@ impl Run {
             started,
             deadline: deadline.map(|deadline| started + deadline),
             trace: None,
+            metrics: None,
         };
         let times = TimePrecision::of(&attributes, true);
         let mut run = AdmissionRun::new(attributes, times, &NoCluster);
@@ -482,6 +483,7 @@ async fn an_index_leaves_out_of_the_record_who_is_not_called_and_keeps_the_numbe
             started: Instant::now(),
             deadline: None,
             trace: None,
+            metrics: None,
         };
         let mut run = AdmissionRun::new(create_config_map(), TimePrecision::Seconds, &NoCluster);
         Dispatcher::new(&caller).mutate(&mut run, &chain).await.unwrap();
