@@ -8,8 +8,7 @@ use serde_json::Value;
 
 pub use crate::attributes::{Attributes, GroupVersionKind};
 use crate::authorizer::{AlwaysAllow, Authorizer};
-use crate::cluster_state::{ByWebhook, ClusterState, ConversionError, EquivalentResource};
-use crate::converter::Answers;
+use crate::cluster_state::{Answers, ByWebhook, ClusterState, ConversionError, EquivalentResource};
 use crate::custom_scale;
 use crate::event::Record;
 use crate::ownership::TimePrecision;

@@ -114,3 +114,37 @@ impl From<&ByWebhook> for Unsupported {
         Self { what: asked.to_string() }
     }
 }
+
+/// What conversion webhooks answered: what needs a conversion is computed again once its answer is there.
+#[derive(Debug, Default)]
+pub struct Answers(Vec<(ByWebhook, Result<Value, ConversionError>)>);
+
+impl Answers {
+    /// Adds what the webhook made of an object, or why it made nothing of it.
+    pub fn add(&mut self, asked: ByWebhook, answer: Result<Value, ConversionError>) {
+        self.0.push((asked, answer));
+    }
+
+    /// The answer of the webhook that has to be asked, by what [`ClusterState::convert`] returned; `error` itself if that is
+    /// something else or there is no such answer yet.
+    ///
+    /// # Errors
+    /// As the answer, or `error`.
+    pub fn get(&self, error: ConversionError) -> Result<Value, ConversionError> {
+        let found = self.position(&error).and_then(|index| self.0.get(index));
+        found.map_or(Err(error), |(_, answer)| answer.clone())
+    }
+
+    /// As [`Self::get`], of an answer that counts once: for the next conversion the webhook is asked again.
+    pub(crate) fn take(&mut self, error: ConversionError) -> Result<Value, ConversionError> {
+        match self.position(&error) {
+            Some(index) => self.0.swap_remove(index).1,
+            None => Err(error),
+        }
+    }
+
+    fn position(&self, error: &ConversionError) -> Option<usize> {
+        let ConversionError::ByWebhook(asked) = error else { return None };
+        self.0.iter().position(|(known, _)| *known == **asked)
+    }
+}

@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 use http::header::USER_AGENT;
 use kubernetes_admission::admission_run::AdmissionRun;
 use kubernetes_admission::attributes::GroupVersionKind;
-use kubernetes_admission::cluster_state::ConversionError;
-use kubernetes_admission::converter::Answers;
+use kubernetes_admission::cluster_state::{Answers, ConversionError};
 use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_managed_fields::{
     self as managed_fields, FieldManager, Filter, Path, PathElement, Writer, Written,

@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 
 use kubernetes_admission::attributes::GroupVersionKind;
-use kubernetes_admission::cluster_state::{ClusterState as _, ConversionError};
-use kubernetes_admission::converter::Answers;
+use kubernetes_admission::cluster_state::{Answers, ClusterState as _, ConversionError};
 use kubernetes_managed_fields::{self as managed_fields, Type, Versions};
 use kubernetes_types::schema;
 use kubernetes_types::structural::AppliedType;
