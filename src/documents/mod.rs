@@ -241,7 +241,7 @@ impl Iterator for Documents {
 }
 
 fn collect(document: Document, documents: &mut Vec<Document>) -> Result<(), Failure> {
-    let Document { place, object } = document;
+    let Document { place, mut object } = document;
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     if !object.is_object() {
         return Err(place.failure("expected an object with `apiVersion` and `kind`"));
@@ -251,27 +251,30 @@ fn collect(document: Document, documents: &mut Vec<Document>) -> Result<(), Fail
             return Err(place.failure(format!("the object has no `{field}`")));
         }
     }
-    match object.get("items").and_then(Value::as_array) {
-        Some(items) if text("kind").ends_with("List") => {
-            for item in items {
-                let mut item = item.clone();
-                name_kind(&mut item, text("apiVersion"), text("kind"));
-                collect(Document { place: place.clone(), object: item }, documents)?;
+    match take_items(&mut object) {
+        Some(items) => {
+            for object in items {
+                collect(Document { place: place.clone(), object }, documents)?;
             }
         }
-        _ => documents.push(Document { place, object }),
+        None => documents.push(Document { place, object }),
     }
     Ok(())
 }
 
-/// The items of a `PodList` are pods without saying so.
-fn name_kind(item: &mut Value, api_version: &str, list_kind: &str) {
-    let Some(members) = item.as_object_mut() else { return };
-    let kind = list_kind.trim_end_matches("List");
-    if !kind.is_empty() && !members.contains_key("kind") {
-        members.insert("kind".to_owned(), kind.into());
-        members.entry("apiVersion").or_insert_with(|| api_version.into());
+/// The items of a List, as `kubectl get -o yaml` writes it, and of a list of one kind; none of any other object. The items of a
+/// `PodList` are pods without saying so.
+pub(crate) fn take_items(list: &mut Value) -> Option<Vec<Value>> {
+    let text = |field: &str| list.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion").to_owned(), text("kind").strip_suffix("List")?.to_owned());
+    let mut items = std::mem::take(list.get_mut("items")?.as_array_mut()?);
+    for item in items.iter_mut().filter_map(Value::as_object_mut) {
+        if !kind.is_empty() && !item.contains_key("kind") {
+            item.insert("kind".to_owned(), kind.as_str().into());
+            item.entry("apiVersion").or_insert_with(|| api_version.as_str().into());
+        }
     }
+    Some(items)
 }
 
 #[cfg(test)]

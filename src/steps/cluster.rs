@@ -57,7 +57,9 @@ impl World {
         let text = documents::text(bytes, path.display())
             .map_err(|failure| StepFailure::new(failure.to_string()))?;
         let objects = document::parse_documents(&self.names.expand(&text));
-        objects.map_err(|failure| failure.during(path.display()))
+        let objects = objects.map_err(|failure| failure.during(path.display()))?;
+        let each = |mut object| documents::take_items(&mut object).unwrap_or_else(|| vec![object]);
+        Ok(objects.into_iter().flat_map(each).collect())
     }
 
     /// The only object in a file that a feature names.

@@ -7,6 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::{Fake, FakeWebhook};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -20,7 +22,9 @@ type Situation = (&'static str, &'static str, &'static str, &'static str);
 /// The host that the proxy refuses.
 const REFUSED: &str = "refused.example.com";
 const ADMITTED: &str = "Then the request is admitted";
-const SITUATIONS: [Situation; 5] = [
+/// A webhook of this name is one of a Service, which resolves to the host.
+const SERVICE: &str = "service";
+const SITUATIONS: [Situation; 6] = [
     ("proxied", "hook.example.com", "Fail", ADMITTED),
     (
         "refused",
@@ -31,6 +35,7 @@ const SITUATIONS: [Situation; 5] = [
     ("excepted", "direct.example.com:8443", "Ignore", ADMITTED),
     ("in-an-excepted-network", "192.0.2.7", "Ignore", ADMITTED),
     ("loopback", "127.0.0.1:PORT", "Fail", ADMITTED),
+    (SERVICE, "elsewhere.example.com", "Fail", ADMITTED),
 ];
 const UNREACHABLE: Situation = (
     "unreachable",
@@ -92,12 +97,27 @@ fn write(folder: &Path, situations: &[Situation], webhook: &FakeWebhook) {
         let host = host.replace("PORT", &webhook.address().port().to_string());
         let mut set =
             |field: &str, value| *object.pointer_mut(&format!("/webhooks/0/{field}")).unwrap() = value;
-        set("clientConfig/url", json!(format!("https://{host}/{name}")));
+        let mut objects = Vec::new();
+        if *name == SERVICE {
+            objects.push(json!({
+                "apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "default"},
+                "spec": {"type": "ExternalName", "externalName": host},
+            }));
+            let service = json!({"name": name, "namespace": "default", "path": format!("/{name}")});
+            set(
+                "clientConfig",
+                json!({"caBundle": STANDARD.encode(webhook.ca_bundle()), "service": service}),
+            );
+        } else {
+            set("clientConfig/url", json!(format!("https://{host}/{name}")));
+        }
         set("rules/0/resources", json!(["pods"]));
         set("failurePolicy", json!(failure_policy));
         let entry = object.pointer_mut("/webhooks/0").unwrap().as_object_mut().unwrap();
         entry.insert("timeoutSeconds".to_owned(), json!(3));
-        std::fs::write(folder.join(format!("{name}.json")), object.to_string()).unwrap();
+        objects.push(object);
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        std::fs::write(folder.join(format!("{name}.json")), list.to_string()).unwrap();
         let _ = write!(
             feature,
             "  Scenario: {name}\n    Given the objects in the file \"{name}.json\" exist\n    \
@@ -122,19 +142,19 @@ async fn run(folder: &Path, target: &str, proxy: &str) {
 
 /// Plays all situations, and looks at what the proxy and the webhook saw.
 async fn check(target: &str) {
-    let names = ["hook.example.com", "127.0.0.1"].map(str::to_owned).to_vec();
+    let names = ["hook.example.com", "127.0.0.1", "service.default.svc"].map(str::to_owned).to_vec();
     let webhook = FakeWebhook::start(Fake { names, ..Fake::default() }).await.unwrap();
     let proxy = Proxy::start(webhook.address()).await;
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &SITUATIONS, &webhook);
     run(folder.path(), target, &format!("http://jane:pass%20word@{}", proxy.address)).await;
     let asked = proxy.asked.lock().unwrap().clone();
-    let expect = ["hook.example.com", REFUSED]
+    let expect = ["hook.example.com", REFUSED, "elsewhere.example.com"]
         .map(|host| format!("CONNECT {host}:443 HTTP/1.1 Basic amFuZTpwYXNzIHdvcmQ="));
     assert_eq!(asked, BTreeSet::from(expect), "{target}");
     let journal = webhook.journal();
     let paths: BTreeSet<_> = journal.iter().map(|call| call.path.as_str()).collect();
-    assert_eq!(paths, BTreeSet::from(["/loopback", "/proxied"]), "{target}");
+    assert_eq!(paths, BTreeSet::from(["/loopback", "/proxied", "/service"]), "{target}");
 
     write(folder.path(), &[UNREACHABLE], &webhook);
     run(folder.path(), target, "127.0.0.1:1").await;

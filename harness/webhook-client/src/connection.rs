@@ -20,7 +20,7 @@ use super::credentials::{FromPlugin, Identity, UserError, WebhookCredentials};
 use super::dial::Dialer;
 use super::failure::SendError;
 use super::http_client::{HttpClient, Response};
-use super::proxy::{self, Proxies};
+use super::proxy::{self, Proxies, ProxyRoute};
 use super::target::{Target, path_at};
 use super::{ServiceResolver, failure, tls};
 
@@ -54,7 +54,7 @@ struct Route {
     addresses: Vec<SocketAddr>,
     versions: Versions,
     identity: Option<Identity>,
-    proxy: Option<Url>,
+    proxy: Option<ProxyRoute>,
 }
 
 /// Which client.
@@ -193,7 +193,9 @@ impl Another {
 
     /// Why the proxy did not lead to the webhook, if it is the proxy that failed.
     pub(super) async fn why_no_tunnel(self, url: &str) -> Option<Error> {
-        proxy::why_no_tunnel(&self.0.proxy?, &Url::parse(url).ok()?).await.map(Error::Transport)
+        let ProxyRoute { proxy, service } = self.0.proxy?;
+        let to = service.map_or_else(|| Url::parse(url).ok(), Some)?;
+        proxy::why_no_tunnel(&proxy, &to).await.map(Error::Transport)
     }
 }
 
@@ -235,8 +237,8 @@ impl Connections {
         // A redirect may lead away from the service.
         let is_there = prepared.destination.service().is_some_and(|service| path_at(url, service).is_some());
         let route = match service.filter(|_| is_there) {
-            Some(service) => self.addresses(service).await.map(|addresses| (addresses, None)),
-            None => self.proxy(url).map(|proxy| (Vec::new(), proxy)),
+            Some(service) => self.to_service(service).await,
+            None => self.proxy(url).map(|proxy| (Vec::new(), proxy.map(ProxyRoute::from))),
         };
         let (addresses, proxy) = route.or_else(|error| check_bundle_of(config).and(Err(error)))?;
         let route = Route { addresses, versions, identity, proxy };
@@ -293,25 +295,26 @@ impl Connections {
         Url::parse(url).map_or(Ok(None), |url| self.proxies.for_url(&url)).map_err(Error::Unsupported)
     }
 
-    /// The addresses of a service, which kube-apiserver has in the URL when it looks for a proxy.
+    /// The addresses of a service, or the proxy that leads there: kube-apiserver has what the service resolves to in the URL when
+    /// it looks for a proxy.
     ///
     /// Source: apiserver pkg/util/webhook/client.go, `resolvingRoundTripper`.
-    async fn addresses(&self, service: &ServiceReference) -> Result<Vec<SocketAddr>, Error> {
+    async fn to_service(
+        &self,
+        service: &ServiceReference,
+    ) -> Result<(Vec<SocketAddr>, Option<ProxyRoute>), Error> {
         let (host, port) = self.resolve(service).map_err(Error::Transport)?;
         let bracketed = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-        if self.proxy(&format!("https://{bracketed}:{port}/"))?.is_some() {
-            let what = format!(
-                "calls of services through a proxy ({} is at {host}; to reach it directly, add {host} to NO_PROXY)",
-                service.authority()
-            );
-            return Err(Error::Unsupported(Unsupported { what }));
+        let resolved = format!("https://{bracketed}:{port}/");
+        if let Some(proxy) = self.proxy(&resolved)? {
+            return Ok((Vec::new(), Some(ProxyRoute { proxy, service: Url::parse(&resolved).ok() })));
         }
         let mut addresses: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), port))
             .await
             .map_err(|error| Error::Transport(format!("dial tcp: lookup {host}: {error}")))?
             .collect();
         addresses.sort_unstable();
-        Ok(addresses)
+        Ok((addresses, None))
     }
 }
 

@@ -25,6 +25,7 @@ use tokio_rustls::TlsConnector;
 use tower::{Service, ServiceExt as _};
 use url::Url;
 
+use super::proxy::ProxyRoute;
 use super::stream::{Stream, dialled};
 use super::target::{Target, basic};
 
@@ -80,6 +81,8 @@ pub(super) struct Proxy {
     uri: Uri,
     /// `Proxy-Authorization`.
     pub(super) authorization: Option<HeaderValue>,
+    /// Where a tunnel leads, if that is not where the request's URL does.
+    service: Option<Uri>,
 }
 
 /// Makes connections.
@@ -97,7 +100,7 @@ impl Dialer {
     pub(super) fn new(
         tls: rustls::ClientConfig,
         addresses: &[SocketAddr],
-        proxy: Option<&Url>,
+        proxy: Option<&ProxyRoute>,
     ) -> Result<Self, String> {
         let resolver = Resolver { addresses: addresses.into(), system: GaiResolver::new() };
         let mut connector = HttpConnector::new_with_resolver(resolver);
@@ -108,9 +111,10 @@ impl Dialer {
         connector.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
         #[cfg(target_os = "linux")]
         connector.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
-        let proxy = proxy.map(|url| {
-            let target = Target::new(url.as_str(), None)?;
-            Ok::<_, String>(Proxy { uri: target.uri, authorization: basic(url) })
+        let proxy = proxy.map(|ProxyRoute { proxy, service }| {
+            let uri = |url: &Url| Ok::<_, String>(Target::new(url.as_str(), None)?.uri);
+            let service = service.as_ref().map(uri).transpose()?;
+            Ok::<_, String>(Proxy { uri: uri(proxy)?, authorization: basic(proxy), service })
         });
         Ok(Self { connector, tls: TlsConnector::from(Arc::new(tls)), proxy: proxy.transpose()? })
     }
@@ -160,6 +164,7 @@ impl Dialer {
         if let Some(authorization) = &proxy.authorization {
             tunnel = tunnel.with_auth(authorization.clone());
         }
+        let uri = proxy.service.as_ref().unwrap_or(uri);
         Ok(tunnel.oneshot(uri.clone()).await?.into_inner())
     }
 }

@@ -25,6 +25,20 @@ pub(super) struct Proxies {
     except: Vec<Exception>,
 }
 
+/// A proxy on the way to a webhook.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct ProxyRoute {
+    pub(super) proxy: Url,
+    /// What the Service of the webhook resolves to, where the proxy leads then; else it leads to the webhook's URL.
+    pub(super) service: Option<Url>,
+}
+
+impl From<Url> for ProxyRoute {
+    fn from(proxy: Url) -> Self {
+        Self { proxy, service: None }
+    }
+}
+
 /// An entry of `NO_PROXY`.
 #[derive(Debug)]
 enum Exception {
