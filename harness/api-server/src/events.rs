@@ -26,10 +26,10 @@ use super::accept::Representation;
 use super::answer::{METADATA_KIND, metadata_of};
 use super::create::conversion_failed;
 use super::discovery::Resource;
-use super::off_thread;
 use super::state::State;
 use super::storage::{EncodedObject, StoredObject, set_resource_version};
 use super::tables::Table;
+use super::{off_thread, service_reading};
 
 /// The most bytes of a small event, with its newline.
 pub(super) const SMALL: usize = 8 << 10;
@@ -100,7 +100,8 @@ impl Event {
 
     /// The object as it is sent.
     async fn object(&self, served: Served<'_>) -> Result<Arc<Value>, ConversionError> {
-        let mut object = served.state.in_version_of(&self.stored.object(), served.resource).await?;
+        let object = served.state.in_version_of(&self.stored.object(), served.resource).await?;
+        let mut object = service_reading::read(object, served.resource);
         if served.representation == Representation::Metadata {
             object = Arc::new(metadata_of(&object));
         }

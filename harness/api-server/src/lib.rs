@@ -69,6 +69,7 @@ mod selectable_fields;
 mod selectors;
 mod service_account_tokens;
 mod service_allocation;
+mod service_reading;
 mod spans;
 mod state;
 mod status_conditions;

@@ -20,7 +20,7 @@ use super::selectors::Selection;
 use super::state::State;
 use super::storage::{EncodedObject, Forgotten, Snapshot, StoredObject, place, prefix};
 use super::undecodable::{self, Unreadable};
-use super::{create, metadata, resource_versions, scale, time_limit};
+use super::{create, metadata, resource_versions, scale, service_reading, time_limit};
 
 /// How many objects of a list conversion webhooks are asked for at the same time.
 const CONVERSIONS: usize = 16;
@@ -234,7 +234,9 @@ async fn choose(
                 Ok(Item::Stored(Arc::clone(&stored)))
             } else {
                 let converted = state.in_version_of_at_once(&stored.object(), resource);
-                converted.map(|object| Item::Converted(EncodedObject::new(&object)))
+                converted.map(|object| {
+                    Item::Converted(EncodedObject::new(&service_reading::read(object, resource)))
+                })
             };
             if !choice.take(index, &stored, item.map(Some))? {
                 break;

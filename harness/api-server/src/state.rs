@@ -21,8 +21,8 @@ use super::conversion::{self, Strategy};
 use super::custom_resources::{self, Custom};
 use super::defaulting;
 use super::discovery::{Resource, Resources};
-use super::metadata;
 use super::storage::{ObjectReader, Storage, StoredObject};
+use super::{metadata, service_reading};
 
 /// Stored objects and served resources.
 #[derive(Debug)]
@@ -282,7 +282,9 @@ impl State {
             let lacks_status = || custom.schema().is_ok_and(Compiled::has_default_status);
             stored.version() >= custom.schema_since && !lacks_status()
         };
-        stored.encoded().is_of(&resource.kind) && resource.custom.as_ref().is_none_or(has_all)
+        stored.encoded().is_of(&resource.kind)
+            && resource.custom.as_ref().is_none_or(has_all)
+            && !service_reading::is_hidden_in_part(|| stored.object(), resource)
     }
 
     /// The same without a call of a webhook.

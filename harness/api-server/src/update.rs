@@ -22,8 +22,8 @@ use super::request::ObjectRequest;
 use super::state::{State, normalize_stored};
 use super::storage::Key;
 use super::{
-    apply, body, create, custom_validation, metadata, options, preconditions, scale, spans, strategy,
-    undecodable,
+    apply, body, create, custom_validation, metadata, options, preconditions, scale, service_reading, spans,
+    strategy, undecodable,
 };
 
 /// PUT.
@@ -271,6 +271,11 @@ async fn attempt(
         if request.target.subresource.is_empty() {
             let services = &request.server.services;
             allocation = services.complete(&mut new, Some(&old), &resource, options.dry_run)?;
+            // Source: kubernetes pkg/registry/core/service/storage/storage.go, `beginUpdate`.
+            if service_reading::is_hidden_in_part(|| Arc::clone(&old), &resource) {
+                let read = service_reading::read(Arc::clone(&old), &resource);
+                run.attributes_mut().old_object = Some(Arc::unwrap_or_clone(read));
+            }
         }
         let given = GroupVersionKind::of(&new);
         new = prepared(new, &old, stored, request)?;

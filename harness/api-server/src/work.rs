@@ -20,7 +20,7 @@ use super::answer::Answer;
 use super::query::Query;
 use super::request::{BodyRetention, ObjectRequest, Outcome};
 use super::route::{Target, Verb};
-use super::{Server, connect, create, delete, read, update, watch};
+use super::{Server, connect, create, delete, read, service_reading, update, watch};
 
 /// A request that is there as a whole, with all that it takes to do it on any thread.
 pub(super) struct Work {
@@ -76,6 +76,10 @@ impl Work {
             admitting,
         };
         let answered = dispatch(verb, &mut request).await;
+        let answered = match request.target.subresource.as_str() {
+            "" => answered.map(|answer| service_reading::answered(answer, &request.target.resource)),
+            _ => answered,
+        };
         let ObjectRequest {
             decoded,
             sent,
