@@ -4,11 +4,12 @@
 
 #[path = "borrowed/machine.rs"]
 mod machine;
+#[path = "borrowed/ports.rs"]
+mod ports;
 #[path = "assets/service_accounts.rs"]
 mod service_accounts;
 
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
@@ -58,10 +59,6 @@ enum By {
     Stranger,
 }
 
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 impl Servers {
     /// Starts them, and waits until they are healthy.
     async fn start(assets: &Path, authority: &CertificateAuthority) -> Self {
@@ -84,14 +81,14 @@ impl Servers {
         let (key, public) = (write("sa.key", &issuer.key_pem), write("sa.crt", &issuer.certificate_pem));
         let clients = write("clients.crt", authority.certificate_pem());
         let tokens = write("tokens.csv", "one,jane,7,\"g1,g2\"\nmaster,root,8,system:masters\n,nobody,9\n");
-        let (port, etcd) = (free_port(), format!("http://127.0.0.1:{}", free_port()));
+        let (port, etcd) = (ports::free_port(), format!("http://127.0.0.1:{}", ports::free_port()));
         let data = folder.path().join("etcd").display().to_string();
         let certs = folder.path().join("certs").display().to_string();
         let of_etcd = [
             format!("--advertise-client-urls={etcd}"),
             format!("--data-dir={data}"),
             format!("--listen-client-urls={etcd}"),
-            format!("--listen-peer-urls=http://127.0.0.1:{}", free_port()),
+            format!("--listen-peer-urls=http://127.0.0.1:{}", ports::free_port()),
             "--unsafe-no-fsync=true".to_owned(),
         ];
         let of_apiserver = [

@@ -17,6 +17,8 @@
 mod machine;
 #[path = "kubectl/masks.rs"]
 mod masks;
+#[path = "borrowed/ports.rs"]
+mod ports;
 #[path = "kubectl/servers.rs"]
 mod servers;
 

@@ -1,9 +1,10 @@
-//! What tests borrow: programs of the machine, of which other versions are passed over and named where a test is skipped, and
-//! a running `admit serve`.
+//! What tests borrow: programs of the machine, of which other versions are passed over and named where a test is skipped,
+//! ports, and a running `admit serve`.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
 mod machine;
+mod ports;
 mod serve;
 
 use std::path::PathBuf;
@@ -66,4 +67,11 @@ async fn a_server_answers_until_it_is_dropped() {
     assert_eq!(client.apiserver_version().await.unwrap().minor, "37");
     drop(server);
     assert!(client.apiserver_version().await.is_err());
+}
+
+#[test]
+fn a_free_port_can_be_listened_on() {
+    let port = ports::free_port();
+    assert!((10_000..30_000).contains(&port), "{port}");
+    std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
 }

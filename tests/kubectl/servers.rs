@@ -1,13 +1,14 @@
 //! etcd and kube-apiserver of a folder, as envtest starts them.
 
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use certs::CertificateAuthority;
 use serde_json::json;
+
+use crate::ports::free_port;
 
 /// Dropped means killed.
 pub(crate) struct Servers {
@@ -19,10 +20,6 @@ pub(crate) struct Servers {
 /// How often the API server is asked whether it is ready: for two minutes.
 const TRIES: usize = 1200;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 impl Servers {
     /// Starts them, and waits until the port is open and kubectl finds them ready.

@@ -98,7 +98,8 @@ impl ServerError {
 }
 
 /// How kube-apiserver says that it does not start with a file.
-const REFUSALS: [&str; 2] = ["failed to initialize admission", "loading audit policy file"];
+const REFUSALS: [&str; 3] =
+    ["failed to initialize admission", "failed to apply admission", "loading audit policy file"];
 
 const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
 const PATIENCE: Duration = Duration::from_secs(30);

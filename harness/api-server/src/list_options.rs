@@ -1,7 +1,5 @@
 //! What the query says of a list: which `resourceVersion`, and which page of it.
 
-use std::num::IntErrorKind;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kubernetes_types::status::{FieldError, Status};
@@ -50,24 +48,14 @@ impl ListOptions {
     /// Rule: LST-05.
     pub(super) fn parse(query: &Query) -> Result<Self, Box<Status>> {
         let text = |field| query.first(field).unwrap_or_default();
-        let limit = match text("limit") {
-            "" => 0,
-            limit => limit.parse::<i64>().map_err(|error| {
-                let beyond = [IntErrorKind::PosOverflow, IntErrorKind::NegOverflow];
-                if beyond.contains(error.kind()) {
-                    options::out_of_range(limit)
-                } else {
-                    options::not_an_integer(limit)
-                }
-            })?,
-        };
+        let (_, limit) = options::timeout_and_limit(query)?;
         let this = Self {
             version: text("resourceVersion").to_owned(),
             version_match: text("resourceVersionMatch").to_owned(),
             limit: usize::try_from(limit).ok().filter(|limit| *limit > 0),
             token: text("continue").to_owned(),
         };
-        selectors::check_labels(query)?;
+        selectors::check_syntax(query)?;
         let errors = this.errors(query.first("sendInitialEvents").is_some());
         if errors.is_empty() {
             return Ok(this);

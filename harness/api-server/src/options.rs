@@ -1,5 +1,7 @@
 //! `CreateOptions`, `UpdateOptions` and `DeleteOptions`: from the query and the body.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use kubernetes_types::json::set;
 use kubernetes_types::status::{FieldError, Status};
 use serde_json::{Map, Value, json};
@@ -151,9 +153,7 @@ fn of_delete_query(query: &Query) -> Result<Map<String, Value>, Box<Status>> {
         members.insert("propagationPolicy".to_owned(), policy.into());
     }
     if let Some(text) = query.first("gracePeriodSeconds") {
-        let Ok(seconds) = text.parse::<i64>() else {
-            return Err(not_an_integer(text));
-        };
+        let seconds = text.parse::<i64>().map_err(|error| not_an_integer(text, &error))?;
         members.insert("gracePeriodSeconds".to_owned(), seconds.into());
     }
     for name in ["orphanDependents", unsafe_deletion::OPTION] {
@@ -178,14 +178,27 @@ pub(super) fn truth(query: &Query, name: &str) -> Option<bool> {
     query.first(name).map(|value| !value.eq_ignore_ascii_case("false") && value != "0")
 }
 
-/// A parameter of the query that is no number.
-pub(super) fn not_an_integer(text: &str) -> Box<Status> {
-    let text = Value::from(text);
-    Box::new(Status::bad_request(format!("strconv.ParseInt: parsing {text}: invalid syntax")))
+/// `timeoutSeconds` and `limit` of a query about a collection, 0 where it does not say: they are read before all else.
+///
+/// # Errors
+/// 400 for what is no number of 64 bits.
+///
+/// Source: apimachinery `pkg/apis/meta/v1/zz_generated.conversion.go`, `autoConvert_url_Values_To_v1_ListOptions`.
+/// Rule: LST-12.
+pub(super) fn timeout_and_limit(query: &Query) -> Result<(i64, i64), Box<Status>> {
+    let integer = |field| {
+        let integer = |text: &str| text.parse::<i64>().map_err(|error| not_an_integer(text, &error));
+        query.first(field).map_or(Ok(0), integer)
+    };
+    Ok((integer("timeoutSeconds")?, integer("limit")?))
 }
 
-/// A parameter of the query that is a number beyond 64 bits.
-pub(super) fn out_of_range(text: &str) -> Box<Status> {
+/// A parameter of the query that is no number, or one beyond 64 bits.
+fn not_an_integer(text: &str, error: &ParseIntError) -> Box<Status> {
+    let why = match error.kind() {
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+        IntErrorKind::Empty | IntErrorKind::InvalidDigit | IntErrorKind::Zero | _ => "invalid syntax",
+    };
     let text = Value::from(text);
-    Box::new(Status::bad_request(format!("strconv.ParseInt: parsing {text}: value out of range")))
+    Box::new(Status::bad_request(format!("strconv.ParseInt: parsing {text}: {why}")))
 }

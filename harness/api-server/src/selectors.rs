@@ -22,15 +22,17 @@ pub(super) struct Selection {
     fields: Vec<FieldRequirement>,
 }
 
-/// Reads the `labelSelector` of a query, which the server does before it looks at what else the query says.
+/// Reads the selectors of a query, which the server does before it looks at what else the query says, and at whether there are
+/// such fields.
 ///
 /// # Errors
 /// 400 for what is no selector.
 ///
 /// Source: apimachinery pkg/apis/meta/internalversion/conversion.go, `Convert_v1_ListOptions_To_internalversion_ListOptions`.
 /// Rule: LST-12.
-pub(super) fn check_labels(query: &Query) -> Result<(), Box<Status>> {
-    label_selector(query.first("labelSelector").unwrap_or_default()).map(drop)
+pub(super) fn check_syntax(query: &Query) -> Result<(), Box<Status>> {
+    label_selector(query.first("labelSelector").unwrap_or_default())?;
+    field_terms(query.first("fieldSelector").unwrap_or_default()).map(drop)
 }
 
 impl Selection {
@@ -241,8 +243,8 @@ fn pointer(resource: &str, path: &str) -> String {
 ///
 /// Source: apimachinery pkg/fields/selector.go, `parseSelector`.
 /// Rule: KND-12.
-fn field_selector(text: &str, resource: &Resource) -> Result<Vec<FieldRequirement>, Box<Status>> {
-    let mut terms = field_terms(text);
+fn field_terms(text: &str) -> Result<Vec<(&str, bool, String)>, Box<Status>> {
+    let mut terms = split_terms(text);
     terms.sort_unstable();
     let mut requirements = Vec::new();
     for term in terms.into_iter().filter(|term| !term.is_empty()) {
@@ -253,7 +255,11 @@ fn field_selector(text: &str, resource: &Resource) -> Result<Vec<FieldRequiremen
         let value = unescaped(value).map_err(|message| Box::new(Status::bad_request(message)))?;
         requirements.push((path, operator != "!=", value));
     }
-    let requirements = requirements.into_iter().map(|(path, equal, value)| {
+    Ok(requirements)
+}
+
+fn field_selector(text: &str, resource: &Resource) -> Result<Vec<FieldRequirement>, Box<Status>> {
+    let requirements = field_terms(text)?.into_iter().map(|(path, equal, value)| {
         check_field(path, resource)?;
         Ok(FieldRequirement { pointer: pointer(&resource.gvr.group_resource(), path), equal, value })
     });
@@ -296,7 +302,7 @@ fn check_field(path: &str, resource: &Resource) -> Result<(), Box<Status>> {
 }
 
 /// Splits at the commas without a backslash.
-fn field_terms(text: &str) -> Vec<&str> {
+fn split_terms(text: &str) -> Vec<&str> {
     let mut is_escaped = false;
     text.split(|character: char| {
         let splits = character == ',' && !is_escaped;

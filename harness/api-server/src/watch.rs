@@ -65,9 +65,9 @@ pub(super) struct Watch {
 /// Grants a watch of a collection.
 pub(super) fn watch(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     // What is written from now on counts, though the first look is taken later: a WebSocket is yet to be opened.
-    let options = watch_options::parse(&request.query, request.server.state.storage.resource_version())?;
+    let now = request.server.state.storage.resource_version();
     let resource = Arc::clone(&request.target.resource);
-    let selection = Selection::parse(&request.query, &resource)?;
+    let (options, selection) = watch_options::parse(&request.query, &resource, now)?;
     let by_webhook = |custom: &Custom| matches!(custom.conversion, Strategy::Webhook(_));
     if selection.looks_at_version() && resource.custom.as_ref().is_some_and(by_webhook) {
         let what = "a watch with a field selector of custom resources that a webhook converts".to_owned();

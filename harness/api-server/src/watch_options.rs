@@ -5,8 +5,10 @@ use std::time::Duration;
 use kubernetes_types::status::{FieldError, Status};
 use serde_json::Value;
 
+use super::discovery::Resource;
 use super::query::Query;
-use super::{options, resource_versions, selectors};
+use super::selectors::{self, Selection};
+use super::{options, resource_versions};
 
 /// How long a watch lives that does not say.
 ///
@@ -31,25 +33,26 @@ pub(super) struct WatchOptions {
     pub(super) lifetime: Option<Duration>,
 }
 
+/// The options of a watch of `resource`, and what it picks, in the order in which errors are reported: the version comes last.
+///
 /// Source: apimachinery pkg/apis/meta/internalversion/validation/validation.go, `validateWatchOptions`, and
 /// pkg/apis/meta/internalversion/defaults.go, `SetListOptionsDefaults`; apiserver pkg/endpoints/handlers/get.go,
 /// `ListResource`.
-pub(super) fn parse(query: &Query, now: u64) -> Result<WatchOptions, Box<Status>> {
+pub(super) fn parse(
+    query: &Query,
+    resource: &Resource,
+    now: u64,
+) -> Result<(WatchOptions, Selection), Box<Status>> {
     let text = |field| query.first(field).unwrap_or_default();
     let version = text("resourceVersion");
     let wants_objects = options::truth(query, "sendInitialEvents");
-    selectors::check_labels(query)?;
+    let (seconds, _) = options::timeout_and_limit(query)?;
+    selectors::check_syntax(query)?;
     let errors = check(wants_objects.is_some(), text("resourceVersionMatch"), text("continue"));
     if !errors.is_empty() {
         return Err(Box::new(Status::invalid("meta.k8s.io", "ListOptions", "", &errors)));
     }
-    let lifetime = match text("timeoutSeconds") {
-        "" => Some(LIFETIME),
-        seconds => match seconds.parse::<i64>() {
-            Ok(seconds) => lifetime(seconds),
-            Err(_) => return Err(options::not_an_integer(seconds)),
-        },
-    };
+    let selection = Selection::parse(query, resource)?;
     let wrong = |why| Box::new(Status::failure(500, "", why));
     let number = if version.is_empty() { 0 } else { resource_versions::parse(version).map_err(wrong)? };
     let start = match (number, wants_objects) {
@@ -57,11 +60,8 @@ pub(super) fn parse(query: &Query, now: u64) -> Result<WatchOptions, Box<Status>
         (0, Some(false)) => Start::After(now),
         (version, Some(false) | None) => Start::After(version),
     };
-    Ok(WatchOptions {
-        start,
-        bookmarks: options::truth(query, "allowWatchBookmarks") == Some(true),
-        lifetime,
-    })
+    let bookmarks = options::truth(query, "allowWatchBookmarks") == Some(true);
+    Ok((WatchOptions { start, bookmarks, lifetime: lifetime(seconds) }, selection))
 }
 
 /// How long a watch with this `timeoutSeconds` lives: Go counts in nanoseconds, and what overflows 64 bits wraps around,

@@ -21,6 +21,7 @@ pub(super) fn node(errors: &mut Errors, object: &Value) {
     // So are the paths of taints.
     taints(errors, &Path::new("metadata").child("taints"), spec);
     amounts(errors, object);
+    declared_features(errors, object);
     ranges(errors, &Path::new("spec").child("podCIDRs"), spec);
 }
 
@@ -43,6 +44,7 @@ fn amounts(errors: &mut Errors, object: &Value) {
 pub(super) fn changed_node(errors: &mut Errors, object: &Value, change: Change<'_>) {
     let (path, spec, status) = (Path::new("spec"), get(object, "spec"), Path::new("status"));
     amounts(errors, object);
+    declared_features(errors, object);
     let before = get(change.old, "spec");
     let mut seen = HashSet::new();
     let addresses_path = status.child("addresses");
@@ -76,6 +78,45 @@ pub(super) fn changed_node(errors: &mut Errors, object: &Value, change: Change<'
     if text(spec, "externalID") != text(before, "externalID") {
         errors.forbidden(&path.child("externalID"), "may not be updated");
     }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateNodeDeclaredFeatures`.
+fn declared_features(errors: &mut Errors, object: &Value) {
+    let status = Path::new("status");
+    let path = status.child("declaredFeatures");
+    let mut before: Option<&str> = None;
+    for (index, feature) in texts(get(object, "status"), "declaredFeatures").enumerate() {
+        let path = path.index(index);
+        match before {
+            Some(before) if before == feature => errors.duplicate(&path, feature),
+            Some(before) if before > feature => {
+                errors.invalid_text(&path, feature, "list must be sorted alphabetically");
+            }
+            Some(_) | None => {}
+        }
+        let why = if feature.len() > 253 {
+            Some("must be no more than 253 characters")
+        } else if is_feature(feature) {
+            None
+        } else {
+            Some(
+                "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or \
+                 MyFeature/mySubFeature), and contain only alphanumeric characters and slashes",
+            )
+        };
+        if let Some(why) = why {
+            errors.invalid_text(&path, feature, format!("invalid feature name {}: {why}", quote(feature)));
+        }
+        before = Some(feature);
+    }
+}
+
+fn is_feature(name: &str) -> bool {
+    let is_word = |segment: &str| {
+        segment.starts_with(|letter: char| letter.is_ascii_alphabetic())
+            && segment.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    name.starts_with(|letter: char| letter.is_ascii_uppercase()) && name.split('/').all(is_word)
 }
 
 fn ranges(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
@@ -141,10 +182,13 @@ pub(super) fn runtime_class(errors: &mut Errors, object: &Value, change: Option<
         errors.required_by_type(&path);
     } else {
         for why in names::dns1123_label(handler) {
-            let why = why.replace("63 characters", "63 bytes");
-            let error = FieldError::invalid(path.to_string(), quote(handler), why);
+            let error = |why| FieldError::invalid(path.to_string(), quote(handler), why);
             // The generated rule stops at the change, and does not replace the one that is written by hand.
-            if is_changed { errors.push(error) } else { errors.generated(error) }
+            if is_changed {
+                errors.push(error(why));
+            } else {
+                errors.generated(error(why.replace("63 characters", "63 bytes")));
+            }
         }
     }
     if let Some(overhead) = set(object, "overhead") {
