@@ -199,7 +199,9 @@ fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateFinalizers`.
 fn finalizer_errors(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    for finalizer in finalizers(object) {
+    // The same error is reported once.
+    let mut seen = HashSet::new();
+    for finalizer in finalizers(object).filter(|finalizer| seen.insert(*finalizer)) {
         for what in names::label_key(finalizer) {
             if errors.len() <= MAX_ERRORS {
                 errors.push(FieldError::invalid("metadata.finalizers", Value::from(finalizer), what));
