@@ -134,10 +134,31 @@ fn names_errors(object: &Value, resource: &Resource) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with the metadata of a new object.
+/// What is wrong with the metadata of an object; of a new one if nothing was there before.
 ///
-/// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMeta`.
+/// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMeta` and `ValidateObjectMetaDeclaratively`.
 pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<FieldError> {
+    let mut errors = errors_of_new(object, resource);
+    if let Some(old) = old {
+        errors.extend(validate_update(object, old));
+    }
+    if has_finalizers_of_core(resource) {
+        errors.extend(unqualified_finalizers(object));
+    }
+    report_once(&mut errors);
+    errors
+}
+
+/// Leaves each error once, where it stands first.
+///
+/// Source: apimachinery pkg/util/validation/field/errors.go, `ToAggregate`, by way of pkg/api/validate/errors.go,
+/// `FilterCoveredHandwrittenErrors`.
+pub(super) fn report_once(errors: &mut Vec<FieldError>) {
+    let mut seen = HashSet::new();
+    errors.retain(|error| seen.insert(error.clone()));
+}
+
+fn errors_of_new(object: &Value, resource: &Resource) -> Vec<FieldError> {
     let mut errors = names_errors(object, resource);
     let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
     if let Some(generation) = generation.filter(|generation| *generation < 0) {
@@ -178,16 +199,6 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
         errors.insert(0, FieldError::required("metadata.name", "name or generateName is required"));
     }
     errors.extend(managed_fields_errors(object));
-    if let Some(old) = old {
-        for error in validate_update(object, old) {
-            if !errors.contains(&error) {
-                errors.push(error);
-            }
-        }
-    }
-    if has_finalizers_of_core(resource) {
-        errors.extend(unqualified_finalizers(object));
-    }
     errors
 }
 
@@ -199,9 +210,7 @@ fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateFinalizers`.
 fn finalizer_errors(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    // The same error is reported once.
-    let mut seen = HashSet::new();
-    for finalizer in finalizers(object).filter(|finalizer| seen.insert(*finalizer)) {
+    for finalizer in finalizers(object) {
         for what in names::label_key(finalizer) {
             if errors.len() <= MAX_ERRORS {
                 errors.push(FieldError::invalid("metadata.finalizers", Value::from(finalizer), what));
@@ -354,20 +363,21 @@ fn shown_owner(owner: &Value) -> String {
 }
 
 /// What is wrong with the metadata of a definition or of a custom resource in an update: as those of a new object, then as
-/// those of a changed one, and that once more.
+/// those of a changed one with each error once, and those once more as they are.
 ///
 /// Source: apiserver pkg/registry/rest/update.go, `validateCommonFields`; apiextensions-apiserver
 /// pkg/apis/apiextensions/validation/validation.go and pkg/registry/customresource/validator.go, `ValidateUpdate`.
 /// Rule: KND-14.
 pub(super) fn validate_repeatedly(new: &Value, old: &Value, resource: &Resource) -> Vec<FieldError> {
-    let mut errors = validate(new, None, resource);
+    let mut errors = errors_of_new(new, resource);
     let fields = ["metadata.labels", "metadata.annotations", "metadata.ownerReferences"];
     let is_repeated = |error: &&FieldError| fields.iter().any(|field| error.field.starts_with(field));
-    let repeated: Vec<FieldError> = errors.iter().filter(is_repeated).cloned().collect();
-    for _ in 0..2 {
-        errors.extend(validate_update(new, old));
-        errors.extend(repeated.iter().cloned());
-    }
+    let mut of_update = validate_update(new, old);
+    of_update.extend(errors.iter().filter(is_repeated).cloned());
+    let mut once = of_update.clone();
+    report_once(&mut once);
+    errors.extend(once);
+    errors.extend(of_update);
     errors
 }
 

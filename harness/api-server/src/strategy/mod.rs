@@ -259,6 +259,8 @@ pub(super) fn validate_after(
     if group == custom_resources::GROUP && plural == custom_resources::RESOURCE {
         return definitions::validate(object, old, subresource, errors);
     }
+    // All other kinds have rules that are generated from their types, beside which no error is reported twice.
+    metadata::report_once(&mut errors);
     if !errors.is_empty() {
         let name = metadata::text(object, "name");
         let group = resource.storage_group();

@@ -1,6 +1,5 @@
 //! What the rules of every kind need: paths of fields, the list of errors, and members of objects.
 
-use std::collections::HashSet;
 use std::fmt;
 
 use kubernetes_types::quoting::quote;
@@ -70,13 +69,9 @@ pub(super) struct Errors {
 }
 
 impl Errors {
-    /// Each error once: the kinds with rules that are generated from their types have none twice.
-    ///
-    /// Source: apimachinery pkg/api/validate/errors.go, `FilterCoveredHandwrittenErrors`.
+    /// All of them, the generated ones last.
     pub(super) fn into_list(mut self) -> Vec<FieldError> {
-        let mut seen = HashSet::new();
         self.own.append(&mut self.generated);
-        self.own.retain(|error| seen.insert(error.clone()));
         self.own
     }
 
