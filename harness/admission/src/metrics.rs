@@ -183,8 +183,9 @@ impl Metrics {
     /// was cancelled.
     /// Rule: MET-07.
     pub(crate) fn observe_abandoned(&self, operation: Operation, webhook: &Webhook, took: Duration) {
-        let rejected = webhook.failure_policy == FailurePolicy::Fail;
-        self.observe_request(&webhook.id.name, webhook.phase, operation, 503, rejected, took);
+        let rejected = flag(webhook.failure_policy == FailurePolicy::Fail);
+        let labels = [webhook.id.name.as_str(), kind(webhook.phase), operation.as_str(), "503", rejected];
+        self.observe_request(labels, took);
     }
 
     /// A call that failed open counts as not rejected, with the code of its failure.
@@ -195,6 +196,7 @@ impl Metrics {
             self.certificates.observe(&failure.reason);
         }
         let (name, kind) = (called.webhook.name.as_str(), kind(called.phase));
+        let operation = operation.as_str();
         // What upstream calls its own errors has the code 0.
         let (code, rejected, error_type) = match &called.result {
             CallResult::Allowed { .. } => (200, false, None),
@@ -205,28 +207,18 @@ impl Metrics {
             }
             CallResult::ServerError { .. } => (0, true, Some("apiserver_internal_error")),
         };
+        let code = code.min(600).to_string();
         if let Some(error_type) = error_type {
-            let code = code.min(600).to_string();
-            self.rejections.with_label_values(&[name, kind, operation.as_str(), error_type, &code]).inc();
+            self.rejections.with_label_values(&[name, kind, operation, error_type, &code]).inc();
         }
         if matches!(called.result, CallResult::Failed { failed_open: true, .. }) {
             self.fail_open.with_label_values(&[name, kind]).inc();
         }
-        self.observe_request(name, called.phase, operation, code, rejected, called.took);
+        self.observe_request([name, kind, operation, &code, flag(rejected)], called.took);
     }
 
-    fn observe_request(
-        &self,
-        name: &str,
-        phase: Phase,
-        operation: Operation,
-        code: i32,
-        rejected: bool,
-        took: Duration,
-    ) {
-        let (kind, operation, rejected) = (kind(phase), operation.as_str(), flag(rejected));
-        let code = code.min(600).to_string();
-        self.requests.with_label_values(&[name, kind, operation, &code, rejected]).inc();
+    fn observe_request(&self, [name, kind, operation, code, rejected]: [&str; 5], took: Duration) {
+        self.requests.with_label_values(&[name, kind, operation, code, rejected]).inc();
         self.webhook.with_label_values(&[name, kind, operation, rejected]).observe(took.as_secs_f64());
     }
 

@@ -9,7 +9,7 @@ use super::discovery::Resource;
 use super::options;
 use super::query::Query;
 use super::resource_versions;
-use super::selectors;
+use super::selectors::{Selection, Selectors};
 
 /// What the query says of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,14 +39,14 @@ pub(super) struct Wanted {
 }
 
 impl ListOptions {
-    /// Reads the query of a list, or of the deletion of a collection.
+    /// Reads the query of a list, or of the deletion of a collection, and what it picks of `resource`.
     ///
     /// # Errors
-    /// 400 for a limit that is no number, 422 for parameters that do not go together.
+    /// 400 for a limit that is no number and for selectors that cannot be used, 422 for parameters that do not go together.
     ///
     /// Source: apimachinery pkg/apis/meta/internalversion/validation/validation.go, `ValidateListOptions`.
     /// Rule: LST-05.
-    pub(super) fn parse(query: &Query) -> Result<Self, Box<Status>> {
+    pub(super) fn parse(query: &Query, resource: &Resource) -> Result<(Self, Selection), Box<Status>> {
         let text = |field| query.first(field).unwrap_or_default();
         let (_, limit) = options::timeout_and_limit(query)?;
         let this = Self {
@@ -55,10 +55,10 @@ impl ListOptions {
             limit: usize::try_from(limit).ok().filter(|limit| *limit > 0),
             token: text("continue").to_owned(),
         };
-        selectors::check_syntax(query)?;
+        let selectors = Selectors::parse(query)?;
         let errors = this.errors(query.first("sendInitialEvents").is_some());
         if errors.is_empty() {
-            return Ok(this);
+            return Ok((this, selectors.of(resource)?));
         }
         Err(Box::new(Status::invalid("meta.k8s.io", "ListOptions", "", &errors)))
     }

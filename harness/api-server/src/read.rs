@@ -107,8 +107,7 @@ async fn page(request: &ObjectRequest<'_>) -> Result<List, Box<Status>> {
     let resource = &target.resource;
     let storage = &request.server.state.storage;
     check_imitated(resource, "")?;
-    let options = ListOptions::parse(&request.query)?;
-    let selection = Selection::parse(&request.query, resource)?;
+    let (options, selection) = ListOptions::parse(&request.query, resource)?;
     let namespace = match selection.namespace() {
         Some(only) if target.namespace.is_empty() && resource.namespaced && options.token.is_empty() => only,
         _ => &target.namespace,

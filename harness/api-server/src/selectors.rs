@@ -22,31 +22,43 @@ pub(super) struct Selection {
     fields: Vec<FieldRequirement>,
 }
 
-/// Reads the selectors of a query, which the server does before it looks at what else the query says, and at whether there are
-/// such fields.
-///
-/// # Errors
-/// 400 for what is no selector.
-///
-/// Source: apimachinery pkg/apis/meta/internalversion/conversion.go, `Convert_v1_ListOptions_To_internalversion_ListOptions`.
-/// Rule: LST-12.
-pub(super) fn check_syntax(query: &Query) -> Result<(), Box<Status>> {
-    label_selector(query.first("labelSelector").unwrap_or_default())?;
-    field_terms(query.first("fieldSelector").unwrap_or_default()).map(drop)
+/// The selectors of a query as they are read before the server looks at what else the query says, and at whether there are such
+/// fields.
+pub(super) struct Selectors<'q> {
+    labels: LabelSelector,
+    fields: Vec<(&'q str, bool, String)>,
 }
 
-impl Selection {
+impl<'q> Selectors<'q> {
     /// Reads `labelSelector` and `fieldSelector`.
     ///
     /// # Errors
     /// 400 for what is no selector.
-    pub(super) fn parse(query: &Query, resource: &Resource) -> Result<Self, Box<Status>> {
+    ///
+    /// Source: apimachinery pkg/apis/meta/internalversion/conversion.go,
+    /// `Convert_v1_ListOptions_To_internalversion_ListOptions`.
+    /// Rule: LST-12.
+    pub(super) fn parse(query: &'q Query) -> Result<Self, Box<Status>> {
         Ok(Self {
             labels: label_selector(query.first("labelSelector").unwrap_or_default())?,
-            fields: field_selector(query.first("fieldSelector").unwrap_or_default(), resource)?,
+            fields: field_terms(query.first("fieldSelector").unwrap_or_default())?,
         })
     }
 
+    /// What they pick of `resource`.
+    ///
+    /// # Errors
+    /// 400 for fields that a selector may not name.
+    pub(super) fn of(self, resource: &Resource) -> Result<Selection, Box<Status>> {
+        let fields = self.fields.into_iter().map(|(path, equal, value)| {
+            check_field(path, resource)?;
+            Ok(FieldRequirement { pointer: pointer(&resource.gvr.group_resource(), path), equal, value })
+        });
+        Ok(Selection { labels: self.labels, fields: fields.collect::<Result<_, Box<Status>>>()? })
+    }
+}
+
+impl Selection {
     /// Whether they pick every object.
     pub(super) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
@@ -256,14 +268,6 @@ fn field_terms(text: &str) -> Result<Vec<(&str, bool, String)>, Box<Status>> {
         requirements.push((path, operator != "!=", value));
     }
     Ok(requirements)
-}
-
-fn field_selector(text: &str, resource: &Resource) -> Result<Vec<FieldRequirement>, Box<Status>> {
-    let requirements = field_terms(text)?.into_iter().map(|(path, equal, value)| {
-        check_field(path, resource)?;
-        Ok(FieldRequirement { pointer: pointer(&resource.gvr.group_resource(), path), equal, value })
-    });
-    requirements.collect()
 }
 
 /// Whether a selector may name a field.

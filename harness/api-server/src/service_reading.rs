@@ -6,25 +6,34 @@ use serde_json::Value;
 
 use super::answer::Answer;
 use super::discovery::Resource;
+use super::route::Target;
+use super::storage::StoredObject;
 
-/// Whether readers of `object`, of `resource` and not of a subresource, do not see all of it: an `ExternalName` has a policy
-/// for the traffic in the cluster where it had one before it became that.
+const EXTERNAL_NAME: &str = "ExternalName";
+
+/// Whether readers of an object may not see all that is stored of it.
+pub(super) fn may_be_hidden_in_part(stored: &StoredObject, resource: &Resource) -> bool {
+    // Most Services need not be decoded for this.
+    let is_external = |found: &[u8]| found == EXTERNAL_NAME.as_bytes();
+    is_about(resource) && stored.encoded().text().windows(EXTERNAL_NAME.len()).any(is_external)
+}
+
+fn is_about(resource: &Resource) -> bool {
+    resource.gvr.resource == "services" && resource.gvr.group.is_empty()
+}
+
+/// `object`, of `resource` and not of a subresource, as it is read: an `ExternalName` keeps a policy for the traffic in the
+/// cluster where it had one before it became that.
 ///
 /// Source: kubernetes pkg/registry/core/service/storage/storage.go, `defaultOnReadInternalTrafficPolicy`.
 /// Rule: KND-20.
-pub(super) fn is_hidden_in_part(object: impl FnOnce() -> Arc<Value>, resource: &Resource) -> bool {
-    // Most objects need not be decoded for this.
-    if resource.gvr.resource != "services" || !resource.gvr.group.is_empty() {
-        return false;
-    }
-    let object = object();
-    let Some(spec) = object.get("spec") else { return false };
-    spec.get("type").is_some_and(|kind| kind == "ExternalName") && spec.get("internalTrafficPolicy").is_some()
-}
-
-/// The object as it is read.
 pub(super) fn read(mut object: Arc<Value>, resource: &Resource) -> Arc<Value> {
-    if is_hidden_in_part(|| Arc::clone(&object), resource)
+    let hides = |spec: &Value| {
+        spec.get("type").is_some_and(|kind| kind == EXTERNAL_NAME)
+            && spec.get("internalTrafficPolicy").is_some()
+    };
+    if is_about(resource)
+        && object.get("spec").is_some_and(hides)
         && let Some(spec) = Arc::make_mut(&mut object).get_mut("spec").and_then(Value::as_object_mut)
     {
         spec.remove("internalTrafficPolicy");
@@ -32,11 +41,19 @@ pub(super) fn read(mut object: Arc<Value>, resource: &Resource) -> Arc<Value> {
     object
 }
 
-/// An answer with the object as it is read.
-pub(super) fn answered(answer: Answer, resource: &Resource) -> Answer {
-    if let Answer::Object(code, object) = answer {
-        Answer::Object(code, read(object, resource))
-    } else {
-        answer
+/// An answer about `target` with the object as it is read.
+pub(super) fn answered(answer: Answer, target: &Target) -> Answer {
+    match answer {
+        Answer::Object(code, object) if target.subresource.is_empty() => {
+            Answer::Object(code, read(object, &target.resource))
+        }
+        Answer::Object(..)
+        | Answer::Stored(..)
+        | Answer::Document(..)
+        | Answer::List(_)
+        | Answer::Table(..)
+        | Answer::Watch(_)
+        | Answer::Text(..)
+        | Answer::Prepared(_) => answer,
     }
 }

@@ -284,7 +284,7 @@ impl State {
         };
         stored.encoded().is_of(&resource.kind)
             && resource.custom.as_ref().is_none_or(has_all)
-            && !service_reading::is_hidden_in_part(|| stored.object(), resource)
+            && !service_reading::may_be_hidden_in_part(stored, resource)
     }
 
     /// The same without a call of a webhook.

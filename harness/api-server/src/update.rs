@@ -272,8 +272,8 @@ async fn attempt(
             let services = &request.server.services;
             allocation = services.complete(&mut new, Some(&old), &resource, options.dry_run)?;
             // Source: kubernetes pkg/registry/core/service/storage/storage.go, `beginUpdate`.
-            if service_reading::is_hidden_in_part(|| Arc::clone(&old), &resource) {
-                let read = service_reading::read(Arc::clone(&old), &resource);
+            let read = service_reading::read(Arc::clone(&old), &resource);
+            if !Arc::ptr_eq(&read, &old) {
                 run.attributes_mut().old_object = Some(Arc::unwrap_or_clone(read));
             }
         }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::discovery::Resource;
 use super::query::Query;
-use super::selectors::{self, Selection};
+use super::selectors::{Selection, Selectors};
 use super::{options, resource_versions};
 
 /// How long a watch lives that does not say.
@@ -47,12 +47,12 @@ pub(super) fn parse(
     let version = text("resourceVersion");
     let wants_objects = options::truth(query, "sendInitialEvents");
     let (seconds, _) = options::timeout_and_limit(query)?;
-    selectors::check_syntax(query)?;
+    let selectors = Selectors::parse(query)?;
     let errors = check(wants_objects.is_some(), text("resourceVersionMatch"), text("continue"));
     if !errors.is_empty() {
         return Err(Box::new(Status::invalid("meta.k8s.io", "ListOptions", "", &errors)));
     }
-    let selection = Selection::parse(query, resource)?;
+    let selection = selectors.of(resource)?;
     let wrong = |why| Box::new(Status::failure(500, "", why));
     let number = if version.is_empty() { 0 } else { resource_versions::parse(version).map_err(wrong)? };
     let start = match (number, wants_objects) {

@@ -5,7 +5,7 @@ use kubernetes_types::status::Status;
 
 use super::query::Query;
 use super::route::{Target, method_not_allowed};
-use super::selectors::Selection;
+use super::selectors::Selectors;
 
 /// The collection that a path below `/watch/` names, with the query of a watch of it. A name in the path is that of the
 /// only object.
@@ -21,7 +21,7 @@ pub(super) fn as_list(mut target: Target, method: &Method, query: &mut Query) ->
     }
     let name = std::mem::take(&mut target.name);
     if !name.is_empty() {
-        let selection = Selection::parse(query, &target.resource)?;
+        let selection = Selectors::parse(query)?.of(&target.resource)?;
         if !selection.has_fields() {
             query.set("fieldSelector", &format!("metadata.name={name}"));
         } else if selection.name() != Some(&name) {

@@ -76,10 +76,7 @@ impl Work {
             admitting,
         };
         let answered = dispatch(verb, &mut request).await;
-        let answered = match request.target.subresource.as_str() {
-            "" => answered.map(|answer| service_reading::answered(answer, &request.target.resource)),
-            _ => answered,
-        };
+        let answered = answered.map(|answer| service_reading::answered(answer, &request.target));
         let ObjectRequest {
             decoded,
             sent,

@@ -32,6 +32,8 @@ pub(crate) async fn shrink(
     // A case that differs elsewhere, too, may show another difference.
     let places = documents.signature.clone();
     let deadline = Instant::now() + LONGEST_SEARCH;
+    // Webhooks that are not reached can make a single look last for minutes.
+    let look = async |cases: &[Value]| timeout_at(deadline, persisting(cases, &places, servers)).await;
     let (mut next, mut has_shrunk) = (0, false);
     loop {
         let made = edits(&smallest).into_iter().filter_map(|edit| Some((edited(&smallest, &[&edit])?, edit)));
@@ -44,8 +46,7 @@ pub(crate) async fn shrink(
             (next, has_shrunk) = (0, false);
             continue;
         }
-        // Webhooks that are not reached can make a single look last for minutes.
-        let Ok(persisting) = timeout_at(deadline, persisting(&cases, &places, servers)).await else { break };
+        let Ok(persisting) = look(&cases).await else { break };
         let mut persisting = persisting?;
         let able: Vec<&Edit> = persisting.iter().map(|(index, _)| &tried[*index]).collect();
         let Some(last) = persisting.pop() else {
@@ -54,9 +55,7 @@ pub(crate) async fn shrink(
         };
         has_shrunk = true;
         let together: Vec<Value> = edited(&smallest, &able).into_iter().collect();
-        let Ok(found) = timeout_at(deadline, self::persisting(&together, &places, servers)).await else {
-            break;
-        };
+        let Ok(found) = look(&together).await else { break };
         let (case, found) = match found?.pop() {
             Some((_, found)) => (together.into_iter().next(), found),
             None => (cases.into_iter().nth(last.0), last.1),
