@@ -111,6 +111,76 @@ async fn what_is_printed_points_at_fakes_that_answer() {
     assert!(stderr.lines().any(|logged| logged.ends_with(line)), "{stderr}");
 }
 
+/// What projects ship: a webhook of either kind with the same name, one of them older than v1.
+const MANIFEST: &str = "\
+apiVersion: v1
+kind: Service
+metadata: {name: webhook, namespace: injector}
+---
+apiVersion: admissionregistration.k8s.io/v1beta1
+kind: MutatingWebhookConfiguration
+metadata: {name: injector}
+webhooks:
+- name: pods.example.com
+  clientConfig: {service: {namespace: injector, name: webhook}}
+  rules: [{operations: [CREATE], apiGroups: [''], apiVersions: [v1], resources: [pods]}]
+  sideEffects: None
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: injector}
+webhooks:
+- name: pods.example.com
+  clientConfig: {service: {namespace: injector, name: webhook}}
+  sideEffects: None
+  admissionReviewVersions: [v1]
+";
+
+#[tokio::test]
+async fn fakes_stand_in_for_the_webhooks_of_a_manifest() {
+    let mut running = start(MANIFEST, &[]);
+    let mut configurations = running.configurations();
+    for configuration in &mut configurations {
+        let webhook = &mut configuration["webhooks"][0];
+        assert_eq!(call(webhook).await.unwrap()["response"]["allowed"], true);
+        webhook.as_object_mut().unwrap().remove("clientConfig");
+    }
+    let configuration = |kind: &str, webhook: Value| {
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": "injector"},
+            "webhooks": [webhook],
+        })
+    };
+    let mutating = json!({
+        "name": "pods.example.com",
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"], "scope": "*"}],
+        "namespaceSelector": {}, "objectSelector": {}, "failurePolicy": "Ignore", "matchPolicy": "Exact",
+        "sideEffects": "None", "timeoutSeconds": 30, "admissionReviewVersions": ["v1beta1"], "reinvocationPolicy": "Never",
+    });
+    let validating = json!({
+        "name": "pods.example.com", "rules": [], "namespaceSelector": {}, "objectSelector": {}, "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent", "sideEffects": "None", "timeoutSeconds": 10, "admissionReviewVersions": ["v1"],
+    });
+    let expected = [
+        configuration("MutatingWebhookConfiguration", mutating),
+        configuration("ValidatingWebhookConfiguration", validating),
+    ];
+    assert_eq!(configurations, expected);
+
+    let (status, stderr) = running.stop(Signal::TERM);
+    assert_eq!(status, Some(0), "{stderr}");
+    assert!(
+        stderr.contains("webhooks[0].failurePolicy is not set: Ignore in v1beta1, Fail in v1"),
+        "{stderr}"
+    );
+    for name in ["pods.example.com", "validating.pods.example.com"] {
+        let line = format!(" {name} CREATE ConfigMap demo/one: allowed");
+        assert!(stderr.lines().any(|logged| logged.ends_with(&line)), "{stderr}");
+    }
+}
+
 #[test]
 fn both_signals_end_it_cleanly_also_while_a_call_hangs() {
     for signal in [Signal::INT, Signal::TERM] {

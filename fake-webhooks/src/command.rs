@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::kubeconfig::admission_configuration;
 use crate::{
-    AdminOptions, Authority, FakesFile, FileError, Fleet, FleetError, FleetOptions, InvalidToken, Log,
-    RemoteAccess, StopSignals, TlsError, Token, raise_open_file_limit,
+    AdminOptions, Authority, FakesFile, Fleet, FleetError, FleetOptions, InvalidToken, Log, RemoteAccess,
+    StopSignals, TlsError, Token, raise_open_file_limit,
 };
 
 /// What to serve, and how.
@@ -75,8 +75,8 @@ pub enum CommandError {
         source: io::Error,
     },
     /// A file cannot be understood.
-    #[error(transparent)]
-    File(#[from] FileError),
+    #[error("{0}")]
+    File(Box<dyn std::error::Error + Send + Sync>),
     /// A file says nothing to serve, and nobody could add it later.
     #[error("{}: `webhooks` is empty: expected at least one, or --admin to add them later", .0.display())]
     Empty(PathBuf),
@@ -147,17 +147,24 @@ impl CommandError {
     }
 }
 
+/// What the text of a file means, which messages call by the second text: one file of fakes or several.
+pub type Understand<'a> =
+    dyn Fn(&str, &str) -> Result<Vec<FakesFile>, Box<dyn std::error::Error + Send + Sync>> + Sync + 'a;
+
 impl Arguments {
-    /// Serves until SIGINT or SIGTERM; a second one ends the process at once. Standard output gets the configurations and is closed then, so that a
+    /// Serves what the files mean, as `understand` says, until SIGINT or SIGTERM; a second one ends the process at once. Standard output gets the configurations and is closed then, so that a
     /// `kubectl apply -f -` behind it goes on; `log` gets a line for each call.
     ///
     /// # Errors
     /// A file cannot be read or understood, a fake cannot start, or the configurations cannot be written.
-    pub async fn run(self, log: &Log) -> Result<(), CommandError> {
+    pub async fn run(self, understand: &Understand<'_>, log: &Log) -> Result<(), CommandError> {
         // Before anything can be seen of this process, so that whoever sees it may stop it.
         let mut signals = StopSignals::listen(1).map_err(CommandError::Signals)?;
         raise_open_file_limit();
-        let mut files = self.files.iter().map(|file| self.read(file)).collect::<Result<Vec<_>, _>>()?;
+        let mut files = Vec::new();
+        for file in &self.files {
+            files.extend(self.read(file, understand)?);
+        }
         if files.is_empty() {
             let mut file = FakesFile::default();
             self.adjust(&mut file);
@@ -186,16 +193,18 @@ impl Arguments {
         Ok(())
     }
 
-    fn read(&self, path: &Path) -> Result<FakesFile, CommandError> {
+    fn read(&self, path: &Path, understand: &Understand<'_>) -> Result<Vec<FakesFile>, CommandError> {
         let text = read(path)?;
         let shown =
             if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
-        let mut file = FakesFile::parse(&text, &shown)?;
-        if file.webhooks.is_empty() && self.admin.is_none() {
+        let mut files = understand(&text, &shown).map_err(CommandError::File)?;
+        if files.iter().all(|file| file.webhooks.is_empty()) && self.admin.is_none() {
             return Err(CommandError::Empty(path.to_owned()));
         }
-        self.adjust(&mut file);
-        Ok(file)
+        for file in &mut files {
+            self.adjust(file);
+        }
+        Ok(files)
     }
 
     /// What an API server needs to be let in.

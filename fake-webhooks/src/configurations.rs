@@ -16,7 +16,7 @@ pub(crate) fn configurations(name: &str, webhooks: &[(&FakeEntry, Value)]) -> Ve
             let entries: Vec<_> = webhooks
                 .iter()
                 .filter(|(webhook, _)| webhook.kind == kind)
-                .map(|(webhook, client_config)| entry(webhook, client_config))
+                .map(|(webhook, client_config)| configured(webhook, client_config))
                 .collect();
             (!entries.is_empty()).then(|| {
                 json!({
@@ -35,9 +35,10 @@ pub(crate) fn by_url(url: &str, ca_bundle: &str) -> Value {
     json!({"url": url, "caBundle": STANDARD.encode(ca_bundle)})
 }
 
-fn entry(webhook: &FakeEntry, client_config: &Value) -> Value {
+/// The entry of a webhook with this `clientConfig`.
+pub(crate) fn configured(webhook: &FakeEntry, client_config: &Value) -> Value {
     let mut entry = json!(webhook.fields);
-    set(&mut entry, &["name"], &*webhook.name);
+    set(&mut entry, &["name"], &*webhook.webhook_name);
     let mut client_config = client_config.clone();
     json_patch::merge(&mut client_config, &Value::Object(webhook.client_config.clone()));
     set(&mut entry, &["clientConfig"], client_config);

@@ -34,8 +34,10 @@ pub struct FakesFile {
 /// One webhook of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FakeEntry {
-    /// The name in the configuration: at least three labels.
+    /// By which it is known where fakes run: at least three labels.
     pub name: String,
+    /// The name in the configuration; `name` unless the file says otherwise.
+    pub webhook_name: String,
     /// Which configuration it stands in.
     pub kind: Kind,
     /// The path of its URL.
@@ -91,6 +93,7 @@ struct Written {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct WrittenEntry {
     name: Spanned<String>,
+    webhook_name: Option<Spanned<String>>,
     #[serde(rename = "type")]
     kind: Kind,
     fault: Option<Spanned<String>>,
@@ -170,6 +173,7 @@ impl FakesFile {
         };
         let mut names = BTreeSet::new();
         let mut paths = BTreeSet::new();
+        let mut webhook_names = BTreeSet::new();
         let mut webhooks = Vec::new();
         for entry in written.webhooks {
             let place = entry.name.referenced;
@@ -179,6 +183,13 @@ impl FakesFile {
             }
             if !paths.insert(entry.path.clone()) {
                 return Err(wrong(place, format!("there are two webhooks with the path `{}`", entry.path)));
+            }
+            if !webhook_names.insert((entry.kind, entry.webhook_name.clone())) {
+                let name = &entry.webhook_name;
+                return Err(wrong(
+                    place,
+                    format!("there are two webhooks of a `type` with the `webhookName` {name}"),
+                ));
             }
             webhooks.push(entry);
         }
@@ -246,11 +257,9 @@ type Misunderstood = (Location, String);
 
 impl WrittenEntry {
     fn understood(self) -> Result<FakeEntry, Misunderstood> {
-        if let Some(fault) = webhook_name_fault(&self.name.value) {
-            let message = format!("`{}` is not a valid name of a webhook: {fault}", self.name.value);
-            return Err((self.name.referenced, message));
-        }
-        let name = full_name(&self.name.value);
+        let name = understood_name(&self.name)?;
+        let webhook_name =
+            self.webhook_name.as_ref().map(understood_name).transpose()?.unwrap_or_else(|| name.clone());
         let path = understood_path(self.path, &name)?;
         if let (Some(fault), Some(_)) = (&self.fault, &self.behaviour) {
             let message = "an entry has a `fault` or a `behaviour`, not both".to_owned();
@@ -287,7 +296,26 @@ impl WrittenEntry {
         }
         .for_behaviour(&behaviour);
         let client_config = self.client_config.or(fault.client_config).unwrap_or_default();
-        Ok(FakeEntry { name, kind: self.kind, path, behaviour, transport, client_config, fields })
+        Ok(FakeEntry {
+            name,
+            webhook_name,
+            kind: self.kind,
+            path,
+            behaviour,
+            transport,
+            client_config,
+            fields,
+        })
+    }
+}
+
+fn understood_name(written: &Spanned<String>) -> Result<String, Misunderstood> {
+    match webhook_name_fault(&written.value) {
+        None => Ok(full_name(&written.value)),
+        Some(fault) => {
+            let message = format!("`{}` is not a valid name of a webhook: {fault}", written.value);
+            Err((written.referenced, message))
+        }
     }
 }
 

@@ -64,7 +64,7 @@ pub use change::{
     ReorderLists, ReplaceContainers,
 };
 pub use circumstances::Circumstances;
-pub use command::{Arguments, CommandError};
+pub use command::{Arguments, CommandError, Understand};
 pub use condition::{Condition, ListEntry, Round};
 pub use conversion::{Convert, Lists, Move, Unknown};
 pub use demand::{Caller, Credentials, Demand};

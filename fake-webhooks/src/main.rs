@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use fake_webhooks::Log;
+use fake_webhooks::{FakesFile, Log};
 
 /// Admission webhooks that answer, and misanswer, on demand.
 #[derive(Debug, Parser)]
@@ -38,7 +38,7 @@ async fn main() -> ExitCode {
             }
         };
     }
-    match arguments.run(&log).await {
+    match arguments.run(&|text, shown| Ok(vec![FakesFile::parse(text, shown)?]), &log).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             log(&format!("error: {error}"));

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use certs::Name;
 use serde_json::Value;
 
-use crate::configurations::configurations;
+use crate::configurations::{configurations, configured};
 use crate::fakes_file::{FakeEntry, FakesFile};
 use crate::{Credentials, RemoteAccess, Transport};
 
@@ -142,6 +142,13 @@ impl Plan {
             all.extend(configurations(&file.name, &placed));
         }
         all
+    }
+}
+
+impl PlannedFake {
+    /// Its entry of `webhooks` in a configuration that says where it is by `client_config`.
+    pub fn configured(&self, client_config: &Value) -> Value {
+        configured(&self.entry, client_config)
     }
 }
 

@@ -81,23 +81,28 @@ pub(crate) fn read_texts(paths: &[PathBuf]) -> Result<Vec<TextFile>, Failure> {
     let mut files = Vec::new();
     for path in all_files(paths)? {
         let file = name(&path);
-        let wrong = |what: &dyn fmt::Display| Failure::usage(format!("{file}: {what}"));
-        let bytes = output::read(&path).map_err(|error| wrong(&error))?;
+        let bytes = output::read(&path).map_err(|error| Failure::usage(format!("{file}: {error}")))?;
         let text = text(bytes, &file)?;
-        let source = Source::of_text(text.clone(), &path).map_err(|error| wrong(&error))?;
-        let reading = Documents {
-            file: file.clone(),
-            source: Some(source),
-            rest: Vec::new().into_iter(),
-            failure: None,
-        };
-        let documents: Vec<Document> = reading.collect::<Result<_, _>>()?;
-        if documents.is_empty() {
-            return Err(wrong(&"it holds no object"));
-        }
-        files.push(TextFile { text, documents });
+        files.push(TextFile { documents: of_text(text.clone(), &file)?, text });
     }
     Ok(files)
+}
+
+/// The objects in `text`, the file of which messages call `file`.
+///
+/// # Errors
+/// Those of [`read`].
+pub(crate) fn of_text(text: String, file: &str) -> Result<Vec<Document>, Failure> {
+    let wrong = |what: &dyn fmt::Display| Failure::usage(format!("{file}: {what}"));
+    let source = Source::of_text(text, Path::new(file)).map_err(|error| wrong(&error))?;
+    let reading = Documents {
+        file: file.to_owned(),
+        source: Some(source),
+        rest: Vec::new().into_iter(),
+        failure: None,
+    };
+    let documents: Vec<Document> = reading.collect::<Result<_, _>>()?;
+    if documents.is_empty() { Err(wrong(&"it holds no object")) } else { Ok(documents) }
 }
 
 /// The same objects, each read when its turn comes, so that the memory does not grow with the files. A file may hold

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::{Kind, Plan, PlannedFake};
-use harness::json::set;
+use harness::json::{at, set};
 use serde_json::{Value, json};
 
 use super::names::{FakesNamespace, NAME, PROBE_LABEL};
@@ -58,24 +58,21 @@ impl Configurations<'_> {
     /// The configurations by which the probes of a `run` reach every webhook, whatever its rules are: the creation of a
     /// ConfigMap with the label [`probe_label`] in the fakes' own namespace calls one webhook, and nothing else does.
     pub(crate) fn of_probes(&self, run: &str) -> Vec<Value> {
-        let configurations = self.plan.configurations(|fake| self.client_config(fake));
-        let webhooks: Vec<&Value> =
-            configurations.iter().filter_map(|object| object["webhooks"].as_array()).flatten().collect();
         let probe = |(index, fake): (usize, &PlannedFake)| {
-            let webhook = webhooks.iter().find(|webhook| webhook["name"] == fake.entry.name.as_str())?;
+            let webhook = fake.configured(&self.client_config(fake));
             let seconds = fake.entry.fields.timeout_seconds.min(PROBE_TIMEOUT_SECONDS);
             let mut probe = self.probe(&probe_label(run, index), &fake.entry.name);
             set(&mut probe, &["timeoutSeconds"], seconds);
             for field in ["clientConfig", "admissionReviewVersions"] {
-                set(&mut probe, &[field], webhook[field].clone());
+                set(&mut probe, &[field], at(&webhook, &[field]).clone());
             }
-            Some(probe)
+            probe
         };
         [Kind::Mutating, Kind::Validating]
             .into_iter()
             .filter_map(|kind| {
                 let fakes = self.plan.fakes().enumerate().filter(|(_, fake)| fake.entry.kind == kind);
-                let probes: Vec<_> = fakes.filter_map(probe).collect();
+                let probes: Vec<_> = fakes.map(probe).collect();
                 (!probes.is_empty()).then(|| self.probe_configuration(kind, &probes))
             })
             .collect()

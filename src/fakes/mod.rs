@@ -15,11 +15,13 @@ mod progress;
 mod rollout;
 mod safety;
 mod source;
+mod stand_ins;
 
 pub(crate) use api::{Api, Kind};
 pub(crate) use deploy::DEFAULT_IMAGE;
 pub(crate) use fleet::{Fleet, FleetDeployment, RemoteFake};
 pub(crate) use names::FakesNamespace;
+pub(crate) use source::understand;
 
 use std::sync::Arc;
 
@@ -63,7 +65,9 @@ impl Fakes {
 
 async fn serve(arguments: fake_webhooks::Arguments) -> Result<ExitCode, Failure> {
     let log: fake_webhooks::Log = Arc::new(|line| anstream::eprintln!("{line}"));
-    match arguments.run(&log).await {
+    let understand =
+        |text: &str, shown: &str| Ok(understand(text, shown).map_err(|failure| failure.to_string())?);
+    match arguments.run(&understand, &log).await {
         Ok(()) => Ok(ExitCode::Ok),
         Err(error) if error.is_usage() => Err(Failure::usage(error)),
         Err(error) => Err(Failure::environment(error)),

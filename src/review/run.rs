@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fake_webhooks::{FakesFile, Fleet};
+use fake_webhooks::Fleet;
 use harness::attributes::{GroupVersionKind, Operation};
 use harness::chain::{Chain, RequestError, Verdict};
 use harness::config;
@@ -16,6 +16,7 @@ use super::arguments::{Output, Review};
 use super::report::{self, Circumstances, Report, Webhooks};
 use super::request::{self, Planned};
 use crate::documents::{self, Document};
+use crate::fakes;
 use crate::service_map;
 use crate::{ExitCode, Failure, v1beta1};
 
@@ -215,9 +216,9 @@ async fn start(file: &Path) -> Result<Fleet, Failure> {
     let shown = file.display().to_string();
     let bytes = output::read(file).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
     let text = documents::text(bytes, &shown)?;
-    let file = FakesFile::parse(&text, &shown).map_err(Failure::usage)?;
+    let files = fakes::understand(&text, &shown)?;
     let quiet: fake_webhooks::Log = Arc::new(|_| {});
-    Fleet::start(&[file], &quiet).await.map_err(Failure::environment)
+    Fleet::start(&files, &quiet).await.map_err(Failure::environment)
 }
 
 /// An object that the server would not take, in the server's words.
