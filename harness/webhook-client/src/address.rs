@@ -119,6 +119,9 @@ fn base(target: &WebhookTarget) -> Result<String, String> {
     Ok(format!("{origin}{}", encoded(&cleaned(&path))))
 }
 
+/// The API server's own host in a cluster.
+pub(super) const OWN_HOST: &str = "kubernetes.default.svc";
+
 /// Whether a call goes to the API server itself, which kube-apiserver makes with credentials of its own.
 ///
 /// Source: apiserver pkg/util/webhook/authentication.go, `NewDefaultAuthenticationInfoResolverWrapper`; kube-aggregator
@@ -129,9 +132,8 @@ fn is_the_api_server(target: &WebhookTarget) -> bool {
         WebhookTarget::Service(service) => {
             service.namespace == "default" && service.name == "kubernetes" && service.port == 443
         }
-        WebhookTarget::Url(url) => Url::parse(url).is_ok_and(|url| {
-            url.host_str() == Some("kubernetes.default.svc") && url.port_or_known_default() == Some(443)
-        }),
+        WebhookTarget::Url(url) => Url::parse(url)
+            .is_ok_and(|url| url.host_str() == Some(OWN_HOST) && url.port_or_known_default() == Some(443)),
     }
 }
 

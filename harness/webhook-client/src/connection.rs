@@ -288,8 +288,13 @@ impl Connections {
         self.services.resolve(service)
     }
 
+    /// Whether a proxy may be on the way.
+    pub(super) fn have_proxies(&self) -> bool {
+        !self.proxies.is_empty()
+    }
+
     fn proxy(&self, url: &str) -> Result<Option<Url>, Error> {
-        if self.proxies.is_empty() {
+        if !self.have_proxies() {
             return Ok(None);
         }
         Url::parse(url).map_or(Ok(None), |url| self.proxies.for_url(&url)).map_err(Error::Unsupported)

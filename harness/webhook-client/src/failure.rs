@@ -10,6 +10,7 @@ use rustls::{AlertDescription, CertificateError, InvalidMessage, PeerIncompatibl
 use url::Url;
 
 use super::certificate::Complaint;
+use super::name_server::lookup_failed;
 use super::{connection, stream};
 
 /// Source: Go net/url/url.go, `Error`.
@@ -77,9 +78,7 @@ pub(super) async fn transport(error: &SendError, url: &str) -> connection::Error
                     format!("dial tcp {peer}: connect: network is unreachable")
                 }
                 _ if error.to_string().starts_with(ALERT_OF_HTTP2) => alert_by_name(&error.to_string()),
-                _ if error.to_string().contains("lookup") => {
-                    format!("dial tcp: lookup {}: no such host", host(url))
-                }
+                _ if error.to_string().contains("lookup") => lookup_failed(&host(url), &error.to_string()),
                 _ => format!("dial tcp {peer}: {error}"),
             }
         }
@@ -90,9 +89,7 @@ pub(super) async fn transport(error: &SendError, url: &str) -> connection::Error
             format!("net/http: HTTP/1.x transport connection broken: {what}")
         }
         Cause::Http(error) => innermost(error),
-        Cause::Other(text) if text.contains("dns error") || text.contains("lookup") => {
-            format!("dial tcp: lookup {}: no such host", host(url))
-        }
+        Cause::Other(text) if text.contains("lookup") => lookup_failed(&host(url), &text),
         Cause::Other(text) => text,
     })
 }

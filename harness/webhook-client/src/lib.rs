@@ -10,6 +10,7 @@ mod direct;
 mod failure;
 mod http_client;
 mod inspection;
+mod name_server;
 mod own_server;
 mod proxy;
 mod stream;
@@ -28,6 +29,7 @@ use kubernetes_admission::config::{ClientConfig, Phase, ServiceReference};
 use kubernetes_types::budget::{Budget, Reservation};
 use kubernetes_types::status::Unsupported;
 use kubernetes_types::weight::expected;
+use tokio::net::lookup_host;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span, info_span};
@@ -39,7 +41,7 @@ pub use self::direct::DirectRequest;
 pub use self::inspection::{CertificateFacts, Inspection, bundled, verified};
 pub use self::own_server::OwnServer;
 pub use self::tls::check_bundle;
-use address::{Address, Destination};
+use address::{Address, Destination, OWN_HOST};
 use connection::{Connections, Prepared};
 use failure::{post_failed, reading_failed};
 use http_client::Response;
@@ -327,7 +329,7 @@ impl HttpsCaller {
             unkept = Prepared::new(target);
             &unkept
         };
-        if prepared.destination.is_the_api_server {
+        if prepared.destination.is_the_api_server && self.can_be_dialled(prepared, deadline).await {
             return self.call_own_server(&call, &prepared.destination, deadline).await;
         }
         let address = prepared.destination.address(call.timeout).map_err(CallError::Client)?;
@@ -353,6 +355,14 @@ impl HttpsCaller {
         reply(response, deadline, self.share()).await
     }
 
+    /// Whether there is somebody to show the server's own credentials to: its host has no address where no cluster's name
+    /// server is asked.
+    async fn can_be_dialled(&self, prepared: &Prepared, deadline: Instant) -> bool {
+        prepared.destination.service().is_some()
+            || self.connections.have_proxies()
+            || matches!(timeout_at(deadline, lookup_host((OWN_HOST, 443))).await, Ok(Ok(_)))
+    }
+
     /// Rule: HTTP-15.
     async fn call_own_server(
         &self,
@@ -361,7 +371,7 @@ impl HttpsCaller {
         deadline: Instant,
     ) -> Result<Reply, CallError> {
         let Some(own_server) = self.own_server.get().filter(|_| destination.service().is_some()) else {
-            let what = "a webhook that is the API server itself (the host kubernetes.default.svc)".to_owned();
+            let what = format!("a webhook that is the API server itself (the host {OWN_HOST})");
             return Err(Unsupported { what }.into());
         };
         let address = destination.address(call.timeout).map_err(CallError::Client)?;
