@@ -43,6 +43,8 @@ struct Left {
     failures: Vec<String>,
     /// The samples of [`REQUESTS`] about the webhook with another code than 200.
     calls: Vec<String>,
+    /// `responseStatus` and `objectRef` of the last audit event.
+    answered: [Value; 2],
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,17 +59,23 @@ async fn a_client_that_goes_away_is_no_failure_of_the_webhook() {
     let arguments =
         TargetArguments::of(TargetKind::Envtest).with_audit(folder.path().join("policy.yaml"), log.clone());
     let launched = Launched::start(&arguments, |_| ()).await.unwrap_or_else(|failure| panic!("{failure}"));
-    assert_eq!(left(&launched.target.client, &log, "ResponseComplete").await, expected(), "kube-apiserver");
+    assert_eq!(left(&launched.target.client, &log).await, expected(), "kube-apiserver");
 }
 
-/// Of the policies Fail and Ignore: no failure, and the call.
+/// Of the policies Fail and Ignore: no failure, the call, and an answer that nobody got.
 fn expected() -> BTreeMap<&'static str, Left> {
     let left = |policy: &str, rejected: bool| {
         let name = format!("{policy}.gone.example.com");
         let call = format!(
             "{REQUESTS}{{code=\"503\",name=\"{name}\",operation=\"CREATE\",rejected=\"{rejected}\",type=\"admit\"}} 1"
         );
-        Left { failed_open: Vec::new(), failures: Vec::new(), calls: vec![call] }
+        let status = json!({
+            "metadata": {}, "status": "Failure", "reason": "Timeout", "details": {}, "code": 504,
+            "message": "Timeout: request did not complete within requested timeout - context canceled",
+        });
+        let object =
+            json!({"apiVersion": "v1", "resource": "configmaps", "namespace": "default", "name": policy});
+        Left { failed_open: Vec::new(), failures: Vec::new(), calls: vec![call], answered: [status, object] }
     };
     BTreeMap::from([("Fail", left("fail", true)), ("Ignore", left("ignore", false))])
 }
@@ -75,12 +83,12 @@ fn expected() -> BTreeMap<&'static str, Left> {
 async fn of_admit(folder: &Path) -> BTreeMap<&'static str, Left> {
     let flags = ["--audit-policy-file", "policy.yaml", "--audit-log", "admit.log"];
     let (_server, client) = Serve::start(folder, &flags).await;
-    left(&client, &folder.join("admit.log"), "RequestReceived").await
+    left(&client, &folder.join("admit.log")).await
 }
 
 /// For each failure policy: a client goes away while a webhook with it is called, and what is left of that when the log
-/// tells of the stage `last`.
-async fn left(client: &kube::Client, log: &Path, last: &str) -> BTreeMap<&'static str, Left> {
+/// tells of its end.
+async fn left(client: &kube::Client, log: &Path) -> BTreeMap<&'static str, Left> {
     let mut all = BTreeMap::new();
     for policy in ["Fail", "Ignore"] {
         let name = format!("{}.gone.example.com", policy.to_lowercase());
@@ -105,7 +113,7 @@ async fn left(client: &kube::Client, log: &Path, last: &str) -> BTreeMap<&'stati
             events.filter(|event| event.get("auditID") == Some(&json!(audit_id))).collect()
         };
         until("the log tells of the request", async || {
-            events().iter().any(|event| event.get("stage") == Some(&json!(last)))
+            events().iter().any(|event| event.get("stage") == Some(&json!("ResponseComplete")))
         })
         .await;
         let metrics = send(client, http::Request::get("/metrics").body(Body::empty()).unwrap()).await;
@@ -113,6 +121,9 @@ async fn left(client: &kube::Client, log: &Path, last: &str) -> BTreeMap<&'stati
         let is_call = |line: &&str| {
             line.starts_with(REQUESTS) && line.contains(&name) && !line.contains("code=\"200\"")
         };
+        let last = events().pop().unwrap_or_default();
+        let answered =
+            ["responseStatus", "objectRef"].map(|field| last.get(field).cloned().unwrap_or_default());
         let annotations =
             events().into_iter().filter_map(|event| event.get("annotations")?.as_object().cloned());
         let keys = annotations.flat_map(|annotations| annotations.into_iter().map(|(key, _)| key));
@@ -122,6 +133,7 @@ async fn left(client: &kube::Client, log: &Path, last: &str) -> BTreeMap<&'stati
                 failed_open: keys.filter(|key| key.starts_with("failed-open.")).collect(),
                 failures: metrics.lines().filter(is_failure).map(str::to_owned).collect(),
                 calls: metrics.lines().filter(is_call).map(str::to_owned).collect(),
+                answered,
             },
         );
     }

@@ -1,6 +1,7 @@
 //! How the server asks the dispatcher.
 
 use std::fmt;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use admission_webhook_client::HttpsCaller;
@@ -20,6 +21,7 @@ use kubernetes_types::status::Status;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::departure::Departure;
 use super::plugins::{AdmissionPlugins, PluginConfiguration, Plugins};
 use super::state::State;
 use super::storage::ObjectReader;
@@ -122,6 +124,8 @@ pub(super) struct Admitting<'a> {
     pub(super) record: Record,
     /// What the first run was about; none before it ends.
     pub(super) operation: Option<Operation>,
+    /// Whether the client has gone, if it is to be told.
+    pub(super) departure: Option<Arc<Departure>>,
 }
 
 impl Admission {
@@ -239,7 +243,8 @@ impl<'a> Admitting<'a> {
     pub(super) async fn mutate(&mut self, run: &mut AdmissionRun<'a>) -> Result<(), Box<Status>> {
         let webhooks = self.admission.webhooks();
         let (first, last) = self.plugins();
-        let done = self.admission.dispatcher.mutate(run, &self.chain(&webhooks, &first, &last)).await;
+        let chain = self.chain(&webhooks, &first, &last);
+        let done = self.unless_gone(pin!(self.admission.dispatcher.mutate(run, &chain))).await;
         self.take_over(run);
         self.in_time(run.attributes().operation)?;
         done.map_err(refused)
@@ -254,10 +259,22 @@ impl<'a> Admitting<'a> {
     pub(super) async fn validate(&mut self, run: &mut AdmissionRun<'a>) -> Result<(), Box<Status>> {
         let webhooks = self.admission.webhooks();
         let (first, last) = self.plugins();
-        let done = self.admission.dispatcher.validate(run, &self.chain(&webhooks, &first, &last)).await;
+        let chain = self.chain(&webhooks, &first, &last);
+        let done = self.unless_gone(pin!(self.admission.dispatcher.validate(run, &chain))).await;
         self.take_over(run);
         self.in_time(run.attributes().operation)?;
         done.map_err(refused)
+    }
+
+    /// Behind a pointer the phase is there once, however deep it is awaited.
+    async fn unless_gone(
+        &self,
+        phase: Pin<&mut impl Future<Output = Result<(), Refusal>>>,
+    ) -> Result<(), Refusal> {
+        match &self.departure {
+            Some(departure) => departure.cuts_off(phase).await,
+            None => phase.await,
+        }
     }
 
     /// Counts what happened in a phase, and makes it part of what happened to the request. A request may have runs of

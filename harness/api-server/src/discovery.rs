@@ -217,7 +217,7 @@ impl Resources {
     }
 
     /// The named groups with their versions, in order; the core group is not one of them.
-    fn groups(&self) -> Vec<(&str, Vec<&str>)> {
+    pub(super) fn groups(&self) -> Vec<(&str, Vec<&str>)> {
         let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
         for resource in self.all.iter().filter(|resource| !resource.gvr.group.is_empty()) {
             let (group, version) = (resource.gvr.group.as_str(), resource.gvr.version.as_str());

@@ -38,6 +38,15 @@ impl Endpoint {
     }
 }
 
+/// The paths of all checks, and of all at once.
+pub(super) fn paths() -> impl Iterator<Item = String> {
+    [Endpoint::Healthz, Endpoint::Livez, Endpoint::Readyz].into_iter().flat_map(|endpoint| {
+        let name = endpoint.name();
+        let checks = endpoint.checks().map(move |check| format!("/{name}/{check}"));
+        std::iter::once(format!("/{name}")).chain(checks)
+    })
+}
+
 /// What a path asks of the server's health: all of an endpoint, or one check of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Health {

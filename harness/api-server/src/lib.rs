@@ -31,7 +31,9 @@ mod definition_update;
 mod definitions;
 mod delete;
 mod deletion;
+mod departure;
 mod discovery;
+mod documents;
 mod events;
 mod eviction;
 mod field_manager;
@@ -40,6 +42,7 @@ mod health;
 mod history;
 mod in_process;
 mod incoming;
+mod index;
 mod label_syntax;
 mod limits;
 mod list_options;
@@ -177,7 +180,8 @@ pub struct Options {
     pub audit: Option<AuditSink>,
     /// Of which requests there are events, at which stages and levels. Without a policy there is one event of the level
     /// `Request` for each request: of the stage `ResponseComplete`, and of `ResponseStarted` for those that last; of
-    /// `RequestReceived` if the request is cut off before it is answered.
+    /// `RequestReceived` if the request is cut off before admission. A client that goes away during admission leaves the same as
+    /// one that has the answer.
     pub audit_policy: Option<AuditPolicy>,
     /// Gets the records, before the response is sent: what the audit log does not tell, such as the reviews.
     pub record: Option<RecordSink>,

@@ -7,16 +7,16 @@ use std::time::Duration;
 use axum::extract::{Request as HttpRequest, State as Extracted};
 use axum::response::Response;
 use bytes::Bytes;
-use http::header::{ACCEPT, WARNING};
+use http::header::WARNING;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use jiff::Timestamp;
 use kubernetes_admission::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
 use kubernetes_admission::authorizer::Authorizer;
 use kubernetes_admission::{converter, warnings};
 use kubernetes_types::budget::Reservation;
 use kubernetes_types::status::Status;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span, info};
 
@@ -27,23 +27,20 @@ use super::audit_log;
 use super::auditing::{Auditing, Ended, Unanswered};
 use super::authentication::{Claim, Identity, Refused};
 use super::authorization;
-use super::discovery::Resources;
+use super::departure::{self, Departure};
+use super::documents;
 use super::in_process::RequestTrace;
 use super::incoming::Incoming;
 use super::limits::{Effect, LARGE};
 use super::observation::{Observation, Observed};
 use super::off_thread;
-use super::openapi;
 pub(super) use super::outcome::{BodyRetention, Outcome};
 use super::query::Query;
 use super::request_info::RequestInfo;
-use super::route::{Route, Target, Verb, method_not_allowed, route, verb};
-use super::service_account_tokens::answer_open_id;
+use super::route::{Route, Target, Verb, route, verb};
 use super::time_limit::{TIME_LIMIT, time_limit};
 use super::work::Work;
 use super::{Server, spans, tables, watch_paths, websocket};
-
-const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// A request for a [`Target`].
 #[derive(Debug)]
@@ -111,13 +108,24 @@ impl ObjectRequest<'_> {
 
 /// Answers one request that came over a connection.
 pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: HttpRequest) -> Response {
-    let (parts, body) = request.into_parts();
-    let keep = BodyRetention::for_audit(&server);
-    let mut body = Incoming::Stream(body);
-    let authorizer = Arc::clone(&server.state.authorizer);
-    let (response, _) = respond(&server, &parts, &mut body, keep, &authorizer).await;
-    body.drain(&parts).await;
-    response
+    let (mut parts, body) = request.into_parts();
+    let departure = server.options.audit.as_ref().filter(|_| !parts.method.is_safe()).map(|_| {
+        let departure = Arc::new(Departure::default());
+        parts.extensions.insert(Arc::clone(&departure));
+        departure
+    });
+    let answering = async move {
+        let keep = BodyRetention::for_audit(&server);
+        let mut body = Incoming::Stream(body);
+        let authorizer = Arc::clone(&server.state.authorizer);
+        let (response, _) = respond(&server, &parts, &mut body, keep, &authorizer).await;
+        body.drain(&parts).await;
+        response
+    };
+    match departure {
+        Some(departure) => departure::outlived(departure, answering).await,
+        None => answering.await,
+    }
 }
 
 /// Answers one request, and tells the audit log of it.
@@ -294,7 +302,8 @@ async fn outcome(
             Ok(target) => target,
             Err(status) => return Outcome::of(Err(status)),
         },
-        route @ (Route::CoreVersions
+        route @ (Route::Index
+        | Route::CoreVersions
         | Route::Groups
         | Route::Group(_)
         | Route::Version(_, _)
@@ -313,7 +322,7 @@ async fn outcome(
                 None
             };
             let early_warnings = deprecation.into_iter().collect();
-            let answered = not_an_object(server, &resources, route, query, parts).await;
+            let answered = documents::answer(server, &resources, route, query, parts).await;
             return Outcome { reservation: Some(reservation), early_warnings, ..Outcome::of(answered) };
         }
     };
@@ -357,6 +366,7 @@ async fn outcome(
             reservation,
             started,
             deadline,
+            departure: parts.extensions.get().filter(|_| verb != Verb::Connect).cloned(),
         };
         let mut outcome = if is_beside { off_thread::run(work.run()).await } else { work.run().await };
         outcome.keep_object(keep);
@@ -372,122 +382,4 @@ async fn outcome(
     };
     let outcome = work.instrument(operation.clone()).await;
     Outcome { operation, ..outcome.unwrap_or_else(|status| Outcome::of(Err(status))) }
-}
-
-/// The answer to a request for what is not an object.
-async fn not_an_object(
-    server: &Arc<Server>,
-    resources: &Resources,
-    route: Route,
-    query: Query,
-    parts: &Parts,
-) -> Result<Answer, Box<Status>> {
-    if parts.method != Method::GET && is_only_read(&route, resources) {
-        return Err(method_not_allowed());
-    }
-    if let Route::OpenApi(path) = route {
-        openapi_document(server, path, query, &parts.headers).await
-    } else if let Route::OpenId(name) = route {
-        let answer = answer_open_id(&server.tokens.issuer, name, &parts.method, &parts.headers);
-        answer.map(|response| Answer::Prepared(Box::new(response)))
-    } else {
-        document(server, resources, route, &query, &parts.headers)
-    }
-}
-
-/// Whether other methods than GET are refused. Where groups are listed, and in the groups of custom resources, the server
-/// does not look at the method.
-///
-/// Source: apiserver pkg/endpoints/discovery/{version,legacy}.go; kube-aggregator
-/// `pkg/apiserver/handler_apis.go`.
-/// Rule: REQ-25.
-fn is_only_read(route: &Route, resources: &Resources) -> bool {
-    let is_built_in = |group: &str, version: &str| {
-        !resources.is_custom_group(group) && resources.version(group, version).is_some()
-    };
-    matches!(route, Route::ServerVersion | Route::CoreVersions)
-        || matches!(route, Route::Version(group, version) if is_built_in(group, version))
-}
-
-/// An OpenAPI document. It may have to be made.
-async fn openapi_document(
-    server: &Arc<Server>,
-    path: openapi::Path,
-    query: Query,
-    headers: &HeaderMap,
-) -> Result<Answer, Box<Status>> {
-    let (server, headers) = (Arc::clone(server), headers.clone());
-    let work = async move {
-        let definitions = server.state.served_definitions();
-        openapi::answer(&server.openapi, &path, &definitions, &query, &headers)
-    };
-    off_thread::run(work).await.map(|response| Answer::Prepared(Box::new(response)))
-}
-
-/// What is not an object: discovery, health, metrics.
-fn document(
-    server: &Server,
-    resources: &Resources,
-    route: Route,
-    query: &Query,
-    headers: &HeaderMap,
-) -> Result<Answer, Box<Status>> {
-    let object = |value: Value| Answer::ok(Arc::new(value));
-    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    let aggregated = accept
-        .split(',')
-        .map(|accepted| accepted.replace(' ', ""))
-        .any(|accepted| accepted.starts_with(AGGREGATED));
-    match route {
-        Route::CoreVersions if aggregated => Ok(Answer::Document(AGGREGATED, resources.aggregated_core())),
-        Route::Groups if aggregated => Ok(Answer::Document(AGGREGATED, resources.aggregated_groups())),
-        Route::CoreVersions => {
-            Ok(object(json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})))
-        }
-        Route::Groups => Ok(object(resources.group_list())),
-        Route::Group(group) => resources.group(&group).map(object).ok_or_else(no_resource),
-        Route::Version(group, version) => {
-            resources.version(&group, &version).map(object).ok_or_else(no_resource)
-        }
-        Route::ServerVersion => Ok(object(json!({
-            "major": "1",
-            "minor": "37",
-            "emulationMajor": "1",
-            "emulationMinor": "37",
-            "minCompatibilityMajor": "1",
-            "minCompatibilityMinor": "36",
-            "gitVersion": format!("v{}+admit", kubernetes_types::KUBERNETES_VERSION),
-            "gitCommit": "",
-            "gitTreeState": "",
-            "buildDate": "1970-01-01T00:00:00Z",
-            "goVersion": "",
-            "compiler": "rustc",
-            "platform": format!("{}/{}", std::env::consts::OS, go_architecture()),
-        }))),
-        Route::Health(health) => Ok(Answer::Text(StatusCode::OK, health.answer(query))),
-        Route::Metrics => Ok(Answer::Text(StatusCode::OK, server.admission.metrics.render())),
-        Route::NoSubresource(gvr, name) => Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &name))),
-        // Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
-        Route::NotEstablished => Err(Box::new(Status::internal_error("error resolving resource"))),
-        Route::NoPath => Ok(Answer::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
-        Route::NoResource | Route::OpenApi(_) | Route::OpenId(_) | Route::Object(_) | Route::Watch(_) => {
-            Err(no_resource())
-        }
-    }
-}
-
-/// The architecture, as Go calls it.
-fn go_architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
-}
-
-/// Source: apimachinery pkg/api/errors/errors.go, `NewGenericServerResponse`.
-fn no_resource() -> Box<Status> {
-    let mut status = Status::failure(404, "NotFound", "the server could not find the requested resource");
-    status.details = Some(kubernetes_types::status::StatusDetails::default());
-    Box::new(status)
 }

@@ -8,12 +8,15 @@ use kubernetes_types::status::Status;
 
 use super::discovery::{Resource, Resources};
 use super::health::Health;
+use super::index;
 use super::openapi;
 use super::service_account_tokens::OpenId;
 
 /// Where a request goes.
 #[derive(Clone, Debug)]
 pub(super) enum Route {
+    /// `/`, which lists the paths.
+    Index,
     /// `/api`.
     CoreVersions,
     /// `/apis`.
@@ -97,6 +100,7 @@ pub(super) fn route(path: &str, resources: &Resources) -> Route {
         path.split('/').filter(|segment| !segment.is_empty()).map(percent_decoded).collect();
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     match segments.as_slice() {
+        [] | ["index.html"] if index::is_at(path) => Route::Index,
         ["api"] => Route::CoreVersions,
         ["apis"] => Route::Groups,
         ["version"] => Route::ServerVersion,

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::admission::{Admitting, Reasons};
 use super::answer::Answer;
+use super::departure::Departure;
 use super::query::Query;
 use super::request::{BodyRetention, ObjectRequest, Outcome};
 use super::route::{Target, Verb};
@@ -36,6 +37,7 @@ pub(super) struct Work {
     pub(super) reservation: Reservation,
     pub(super) started: Instant,
     pub(super) deadline: Instant,
+    pub(super) departure: Option<Arc<Departure>>,
 }
 
 impl Work {
@@ -56,6 +58,7 @@ impl Work {
             },
             record: Record::default(),
             operation: None,
+            departure: self.departure,
         };
         let mut request = ObjectRequest {
             server: &server,

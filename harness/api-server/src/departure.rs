@@ -1,0 +1,114 @@
+//! Clients that go away before they have their answer.
+
+use std::future::{Future, pending};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kubernetes_types::status::Status;
+use tokio::select;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+/// Says, while a request is answered, whether its client has gone.
+#[derive(Debug, Default)]
+pub(super) struct Departure {
+    gone: CancellationToken,
+    /// Whether somebody waits for the client to go, and ends the request then.
+    is_heeded: AtomicBool,
+}
+
+impl Departure {
+    /// What `admission` comes to, unless the client goes away before.
+    ///
+    /// # Errors
+    /// That of `admission`; 504 if the client has gone.
+    ///
+    /// Source: apiserver pkg/endpoints/handlers/finisher/finisher.go, `finishRequest`.
+    /// Rule: AUD-13.
+    pub(super) async fn cuts_off<T, E: From<Box<Status>>>(
+        &self,
+        admission: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        self.is_heeded.store(true, Ordering::Relaxed);
+        let done = select! {
+            biased;
+            done = admission => done,
+            () = self.gone.cancelled() => return Err(cancelled().into()),
+        };
+        self.is_heeded.store(false, Ordering::Relaxed);
+        done
+    }
+}
+
+/// Lets `work` come to its end also if nobody waits for it any more and that is [heeded](Departure::cuts_off): who keeps
+/// records is told of it then. Any other work ends where it is.
+pub(super) async fn outlived<T: Send + 'static>(
+    departure: Arc<Departure>,
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
+    let _gone = departure.gone.clone().drop_guard();
+    let work = async move {
+        let mut work = Box::pin(work);
+        select! {
+            biased;
+            done = &mut work => return Some(done),
+            () = departure.gone.cancelled() => {}
+        }
+        if departure.is_heeded.load(Ordering::Relaxed) { Some(work.await) } else { None }
+    };
+    match tokio::spawn(work.in_current_span()).await {
+        Ok(Some(done)) => done,
+        Ok(None) => pending().await,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime ends.
+            Err(_cancelled) => pending().await,
+        },
+    }
+}
+
+/// Without kind and version, as the status of a deadline that has passed.
+fn cancelled() -> Box<Status> {
+    Box::new(Status::timeout("request did not complete within requested timeout - context canceled"))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    /// What is known of work whose client goes away once it runs: whether it comes to its end.
+    async fn ends_when_left(heeds: bool) -> bool {
+        let departure = Arc::new(Departure::default());
+        let (runs, running) = oneshot::channel();
+        let (ended, end) = oneshot::channel();
+        let inner = Arc::clone(&departure);
+        let work = async move {
+            let waiting = async {
+                let _ = runs.send(());
+                pending::<Result<(), Box<Status>>>().await
+            };
+            let done = if heeds { inner.cuts_off(waiting).await } else { waiting.await };
+            let _ = ended.send(done.map_err(|status| status.code));
+        };
+        let client = tokio::spawn(outlived(departure, work));
+        running.await.unwrap();
+        client.abort();
+        end.await.is_ok_and(|done| done == Err(504))
+    }
+
+    #[tokio::test]
+    async fn only_admission_is_cut_off_with_an_end() {
+        assert!(ends_when_left(true).await);
+        assert!(!ends_when_left(false).await);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_stays_gets_what_the_work_comes_to() {
+        let departure = Arc::new(Departure::default());
+        let inner = Arc::clone(&departure);
+        let work = async move { inner.cuts_off(async { Ok::<_, Box<Status>>(7) }).await };
+        assert_eq!(outlived(departure, work).await.unwrap(), 7);
+    }
+}

@@ -1,0 +1,51 @@
+//! `/`: the paths of the server.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Response};
+use serde_json::json;
+
+use super::discovery::Resources;
+use super::health;
+
+/// Those that do not depend on what is served. kube-apiserver has more of them: `/flagz`, `/metrics/slis` and
+/// `/statusz`.
+const FIXED: [&str; 10] = [
+    "/.well-known/openid-configuration",
+    "/api",
+    "/apis",
+    "/apis/",
+    "/metrics",
+    "/openapi/v2",
+    "/openapi/v3",
+    "/openapi/v3/",
+    "/openid/v1/jwks",
+    "/version",
+];
+
+/// Whether `path` is that of the index.
+pub(super) fn is_at(path: &str) -> bool {
+    path == "/" || path == "/index.html"
+}
+
+/// `{"paths": […]}`, whatever the method.
+///
+/// Source: apiserver pkg/server/routes/index.go; apimachinery `pkg/apis/meta/v1/types.go`, `RootPaths`.
+/// Rule: REQ-27.
+pub(super) fn answer(resources: &Resources) -> Response<Bytes> {
+    let mut paths: BTreeSet<String> = FIXED.map(str::to_owned).into();
+    paths.extend(health::paths());
+    for (group, versions) in resources.groups() {
+        paths.insert(format!("/apis/{group}"));
+        paths.extend(versions.into_iter().map(|version| format!("/apis/{group}/{version}")));
+    }
+    paths.insert("/api/v1".to_owned());
+    let text = format!("{:#}", json!({"paths": paths}));
+    let mut response = Response::new(Bytes::from(text));
+    for (name, value) in [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-cache, private")] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
