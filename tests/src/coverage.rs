@@ -186,7 +186,7 @@ mod tests {
             let files = [format!("{test}.rs"), format!("tests/{test}.rs")].map(|file| folder.join(file));
             let below =
                 fs::read_dir(folder.join(&test)).into_iter().flatten().map(|entry| entry.unwrap().path());
-            let sources = files.into_iter().filter(|file| file.exists()).chain(below);
+            let sources = files.into_iter().chain(below).filter(|file| file.is_file());
             let source: String = sources.map(|file| fs::read_to_string(file).unwrap()).collect();
             for (statement, functions) in proved {
                 assert!(statements.contains(&format!("- **{statement}** ")), "{statement} is no statement");

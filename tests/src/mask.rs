@@ -42,6 +42,8 @@ static UID: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new("(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok());
 static TIME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").ok());
+/// kube-apiserver has a random number behind it.
+static SELF_TYPE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\bselfType\d+").ok());
 /// In a message that quotes an object.
 static VERSION: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"("resourceVersion":")(\d+)(")"#).ok());
@@ -283,6 +285,9 @@ impl<'a> Mask<'a> {
         }
         if let Some(certificate) = CERTIFICATE_REQUIRED.as_ref() {
             text = certificate.replace_all(&text, "remote error: tls: certificate required").into_owned();
+        }
+        if let Some(self_type) = SELF_TYPE.as_ref() {
+            text = self_type.replace_all(&text, "selfType").into_owned();
         }
         if let Some(time) = TIME.as_ref() {
             text = time.replace_all(&text, "<time>").into_owned();

@@ -88,6 +88,8 @@ pub enum Subject {
     Files,
     /// How the server authenticates to webhooks.
     Credentials,
+    /// Schemas of custom resources, their rules, and objects of them.
+    Schemas,
 }
 
 impl Subject {
@@ -105,6 +107,7 @@ impl Subject {
             Self::Audit => " --about audit",
             Self::Files => " --about files",
             Self::Credentials => " --about credentials",
+            Self::Schemas => " --about schemas",
         }
     }
 }
@@ -180,6 +183,7 @@ impl Search {
                 Subject::Audit => Situation::of_audit(self.seed, *number, &excluded),
                 Subject::Files => Situation::of_files(self.seed, *number, &excluded),
                 Subject::Credentials => Situation::of_credentials(self.seed, *number),
+                Subject::Schemas => Situation::of_schemas(self.seed, *number),
             };
             let situations: Vec<Situation> = batch.iter().map(situation).collect();
             for (feature, count) in situations.iter().flat_map(|it| &it.left_out) {

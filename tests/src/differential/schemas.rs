@@ -1,17 +1,36 @@
 //! Random schemas of custom resources, and objects that fit them, or nearly.
 //!
-//! At most one value of an object is wrong: kube-apiserver reports the errors of several fields in any order.
+//! At most one value of an object is wrong, and rules stand at one place of a schema: kube-apiserver reports the errors of several
+//! fields in any order.
 
+use harness::chain::Chain;
+use harness::server::Options;
 use serde_json::{Map, Value, json};
 
 use super::situation::{GROUP, Generator};
+use crate::names::Names;
 
+mod rules;
+
+/// Formats of strings, each with one that has it.
+const FORMATS: [(&str, &str); 8] = [
+    ("date-time", "2026-01-02T03:04:05Z"),
+    ("date", "2026-01-02"),
+    ("duration", "1h30m"),
+    ("ipv4", "10.0.0.1"),
+    ("ipv6", "fd00::1"),
+    ("uuid", "9a1c6d3e-3c5a-4d0b-8d0e-1d6a3c5b7f00"),
+    ("byte", "YWI="),
+    ("hostname", "a.example.com"),
+];
 /// The fields of every object of a schema.
 const FIELDS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// A definition with a random schema, and what is asked of its objects.
-pub(super) fn situation(generator: &mut Generator<'_>) -> (Value, Vec<Value>) {
-    let spec = object(generator, 3);
+/// A definition with a random schema, and what is asked of its objects; if admit refuses it, no definition, and its creation as
+/// a dry run.
+pub(super) fn situation(generator: &mut Generator<'_>) -> (Option<Value>, Vec<Value>) {
+    let mut spec = object(generator, 3);
+    rules::add(generator, &mut spec);
     let mut status = object(generator, 1);
     // The README tells of what admit does otherwise then.
     if let Some(members) = status.as_object_mut() {
@@ -29,6 +48,13 @@ pub(super) fn situation(generator: &mut Generator<'_>) -> (Value, Vec<Value>) {
             "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
         },
     });
+    if !is_accepted(&definition) {
+        let request = json!({
+            "verb": "create", "resource": "apiextensions.k8s.io/v1/customresourcedefinitions", "dryRun": true,
+            "body": definition,
+        });
+        return (None, vec![request]);
+    }
     let resource = format!("{GROUP}/v1/things");
     let mut requests = Vec::new();
     for index in 0..generator.random.between(2, 5) {
@@ -53,7 +79,12 @@ pub(super) fn situation(generator: &mut Generator<'_>) -> (Value, Vec<Value>) {
         requests.push(request);
     }
     requests.push(json!({"verb": "get", "resource": resource, "name": "t0"}));
-    (definition, requests)
+    (Some(definition), requests)
+}
+
+fn is_accepted(definition: &Value) -> bool {
+    let text = Names::random().expand(&definition.to_string());
+    serde_json::from_str(&text).is_ok_and(|definition| Chain::new(Options::default()).put(definition).is_ok())
 }
 
 /// A schema of an object.
@@ -89,10 +120,7 @@ fn schema(generator: &mut Generator<'_>, depth: usize) -> Value {
         2 => json!({"type": "boolean"}),
         3 => json!({"type": "number"}),
         4 => json!({"x-kubernetes-int-or-string": true}),
-        5 => {
-            let items = self::schema(generator, depth - 1);
-            json!({"type": "array", "items": items})
-        }
+        5 => array(generator, depth - 1),
         6 => {
             let values = self::schema(generator, depth - 1);
             json!({"type": "object", "additionalProperties": values})
@@ -103,7 +131,7 @@ fn schema(generator: &mut Generator<'_>, depth: usize) -> Value {
         schema["nullable"] = true.into();
     }
     let bounds = generator.random.chance(40);
-    let (name, bound, default) = match (schema["type"].as_str(), generator.random.below(3)) {
+    let (name, bound, default) = match (schema["type"].as_str(), generator.random.below(4)) {
         (Some("integer"), 0) => ("maximum", json!(5), json!(2)),
         (Some("integer"), 1) => ("multipleOf", json!(2), json!(4)),
         (Some("integer"), _) => ("enum", json!([1, 2, 4]), json!(1)),
@@ -111,10 +139,12 @@ fn schema(generator: &mut Generator<'_>, depth: usize) -> Value {
         (Some("number"), _) => ("exclusiveMinimum", json!(false), json!(2.5)),
         (Some("string"), 0) => ("maxLength", json!(3), json!("ab")),
         (Some("string"), 1) => ("pattern", json!("^[a-c]*$"), json!("abc")),
+        (Some("string"), 2) => ("format", json!(generator.random.one_of(&FORMATS).0), Value::Null),
         (Some("string"), _) => ("enum", json!(["ab", "abc", ""]), json!("ab")),
         (Some("boolean"), _) => ("description", json!("a flag"), json!(true)),
         (Some("array"), 0) => ("maxItems", json!(2), Value::Null),
-        (Some("array"), _) => ("minItems", json!(1), Value::Null),
+        (Some("array"), 1) => ("minItems", json!(1), Value::Null),
+        (Some("array"), _) => ("description", json!("a list"), Value::Null),
         (Some("object"), _) => ("maxProperties", json!(2), Value::Null),
         _ => ("anyOf", json!([{"type": "integer"}, {"type": "string"}]), json!("x")),
     };
@@ -125,6 +155,26 @@ fn schema(generator: &mut Generator<'_>, depth: usize) -> Value {
         schema["default"] = default;
     }
     schema
+}
+
+/// A list of anything, a set of scalars, or a map by one or two keys.
+fn array(generator: &mut Generator<'_>, depth: usize) -> Value {
+    match generator.random.below(4) {
+        0 => {
+            let scalar = generator.random.one_of(&["integer", "string"]);
+            json!({"type": "array", "items": {"type": scalar}, "x-kubernetes-list-type": "set"})
+        }
+        1 => {
+            let value = schema(generator, depth);
+            let items = json!({"type": "object", "required": ["k"],
+                "properties": {"k": {"type": "string"}, "v": value}});
+            json!({"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]})
+        }
+        _ => {
+            let items = schema(generator, depth);
+            json!({"type": "array", "items": items})
+        }
+    }
 }
 
 /// A value for a schema; with one fault somewhere if it is to be `wrong`.
@@ -142,17 +192,33 @@ fn value(generator: &mut Generator<'_>, schema: &Value, wrong: bool) -> Value {
     match schema["type"].as_str() {
         Some("object") => members(generator, schema, wrong),
         Some("array") => {
-            let mut items = Vec::new();
+            let mut items: Vec<Value> = Vec::new();
             let count = generator.random.between(1, 2);
             for index in 0..count {
-                items.push(value(generator, &schema["items"], wrong && index == 0));
+                let mut item = value(generator, &schema["items"], wrong && index == 0);
+                let list_type = schema["x-kubernetes-list-type"].as_str().unwrap_or_default();
+                // What is there twice is an error.
+                if list_type == "set" && items.contains(&item) {
+                    continue;
+                }
+                if list_type == "map" && item.is_object() && !(wrong && index == 0) {
+                    item["k"] = json!(format!("k{index}"));
+                }
+                items.push(item);
+            }
+            if wrong && generator.random.chance(20) {
+                items.extend(items.first().cloned());
             }
             items.into()
         }
+        Some("integer") if schema.get("multipleOf").is_some() => json!(2),
         Some("integer") => generator.random.one_of(&[json!(1), json!(2), json!(4)]),
         Some("number") => generator.random.one_of(&[json!(1), json!(2.5), json!(3)]),
         Some("boolean") => generator.random.one_of(&[json!(true), json!(false)]),
-        Some(_) => generator.random.one_of(&[json!("ab"), json!("abc"), json!("")]),
+        Some(_) => match FORMATS.iter().find(|(format, _)| schema["format"] == *format) {
+            Some((_, example)) => json!(example),
+            None => generator.random.one_of(&[json!("ab"), json!("abc"), json!("")]),
+        },
         None => generator.random.one_of(&[json!("x"), json!(1)]),
     }
 }

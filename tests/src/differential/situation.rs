@@ -54,6 +54,12 @@ impl Situation {
         let case = generator.case();
         Self { case, left_out: generator.left_out }
     }
+
+    /// Situation `number` of `seed`, about a schema.
+    pub fn of_schemas(seed: u64, number: u64) -> Self {
+        let case = Generator::new(seed, number, &BTreeSet::new()).schema_case();
+        Self { case, left_out: BTreeMap::new() }
+    }
 }
 
 impl<'a> Generator<'a> {
@@ -109,10 +115,17 @@ impl Generator<'_> {
         let mut requests: Vec<Value> = (0..count).map(|_| requests::request(self, &mut known)).collect();
         if self.may("schemas", 15) {
             let (definition, about) = schemas::situation(self);
-            cluster.push(definition);
+            cluster.extend(definition);
             requests.extend(about);
         }
         json!({"version": 1, "cluster": cluster, "webhooks": webhooks, "requests": requests})
+    }
+
+    /// A case about a schema alone.
+    fn schema_case(&mut self) -> Value {
+        let (definition, requests) = schemas::situation(self);
+        let cluster: Vec<Value> = std::iter::once(namespace("<ns>", Map::new())).chain(definition).collect();
+        json!({"version": 1, "cluster": cluster, "requests": requests})
     }
 
     /// Random labels; none in 100 less `percent` of 100 calls.

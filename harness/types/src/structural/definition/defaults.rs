@@ -61,11 +61,10 @@ fn judge(schema: &Value, default: &Value, path: &str) -> Result<Vec<FieldError>,
         errors.extend(wrong.into_iter().map(below));
         return Ok(errors);
     }
-    // Rules that do not compile are reported as such.
-    let Ok(Some(rules)) = rules::rules(schema) else { return Ok(errors) };
-    let changed = rules.judge(&parsed, &coerced, Some(&coerced))?;
-    // An unchanged value would be let through; a default is not.
-    let found = if changed.errors.is_empty() { rules.judge(&parsed, &coerced, None)? } else { changed };
+    let Some(rules) = rules::rules(schema)? else { return Ok(errors) };
+    // As in an object that does not change, and as in a new one.
+    let unchanged = rules.judge_strictly(&coerced, Some(&coerced))?;
+    let found = if unchanged.errors.is_empty() { rules.judge_strictly(&coerced, None)? } else { unchanged };
     errors.extend(found.errors.into_iter().map(below));
     Ok(errors)
 }

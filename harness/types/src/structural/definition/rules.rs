@@ -2,7 +2,7 @@
 //!
 //! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go.
 
-use kubernetes_cel::environment::{CompileError, Environment};
+use kubernetes_cel::environment::Environment;
 use kubernetes_cel::kubernetes::{Expressions, Version, environment};
 use kubernetes_cel::schema::{DeclaredType, Schema as Types, with_declared_type, with_optional_old_self};
 use kubernetes_cel::types::Type;
@@ -20,8 +20,9 @@ use crate::status::{FieldError, Unsupported};
 const COST_LIMIT: u64 = 10_000_000;
 const TOTAL_LIMIT: u64 = 100_000_000;
 
-/// How many of the most expensive rules are named.
+/// How many of the most expensive rules are named, of those that cost at least so much.
 const MOST_EXPENSIVE: usize = 4;
+const EXPENSIVE: u64 = TOTAL_LIMIT / 100;
 
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
@@ -36,7 +37,9 @@ pub(super) struct Cost {
 impl Cost {
     fn add(&mut self, cost: u64, path: &str) {
         self.total = self.total.saturating_add(cost);
-        self.rules.push((cost, path.to_owned()));
+        if cost >= EXPENSIVE {
+            self.rules.push((cost, path.to_owned()));
+        }
     }
 
     /// Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/cel_validation.go`, `TotalCost`.
@@ -233,18 +236,11 @@ fn compiled(
     expected: &Type,
     wrong_type: &str,
 ) -> Result<Result<(bool, u64), String>, Unsupported> {
-    let program = match environment.compile(expression) {
-        Ok(program) => program,
-        Err(CompileError::Unsupported(why)) => {
-            return Err(Unsupported { what: format!("the rule {}: {why}", Value::from(expression)) });
-        }
-        Err(error) => return Ok(Err(error.to_string())),
-    };
-    if program.result_type() != expected {
-        return Ok(Err(wrong_type.to_owned()));
-    }
-    let most = environment.estimate(expression, of).map(|range| range.max).unwrap_or_default();
-    Ok(Ok((program.mentions("oldSelf"), most)))
+    let program = super::super::rules::compiled(environment, expression, expected, wrong_type)?;
+    Ok(program.map(|program| {
+        let most = environment.estimate(expression, of).map(|range| range.max).unwrap_or_default();
+        (program.mentions("oldSelf"), most)
+    }))
 }
 
 /// A rule as Go writes it.

@@ -6,6 +6,7 @@ use kubernetes_cel::Program;
 use kubernetes_cel::environment::{CompileError, Environment};
 use kubernetes_cel::kubernetes::{Expressions, Version, environment};
 use kubernetes_cel::schema::{Schema as Types, with_declared_type, with_optional_old_self};
+use kubernetes_cel::types::Type;
 use serde_json::Value;
 
 use super::{Own, Rule, Rules, path};
@@ -20,7 +21,7 @@ const NAME: &str = "selfType";
 /// The rules of a whole schema; none if there are none.
 ///
 /// # Errors
-/// An expression that admit cannot compile, or kube-apiserver, which refuses the definition then.
+/// An expression that admit cannot compile.
 pub(in crate::structural) fn rules(schema: &Value) -> Result<Option<Rules>, Unsupported> {
     if !has_rules(schema) {
         return Ok(None);
@@ -101,13 +102,15 @@ fn own(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Own>,
         let optional_old = rule.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or_default();
         let optional = optional_old.then(|| with_optional_old_self(base.clone(), &of, NAME));
         let environment = optional.as_ref().unwrap_or(&strict);
-        let program = compiled(environment, text("rule"))?;
+        let wrong_type = "cel expression must evaluate to a bool";
+        let program = compiled(environment, text("rule"), &Type::Bool, wrong_type)?;
         let message_expression = match text("messageExpression") {
             "" => None,
-            expression => Some(compiled(environment, expression)?),
+            // The definition is refused, whose default is validated without it.
+            expression => compiled(environment, expression, &Type::String, "")?.ok(),
         };
         rules.push(Rule {
-            uses_old: program.mentions("oldSelf"),
+            uses_old: program.as_ref().is_ok_and(|program| program.mentions("oldSelf")),
             program,
             optional_old,
             text: text("rule").trim().to_owned(),
@@ -121,9 +124,22 @@ fn own(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Own>,
     Ok(Some(Own { types, kind, rules }))
 }
 
-fn compiled(environment: &Environment, text: &str) -> Result<Program, Unsupported> {
-    environment.compile(text).map_err(|error| {
-        let why = if let CompileError::Unsupported(why) = error { why } else { error.to_string() };
-        Unsupported { what: format!("the rule {}: {why}", Value::from(text)) }
-    })
+/// The program of an expression, or what is wrong with it.
+///
+/// # Errors
+/// An expression that admit cannot compile.
+pub(in crate::structural) fn compiled(
+    environment: &Environment,
+    text: &str,
+    expected: &Type,
+    wrong_type: &str,
+) -> Result<Result<Program, String>, Unsupported> {
+    match environment.compile(text) {
+        Ok(program) if program.result_type() == expected => Ok(Ok(program)),
+        Ok(_) => Ok(Err(wrong_type.to_owned())),
+        Err(CompileError::Unsupported(why)) => {
+            Err(Unsupported { what: format!("the rule {}: {why}", Value::from(text)) })
+        }
+        Err(error) => Ok(Err(error.to_string())),
+    }
 }

@@ -144,6 +144,13 @@ impl Run {
         let current = Cel::from_structured(value, &own.types);
         let before = old.map(|old| Cel::from_structured(old, &own.types));
         for rule in &own.rules {
+            let program = match &rule.program {
+                Ok(program) => program,
+                Err(why) => {
+                    self.invalid(own, path, &format!("rule compile error: {why}"));
+                    continue;
+                }
+            };
             if rule.uses_old && before.is_none() && !rule.optional_old {
                 continue;
             }
@@ -154,8 +161,7 @@ impl Run {
             } else if let Some(before) = &before {
                 variables.insert("oldSelf", before.clone());
             }
-            let Evaluation { value: result, cost, .. } =
-                rule.program.evaluate(&variables, &Limits::default());
+            let Evaluation { value: result, cost, .. } = program.evaluate(&variables, &Limits::default());
             self.left = self.left.and_then(|left| left.checked_sub(cost));
             if self.left.is_none() {
                 self.run_out(own, path);

@@ -12,7 +12,7 @@ use kubernetes_cel::Program;
 use kubernetes_cel::schema::Schema as Types;
 use serde_json::Value;
 
-pub(super) use self::compile::rules;
+pub(super) use self::compile::{compiled, rules};
 use self::evaluate::Run;
 pub(super) use self::path::normalized;
 pub use self::path::{Found, Notation, resolve};
@@ -48,7 +48,8 @@ struct Own {
 /// One of `x-kubernetes-validations`.
 #[derive(Debug)]
 struct Rule {
-    program: Program,
+    /// The error of what does not compile.
+    program: Result<Program, String>,
     /// Whether it compares with what was there before.
     uses_old: bool,
     optional_old: bool,
@@ -70,7 +71,7 @@ pub struct Judgement {
 }
 
 impl Rules {
-    /// Evaluates all rules.
+    /// Evaluates all rules. What they say of parts that did not change since `old` is no error.
     ///
     /// # Errors
     /// An expression that admit cannot evaluate.
@@ -80,8 +81,28 @@ impl Rules {
         object: &Value,
         old: Option<&Value>,
     ) -> Result<Judgement, Unsupported> {
+        self.judge_correlated(object, old, old.map(|old| Correlation { old, new: object, schema }))
+    }
+
+    /// Evaluates all rules. What they say of parts that did not change since `old` is an error, too.
+    ///
+    /// # Errors
+    /// An expression that admit cannot evaluate.
+    pub(super) fn judge_strictly(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<Judgement, Unsupported> {
+        self.judge_correlated(object, old, None)
+    }
+
+    fn judge_correlated<'a>(
+        &'a self,
+        object: &'a Value,
+        old: Option<&'a Value>,
+        correlation: Option<Correlation<'a>>,
+    ) -> Result<Judgement, Unsupported> {
         let mut run = Run { left: Some(BUDGET), judgement: Judgement::default(), unsupported: None };
-        let correlation = old.map(|old| Correlation { old, new: object, schema });
         run.visit(self, object, old, &Path::Root, evaluate::Ratchet::new(correlation));
         match run.unsupported {
             Some(unsupported) => Err(unsupported),
