@@ -52,6 +52,7 @@ impl Running {
         signals.next().await;
         server.end_watches();
         listener.stop().await;
+        server.tell_of_the_abandoned().await;
         if let Err(error) = controllers.await {
             return Err(Failure::environment(format!("the controllers ended: {error}")));
         }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use kubernetes_types::status::Status;
 use tokio::select;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 /// Says, while a request is answered, whether its client has gone.
@@ -41,8 +42,9 @@ impl Departure {
 }
 
 /// Lets `work` come to its end also if nobody waits for it any more and that is [heeded](Departure::cuts_off): who keeps
-/// records is told of it then. Any other work ends where it is.
+/// records is told of it then. Any other work ends where it is. Until then it is one of `tasks`.
 pub(super) async fn outlived<T: Send + 'static>(
+    tasks: &TaskTracker,
     departure: Arc<Departure>,
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
@@ -56,7 +58,7 @@ pub(super) async fn outlived<T: Send + 'static>(
         }
         if departure.is_heeded.load(Ordering::Relaxed) { Some(work.await) } else { None }
     };
-    match tokio::spawn(work.in_current_span()).await {
+    match tasks.spawn(work.in_current_span()).await {
         Ok(Some(done)) => done,
         Ok(None) => pending().await,
         Err(error) => match error.try_into_panic() {
@@ -92,10 +94,17 @@ mod tests {
             let done = if heeds { inner.cuts_off(waiting).await } else { waiting.await };
             let _ = ended.send(done.map_err(|status| status.code));
         };
-        let client = tokio::spawn(outlived(departure, work));
+        let tasks = TaskTracker::new();
+        let client = tokio::spawn({
+            let tasks = tasks.clone();
+            async move { outlived(&tasks, departure, work).await }
+        });
         running.await.unwrap();
         client.abort();
-        end.await.is_ok_and(|done| done == Err(504))
+        let ends = end.await.is_ok_and(|done| done == Err(504));
+        tasks.close();
+        tasks.wait().await;
+        ends
     }
 
     #[tokio::test]
@@ -109,6 +118,6 @@ mod tests {
         let departure = Arc::new(Departure::default());
         let inner = Arc::clone(&departure);
         let work = async move { inner.cuts_off(async { Ok::<_, Box<Status>>(7) }).await };
-        assert_eq!(outlived(departure, work).await.unwrap(), 7);
+        assert_eq!(outlived(&TaskTracker::new(), departure, work).await.unwrap(), 7);
     }
 }

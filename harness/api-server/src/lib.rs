@@ -107,6 +107,7 @@ use kubernetes_admission::trace_context::SpanContexts;
 use kubernetes_types::budget::Budget;
 use kubernetes_types::status::Status;
 use serde_json::Value;
+use tokio_util::task::TaskTracker;
 
 use self::admission::Admission;
 pub use self::audit_policy::AuditPolicy;
@@ -232,6 +233,8 @@ struct Server {
     /// The `uid` of the user as whom the server makes requests of its own.
     own_uid: String,
     definition_controllers: DefinitionControllers,
+    /// Requests that go on, for who keeps records of them, where their clients go away.
+    outlived: TaskTracker,
 }
 
 impl ApiServer {
@@ -274,6 +277,7 @@ impl ApiServer {
             watches,
             own_uid: uuid::Uuid::new_v4().to_string(),
             definition_controllers: DefinitionControllers::default(),
+            outlived: TaskTracker::new(),
         };
         let server = Self { server: Arc::new(server) };
         caller.belongs_to(Box::new(Own(Arc::downgrade(&server.server))));
@@ -313,6 +317,13 @@ impl ApiServer {
     /// Ends all watches, those to come too: whoever stops to serve need not wait for them.
     pub fn end_watches(&self) {
         self.server.state.storage.close();
+    }
+
+    /// Waits until the audit log and the records have been told of the requests whose clients went away; for when no connection
+    /// is left.
+    pub async fn tell_of_the_abandoned(&self) {
+        self.server.outlived.close();
+        self.server.outlived.wait().await;
     }
 }
 

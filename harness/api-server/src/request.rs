@@ -114,6 +114,7 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
         parts.extensions.insert(Arc::clone(&departure));
         departure
     });
+    let outlived = server.outlived.clone();
     let answering = async move {
         let keep = BodyRetention::for_audit(&server);
         let mut body = Incoming::Stream(body);
@@ -123,7 +124,7 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
         response
     };
     match departure {
-        Some(departure) => departure::outlived(departure, answering).await,
+        Some(departure) => departure::outlived(&outlived, departure, answering).await,
         None => answering.await,
     }
 }
