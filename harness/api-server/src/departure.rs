@@ -1,6 +1,6 @@
 //! Clients that go away before they have their answer.
 
-use std::future::{Future, pending};
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,11 +10,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
+use super::off_thread;
+
 /// Says, while a request is answered, whether its client has gone.
 #[derive(Debug, Default)]
 pub(super) struct Departure {
     gone: CancellationToken,
-    /// Whether somebody waits for the client to go, and ends the request then.
+    /// Whether the request is in admission, which ends when the client disconnects.
     is_heeded: AtomicBool,
 }
 
@@ -41,8 +43,8 @@ impl Departure {
     }
 }
 
-/// Lets `work` come to its end also if nobody waits for it any more and that is [heeded](Departure::cuts_off): who keeps
-/// records is told of it then. Any other work ends where it is. Until then it is one of `tasks`.
+/// Answers a request in a task of its own, one of `tasks`. If the client disconnects [during admission](Departure::cuts_off),
+/// `work` still runs to completion, so that the audit log and the records have the request; otherwise it is cancelled.
 pub(super) async fn outlived<T: Send + 'static>(
     tasks: &TaskTracker,
     departure: Arc<Departure>,
@@ -58,24 +60,17 @@ pub(super) async fn outlived<T: Send + 'static>(
         }
         if departure.is_heeded.load(Ordering::Relaxed) { Some(work.await) } else { None }
     };
-    match tasks.spawn(work.in_current_span()).await {
-        Ok(Some(done)) => done,
-        Ok(None) => pending().await,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends.
-            Err(_cancelled) => pending().await,
-        },
-    }
+    off_thread::joined(tasks.spawn(work.in_current_span())).await
 }
 
-/// Without kind and version, as the status of a deadline that has passed.
 fn cancelled() -> Box<Status> {
     Box::new(Status::timeout("request did not complete within requested timeout - context canceled"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+
     use tokio::sync::oneshot;
 
     use super::*;

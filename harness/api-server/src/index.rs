@@ -12,9 +12,10 @@ use super::health;
 
 /// Those that do not depend on what is served. kube-apiserver has more of them: `/flagz`, `/metrics/slis` and
 /// `/statusz`.
-const FIXED: [&str; 10] = [
+const FIXED: [&str; 11] = [
     "/.well-known/openid-configuration",
     "/api",
+    "/api/v1",
     "/apis",
     "/apis/",
     "/metrics",
@@ -41,7 +42,6 @@ pub(super) fn answer(resources: &Resources) -> Response<Bytes> {
         paths.insert(format!("/apis/{group}"));
         paths.extend(versions.into_iter().map(|version| format!("/apis/{group}/{version}")));
     }
-    paths.insert("/api/v1".to_owned());
     let text = format!("{:#}", json!({"paths": paths}));
     let mut response = Response::new(Bytes::from(text));
     for (name, value) in [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-cache, private")] {

@@ -5,6 +5,7 @@ use std::future::Future;
 use kubernetes_admission::converter;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
 /// Runs `work` on a thread of its own. When the result is no longer waited for, because the client has gone, the work ends
@@ -22,9 +23,14 @@ pub(super) async fn run<T: Send + 'static>(work: impl Future<Output = T> + Send 
             }
         })
     });
-    match thread.await {
+    joined(thread).await
+}
+
+/// What a task comes to; never, if it has ended before because nobody waits for it any more or the runtime ends. Its panic goes
+/// on here.
+pub(super) async fn joined<T>(task: JoinHandle<Option<T>>) -> T {
+    match task.await {
         Ok(Some(done)) => done,
-        // Nobody waits for it any more, or the runtime ends.
         Ok(None) => std::future::pending().await,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

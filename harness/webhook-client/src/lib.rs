@@ -355,8 +355,7 @@ impl HttpsCaller {
         reply(response, deadline, self.share()).await
     }
 
-    /// Whether there is somebody to show the server's own credentials to: its host has no address where no cluster's name
-    /// server is asked.
+    /// Whether the API server can be reached under its own host, which resolves only where the cluster's DNS is used.
     async fn can_be_dialled(&self, prepared: &Prepared, deadline: Instant) -> bool {
         prepared.destination.service().is_some()
             || self.connections.have_proxies()

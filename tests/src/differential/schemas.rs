@@ -3,14 +3,14 @@
 //! At most one value of an object is wrong, and rules stand at one place of a schema: kube-apiserver reports the errors of several
 //! fields in any order.
 
+mod rules;
+
 use harness::chain::Chain;
 use harness::server::Options;
 use serde_json::{Map, Value, json};
 
 use super::situation::{GROUP, Generator};
 use crate::names::Names;
-
-mod rules;
 
 /// Formats of strings, each with one that has it.
 const FORMATS: [(&str, &str); 8] = [
