@@ -22,8 +22,8 @@ pub(super) fn check(input: &[u8]) {
     let Some(end) = input.iter().position(|&byte| byte == b'\n') else { return };
     let (path, body) = input.split_at(end);
     let body = body.get(1..).unwrap_or_default();
-    // With a query of its own the request is no dry run, and the second one finds the object of the first.
-    if path.contains(&b'?') {
+    // With a query or a fragment of its own the request is no dry run, and the second one finds the object of the first.
+    if path.iter().any(|byte| b"?#".contains(byte)) {
         return;
     }
     let Ok(uri) = [path, b"?dryRun=All"].concat().try_into().map(|uri: Uri| uri) else { return };
