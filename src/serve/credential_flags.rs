@@ -1,13 +1,13 @@
 //! The flags of `admit serve` that say who makes a request, and which certificate the server shows.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use harness::server::{Authentication, Authenticators, Tokens};
+use kubernetes_api_listener::{ClientAuthorities, Credentials, server_config};
 
-use super::clients::ClientAuthorities;
 use super::log::Log;
-use super::{administrator, tls, tokens};
+use super::{administrator, tokens};
 use crate::Failure;
 
 /// Users beside the one of the kubeconfig, under the names that kube-apiserver has for its flags.
@@ -59,7 +59,7 @@ impl CredentialFlags {
             tokens::read(path, &mut known, log)?;
         }
         known.insert(token, administrator());
-        let clients = self.client_ca_file.as_deref().map(ClientAuthorities::read).transpose()?;
+        let clients = self.client_ca_file.as_deref().map(client_authorities).transpose()?;
         let authentication =
             Authentication::Authenticators(Authenticators { anonymous: self.anonymous_auth });
         Ok(Users { authentication, tokens: known, clients })
@@ -75,9 +75,9 @@ impl CredentialFlags {
         clients: Option<&ClientAuthorities>,
     ) -> Result<Serving, Failure> {
         let (Some(certificate), Some(key)) = (&self.tls_cert_file, &self.tls_private_key_file) else {
-            let credentials = tls::Credentials::new(address)?;
+            let credentials = Credentials::new(address).map_err(Failure::environment)?;
             return Ok(Serving {
-                config: credentials.server_config_for(clients)?,
+                config: credentials.server_config(clients).map_err(Failure::environment)?,
                 certificate_authority: credentials.certificate_authority_pem().to_owned(),
             });
         };
@@ -85,9 +85,20 @@ impl CredentialFlags {
             output::read(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
         };
         let (certificate_pem, key_pem) = (read(certificate)?, read(key)?);
-        let config = tls::server_config(&certificate_pem, &key_pem, clients)
+        let config = server_config(&certificate_pem, &key_pem, clients)
             .map_err(|why| Failure::usage(format!("--tls-cert-file {}: {why}", certificate.display())))?;
         let certificate_authority = String::from_utf8_lossy(&certificate_pem).into_owned();
         Ok(Serving { config, certificate_authority })
     }
+}
+
+/// The authorities of `--client-ca-file`.
+///
+/// # Errors
+/// The file cannot be read, or has no certificate of an authority.
+pub(crate) fn client_authorities(path: &Path) -> Result<ClientAuthorities, Failure> {
+    let wrong =
+        |why: &dyn std::fmt::Display| Failure::usage(format!("--client-ca-file {}: {why}", path.display()));
+    let bytes = output::read(path).map_err(|error| wrong(&error))?;
+    ClientAuthorities::from_pem(&bytes).map_err(|error| wrong(&error))
 }

@@ -1,11 +1,13 @@
-//! The kubeconfig that lets kubectl in.
+//! The kubeconfig that lets kubectl in, and what it says.
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use base64::Engine as _;
 use output::Readers;
+use rustls::crypto::{GetRandomFailed, ring};
 
 use crate::Failure;
 
@@ -69,6 +71,26 @@ fn is_replaceable(path: &Path) -> io::Result<bool> {
     Ok(head.is_empty() || head == MARK.as_bytes())
 }
 
+/// How a client on this machine reaches a server that listens on `address`.
+pub(crate) fn client_url(address: SocketAddr) -> String {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
+    };
+    format!("https://{}", SocketAddr::new(ip, address.port()))
+}
+
+/// 256 random bits.
+pub(crate) fn random_token() -> Result<String, Failure> {
+    let mut bytes = [0; 32];
+    ring::default_provider()
+        .secure_random
+        .fill(&mut bytes)
+        .map_err(|GetRandomFailed| Failure::environment("the system gives no random numbers"))?;
+    Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
@@ -117,5 +139,24 @@ mod tests {
             failure.starts_with("cannot write the kubeconfig /nowhere/config: No such file"),
             "{failure}"
         );
+    }
+
+    #[test]
+    fn no_two_tokens_are_alike() {
+        let (one, other) = (random_token().unwrap(), random_token().unwrap());
+        assert_ne!(one, other);
+        assert_eq!(one.len(), 43);
+    }
+
+    #[test]
+    fn a_server_on_all_addresses_is_reached_by_loopback() {
+        for (address, url) in [
+            ("127.0.0.1:1", "https://127.0.0.1:1"),
+            ("0.0.0.0:1", "https://127.0.0.1:1"),
+            ("[::]:1", "https://[::1]:1"),
+            ("192.0.2.1:1", "https://192.0.2.1:1"),
+        ] {
+            assert_eq!(client_url(address.parse().unwrap()), url);
+        }
     }
 }

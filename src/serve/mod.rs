@@ -1,19 +1,14 @@
 //! `admit serve`.
 
 pub(crate) mod audit_file;
-pub(crate) mod clients;
-mod credential_flags;
-mod delivery;
-mod kubeconfig;
+pub(crate) mod credential_flags;
+pub(crate) mod kubeconfig;
 mod limit_flags;
 mod line_file;
-pub(crate) mod listener;
 mod log;
-mod places;
 pub(crate) mod record_file;
 pub(crate) mod running;
 pub(crate) mod service_account_flags;
-pub(crate) mod tls;
 pub(crate) mod tokens;
 pub(crate) mod traces;
 
@@ -23,12 +18,12 @@ use std::sync::Arc;
 
 use harness::attributes::UserInfo;
 use harness::server::{Advertised, AuthorizationMode, Controllers, Options};
+use kubernetes_api_listener as listener;
 
 use self::audit_file::{AuditFile, AuditFlags};
 use self::credential_flags::CredentialFlags;
 pub(crate) use self::kubeconfig::Kubeconfig;
 use self::limit_flags::LimitFlags;
-pub(crate) use self::listener::Listener;
 pub(crate) use self::log::{Log, LogFlags, TEXT};
 use self::record_file::{RecordFile, RecordFlags};
 use self::running::Running;
@@ -132,14 +127,14 @@ impl Serve {
         self.log.watch_requests(log, &traces)?;
         let audit = self.audit.open(log)?;
         let record = self.record.open(log)?;
-        let socket = listener::bind(self.listen)?;
-        let token = tls::random_token()?;
+        let socket = listener::bind(self.listen).map_err(Failure::environment)?;
+        let token = kubeconfig::random_token()?;
         let users = self.credentials.users(&token, log)?;
         let serving = self.credentials.serving(socket.address(), users.clients.as_ref())?;
         let root_certificates = serving.certificate_authority.clone();
         let controllers = self.with_controllers.then_some(Controllers { root_certificates });
         let kubeconfig = Kubeconfig {
-            server: tls::client_url(socket.address()),
+            server: kubeconfig::client_url(socket.address()),
             certificate_authority: serving.certificate_authority,
             token,
         };

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use fake_webhooks::StopSignals;
 use harness::server::{ApiServer, Authentication, Options};
+use kubernetes_api_listener::{ClientAuthorities, Listener, Socket};
 
 use super::audit_file::AuditFile;
-use super::clients::ClientAuthorities;
-use super::listener::{Listener, Socket};
 use super::log::Log;
 use super::record_file::RecordFile;
 use super::traces::Traces;
@@ -44,7 +43,8 @@ impl Running {
         let server = ApiServer::new(options);
         let router = server.router(authentication.clone());
         let authenticator = server.authenticator(authentication);
-        let listener = Listener::start(socket, tls, router, authenticator, clients)?;
+        let listener =
+            Listener::start(socket, tls, router, authenticator, clients).map_err(Failure::environment)?;
         let tell = move |change, line: &str| log.change(change, line);
         let _manifests = Watch::start(folders, &server, Arc::new(tell));
         let controllers = tokio::spawn(server.run_controllers());

@@ -11,10 +11,12 @@ use axum::response::Response;
 use harness::json::text;
 use harness::server::{ApiServer, Authentication, Options};
 use harness::verify::Recorder;
+use kubernetes_api_listener::{Credentials, Listener};
 use serde_json::Value;
 
 use crate::Failure;
-use crate::serve::{Kubeconfig, Listener, administrator, listener, tls};
+use crate::serve::administrator;
+use crate::serve::kubeconfig::{self, Kubeconfig};
 
 /// A server that runs until it is dropped.
 pub(crate) struct RecordingServer {
@@ -35,12 +37,12 @@ impl RecordingServer {
     ) -> Result<Self, Failure> {
         let server = ApiServer::new(Options::default());
         fill(&server, objects)?;
-        let socket = listener::bind(listen)?;
-        let credentials = tls::Credentials::new(socket.address())?;
+        let socket = kubernetes_api_listener::bind(listen).map_err(Failure::environment)?;
+        let credentials = Credentials::new(socket.address()).map_err(Failure::environment)?;
         let kubeconfig = Kubeconfig {
-            server: tls::client_url(socket.address()),
+            server: kubeconfig::client_url(socket.address()),
             certificate_authority: credentials.certificate_authority_pem().to_owned(),
-            token: tls::random_token()?,
+            token: kubeconfig::random_token()?,
         };
         kubeconfig.write(kubeconfig_out)?;
         let authentication = Authentication::BearerToken { token: kubeconfig.token, user: administrator() };
@@ -70,8 +72,9 @@ impl RecordingServer {
                     Response::from_parts(parts, Body::from(bytes))
                 }
             }));
-        let tls = Arc::new(credentials.server_config()?);
-        let listener = Listener::start(socket, tls, router, authenticator, None)?;
+        let tls = Arc::new(credentials.server_config(None).map_err(Failure::environment)?);
+        let listener =
+            Listener::start(socket, tls, router, authenticator, None).map_err(Failure::environment)?;
         Ok(Self { recorder, _listener: listener })
     }
 }

@@ -8,7 +8,6 @@ use std::process::ExitCode;
 
 use super::flags::{self, Effect, Parsed, Syntax, Table, Values};
 use crate::exit_code::{self, Failure};
-use crate::serve::listener;
 use crate::serve::running::Running;
 use crate::serve::traces::Traces;
 
@@ -67,7 +66,7 @@ async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Fa
     // From here on a signal ends the command cleanly, also before the first request.
     let mut signals = exit_code::heed_signals(1)?;
     fake_webhooks::raise_open_file_limit();
-    let socket = listener::bind(settings.listen)?;
+    let socket = kubernetes_api_listener::bind(settings.listen).map_err(Failure::environment)?;
     let address = socket.address();
     let traces = Traces::start(values.text("tracing-config-file").map(Path::new), log)?;
     settings.log.watch_requests(log, &traces)?;

@@ -8,6 +8,7 @@ use harness::server::{
     Advertised, AuditPolicy, Authentication, Authenticators, AuthorizationMode, Controllers, Limits, Options,
     Tokens,
 };
+use kubernetes_api_listener::{Socket, server_config};
 
 use super::super::flags::Values;
 use super::certificates::{self, Serving};
@@ -15,13 +16,12 @@ use crate::Failure;
 use crate::admission_control::AdmissionControl;
 use crate::admission_plugins::PluginFlags;
 use crate::serve::audit_file::{self, AuditFile};
-use crate::serve::clients::ClientAuthorities;
-use crate::serve::listener::Socket;
+use crate::serve::credential_flags::client_authorities;
 use crate::serve::record_file::{self, RecordFile, RecordFlags};
 use crate::serve::running::Running;
 use crate::serve::service_account_flags::{self, ServiceAccountFlags};
 use crate::serve::traces::Traces;
-use crate::serve::{Log, LogFlags, tls, tokens};
+use crate::serve::{Log, LogFlags, tokens};
 
 /// The environment variable that is `admit serve --with-controllers`.
 const WITH_CONTROLLERS: &str = "ADMIT_WITH_CONTROLLERS";
@@ -103,10 +103,10 @@ impl Settings {
         .for_kube_apiserver_itself()?;
         let control = AdmissionControl { file: path("admission-control-config-file").map(Path::to_owned) };
         let plugins = control.read(&selection)?;
-        let clients = path("client-ca-file").map(ClientAuthorities::read).transpose()?;
+        let clients = path("client-ca-file").map(client_authorities).transpose()?;
         let (authentication, tokens) = self.authentication(values, log)?;
         let serving = self.serving(values)?;
-        let tls = tls::server_config(&serving.certificate, &serving.key, clients.as_ref())
+        let tls = server_config(&serving.certificate, &serving.key, clients.as_ref())
             .map_err(|why| Failure::usage(format!("cannot use the certificate: {why}")))?;
         let (audit, audit_policy) = audit(values, log)?;
         let record = RecordFlags::of_environment()?.open(log)?;

@@ -5,12 +5,12 @@ use axum::body::{Body, Bytes};
 use axum::response::IntoResponse as _;
 
 use futures::stream;
-use harness::attributes::UserInfo;
-use harness::server::{ApiServer, Authentication, Options};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::client::conn::http2;
 use hyper::header::AUTHORIZATION;
 use hyper_util::rt::TokioExecutor;
+use kubernetes_admission::attributes::UserInfo;
+use kubernetes_api_server::{ApiServer, Authentication, Options};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -19,8 +19,8 @@ use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::super::tls::Credentials;
 use super::*;
+use crate::Credentials;
 
 /// Much more than any buffer between a server and its client takes.
 const MUCH: usize = 64 << 20;
@@ -56,7 +56,7 @@ fn serve() -> Served {
     let authentication =
         Authentication::BearerToken { token: "secret".to_owned(), user: UserInfo::default() };
     let authenticator = ApiServer::new(Options::default()).authenticator(authentication);
-    let config = Arc::new(credentials.server_config().unwrap());
+    let config = Arc::new(credentials.server_config(None).unwrap());
     Served { address, tls, _listener: Listener::start(socket, config, router, authenticator, None).unwrap() }
 }
 

@@ -1,65 +1,73 @@
-//! `--client-ca-file`: users by the certificates of their connections.
+//! Users by the certificates of their connections.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use harness::server::ClientCertificate;
+use kubernetes_api_server::ClientCertificate;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, UnixTime};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
-
-use crate::Failure;
 
 /// The authorities whose certificates name users.
 #[derive(Clone, Debug)]
-pub(crate) struct ClientAuthorities {
+pub struct ClientAuthorities {
     verifier: Arc<dyn ClientCertVerifier>,
     pem: String,
 }
 
+/// Why certificates name no authorities.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidAuthorities {
+    /// It is not PEM.
+    #[error(transparent)]
+    Pem(#[from] pem::Error),
+    /// A certificate cannot be read.
+    #[error(transparent)]
+    Certificate(#[from] rustls::Error),
+    /// There is none.
+    #[error("data does not contain any valid RSA or ECDSA certificates")]
+    None,
+    /// They cannot be used.
+    #[error(transparent)]
+    Unusable(#[from] VerifierBuilderError),
+}
+
 impl ClientAuthorities {
-    /// Reads the authorities of a PEM file.
+    /// The authorities of `--client-ca-file`: certificates in PEM.
     ///
     /// # Errors
-    /// It cannot be read, or has no certificate of an authority.
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
-        let wrong = |why: &dyn std::fmt::Display| {
-            Failure::usage(format!("--client-ca-file {}: {why}", path.display()))
-        };
-        let bytes = output::read(path).map_err(|error| wrong(&error))?;
+    /// It is not PEM, or has no certificate of an authority.
+    pub fn from_pem(bytes: &[u8]) -> Result<Self, InvalidAuthorities> {
         let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(&bytes) {
-            let certificate = certificate.map_err(|error| wrong(&error))?;
-            roots.add(certificate).map_err(|error| wrong(&error))?;
+        for certificate in CertificateDer::pem_slice_iter(bytes) {
+            roots.add(certificate?)?;
         }
         if roots.is_empty() {
-            return Err(wrong(&"data does not contain any valid RSA or ECDSA certificates"));
+            return Err(InvalidAuthorities::None);
         }
         let provider = Arc::new(ring::default_provider());
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
             .allow_unauthenticated()
-            .build()
-            .map_err(|error| wrong(&error))?;
-        Ok(Self { verifier, pem: String::from_utf8_lossy(&bytes).into_owned() })
+            .build()?;
+        Ok(Self { verifier, pem: String::from_utf8_lossy(bytes).into_owned() })
     }
 
     /// The file, as it is.
-    pub(crate) fn pem(&self) -> &str {
+    pub fn pem(&self) -> &str {
         &self.pem
     }
 
     /// What takes the certificates of a handshake without a look at who signed them: kube-apiserver answers a client with
     /// another one, and says 401.
-    pub(crate) fn handshake(&self) -> Arc<dyn ClientCertVerifier> {
+    pub fn handshake(&self) -> Arc<dyn ClientCertVerifier> {
         Arc::new(AnyCertificate(Arc::clone(&self.verifier)))
     }
 
     /// Whose certificates these are, the client's own one first; none where they name nobody.
-    pub(crate) fn user(&self, certificates: &[CertificateDer<'_>]) -> Option<ClientCertificate> {
+    pub fn user(&self, certificates: &[CertificateDer<'_>]) -> Option<ClientCertificate> {
         let (own, others) = certificates.split_first()?;
         match self.verifier.verify_client_cert(own, others, UnixTime::now()) {
             Ok(_verified) => ClientCertificate::verified(own),

@@ -19,7 +19,7 @@ const CONNECTIONS: usize = 1024;
 /// The handshake, and the head of the first request, must be there within this time.
 ///
 /// Source: apiserver `pkg/server/secure_serving.go`, `ReadHeaderTimeout`, which counts for a handshake, too.
-pub(super) const FIRST_REQUEST: Duration = Duration::from_secs(32);
+pub(crate) const FIRST_REQUEST: Duration = Duration::from_secs(32);
 
 /// A connection without a request under way is closed after this time.
 ///
@@ -34,7 +34,7 @@ const STRANGERS_BYTES: usize = 16 << 20;
 
 /// The places of a listener.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(crate) struct Places {
     /// In the order in which the peers came.
     taken: Mutex<Taken>,
     capacity: usize,
@@ -84,7 +84,7 @@ struct Activity {
 }
 
 impl Places {
-    pub(super) fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Self::with_capacity(CONNECTIONS)
     }
 
@@ -100,7 +100,7 @@ impl Places {
     /// A place for somebody who has just come. If there is none, the stranger who has been there for longest gives up its
     /// own, one that says nothing before others, or else the peer that has been idle for longest. It waits only while
     /// everybody has a token and a request under way.
-    pub(super) async fn take(self: &Arc<Self>) -> Place {
+    pub(crate) async fn take(self: &Arc<Self>) -> Place {
         loop {
             if let Some(place) = self.try_take() {
                 return place;
@@ -133,7 +133,7 @@ impl Places {
     }
 
     /// Makes room where the process has no more files to open.
-    pub(super) fn evict_one(&self) {
+    pub(crate) fn evict_one(&self) {
         lock(&self.taken).evict_one();
     }
 }
@@ -170,7 +170,7 @@ impl Activity {
 
 /// The place of one connection, free again when it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     id: u64,
     peer: Arc<Peer>,
     places: Arc<Places>,
@@ -178,7 +178,7 @@ pub(super) struct Place {
 
 impl Place {
     /// For whoever watches over the connection.
-    pub(super) fn watcher(&self) -> Watcher {
+    pub(crate) fn watcher(&self) -> Watcher {
         Watcher { peer: Arc::clone(&self.peer), places: Arc::clone(&self.places) }
     }
 
@@ -186,7 +186,7 @@ impl Place {
     ///
     /// # Errors
     /// It is a stranger who sends much while others do.
-    pub(super) fn has_sent(&self, bytes: usize) -> io::Result<()> {
+    pub(crate) fn has_sent(&self, bytes: usize) -> io::Result<()> {
         let mut activity = lock(&self.peer.activity);
         if activity.shown == Shown::Token {
             return Ok(());
@@ -216,14 +216,14 @@ impl Drop for Place {
 
 /// Watches over a connection.
 #[derive(Clone, Debug)]
-pub(super) struct Watcher {
+pub(crate) struct Watcher {
     peer: Arc<Peer>,
     places: Arc<Places>,
 }
 
 impl Watcher {
     /// A request has begun, of somebody with a token or not; it is under way until what is returned is dropped.
-    pub(super) fn request(&self, is_known: bool) -> UnderWay {
+    pub(crate) fn request(&self, is_known: bool) -> UnderWay {
         let mut activity = lock(&self.peer.activity);
         activity.shown = activity.shown.max(Shown::Life);
         activity.has_requested = true;
@@ -237,23 +237,23 @@ impl Watcher {
     }
 
     /// HTTP is over, though the connection may not be.
-    pub(super) fn has_ended(&self) {
+    pub(crate) fn has_ended(&self) {
         lock(&self.peer.activity).is_upgraded = true;
     }
 
     /// Something has come from the peer.
-    pub(super) fn has_spoken(&self) {
+    pub(crate) fn has_spoken(&self) {
         let mut activity = lock(&self.peer.activity);
         activity.shown = activity.shown.max(Shown::Life);
     }
 
     /// Returns when the place goes to somebody else.
-    pub(super) async fn evicted(&self) {
+    pub(crate) async fn evicted(&self) {
         self.peer.evicted.cancelled().await;
     }
 
     /// Returns when the connection has been quiet for too long.
-    pub(super) async fn quiet(&self) {
+    pub(crate) async fn quiet(&self) {
         loop {
             let now = Instant::now();
             let ends = lock(&self.peer.activity).ends();
@@ -268,7 +268,7 @@ impl Watcher {
 
 /// A request under way.
 #[derive(Debug)]
-pub(super) struct UnderWay(Watcher);
+pub(crate) struct UnderWay(Watcher);
 
 impl Drop for UnderWay {
     fn drop(&mut self) {

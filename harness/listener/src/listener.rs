@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
-use harness::server::{Authenticator, ClientCertificate};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use kubernetes_api_server::{Authenticator, ClientCertificate};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
@@ -26,10 +26,9 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use super::clients::ClientAuthorities;
-use super::delivery::{Delivered, Deliveries};
-use super::places::{FIRST_REQUEST, Place, Places, Watcher};
-use crate::Failure;
+use crate::clients::ClientAuthorities;
+use crate::delivery::{Delivered, Deliveries};
+use crate::places::{FIRST_REQUEST, Place, Places, Watcher};
 
 /// How often the client of an HTTP/2 connection is asked whether it is still there.
 const PING: Duration = Duration::from_secs(30);
@@ -61,20 +60,36 @@ const TLS_BUFFER: usize = 16 << 10;
 const STREAM_BUFFER: usize = 16 << 10;
 
 /// A bound socket on which nobody is served yet.
-pub(crate) struct Socket {
+#[derive(Debug)]
+pub struct Socket {
     socket: std::net::TcpListener,
     address: SocketAddr,
 }
 
 impl Socket {
     /// Where it is bound, with the port that was free.
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// Binds, or says what to do.
-pub(crate) fn bind(address: SocketAddr) -> Result<Socket, Failure> {
+/// Why nobody can be served at an address. It says what to do where the port is taken.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {source}{}", advice(.source))]
+pub struct ListenError {
+    address: SocketAddr,
+    source: io::Error,
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::AddrInUse { "; choose another port, or 0 for a free one" } else { "" }
+}
+
+/// Binds a socket, of which a port 0 is a free one.
+///
+/// # Errors
+/// The port is taken, or the address is not one of this machine.
+pub fn bind(address: SocketAddr) -> Result<Socket, ListenError> {
     let socket = std::net::TcpListener::bind(address).and_then(|socket| {
         socket.set_nonblocking(true)?;
         rustix::net::listen(&socket, BACKLOG)?;
@@ -84,18 +99,12 @@ pub(crate) fn bind(address: SocketAddr) -> Result<Socket, Failure> {
         let address = socket.local_addr()?;
         Ok(Socket { socket, address })
     });
-    socket.map_err(|error| {
-        let advice = if error.kind() == std::io::ErrorKind::AddrInUse {
-            "; choose another port, or 0 for a free one"
-        } else {
-            ""
-        };
-        Failure::environment(format!("cannot listen on {address}: {error}{advice}"))
-    })
+    socket.map_err(|source| ListenError { address, source })
 }
 
 /// A socket on which a router is served.
-pub(crate) struct Listener {
+#[derive(Debug)]
+pub struct Listener {
     accepting: JoinHandle<()>,
     stop: CancellationToken,
 }
@@ -103,15 +112,18 @@ pub(crate) struct Listener {
 impl Listener {
     /// Starts to serve. The router asks who makes a request by the same `authenticator`; a connection on which somebody
     /// is known does not make room for others. `clients` have signed the certificates of users, where `tls` asks for one.
-    pub(crate) fn start(
+    ///
+    /// # Errors
+    /// The socket cannot be used.
+    pub fn start(
         socket: Socket,
         tls: Arc<rustls::ServerConfig>,
         router: Router,
         authenticator: Authenticator,
         clients: Option<ClientAuthorities>,
-    ) -> Result<Self, Failure> {
-        let listener = TcpListener::from_std(socket.socket)
-            .map_err(|error| Failure::environment(format!("cannot listen on {}: {error}", socket.address)))?;
+    ) -> Result<Self, ListenError> {
+        let Socket { socket, address } = socket;
+        let listener = TcpListener::from_std(socket).map_err(|source| ListenError { address, source })?;
         let stop = CancellationToken::new();
         let server = Server {
             tls: TlsAcceptor::from(tls),
@@ -125,7 +137,7 @@ impl Listener {
     }
 
     /// Closes the socket, lets the requests under way end, and cuts off what does not.
-    pub(crate) async fn stop(self) {
+    pub async fn stop(self) {
         self.stop.cancel();
         // The only errors are that it was aborted, which it was not, and that it panicked, which was reported.
         let _ = self.accepting.await;

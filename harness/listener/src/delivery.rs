@@ -10,7 +10,7 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use hyper::rt::Executor;
 use tokio::time::{Instant, sleep_until};
 
-use super::places::UnderWay;
+use crate::places::UnderWay;
 
 /// A client that takes nothing of its answer for so long does not get the rest.
 ///
@@ -20,7 +20,7 @@ const UNREAD: Duration = Duration::from_secs(60);
 
 /// Since when a piece of an answer waits for the client.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Delivery(Arc<Mutex<Progress>>);
+pub(crate) struct Delivery(Arc<Mutex<Progress>>);
 
 #[derive(Debug, Default)]
 struct Progress {
@@ -89,10 +89,10 @@ async fn overdue(waiting: impl Fn() -> Option<Instant>) {
 /// A body that says when its pieces are taken, and has one of them on its way at a time: what is buffered for a client that
 /// does not read is one piece. Its request is under way until it is dropped.
 #[derive(Debug)]
-pub(super) struct Delivered {
-    pub(super) body: Body,
-    pub(super) delivery: Delivery,
-    pub(super) _request: UnderWay,
+pub(crate) struct Delivered {
+    pub(crate) body: Body,
+    pub(crate) delivery: Delivery,
+    pub(crate) _request: UnderWay,
 }
 
 impl HttpBody for Delivered {
@@ -127,7 +127,7 @@ impl HttpBody for Delivered {
 /// The answers of a connection. With HTTP/2 each has a stream of its own, which is reset if its client takes nothing of it,
 /// while the others go on; with HTTP/1 there is one at a time.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Deliveries {
+pub(crate) struct Deliveries {
     /// The latest, unless it has a stream: hyper makes one for a request as soon as it has called the service.
     latest: Arc<Mutex<Option<Delivery>>>,
 }
@@ -138,14 +138,14 @@ impl Deliveries {
     }
 
     /// That of the answer to the next request.
-    pub(super) fn next(&self) -> Delivery {
+    pub(crate) fn next(&self) -> Delivery {
         let delivery = Delivery::default();
         *self.latest() = Some(delivery.clone());
         delivery
     }
 
     /// Returns when a piece of an answer without a stream has waited for too long.
-    pub(super) async fn overdue(&self) {
+    pub(crate) async fn overdue(&self) {
         overdue(|| self.latest().as_ref()?.progress().waiting).await;
     }
 }
@@ -166,8 +166,8 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Deliveries {
 mod tests {
     use http_body_util::BodyExt as _;
 
-    use super::super::places::Places;
     use super::*;
+    use crate::places::Places;
 
     #[tokio::test(start_paused = true)]
     async fn a_piece_may_wait_for_its_client_and_an_answer_for_its_next_piece() {

@@ -1,0 +1,92 @@
+//! The certificate of a server, by default one that lives as long as the process.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use certs::{CertificateAuthority, InvalidName, Leaf, Name};
+use rustls::crypto::ring;
+use rustls::pki_types::pem::{self, PemObject as _};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::clients::ClientAuthorities;
+
+/// A certificate and who signed it.
+#[derive(Debug)]
+pub struct Credentials {
+    authority: CertificateAuthority,
+    leaf: Leaf,
+}
+
+/// Why a server has no certificate to show.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialError {
+    /// No certificate can be made for the address.
+    #[error("cannot make a certificate: {0}")]
+    Issue(#[from] certs::Error),
+    /// The same.
+    #[error("cannot make a certificate: {0}")]
+    Name(#[from] InvalidName),
+    /// The certificate or its key is not PEM.
+    #[error(transparent)]
+    Pem(#[from] pem::Error),
+    /// The certificate cannot be used, or the key is that of another one.
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+}
+
+impl Credentials {
+    /// A certificate for `address`, and for the names under which a client on this machine reaches it.
+    ///
+    /// # Errors
+    /// The system gives no random numbers.
+    pub fn new(address: SocketAddr) -> Result<Self, CredentialError> {
+        let authority = CertificateAuthority::new("admit serve")?;
+        let mut names = vec!["localhost".parse()?];
+        for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST), address.ip()] {
+            if !names.contains(&Name::from(address)) {
+                names.push(Name::from(address));
+            }
+        }
+        let leaf = authority.issue(&names)?;
+        Ok(Self { authority, leaf })
+    }
+
+    /// Whom clients have to trust, in PEM.
+    pub fn certificate_authority_pem(&self) -> &str {
+        self.authority.certificate_pem()
+    }
+
+    /// As [`server_config`] makes it.
+    ///
+    /// # Errors
+    /// As [`server_config`] has them.
+    pub fn server_config(
+        &self,
+        clients: Option<&ClientAuthorities>,
+    ) -> Result<rustls::ServerConfig, CredentialError> {
+        server_config(self.leaf.certificate_pem.as_bytes(), self.leaf.key_pem.as_bytes(), clients)
+    }
+}
+
+/// HTTP/2 and HTTP/1.1, as kube-apiserver offers them, with a certificate and its key in PEM.
+///
+/// # Errors
+/// The certificate or the key is none, or they do not belong together.
+pub fn server_config(
+    certificate_pem: &[u8],
+    key_pem: &[u8],
+    clients: Option<&ClientAuthorities>,
+) -> Result<rustls::ServerConfig, CredentialError> {
+    let chain: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_slice_iter(certificate_pem).collect::<Result<_, _>>()?;
+    let key = PrivateKeyDer::from_pem_slice(key_pem)?;
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?;
+    let config = match clients {
+        Some(clients) => config.with_client_cert_verifier(clients.handshake()),
+        None => config.with_no_client_auth(),
+    };
+    let mut config = config.with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
