@@ -37,6 +37,10 @@ pub(crate) struct Traces {
     exporter: Option<export::Exporter>,
 }
 
+#[cfg_attr(
+    not(feature = "otlp"),
+    expect(clippy::unused_self, clippy::unused_async, reason = "without the feature nothing is exported")
+)]
 impl Traces {
     /// Begins to export spans, if the file or the environment asks for it.
     ///

@@ -46,17 +46,29 @@ impl Servers {
         let (mut parallel, mut serial) = (Vec::new(), Vec::new());
         for (place, case) in cases.iter().enumerate() {
             let text = yaml::write(case);
+            if case["serial"] == true {
+                serial.push((place, text));
+                continue;
+            }
             let plugins = plugins(&text);
             match self.of(&plugins).await? {
                 Started::Refused(said) => looks.push((place, refused(&said, &plugins).await?)),
                 Started::Running(server) => {
-                    let run = async move { (place, run_both(text, Arc::clone(&server)).await, server) };
-                    if case["serial"] == true { serial.push(run) } else { parallel.push(run) }
+                    parallel.push(async move { (place, run_both(text, Arc::clone(&server)).await, server) });
                 }
             }
         }
         let mut pairs = futures::stream::iter(parallel).buffered(jobs).collect::<Vec<_>>().await;
-        pairs.extend(futures::stream::iter(serial).buffered(1).collect::<Vec<_>>().await);
+        for (place, text) in serial {
+            // Looked for when its turn has come: the one before may have left something behind.
+            let plugins = plugins(&text);
+            match self.of(&plugins).await? {
+                Started::Refused(said) => looks.push((place, refused(&said, &plugins).await?)),
+                Started::Running(server) => {
+                    pairs.push((place, Box::pin(run_both(text, Arc::clone(&server))).await, server));
+                }
+            }
+        }
         // One look at the metrics of a server serves all.
         let mut expositions: BTreeMap<*const Server, String> = BTreeMap::new();
         for (place, pair, server) in pairs {
@@ -73,6 +85,7 @@ impl Servers {
 
     async fn of(&self, plugins: &Plugins) -> Result<Started, ServerError> {
         let mut running = self.running.lock().await;
+        running.retain(|(_, started)| !matches!(started, Started::Running(server) if server.has_leftovers()));
         if let Some((_, started)) = running.iter().find(|(known, _)| known == plugins) {
             return Ok(started.clone());
         }
