@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_types::json::at;
 use kubernetes_types::names;
 use kubernetes_types::quoting::{is_printable, quote};
 use kubernetes_types::schema;
@@ -46,11 +47,11 @@ fn metadata_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
 
 /// Whether an object has labels.
 pub(super) fn has_labels(object: &Value) -> bool {
-    object.pointer("/metadata/labels").and_then(Value::as_object).is_some_and(|labels| !labels.is_empty())
+    at(object, &["metadata", "labels"]).as_object().is_some_and(|labels| !labels.is_empty())
 }
 
 pub(super) fn has_finalizers(object: &Value) -> bool {
-    object.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|all| !all.is_empty())
+    at(object, &["metadata", "finalizers"]).as_array().is_some_and(|all| !all.is_empty())
 }
 
 pub(super) fn is_deleting(object: &Value) -> bool {
@@ -84,7 +85,7 @@ pub(super) fn wipe(object: &mut Value) {
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `dedupOwnerReferencesAndAddWarning`.
 /// Rule: MUT-21.
 pub(super) fn without_duplicate_owners(object: &mut Value, when: &str) -> Option<String> {
-    let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
+    let owners = object.get_mut("metadata")?.get_mut("ownerReferences")?.as_array_mut()?;
     let mut duplicates = Vec::new();
     let mut seen = HashSet::new();
     owners.retain(|owner| {
@@ -160,7 +161,7 @@ pub(super) fn report_once(errors: &mut Vec<FieldError>) {
 
 fn errors_of_new(object: &Value, resource: &Resource) -> Vec<FieldError> {
     let mut errors = names_errors(object, resource);
-    let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
+    let generation = at(object, &["metadata", "generation"]).as_i64();
     if let Some(generation) = generation.filter(|generation| *generation < 0) {
         let why = "must be greater than or equal to 0";
         errors.push(FieldError::invalid("metadata.generation", generation, why));
@@ -171,9 +172,7 @@ fn errors_of_new(object: &Value, resource: &Resource) -> Vec<FieldError> {
             errors.push(FieldError::invalid(field, Value::from(value), what));
         }
     };
-    let members = |field: &str| {
-        object.pointer(&format!("/metadata/{field}")).and_then(Value::as_object).into_iter().flatten()
-    };
+    let members = |field: &str| at(object, &["metadata", field]).as_object().into_iter().flatten();
     for (key, value) in members("labels") {
         for what in names::label_key(key) {
             invalid("metadata.labels".to_owned(), key, what);
@@ -203,7 +202,7 @@ fn errors_of_new(object: &Value, resource: &Resource) -> Vec<FieldError> {
 }
 
 fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
-    let all = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+    let all = at(object, &["metadata", "finalizers"]).as_array().into_iter().flatten();
     all.filter_map(Value::as_str)
 }
 
@@ -282,7 +281,7 @@ pub(super) fn manager_errors(manager: &str, field: &str) -> Vec<FieldError> {
 /// Rule: APY-16.
 fn managed_fields_errors(object: &Value) -> Vec<FieldError> {
     const LONGEST_SUBRESOURCE: usize = 256;
-    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
+    let entries = at(object, &["metadata", "managedFields"]).as_array().into_iter().flatten();
     let mut errors = Vec::new();
     for (index, entry) in entries.enumerate() {
         if errors.len() > MAX_ERRORS {
@@ -301,7 +300,7 @@ fn managed_fields_errors(object: &Value) -> Vec<FieldError> {
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateOwnerReferences`.
 /// Rule: VLO-40.
 fn owner_errors(object: &Value) -> Vec<FieldError> {
-    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let owners = at(object, &["metadata", "ownerReferences"]).as_array();
     let owners = owners.map(Vec::as_slice).unwrap_or_default();
     let mut errors = Vec::new();
     let mut first_controller: Option<String> = None;
@@ -405,8 +404,7 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
             errors.push(FieldError::invalid(field, Value::from(value), "field is immutable"));
         }
     }
-    let grace =
-        |object: &Value| object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+    let grace = |object: &Value| at(object, &["metadata", "deletionGracePeriodSeconds"]).as_i64();
     if let Some(seconds) = grace(new).filter(|seconds| grace(old) != Some(*seconds)) {
         let field = "metadata.deletionGracePeriodSeconds";
         errors.push(FieldError::invalid(field, seconds, "field is immutable"));

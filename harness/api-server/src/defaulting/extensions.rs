@@ -25,17 +25,6 @@ pub(super) fn custom_resource_definition(object: &mut Value) {
                 with(client, "service", |service| fill(service, "port", 443));
             });
         });
-        // The internal type has no place for a webhook that has no fields.
-        let is_empty = |webhook: &Value| {
-            ["clientConfig", "conversionReviewVersions"]
-                .iter()
-                .all(|field| webhook.get(field).is_none_or(Value::is_null))
-        };
-        if conversion.get("webhook").is_some_and(is_empty)
-            && let Some(members) = conversion.as_object_mut()
-        {
-            members.remove("webhook");
-        }
     }
     let stored: Vec<Value> = spec
         .get("versions")

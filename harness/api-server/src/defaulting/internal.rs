@@ -9,14 +9,16 @@ use serde_json::{Value, json};
 use super::super::conversion::{METRICS, ROUND_TRIP};
 use super::super::strategy::TEMPLATE_GENERATION;
 use super::autoscaling;
-use super::fields::{each, ensure, fill_pointer, remove, text, with};
+use super::fields::{each, ensure, fill_pointer, has, remove, text, with};
 
 /// Changes an object in the way of a conversion to the internal type and back. Whether it may be another one now; doing so
 /// twice changes nothing.
 ///
-/// Source: kubernetes pkg/apis/apps/v1/conversion.go and pkg/apis/core/v1/conversion.go.
+/// Source: kubernetes pkg/apis/apps/v1/conversion.go and pkg/apis/core/v1/conversion.go; apiextensions-apiserver
+/// pkg/apis/apiextensions/v1/conversion.go.
 pub(crate) fn through_internal(object: &mut Value) -> bool {
     match (text(object, "apiVersion"), text(object, "kind")) {
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition") => custom_resource_definition(object),
         ("apps/v1", "DaemonSet") => daemon_set(object),
         ("apps/v1", "StatefulSet") => stateful_set(object),
         ("autoscaling/v1", "HorizontalPodAutoscaler") => autoscaling::version_1_through_internal(object),
@@ -70,6 +72,21 @@ fn keep_annotations(object: &mut Value, before: &Value, names: &[&str]) {
 
 fn annotations(object: &mut Value) -> Option<&mut Value> {
     ensure(ensure(object, "metadata")?, "annotations")
+}
+
+/// The internal type has no place for a conversion webhook without fields.
+///
+/// Source: `Convert_v1_CustomResourceConversion_To_apiextensions_CustomResourceConversion` and back.
+fn custom_resource_definition(object: &mut Value) {
+    with(object, "spec", |spec| {
+        with(spec, "conversion", |conversion| {
+            let is_none =
+                |webhook: &Value| !has(webhook, "clientConfig") && !has(webhook, "conversionReviewVersions");
+            if conversion.get("webhook").is_some_and(is_none) {
+                remove(conversion, "webhook");
+            }
+        });
+    });
 }
 
 /// Source: `Convert_v1_DaemonSet_To_apps_DaemonSet` and back.

@@ -15,6 +15,7 @@ use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_managed_fields::{
     self as managed_fields, FieldManager, Filter, Path, PathElement, Writer, Written,
 };
+use kubernetes_types::json::at;
 use kubernetes_types::quoting::is_printable;
 use kubernetes_types::status::{Status, StatusCause, StatusDetails, Unsupported};
 use kubernetes_types::weight::weight;
@@ -258,7 +259,7 @@ pub(super) async fn mutate<'a>(
 
 /// `metadata.managedFields`; null if there are none.
 pub(super) fn entries(object: &Value) -> &Value {
-    object.pointer("/metadata/managedFields").unwrap_or(&Value::Null)
+    at(object, &["metadata", "managedFields"])
 }
 
 /// Sets them, or takes them away.

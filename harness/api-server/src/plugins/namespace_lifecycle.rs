@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kubernetes_admission::attributes::{Attributes, Operation};
 use kubernetes_admission::plugin::Plugin;
+use kubernetes_types::json::text;
 use kubernetes_types::status::{Status, StatusCause};
-use serde_json::Value;
 
 use super::forbidden;
 use crate::storage::ObjectReader;
@@ -31,7 +31,7 @@ impl NamespaceLifecycle {
         let Some(namespace) = self.objects.get("", "namespaces", "", name) else {
             return Err(Box::new(Status::not_found("", "namespaces", name)));
         };
-        if namespace.pointer("/status/phase").and_then(Value::as_str) != Some("Terminating") {
+        if text(&namespace, &["status", "phase"]) != "Terminating" {
             return Ok(());
         }
         let why = format!("unable to create new content in namespace {name} because it is being terminated");

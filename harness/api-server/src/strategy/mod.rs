@@ -20,6 +20,7 @@ pub(super) use self::update::{generation, prepare_for_update};
 use kubernetes_admission::authorizer::RBAC_GROUP;
 use kubernetes_admission::cluster_state::ClusterState;
 use kubernetes_admission::config::{self, ConfigError};
+use kubernetes_types::json::{at, text};
 use kubernetes_types::status::{FieldError, Status, Unsupported};
 
 use super::admission;
@@ -307,7 +308,7 @@ pub(super) fn validate_conditions(
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespaceStatusUpdate`.
 fn wrong_phase(namespace: &Value) -> Option<FieldError> {
-    let phase = namespace.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
+    let phase = text(namespace, &["status", "phase"]);
     let (only, when) =
         if metadata::is_deleting(namespace) { ("Terminating", "not ") } else { ("Active", "") };
     let why = format!("may only be '{only}' if `deletionTimestamp` is {when}empty");
@@ -373,7 +374,7 @@ pub(super) fn warnings(
 /// pkg/registry/customresource/validator.go, `validateKubeFinalizerName`.
 fn unqualified_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
     let finalizers = |object: &Value| -> Vec<String> {
-        let all = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+        let all = at(object, &["metadata", "finalizers"]).as_array().into_iter().flatten();
         all.filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let before: HashSet<String> = old.map(finalizers).unwrap_or_default().into_iter().collect();
