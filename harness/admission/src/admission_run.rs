@@ -273,6 +273,11 @@ impl<'a> AdmissionRun<'a> {
         self.had_labels
     }
 
+    /// Whether any webhook patched the object: then it was JSON in between, which has no empty lists.
+    pub fn was_patched(&self) -> bool {
+        self.had_labels.is_some()
+    }
+
     /// Whether the object is as the last webhook left it.
     pub(crate) fn is_patched(&self) -> bool {
         self.patched

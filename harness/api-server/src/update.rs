@@ -278,7 +278,8 @@ async fn attempt(
             }
         }
         let given = GroupVersionKind::of(&new);
-        new = prepared(new, &old, stored, request)?;
+        let gives_empty_lists = request.gives_empty_lists && !run.was_patched();
+        new = prepared(new, &old, stored, request, gives_empty_lists)?;
         // The metadata of a custom resource stay free-form until it is stored.
         if resource.custom.is_none() {
             schema::normalize_metadata(&mut new);
@@ -337,11 +338,12 @@ fn prepared(
     old: &Arc<Value>,
     stored: &Arc<Value>,
     request: &ObjectRequest<'_>,
+    gives_empty_lists: bool,
 ) -> Result<Value, Box<Status>> {
     let (resource, subresource) = (&request.target.resource, request.target.subresource.as_str());
     if resource.custom.is_some() || Arc::ptr_eq(old, stored) {
         strategy::prepare_for_update(&mut new, old, resource, subresource);
-        if request.gives_empty_lists && strategy::counts_empty_lists(resource) {
+        if gives_empty_lists && strategy::counts_empty_lists(resource) {
             metadata::set(&mut new, "generation", strategy::generation(old).wrapping_add(1).into());
         }
         return Ok(new);

@@ -174,7 +174,7 @@ impl Normalizer {
                 return false;
             };
             // A schema may have `default: null`, which means something.
-            let is_meant = value.is_null() && is_free(field.kind);
+            let is_meant = value.is_null() && takes_null(field.kind);
             is_meant || self.is_shown(field, value, &path.member(name))
         });
         for field in message.members().iter().filter(|field| field.always) {
@@ -271,10 +271,12 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Whether any JSON may stand there.
-fn is_free(kind: Kind) -> bool {
+/// Whether null is a value there, and not that there is none as for a pointer to a `RawExtension`.
+///
+/// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/marshal.go, `JSON`.
+fn takes_null(kind: Kind) -> bool {
     let Kind::Message(id) = kind else { return false };
-    MESSAGES.get(id).fields.iter().any(|field| field.kind == Kind::Json)
+    MESSAGES.get(id).name == "JSON"
 }
 
 /// What Go writes for a value that was never set.
