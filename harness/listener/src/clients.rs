@@ -62,12 +62,12 @@ impl ClientAuthorities {
 
     /// What takes the certificates of a handshake without a look at who signed them: kube-apiserver answers a client with
     /// another one, and says 401.
-    pub fn handshake(&self) -> Arc<dyn ClientCertVerifier> {
+    pub(crate) fn handshake(&self) -> Arc<dyn ClientCertVerifier> {
         Arc::new(AnyCertificate(Arc::clone(&self.verifier)))
     }
 
     /// Whose certificates these are, the client's own one first; none where they name nobody.
-    pub fn user(&self, certificates: &[CertificateDer<'_>]) -> Option<ClientCertificate> {
+    pub(crate) fn user(&self, certificates: &[CertificateDer<'_>]) -> Option<ClientCertificate> {
         let (own, others) = certificates.split_first()?;
         match self.verifier.verify_client_cert(own, others, UnixTime::now()) {
             Ok(_verified) => ClientCertificate::verified(own),

@@ -5,7 +5,7 @@
 //! a request, an answer or the end may take. [`Credentials`] are a certificate for as long as the process lives, and
 //! [`ClientAuthorities`] know users by the certificates of their connections.
 //!
-//! It is a crate of its own since everything that HTTP and TLS are made of is compiled here, for speed.
+//! Who asks the API server in process needs none of it.
 
 mod clients;
 mod credentials;
