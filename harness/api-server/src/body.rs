@@ -5,7 +5,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::review::decode::{self, type_meta};
-use kubernetes_types::json::{at, text as text_at};
+use kubernetes_types::json::text as text_at;
 use kubernetes_types::json_text;
 use kubernetes_types::schema::{self, Type, strictness};
 use kubernetes_types::status::{FieldError, Status};
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::custom_resources::Custom;
 use super::discovery::Resource;
+use super::field_manager;
 use super::metadata;
 use super::protobuf::{self, DecodeError, Envelope};
 use super::request::{BodyRetention, ObjectRequest};
@@ -388,7 +389,7 @@ pub(super) fn typed(
         members.insert("kind".to_owned(), kind.kind.clone().into());
     }
     // An empty list is none, but for this one: it means what one empty entry means.
-    let resets = at(&object, &["metadata", "managedFields"]).as_array().is_some_and(Vec::is_empty);
+    let resets = field_manager::entries(&object).as_array().is_some_and(Vec::is_empty);
     let unknown = schema::normalize(&mut object, kind);
     if resets {
         metadata::set(&mut object, "managedFields", json!([{}]));

@@ -110,8 +110,7 @@ fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
 /// Source: apiserver pkg/registry/generic/registry/store.go, `deletionFinalizersForGarbageCollection`.
 /// Rule: CHN-14.
 fn finalizers(stored: &Value, options: &Value, resource: &str) -> Vec<String> {
-    let own = stored.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
-    let own: Vec<&str> = own.filter_map(Value::as_str).collect();
+    let own: Vec<&str> = metadata::finalizers(stored).collect();
     let policy = policy(&own, options, resource);
     let mut all: Vec<String> =
         own.iter().filter(|own| ![ORPHAN, FOREGROUND].contains(own)).map(|own| (*own).to_owned()).collect();
@@ -127,8 +126,7 @@ fn finalizers(stored: &Value, options: &Value, resource: &str) -> Vec<String> {
 /// `shouldHaveDeleteDependentsFinalizer`.
 /// Rule: REQ-24.
 fn finalizers_of_namespace(stored: &Value, options: &Value) -> Vec<String> {
-    let own = stored.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
-    let own: Vec<&str> = own.filter_map(Value::as_str).collect();
+    let own: Vec<&str> = metadata::finalizers(stored).collect();
     let orphans = options.get("orphanDependents").and_then(Value::as_bool);
     let policy = options.get("propagationPolicy").and_then(Value::as_str);
     let has = |finalizer: &str, wants_orphans: bool, wanted: &str| match (orphans, policy) {

@@ -11,7 +11,7 @@ use kubernetes_types::status::{FieldError, MAX_ERRORS, Status};
 use serde_json::{Map, Value, json};
 
 use super::discovery::Resource;
-use super::field_manager::LONGEST_MANAGER;
+use super::field_manager::{self, LONGEST_MANAGER};
 use super::object_names;
 
 /// The most bytes that all annotations together may have.
@@ -201,7 +201,8 @@ fn errors_of_new(object: &Value, resource: &Resource) -> Vec<FieldError> {
     errors
 }
 
-fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+/// The names in `metadata.finalizers`.
+pub(super) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
     let all = at(object, &["metadata", "finalizers"]).as_array().into_iter().flatten();
     all.filter_map(Value::as_str)
 }
@@ -281,7 +282,7 @@ pub(super) fn manager_errors(manager: &str, field: &str) -> Vec<FieldError> {
 /// Rule: APY-16.
 fn managed_fields_errors(object: &Value) -> Vec<FieldError> {
     const LONGEST_SUBRESOURCE: usize = 256;
-    let entries = at(object, &["metadata", "managedFields"]).as_array().into_iter().flatten();
+    let entries = field_manager::entries(object).as_array().into_iter().flatten();
     let mut errors = Vec::new();
     for (index, entry) in entries.enumerate() {
         if errors.len() > MAX_ERRORS {

@@ -157,6 +157,5 @@ pub(super) fn owners(object: &Value) -> Vec<Owner> {
 }
 
 pub(super) fn has_finalizer(object: &Value, finalizer: &str) -> bool {
-    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
-    finalizers.is_some_and(|all| all.iter().any(|known| known == finalizer))
+    metadata::finalizers(object).any(|known| known == finalizer)
 }

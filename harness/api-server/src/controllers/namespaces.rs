@@ -143,8 +143,7 @@ async fn empty(actors: &Actors, resource: &Arc<Resource>, namespace: &str, left:
     left.objects.insert(format!("{plural}.{}", resource.gvr.group), remaining.len());
     let mut waits = false;
     for object in &remaining {
-        let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
-        for finalizer in finalizers.into_iter().flatten().filter_map(Value::as_str) {
+        for finalizer in metadata::finalizers(object) {
             *left.finalizers.entry(finalizer.to_owned()).or_default() += 1;
             waits = true;
         }

@@ -19,13 +19,13 @@ pub(super) fn custom_resource_definition(object: &mut Value) {
         }
     }
     fill_pointer(spec, "conversion", json!({"strategy": "None"}));
-    if let Some(conversion) = ensure(spec, "conversion") {
+    with(spec, "conversion", |conversion| {
         with(conversion, "webhook", |webhook| {
             with(webhook, "clientConfig", |client| {
                 with(client, "service", |service| fill(service, "port", 443));
             });
         });
-    }
+    });
     let stored: Vec<Value> = spec
         .get("versions")
         .and_then(Value::as_array)

@@ -20,7 +20,7 @@ pub(super) use self::update::{generation, prepare_for_update};
 use kubernetes_admission::authorizer::RBAC_GROUP;
 use kubernetes_admission::cluster_state::ClusterState;
 use kubernetes_admission::config::{self, ConfigError};
-use kubernetes_types::json::{at, text};
+use kubernetes_types::json::text;
 use kubernetes_types::status::{FieldError, Status, Unsupported};
 
 use super::admission;
@@ -373,15 +373,10 @@ pub(super) fn warnings(
 /// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `generateWarningsFromObj`, and
 /// pkg/registry/customresource/validator.go, `validateKubeFinalizerName`.
 fn unqualified_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
-    let finalizers = |object: &Value| -> Vec<String> {
-        let all = at(object, &["metadata", "finalizers"]).as_array().into_iter().flatten();
-        all.filter_map(Value::as_str).map(str::to_owned).collect()
-    };
-    let before: HashSet<String> = old.map(finalizers).unwrap_or_default().into_iter().collect();
+    let before: HashSet<&str> = old.into_iter().flat_map(metadata::finalizers).collect();
     let known = ["orphan", "foregroundDeletion", "kubernetes"];
-    finalizers(object)
-        .into_iter()
-        .filter(|name| !name.contains('/') && !known.contains(&name.as_str()) && !before.contains(name))
+    metadata::finalizers(object)
+        .filter(|name| !name.contains('/') && !known.contains(name) && !before.contains(name))
         .map(|name| {
             let path = if name.contains('.') { " including a path (/)" } else { "" };
             format!(
