@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use futures::StreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::judgement::{Look, Unsupported, judged, refused, run_both};
+use super::judgement::{Look, Pair, Unsupported, judged, refused, run_both};
 use crate::case::{Case, Plugins};
 use crate::names::Names;
 use crate::server::{Server, ServerError};
@@ -28,6 +28,14 @@ enum Started {
     Refused(Arc<str>),
 }
 
+/// What came of a case.
+enum Ran {
+    /// Both servers did something with it: the real one is kept until its metrics are read.
+    Both(Pair, Arc<Server>),
+    /// The real server does not start with its plugins.
+    Refused(Look),
+}
+
 /// So many servers run beside each other, unless cases still need more.
 const MOST: usize = 5;
 
@@ -42,36 +50,28 @@ impl Servers {
     /// # Errors
     /// A server does not start, or does not tell its metrics.
     pub(crate) async fn looks(&self, cases: &[&Value], jobs: usize) -> Result<Vec<Look>, ServerError> {
-        let mut looks: Vec<(usize, Look)> = Vec::new();
-        let (mut parallel, mut serial) = (Vec::new(), Vec::new());
-        for (place, case) in cases.iter().enumerate() {
+        let (serial, parallel): (Vec<_>, Vec<_>) =
+            cases.iter().enumerate().partition(|(_, case)| case["serial"] == true);
+        // A server is looked for when a case's turn has come: the one before may have left something behind.
+        let run = |(place, case): (usize, &&Value)| {
             let text = yaml::write(case);
-            if case["serial"] == true {
-                serial.push((place, text));
-                continue;
-            }
-            let plugins = plugins(&text);
-            match self.of(&plugins).await? {
-                Started::Refused(said) => looks.push((place, refused(&said, &plugins).await?)),
-                Started::Running(server) => {
-                    parallel.push(async move { (place, run_both(text, Arc::clone(&server)).await, server) });
-                }
-            }
+            async move { Ok::<_, ServerError>((place, self.run(text).await?)) }
+        };
+        let mut ran: Vec<(usize, Ran)> = stream::iter(parallel).map(run).buffered(jobs).try_collect().await?;
+        for case in serial {
+            ran.push(run(case).await?);
         }
-        let mut pairs = futures::stream::iter(parallel).buffered(jobs).collect::<Vec<_>>().await;
-        for (place, text) in serial {
-            // Looked for when its turn has come: the one before may have left something behind.
-            let plugins = plugins(&text);
-            match self.of(&plugins).await? {
-                Started::Refused(said) => looks.push((place, refused(&said, &plugins).await?)),
-                Started::Running(server) => {
-                    pairs.push((place, Box::pin(run_both(text, Arc::clone(&server))).await, server));
-                }
-            }
-        }
+        let mut looks: Vec<(usize, Look)> = Vec::new();
         // One look at the metrics of a server serves all.
         let mut expositions: BTreeMap<*const Server, String> = BTreeMap::new();
-        for (place, pair, server) in pairs {
+        for (place, ran) in ran {
+            let (pair, server) = match ran {
+                Ran::Both(pair, server) => (pair, server),
+                Ran::Refused(look) => {
+                    looks.push((place, look));
+                    continue;
+                }
+            };
             let key = Arc::as_ptr(&server);
             let exposition = match expositions.entry(key) {
                 Entry::Occupied(known) => known.into_mut(),
@@ -81,6 +81,17 @@ impl Servers {
         }
         looks.sort_by_key(|(place, _)| *place);
         Ok(looks.into_iter().map(|(_, look)| look).collect())
+    }
+
+    /// Runs the case that `text` is.
+    async fn run(&self, text: String) -> Result<Ran, ServerError> {
+        let plugins = plugins(&text);
+        Ok(match self.of(&plugins).await? {
+            Started::Refused(said) => Ran::Refused(refused(&said, &plugins).await?),
+            Started::Running(server) => {
+                Ran::Both(Box::pin(run_both(text, Arc::clone(&server))).await, server)
+            }
+        })
     }
 
     async fn of(&self, plugins: &Plugins) -> Result<Started, ServerError> {
