@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 
 use fake_webhooks::{StopSignal, StopSignals};
+use kubernetes_api_listener::ListenError;
 
 /// What the command's exit status says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,12 @@ impl Failure {
     /// There is nothing to run.
     pub fn nothing_run(message: impl fmt::Display) -> Self {
         Self { code: ExitCode::NothingRun, message: message.to_string() }
+    }
+}
+
+impl From<ListenError> for Failure {
+    fn from(error: ListenError) -> Self {
+        Self::environment(error)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The kubeconfig that lets kubectl in, and what it says.
+//! The kubeconfig that lets kubectl in, with the server's URL and token.
 
 use std::fs::File;
 use std::io::{self, Read as _};

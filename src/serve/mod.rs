@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use harness::attributes::UserInfo;
 use harness::server::{Advertised, AuthorizationMode, Controllers, Options};
-use kubernetes_api_listener as listener;
+use kubernetes_api_listener::Socket;
 
 use self::audit_file::{AuditFile, AuditFlags};
 use self::credential_flags::CredentialFlags;
@@ -127,7 +127,7 @@ impl Serve {
         self.log.watch_requests(log, &traces)?;
         let audit = self.audit.open(log)?;
         let record = self.record.open(log)?;
-        let socket = listener::bind(self.listen).map_err(Failure::environment)?;
+        let socket = Socket::bind(self.listen)?;
         let token = kubeconfig::random_token()?;
         let users = self.credentials.users(&token, log)?;
         let serving = self.credentials.serving(socket.address(), users.clients.as_ref())?;

@@ -43,8 +43,7 @@ impl Running {
         let server = ApiServer::new(options);
         let router = server.router(authentication.clone());
         let authenticator = server.authenticator(authentication);
-        let listener =
-            Listener::start(socket, tls, router, authenticator, clients).map_err(Failure::environment)?;
+        let listener = Listener::start(socket, tls, router, authenticator, clients)?;
         let tell = move |change, line: &str| log.change(change, line);
         let _manifests = Watch::start(folders, &server, Arc::new(tell));
         let controllers = tokio::spawn(server.run_controllers());

@@ -11,7 +11,7 @@ use axum::response::Response;
 use harness::json::text;
 use harness::server::{ApiServer, Authentication, Options};
 use harness::verify::Recorder;
-use kubernetes_api_listener::{Credentials, Listener};
+use kubernetes_api_listener::{Credentials, Listener, Socket};
 use serde_json::Value;
 
 use crate::Failure;
@@ -37,7 +37,7 @@ impl RecordingServer {
     ) -> Result<Self, Failure> {
         let server = ApiServer::new(Options::default());
         fill(&server, objects)?;
-        let socket = kubernetes_api_listener::bind(listen).map_err(Failure::environment)?;
+        let socket = Socket::bind(listen)?;
         let credentials = Credentials::new(socket.address()).map_err(Failure::environment)?;
         let kubeconfig = Kubeconfig {
             server: kubeconfig::client_url(socket.address()),
@@ -73,8 +73,7 @@ impl RecordingServer {
                 }
             }));
         let tls = Arc::new(credentials.server_config(None).map_err(Failure::environment)?);
-        let listener =
-            Listener::start(socket, tls, router, authenticator, None).map_err(Failure::environment)?;
+        let listener = Listener::start(socket, tls, router, authenticator, None)?;
         Ok(Self { recorder, _listener: listener })
     }
 }

@@ -27,7 +27,7 @@ pub enum InvalidAuthorities {
     /// A certificate cannot be read.
     #[error(transparent)]
     Certificate(#[from] rustls::Error),
-    /// There is none.
+    /// The file has no certificate.
     #[error("data does not contain any valid RSA or ECDSA certificates")]
     None,
     /// They cannot be used.

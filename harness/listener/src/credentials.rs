@@ -23,7 +23,7 @@ pub enum CredentialError {
     /// No certificate can be made for the address.
     #[error("cannot make a certificate: {0}")]
     Issue(#[from] certs::Error),
-    /// A name is none that a certificate may have.
+    /// A DNS name is invalid.
     #[error("cannot make a certificate: {0}")]
     Name(#[from] InvalidName),
     /// The certificate or its key is not PEM.

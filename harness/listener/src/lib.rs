@@ -1,11 +1,11 @@
 //! Serves a router of `kubernetes-api-server` over TLS.
 //!
-//! A [`Socket`] is bound first, so that its address is known to whoever makes certificates and kubeconfigs; a [`Listener`]
-//! serves on it until it is stopped. What each peer may cost is bounded: connections, heads, and the time that a handshake,
-//! a request, an answer or the end may take. [`Credentials`] are a certificate for as long as the process lives, and
-//! [`ClientAuthorities`] know users by the certificates of their connections.
+//! [`Socket::bind`] comes first, because the address goes into the certificate and the kubeconfig; [`Listener::start`] then
+//! serves on the socket until it is stopped. What each peer may cost is bounded: connections, heads, and the time that a
+//! handshake, a request, an answer or the end may take. [`Credentials`] hold a certificate that is generated for this
+//! process, and [`ClientAuthorities`] authenticate users by their client certificates.
 //!
-//! Who asks the API server in process needs none of it.
+//! Callers in the same process do not need this crate.
 
 mod clients;
 mod credentials;
@@ -15,4 +15,4 @@ mod places;
 
 pub use self::clients::{ClientAuthorities, InvalidAuthorities};
 pub use self::credentials::{CredentialError, Credentials, server_config};
-pub use self::listener::{ListenError, Listener, Socket, bind};
+pub use self::listener::{ListenError, Listener, Socket};

@@ -67,6 +67,23 @@ pub struct Socket {
 }
 
 impl Socket {
+    /// Binds `address`; port 0 picks a free one.
+    ///
+    /// # Errors
+    /// The port is taken, or the address is not one of this machine.
+    pub fn bind(address: SocketAddr) -> Result<Self, ListenError> {
+        let socket = std::net::TcpListener::bind(address).and_then(|socket| {
+            socket.set_nonblocking(true)?;
+            rustix::net::listen(&socket, BACKLOG)?;
+            // Its connections have the same buffers.
+            rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
+            rustix::net::sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)?;
+            let address = socket.local_addr()?;
+            Ok(Self { socket, address })
+        });
+        socket.map_err(|source| ListenError { address, source })
+    }
+
     /// Where it is bound, with the port that was free.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -83,23 +100,6 @@ pub struct ListenError {
 
 fn advice(error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::AddrInUse { "; choose another port, or 0 for a free one" } else { "" }
-}
-
-/// Binds a socket, of which a port 0 is a free one.
-///
-/// # Errors
-/// The port is taken, or the address is not one of this machine.
-pub fn bind(address: SocketAddr) -> Result<Socket, ListenError> {
-    let socket = std::net::TcpListener::bind(address).and_then(|socket| {
-        socket.set_nonblocking(true)?;
-        rustix::net::listen(&socket, BACKLOG)?;
-        // Its connections have the same buffers.
-        rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
-        rustix::net::sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)?;
-        let address = socket.local_addr()?;
-        Ok(Socket { socket, address })
-    });
-    socket.map_err(|source| ListenError { address, source })
 }
 
 /// A socket on which a router is served.

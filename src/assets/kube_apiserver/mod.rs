@@ -6,6 +6,8 @@ mod settings;
 use std::path::Path;
 use std::process::ExitCode;
 
+use kubernetes_api_listener::Socket;
+
 use super::flags::{self, Effect, Parsed, Syntax, Table, Values};
 use crate::exit_code::{self, Failure};
 use crate::serve::running::Running;
@@ -66,7 +68,7 @@ async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Fa
     // From here on a signal ends the command cleanly, also before the first request.
     let mut signals = exit_code::heed_signals(1)?;
     fake_webhooks::raise_open_file_limit();
-    let socket = kubernetes_api_listener::bind(settings.listen).map_err(Failure::environment)?;
+    let socket = Socket::bind(settings.listen)?;
     let address = socket.address();
     let traces = Traces::start(values.text("tracing-config-file").map(Path::new), log)?;
     settings.log.watch_requests(log, &traces)?;

@@ -33,7 +33,7 @@ struct Served {
 
 /// A server whose answer to `/endless` has no end.
 fn serve() -> Served {
-    let socket = bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = socket.address();
     let credentials = Credentials::new(address).unwrap();
     let mut roots = RootCertStore::empty();
