@@ -43,10 +43,10 @@ skips=()
 for name in "${slow[@]}"; do skips+=(--skip "$name"); done
 
 rm -rf "$work/mutants.out" "$work/mutants.out.old"
-judge --test-package kubernetes-admission -- --lib -- "${skips[@]}"
+judge --test-package kubernetes-admission -- --lib --test json_patch --test strategic_merge -- "${skips[@]}"
 judge_survivors --test-package kubernetes-admission -- --lib -- "${slow[@]}"
 judge_survivors --test-package harness --test-package tests -- --test agreement --test configuration_validation \
-  --test json_patch --test server --test server_robustness --test spans
+  --test server --test server_robustness --test spans
 
 survivors=$(cat "$work/mutants.out/missed.txt")
 if [ -n "$survivors" ]; then

@@ -45,16 +45,58 @@ pub fn quote(text: &str) -> String {
 
 /// As `%v` of Go writes it.
 pub fn printed(value: &Value) -> String {
+    formatted(value, &|_, plain| plain)
+}
+
+/// As `%s` of Go writes it, which says so where a value is not a string.
+///
+/// Source: Go fmt/print.go, `badVerb`.
+pub fn printed_as_string(value: &Value) -> String {
+    if value.is_null() {
+        return "%!s(<nil>)".to_owned();
+    }
+    formatted(value, &|scalar, plain| {
+        if scalar.is_string() || scalar.is_null() {
+            plain
+        } else {
+            format!("%!s({}={plain})", go_type(scalar))
+        }
+    })
+}
+
+/// As Go's fmt writes a value; `adorned` has each that is neither a list nor a map, and how `%v` writes it.
+fn formatted(value: &Value, adorned: &impl Fn(&Value, String) -> String) -> String {
     match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Bool(_) | Value::Number(_) => value.to_string(),
-        Value::Array(items) => format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(" ")),
+        Value::Null => adorned(value, "<nil>".to_owned()),
+        Value::String(text) => adorned(value, text.clone()),
+        Value::Number(number) if number.is_f64() => {
+            adorned(value, printed_float(number.as_f64().unwrap_or_default()))
+        }
+        Value::Bool(_) | Value::Number(_) => adorned(value, value.to_string()),
+        Value::Array(items) => {
+            let items = items.iter().map(|item| formatted(item, adorned));
+            format!("[{}]", items.collect::<Vec<_>>().join(" "))
+        }
         Value::Object(members) => {
-            let members = members.iter().map(|(name, member)| format!("{name}:{}", printed(member)));
+            let members =
+                members.iter().map(|(name, member)| format!("{name}:{}", formatted(member, adorned)));
             format!("map[{}]", members.collect::<Vec<_>>().join(" "))
         }
     }
+}
+
+/// A float as `%v` of Go writes it.
+///
+/// Source: Go fmt/print.go, `fmtFloat`; strconv/ftoa.go.
+pub(crate) fn printed_float(float: f64) -> String {
+    let text = format!("{float:e}");
+    let Some((digits, exponent)) = text.split_once('e') else { return text };
+    let Ok(exponent) = exponent.parse::<i32>() else { return text };
+    if (-4..21).contains(&exponent) {
+        return float.to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
 /// As `%T` of Go writes it.
@@ -68,6 +110,11 @@ pub fn go_type(value: &Value) -> &'static str {
         Value::Number(_) => "int64",
         Value::String(_) => "string",
     }
+}
+
+/// The type of a value as `%s` of Go writes `reflect.TypeOf`.
+pub fn go_type_as_string(value: &Value) -> &'static str {
+    if value.is_null() { "%!s(<nil>)" } else { go_type(value) }
 }
 
 /// A byte as Go's JSON scanner quotes it: as the character of that number, between apostrophes.
@@ -117,6 +164,8 @@ pub fn is_printable(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -135,8 +184,38 @@ mod tests {
     }
 
     #[test]
+    fn floats_are_printed_as_in_go() {
+        for (float, text) in [
+            (1.5, "1.5"),
+            (3.0, "3"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (1.25e-7, "1.25e-07"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (-2.5, "-2.5"),
+        ] {
+            assert_eq!(printed_float(float), text);
+        }
+    }
+
+    #[test]
+    fn values_are_printed_as_in_go() {
+        for (value, plain, as_string) in [
+            (json!(null), "<nil>", "%!s(<nil>)"),
+            (json!("a"), "a", "a"),
+            (json!(1.5e30), "1.5e+30", "%!s(float64=1.5e+30)"),
+            (json!([1, "a", null]), "[1 a <nil>]", "[%!s(int64=1) a <nil>]"),
+            (json!({"b": true, "a": {}}), "map[a:map[] b:true]", "map[a:map[] b:%!s(bool=true)]"),
+        ] {
+            assert_eq!(printed(&value), plain);
+            assert_eq!(printed_as_string(&value), as_string);
+        }
+    }
+
+    #[test]
     fn json_is_escaped_for_html() {
-        assert_eq!(encode(&serde_json::json!(["<&>", "\u{2028}"])), r#"["\u003c\u0026\u003e","\u2028"]"#);
+        assert_eq!(encode(&json!(["<&>", "\u{2028}"])), r#"["\u003c\u0026\u003e","\u2028"]"#);
     }
 
     #[test]

@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use kubernetes_types::quoting::{go_type, printed, quote};
+use kubernetes_types::quoting::{go_type, go_type_as_string, printed, printed_as_string, quote};
 use kubernetes_types::schema::{Field, Form, Kind, MESSAGES, Message, PatchStrategy, Shape};
 use serde_json::{Map, Value};
 
-use super::strategic_order::{keyed, normalized, partitioned};
+use super::strategic_order::{is_scalar, keyed, normalized, object, partitioned};
 pub use crate::attributes::GroupVersionKind;
 
 /// What is done to the object or the item in which this stands: `replace`, `delete` or `merge`.
@@ -36,6 +36,10 @@ pub enum StrategicError {
     #[error("{0}")]
     Unsupported(&'static str),
 }
+
+/// Go panics.
+pub(super) const NOT_COMPARABLE: StrategicError =
+    StrategicError::Unsupported("a strategic merge patch that compares lists or objects");
 
 type Result<T> = std::result::Result<T, StrategicError>;
 type Object = Map<String, Value>;
@@ -181,8 +185,11 @@ fn merge_lists(original: Vec<Value>, patch: Vec<Value>, field: &Field, deletes: 
             return Ok(original.into_iter().filter(|item| !of_patch.contains(item)).collect());
         }
         let merged = distinct([original.clone(), patch.clone()].concat());
+        if !key.is_empty() {
+            merged.iter().try_for_each(object)?;
+        }
         let (ours, theirs) = merged.into_iter().partition(|item| of_patch.contains(item));
-        return normalized(ours, theirs, &patch, &original, "");
+        return normalized(ours, theirs, &patch, &original, None);
     }
     if key.is_empty() {
         return Err(StrategicError::Other("cannot merge lists without merge key for struct".to_owned()));
@@ -212,7 +219,7 @@ fn merge_lists(original: Vec<Value>, patch: Vec<Value>, field: &Field, deletes: 
         }
     }
     let (ours, theirs) = partitioned(merged, &patch, key)?;
-    normalized(ours, theirs, &patch, &original, key)
+    normalized(ours, theirs, &patch, &original, Some(key))
 }
 
 /// The list and the patch once the items with directives have been obeyed.
@@ -250,6 +257,7 @@ fn after_directives(
 fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<()> {
     let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let Value::Array(keys) = keys else { return Err(WRONG_RETAIN_KEYS) };
+    scalars(&keys)?;
     let kept: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
     let is_kept = |key: &str| kept.contains(key);
     let is_directive = |key: &str| key.starts_with(DELETE_FROM_LIST) || key.starts_with(SET_ORDER);
@@ -278,7 +286,6 @@ fn order_lists(original: &mut Object, patch: &mut Object, of: Type) -> Result<()
         };
         check_order(given.as_deref().unwrap_or_default(), &order, key)?;
         let server = present.clone().unwrap_or_default();
-        let are_objects = || are_objects(&[&server, given.as_deref().unwrap_or_default()]);
         let merged = match (present, &given) {
             (None, None) => continue,
             (Some(present), None) => present,
@@ -286,15 +293,14 @@ fn order_lists(original: &mut Object, patch: &mut Object, of: Type) -> Result<()
             (Some(present), Some(given)) => merge_lists(present, given.clone(), field, false)?,
         };
         let (ours, theirs) = if key.is_empty() {
+            scalars(merged.iter().chain(&order))?;
             let known: HashSet<&Value> = order.iter().collect();
             merged.into_iter().partition(|item| known.contains(item))
         } else {
             partitioned(merged, &order, key)?
         };
-        if are_objects()? && key.is_empty() {
-            return Err(StrategicError::Unsupported("$setElementOrder of objects that are not merged"));
-        }
-        let ordered = normalized(ours, theirs, &order, &server, key)?;
+        let are_objects = are_objects(&[&server, given.as_deref().unwrap_or_default()])?;
+        let ordered = normalized(ours, theirs, &order, &server, are_objects.then_some(key))?;
         original.insert(name.to_owned(), Value::Array(ordered));
         patch.remove(name);
     }
@@ -308,29 +314,54 @@ fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<()> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
     }
-    let identity = |item| if key.is_empty() { Ok(item) } else { keyed(item, key) };
-    let mut places = order.iter();
-    for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
-        let wanted = identity(item)?;
-        let mut is_there = false;
-        while !is_there {
-            let Some(place) = places.next() else {
-                let (patch, order) = (printed(&patch.into()), printed(&order.into()));
-                return Err(StrategicError::Other(format!(
-                    "The order in patch list:\n{patch}\n doesn't match {SET_ORDER} list:\n{order}\n"
-                )));
-            };
-            is_there = identity(place)? == wanted;
-        }
+    if !key.is_empty() {
+        patch.iter().try_for_each(object)?;
     }
-    Ok(())
+    let stays = |item: &&Value| key.is_empty() || item.get(DIRECTIVE).is_none_or(|it| it != "delete");
+    let items: Vec<&Value> = patch.iter().filter(stays).collect();
+    let (mut items, mut places) = (items.as_slice(), order);
+    while let ([item, other_items @ ..], [place, other_places @ ..]) = (items, places) {
+        if item.get(DIRECTIVE).is_some() {
+            items = other_items;
+            continue;
+        }
+        if are_same(item, place, key)? {
+            items = other_items;
+        }
+        places = other_places;
+    }
+    if items.is_empty() {
+        return Ok(());
+    }
+    let (patch, order) = (printed(&patch.into()), printed(&order.into()));
+    Err(StrategicError::Other(format!(
+        "The order in patch list:\n{patch}\n doesn't match {SET_ORDER} list:\n{order}\n"
+    )))
+}
+
+/// Source: `mergeKeyValueEqual`.
+fn are_same(item: &Value, other: &Value, key: &str) -> Result<bool> {
+    if !key.is_empty() {
+        object(item)?;
+        object(other)?;
+        return Ok(keyed(item, key)? == keyed(other, key)?);
+    }
+    if !is_scalar(item) && go_type(item) == go_type(other) {
+        return Err(NOT_COMPARABLE);
+    }
+    Ok(item == other)
+}
+
+/// Whether each of these can be a key of a map in Go.
+fn scalars<'a>(values: impl IntoIterator<Item = &'a Value>) -> Result<()> {
+    if values.into_iter().all(is_scalar) { Ok(()) } else { Err(NOT_COMPARABLE) }
 }
 
 fn list(value: Value) -> Result<Vec<Value>> {
     match value {
         Value::Array(items) => Ok(items),
         other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
-            let found = go_type(&other);
+            let found = go_type_as_string(&other);
             Err(StrategicError::Other(format!("expected a []interface {{}}, but received a {found}")))
         }
     }
@@ -346,9 +377,7 @@ fn are_objects(lists: &[&[Value]]) -> Result<bool> {
     };
     match first {
         Value::Null => return Err(StrategicError::Unsupported("a list of nulls in a strategic merge patch")),
-        Value::Array(_) => {
-            return Err(StrategicError::Unprocessable("lists of lists are not supported"));
-        }
+        Value::Array(_) => return Err(StrategicError::Unprocessable("lists of lists are not supported")),
         Value::Object(_) | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
     if items.any(|item| go_type(item) != go_type(first)) {
@@ -417,6 +446,6 @@ fn without_directives(value: Value) -> Option<Value> {
 }
 
 fn unknown_directive(directive: &Value, patch: &Object) -> StrategicError {
-    let (directive, patch) = (printed(directive), printed(&patch.clone().into()));
+    let (directive, patch) = (printed_as_string(directive), printed(&patch.clone().into()));
     StrategicError::Other(format!("unknown patch type: {directive} in map: {patch}"))
 }

@@ -4,27 +4,43 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kubernetes_types::quoting::{go_type, printed};
+use kubernetes_types::quoting::{go_type_as_string, printed};
 use serde_json::Value;
 
-use super::strategic::StrategicError;
+use super::strategic::{NOT_COMPARABLE, StrategicError};
 
 /// The longest list that Go sorts by insertion alone.
 ///
 /// Source: Go sort/zsortfunc.go, `stable_func`.
 const BLOCK: usize = 20;
 
+pub(super) fn is_scalar(value: &Value) -> bool {
+    !value.is_array() && !value.is_object()
+}
+
+/// Whether an item is an object.
+///
+/// Source: apimachinery pkg/util/mergepatch/errors.go, `ErrBadArgType`.
+pub(super) fn object(item: &Value) -> Result<(), StrategicError> {
+    if item.is_object() {
+        return Ok(());
+    }
+    let found = go_type_as_string(item);
+    Err(StrategicError::Other(format!("expected a map[string]interface {{}}, but received a {found}")))
+}
+
 /// The value of an object's key in a list.
 pub(super) fn keyed<'a>(item: &'a Value, key: &str) -> Result<&'a Value, StrategicError> {
-    if !item.is_object() {
-        let found = go_type(item);
-        let why = format!("expected a map[string]interface {{}}, but received a {found}");
-        return Err(StrategicError::Other(why));
+    object(item)?;
+    match item.get(key) {
+        Some(value) if is_scalar(value) => Ok(value),
+        Some(_) => Err(NOT_COMPARABLE),
+        None => {
+            let item = printed(item);
+            let why = format!("map: {item} does not contain declared merge key: {key}");
+            Err(StrategicError::Other(why))
+        }
     }
-    item.get(key).ok_or_else(|| {
-        let item = printed(item);
-        StrategicError::Other(format!("map: {item} does not contain declared merge key: {key}"))
-    })
 }
 
 /// Objects whose keys are among those of `by`, and the others.
@@ -36,10 +52,15 @@ pub(super) fn partitioned(
     key: &str,
 ) -> Result<(Vec<Value>, Vec<Value>), StrategicError> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    let known: HashSet<&Value> = by.iter().filter_map(|other| other.get(key)).collect();
+    // It is searched up to the first item that is no object.
+    let objects = by.iter().take_while(|other| other.is_object());
+    let known: HashSet<&Value> = objects.clone().filter_map(|other| other.get(key)).collect();
+    let end = objects.count();
     for item in items {
         if known.contains(keyed(&item, key)?) {
             ours.push(item);
+        } else if end < by.len() {
+            return Err(StrategicError::Other(format!("value for key {end} is not a map")));
         } else {
             theirs.push(item);
         }
@@ -48,13 +69,13 @@ pub(super) fn partitioned(
 }
 
 /// One list of the items that the patch knows, in the order of `patch`, and of the others, in the order of `server`: that
-/// of the server decides where these stand between those, as far as it can.
+/// of the server decides where these stand between those, as far as it can. `key` tells objects apart.
 pub(super) fn normalized(
     ours: Vec<Value>,
     theirs: Vec<Value>,
     patch: &[Value],
     server: &[Value],
-    key: &str,
+    key: Option<&str>,
 ) -> Result<Vec<Value>, StrategicError> {
     let of_server = Places::new(server, key);
     let place = |item: &Value| of_server.get(item);
@@ -77,13 +98,13 @@ pub(super) fn normalized(
 
 /// Where items stand in a list: the first of those that are the same.
 struct Places<'a> {
-    key: &'a str,
+    key: Option<&'a str>,
     first: HashMap<Option<&'a Value>, usize>,
 }
 
 impl<'a> Places<'a> {
-    /// `key` tells the items apart; if it is empty, the items themselves do.
-    fn new(list: &'a [Value], key: &'a str) -> Self {
+    /// `key` tells the items apart; without one, the items themselves do.
+    fn new(list: &'a [Value], key: Option<&'a str>) -> Self {
         let mut first = HashMap::new();
         for (place, item) in list.iter().enumerate() {
             first.entry(identity(item, key)).or_insert(place);
@@ -96,18 +117,21 @@ impl<'a> Places<'a> {
     }
 }
 
-fn identity<'a>(item: &'a Value, key: &str) -> Option<&'a Value> {
-    if key.is_empty() { Some(item) } else { item.get(key) }
+fn identity<'a>(item: &'a Value, key: Option<&str>) -> Option<&'a Value> {
+    match key {
+        Some(key) => item.get(key),
+        None => Some(item),
+    }
 }
 
 /// Source: `normalizeSliceOrder`. An item that is not in the order goes before whatever it is compared with.
-fn sorted(mut items: Vec<Value>, order: &[Value], key: &str) -> Result<Vec<Value>, StrategicError> {
-    if !key.is_empty() {
+fn sorted(mut items: Vec<Value>, order: &[Value], key: Option<&str>) -> Result<Vec<Value>, StrategicError> {
+    if let Some(key) = key {
         for item in items.iter().chain(order) {
             keyed(item, key)?;
         }
     }
-    let is_deleted = |item: &Value| !key.is_empty() && item.get("$patch").is_some_and(|it| it == "delete");
+    let is_deleted = |item: &Value| key.is_some() && item.get("$patch").is_some_and(|it| it == "delete");
     let deleted: Vec<Value> = items.extract_if(.., |item| is_deleted(item)).collect();
     let of_order = Places::new(order, key);
     let mut places: Vec<(Option<usize>, Value)> =

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::node::Schema;
 use crate::names;
 use crate::path::Path;
-use crate::quoting::{encode, quote};
+use crate::quoting::{encode, printed, quote};
 use crate::schema;
 use crate::status::FieldError;
 
@@ -226,10 +226,8 @@ fn judge_metadata(metadata: &Value, path: &Path<'_>, errors: &mut Vec<FieldError
 pub(super) fn displayed(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
-        Value::Number(number) if number.is_f64() => {
-            super::numbers::printed(number.as_f64().unwrap_or_default())
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Number(_) => printed(value),
+        Value::Null | Value::Bool(_) => value.to_string(),
         Value::Array(_) | Value::Object(_) => encode(value),
     }
 }

@@ -1,18 +1,4 @@
-//! Numbers as Go compares and prints them.
-
-/// A float as `%v` of Go writes it.
-///
-/// Source: Go fmt/print.go, `fmtFloat`; strconv/ftoa.go.
-pub(super) fn printed(float: f64) -> String {
-    let text = format!("{float:e}");
-    let Some((digits, exponent)) = text.split_once('e') else { return text };
-    let Ok(exponent) = exponent.parse::<i32>() else { return text };
-    if (-4..21).contains(&exponent) {
-        return float.to_string();
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
-}
+//! Numbers as Go compares and converts them.
 
 /// Whether a float is as good as an integer.
 ///
@@ -39,22 +25,6 @@ pub(super) fn truncated(float: f64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn floats_are_printed_as_in_go() {
-        for (float, text) in [
-            (1.5, "1.5"),
-            (3.0, "3"),
-            (1e20, "100000000000000000000"),
-            (1e21, "1e+21"),
-            (1.25e-7, "1.25e-07"),
-            (0.0001, "0.0001"),
-            (0.00001, "1e-05"),
-            (-2.5, "-2.5"),
-        ] {
-            assert_eq!(printed(float), text);
-        }
-    }
 
     #[test]
     fn integers_may_be_a_little_off() {

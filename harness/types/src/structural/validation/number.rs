@@ -7,11 +7,12 @@ use std::cmp::Ordering;
 use serde_json::{Number, Value};
 
 use super::super::node::{Schema, ValueValidation};
-use super::super::numbers::{is_integer, printed, truncated};
+use super::super::numbers::{is_integer, truncated};
 use super::super::parse::float;
 use super::Validator;
 use super::report::{Failure, Report};
 use crate::path::Path;
+use crate::quoting::printed_float;
 
 /// What a number is compared as: integers with the integral part of a bound.
 #[derive(Clone, Copy)]
@@ -61,7 +62,7 @@ pub(super) fn validate(
             Compared::Integer(integer) => {
                 (Some(integer.cmp(&truncated(bound))), truncated(bound).to_string())
             }
-            Compared::Float(float) => (float.partial_cmp(&bound), printed(bound)),
+            Compared::Float(float) => (float.partial_cmp(&bound), printed_float(bound)),
         };
         if order == Some(beyond_bound) || (exclusive && order == Some(Ordering::Equal)) {
             let or_equal = if exclusive { "" } else { " or equal to" };
@@ -93,7 +94,11 @@ fn not_a_multiple(compared: Compared, factor: f64, value: &Value, path: &Path<'_
             }
             let times = if factor < 1.0 { 1.0 / factor * float } else { float / factor };
             (!is_integer(times)).then(|| {
-                Failure::invalid(path, value, format_args!("should be a multiple of {}", printed(factor)))
+                Failure::invalid(
+                    path,
+                    value,
+                    format_args!("should be a multiple of {}", printed_float(factor)),
+                )
             })
         }
     }

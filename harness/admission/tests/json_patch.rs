@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use harness::patch::{ApplyError, Patch};
+use kubernetes_admission::patch::{ApplyError, Patch};
 use serde_json::{Value, json};
 
 const CASES: &str = include_str!("data/json-patch.jsonl");

@@ -1,0 +1,33 @@
+//! Random strategic merge patches, as the API server's library merges them, against ours.
+//!
+//! `data/strategic-merge.jsonl` has one a line, recorded from k8s.io/apimachinery by `harness/tools/strategic_merge.sh`: `kind`
+//! (apiVersion and kind), `object`, `patch`, and what came of it: an object (`ok`), an error (`error`), or a `panic`.
+
+use std::error::Error;
+
+use kubernetes_admission::patch::strategic::{GroupVersionKind, StrategicError, apply};
+use serde_json::{Value, json};
+
+const CASES: &str = include_str!("data/strategic-merge.jsonl");
+
+#[test]
+fn every_recorded_merge_agrees() -> Result<(), Box<dyn Error>> {
+    let (mut differing, mut count) = (Vec::new(), 0);
+    for line in CASES.lines() {
+        let case: Value = serde_json::from_str(line)?;
+        let kind = GroupVersionKind::of(&json!({"apiVersion": case["kind"][0], "kind": case["kind"][1]}));
+        let patch = case["patch"].as_object().ok_or("a patch is an object")?;
+        let (ours, recorded) = match apply(&case["object"], patch, &kind) {
+            Err(StrategicError::Unsupported(_)) => (json!({"panic": true}), json!({"panic": case["panic"]})),
+            Err(error) => (json!({"error": error.to_string()}), json!({"error": case["error"]})),
+            Ok(object) => (json!({"ok": object}), json!({"ok": case["ok"]})),
+        };
+        if ours != recorded {
+            differing.push(format!("{line}\n  recorded {recorded}\n  ours     {ours}"));
+        }
+        count += 1;
+    }
+    assert!(count >= 500, "only {count} cases");
+    assert!(differing.is_empty(), "{} of {count} differ:\n{}", differing.len(), differing.join("\n"));
+    Ok(())
+}
