@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use admit::target::{Launched, TargetArguments, TargetKind};
+use admit_command::target::{Launched, TargetArguments, TargetKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::{Fake, FakeWebhook};

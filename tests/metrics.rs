@@ -9,7 +9,7 @@ mod machine;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use admit::target::{Launched, TargetArguments, TargetKind};
+use admit_command::target::{Launched, TargetArguments, TargetKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::{Fake, FakeWebhook};

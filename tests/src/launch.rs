@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use admit::target::{TargetArguments, TargetKind};
+use admit_command::target::{TargetArguments, TargetKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use certs::CertificateAuthority;

@@ -1,6 +1,6 @@
 //! One run of a case on a server, and what was seen of it.
 
-use admit::target::AuditEvent;
+use admit_command::target::AuditEvent;
 use fake_webhooks::Entry;
 use serde_json::{Map, Value, json};
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use admit::exit_code::Failure;
-use admit::target::{Launched, Target, TargetKind};
+use admit_command::exit_code::Failure;
+use admit_command::target::{Launched, Target, TargetKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use certs::CertificateAuthority;

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use admit::target::{Launched, TargetArguments};
+use admit_command::target::{Launched, TargetArguments};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Parser as _;

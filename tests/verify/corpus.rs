@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use admit::target::{Launched, TargetArguments, TargetKind};
+use admit_command::target::{Launched, TargetArguments, TargetKind};
 use axum::http::Request;
 use harness::attributes::{GroupVersionKind, UserInfo};
 use harness::client::NoServices;

@@ -13,7 +13,7 @@ mod services;
 mod slow;
 mod traces;
 
-use admit::target::{Launched, TargetArguments, TargetKind};
+use admit_command::target::{Launched, TargetArguments, TargetKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::FakeWebhook;

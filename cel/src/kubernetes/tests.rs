@@ -1,3 +1,5 @@
+//! Which version of Kubernetes has which library and option.
+
 use super::*;
 use crate::types::Type;
 

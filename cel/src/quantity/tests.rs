@@ -1,3 +1,5 @@
+//! Quantities: how they are read, printed, compared and added, and laws.
+
 use proptest::prelude::*;
 
 use super::*;

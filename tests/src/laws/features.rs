@@ -16,7 +16,7 @@ pub(super) fn check(input: &[u8]) {
         file.write_all(feature.as_bytes()).unwrap_or_else(|error| panic!("no temporary file: {error}"));
         let tags = Some(tags).filter(|tags| !tags.is_empty());
         let name = file.path().display().to_string();
-        if let Err(failure) = admit::testing::features(file.path(), tags) {
+        if let Err(failure) = admit_command::testing::features(file.path(), tags) {
             let message = failure.to_string();
             assert!(message.contains(&name) || message.contains("tag expression"), "{message}");
         }

@@ -33,7 +33,7 @@ pub(super) fn check(input: &[u8]) {
         add(&mut arguments, folder.path(), "--with", &existing);
         let configurations = if configurations.trim().is_empty() { CONFIGURATIONS } else { &configurations };
         add(&mut arguments, folder.path(), "-c", configurations);
-        match runtime::block_on(admit::testing::review(&arguments)) {
+        match runtime::block_on(admit_command::testing::review(&arguments)) {
             Ok(text) => check_text(&arguments, &text),
             Err(failure) => assert!(!failure.to_string().is_empty()),
         }

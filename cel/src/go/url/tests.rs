@@ -1,3 +1,5 @@
+//! URLs as Go reads them: what was recorded, and laws.
+
 use proptest::prelude::*;
 
 use super::*;

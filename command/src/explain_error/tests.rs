@@ -25,7 +25,7 @@ const OTHERS: [(&str, &str); 6] = [
 
 /// What a real kube-apiserver said to the requests of a recorded case.
 fn recorded(fault: &fake_webhooks::Fault) -> BTreeSet<String> {
-    let case = format!("tests/cases/faults/{}-{}/apiserver.yaml", fault.id.to_lowercase(), fault.name);
+    let case = format!("../tests/cases/faults/{}-{}/apiserver.yaml", fault.id.to_lowercase(), fault.name);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(case);
     let recording: Value = serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let requests = recording["requests"].as_array().unwrap();
