@@ -82,8 +82,9 @@ pub struct Survival {
     pub complaints: Vec<String>,
 }
 
-/// How many lines the table has.
+/// How many lines the table has at least, and how long a stretch takes at most.
 const STRETCHES: u32 = 6;
+const STRETCH: Duration = Duration::from_secs(60);
 /// The longest that 99 of 100 answers to the well-behaved client may take. They take 0.2 s on two busy cores, and up to 4 s of
 /// a build without optimisation: longer than this is a stall.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -99,11 +100,19 @@ impl Soak {
         let began = Instant::now();
         let mut survival = Survival { is_confined: server.is_confined(), ..Survival::default() };
         let mut whole = Tally::default();
-        for stretch in 1..=STRETCHES {
-            tokio::time::sleep_until(began + self.lasts * stretch / STRETCHES).await;
-            if let Some(ended) = server.ended() {
-                survival.complaints.push(format!("it ended after {} s: {ended}", began.elapsed().as_secs()));
-                return Ok(survival);
+        let stretches = u32::try_from(self.lasts.as_secs().div_ceil(STRETCH.as_secs()))
+            .unwrap_or(u32::MAX)
+            .max(STRETCHES);
+        for stretch in 1..=stretches {
+            let end = tokio::time::sleep_until(
+                began + self.lasts.mul_f64(f64::from(stretch) / f64::from(stretches)),
+            );
+            tokio::select! {
+                () = end => {}
+                ended = server.ended() => {
+                    survival.complaints.push(format!("it ended after {} s: {ended}", began.elapsed().as_secs()));
+                    return Ok(survival);
+                }
             }
             let tally = load.take();
             whole.add(&tally);

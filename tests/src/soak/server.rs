@@ -45,14 +45,17 @@ impl Attacked {
             .map_err(|error| failed(&command.display().to_string(), error))?;
         let group = child.id().and_then(|id| confine(id, memory));
         let mut attacked = Self { child, folder, group };
+        let kubeconfig = attacked.kubeconfig();
         let ready = async {
-            while !attacked.kubeconfig().exists() {
-                if let Some(ended) = attacked.ended() {
-                    return Err(SoakError::Command(ended));
+            let made = async {
+                while !kubeconfig.exists() {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
                 }
-                tokio::time::sleep(Duration::from_millis(10)).await;
+            };
+            tokio::select! {
+                () = made => Ok(()),
+                ended = attacked.ended() => Err(SoakError::Command(ended)),
             }
-            Ok(())
         };
         tokio::time::timeout(PATIENCE, ready).await.map_err(|_elapsed| {
             SoakError::Command(format!("it is not ready after {} s", PATIENCE.as_secs()))
@@ -68,11 +71,14 @@ impl Attacked {
         self.group.is_some()
     }
 
-    /// How it ended, if it did, with the last that it said.
-    pub(super) fn ended(&mut self) -> Option<String> {
-        let status = self.child.try_wait().ok()??;
+    /// Waits until it ends: how, with the last that it said.
+    pub(super) async fn ended(&mut self) -> String {
+        let status = match self.child.wait().await {
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        };
         let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
-        Some(format!("{status}, {}", log.lines().last().unwrap_or("without a word")))
+        format!("{status}, {}", log.lines().last().unwrap_or("without a word"))
     }
 
     /// What it has in memory, in MiB.
