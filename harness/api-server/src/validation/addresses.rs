@@ -241,7 +241,7 @@ mod tests {
     fn check(validate: fn(&mut Errors, &Path<'_>, &str), text: &str, expected: Option<&str>) {
         let mut errors = Errors::default();
         validate(&mut errors, &Path::new("f"), text);
-        let found: Vec<String> = errors.into_list().iter().map(ToString::to_string).collect();
+        let found: Vec<String> = errors.into_list().unwrap().iter().map(ToString::to_string).collect();
         let expected: Vec<String> =
             expected.into_iter().map(|why| format!("f: Invalid value: \"{text}\": {why}")).collect();
         assert_eq!(found, expected);

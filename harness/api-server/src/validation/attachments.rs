@@ -8,7 +8,7 @@ use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
 use super::fields::{Errors, IMMUTABLE, Path, get, int, list, map, set, text, texts, word};
-use super::{Change, formats, storage, volumes};
+use super::{Change, formats, internal, storage, volumes};
 
 /// An attachment.
 ///
@@ -145,7 +145,9 @@ pub(super) fn node(errors: &mut Errors, object: &Value, change: Option<Change<'_
         for new in drivers.iter().filter(|new| text(new, "name") == text(old, "name")) {
             let keys = |driver| texts(driver, "topologyKeys").collect::<Vec<_>>();
             if text(new, "nodeID") != text(old, "nodeID") || keys(new) != keys(old) {
-                errors.invalid_structure(&path, IMMUTABLE);
+                let mut driver = new.clone();
+                driver.as_object_mut().and_then(|members| members.remove("allocatable"));
+                errors.invalid(&path, internal::shown("storage.CSINodeDriver", &driver), IMMUTABLE);
             }
         }
     }

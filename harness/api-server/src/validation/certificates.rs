@@ -8,7 +8,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
 use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text};
-use super::{Change, conditions, events, formats};
+use super::{Change, conditions, events, formats, internal};
 
 const HIDDEN: &str = "<value omitted>";
 
@@ -96,7 +96,7 @@ pub(super) fn pod_request(errors: &mut Errors, object: &Value, change: Option<Ch
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     if let Some(change) = change {
         if !change.is_same(&["spec"]) {
-            errors.invalid_structure(&path, IMMUTABLE);
+            errors.invalid(&path, internal::shown("certificates.PodCertificateRequestSpec", spec), IMMUTABLE);
         }
         return;
     }
@@ -128,7 +128,7 @@ pub(super) fn pod_request(errors: &mut Errors, object: &Value, change: Option<Ch
         (true, false, false) | (false, true, true)
     ) {
         let why = "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set";
-        errors.invalid_structure(&path, why);
+        errors.invalid_unshown(&path, why);
     }
 }
 
@@ -211,16 +211,16 @@ pub(super) fn pod_request_status(errors: &mut Errors, object: &Value, change: Ch
     if KNOWN.iter().any(|kind| is(change.old, kind)) {
         if !is_same {
             let why = "immutable after PodCertificateRequest is issued, denied, or failed";
-            errors.invalid_structure(&path, why);
+            errors.invalid_unshown(&path, why);
         }
     } else if is(object, "Denied") || is(object, "Failed") {
         if has_more {
             let why =
                 "non-condition status fields must be empty when denying or failing the PodCertificateRequest";
-            errors.invalid_structure(&path, why);
+            errors.invalid_unshown(&path, why);
         }
     } else if !is(object, "Issued") && !is_same {
         let why = "status is immutable unless transitioning to \"Issued\", \"Denied\", or \"Failed\"";
-        errors.invalid_structure(&path, why);
+        errors.invalid_unshown(&path, why);
     }
 }

@@ -3,8 +3,10 @@
 use std::fmt;
 
 use kubernetes_types::quoting::quote;
-use kubernetes_types::status::{FieldError, MAX_ERRORS};
+use kubernetes_types::status::{FieldError, MAX_ERRORS, Unsupported};
 use serde_json::{Map, Value};
+
+use super::internal;
 
 /// A field's path, such as `spec.containers[0].name`. It is written out only where something is wrong.
 ///
@@ -66,13 +68,15 @@ pub(super) struct Errors {
     own: Vec<FieldError>,
     /// Those of rules that are generated from the types, which stand last.
     generated: Vec<FieldError>,
+    /// Why it cannot be told.
+    unsupported: Option<Unsupported>,
 }
 
 impl Errors {
     /// All of them, the generated ones last.
-    pub(super) fn into_list(mut self) -> Vec<FieldError> {
+    pub(super) fn into_list(mut self) -> Result<Vec<FieldError>, Unsupported> {
         self.own.append(&mut self.generated);
-        self.own
+        self.unsupported.map_or(Ok(self.own), Err)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -136,9 +140,27 @@ impl Errors {
         }
     }
 
-    /// A value that is a structure of several fields, which kube-apiserver prints as its internal Go type.
-    pub(super) fn invalid_structure(&mut self, path: &Path<'_>, why: impl fmt::Display) {
+    /// A value that is not shown.
+    pub(super) fn invalid_unshown(&mut self, path: &Path<'_>, why: impl fmt::Display) {
         self.push(FieldError::invalid_unshown(path.to_string(), why));
+    }
+
+    /// A change that is forbidden, with what is different in two values of an internal type.
+    ///
+    /// Source: apimachinery pkg/util/diff/diff.go, `Diff`.
+    pub(super) fn forbidden_change(
+        &mut self,
+        path: &Path<'_>,
+        why: &str,
+        of: &str,
+        (old, new): (&Value, &Value),
+    ) {
+        let Some(difference) = internal::difference(of, old, new) else {
+            let what = format!("the message about a change of `{path}` of so many lines");
+            self.unsupported = Some(Unsupported { what });
+            return;
+        };
+        self.forbidden(path, format_args!("{why}\n{difference}"));
     }
 
     pub(super) fn duplicate(&mut self, path: &Path<'_>, text: &str) {
@@ -245,6 +267,15 @@ pub(super) fn entries<'a>(owner: &'a Value, field: &str) -> impl Iterator<Item =
 
 pub(super) fn map<'a>(owner: &'a Value, field: &str) -> Option<&'a Map<String, Value>> {
     get(owner, field).as_object()
+}
+
+/// Makes a member what it is in `from`, or takes it away.
+pub(super) fn copy(from: &Value, into: &mut Value, field: &str) {
+    let Some(members) = into.as_object_mut() else { return };
+    match from.get(field) {
+        Some(value) => members.insert(field.to_owned(), value.clone()),
+        None => members.remove(field),
+    };
 }
 
 #[cfg(test)]

@@ -60,11 +60,11 @@ pub(super) fn failure(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
         match (codes.is_some(), conditions.is_empty()) {
             (true, false) => {
                 let why = "specifying both OnExitCodes and OnPodConditions is not supported";
-                errors.invalid_structure(&path, why);
+                errors.invalid_unshown(&path, why);
             }
             (false, true) => {
                 let why = "specifying one of OnExitCodes and OnPodConditions is required";
-                errors.invalid_structure(&path, why);
+                errors.invalid_unshown(&path, why);
             }
             _ => {}
         }

@@ -57,20 +57,20 @@ pub(super) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
     let (complete, failed) = (becomes("Complete"), becomes("Failed"));
     let finished = new.is_finished() != old.is_finished();
     if (complete || failed) && new.is("Complete") && new.is("Failed") {
-        errors.invalid_structure(&conditions, "cannot set Complete=True and Failed=true conditions");
+        errors.invalid_unshown(&conditions, "cannot set Complete=True and Failed=true conditions");
     }
     if (complete || becomes("FailureTarget")) && new.is("Complete") && new.is("FailureTarget") {
-        errors.invalid_structure(&conditions, "cannot set Complete=True and FailureTarget=true conditions");
+        errors.invalid_unshown(&conditions, "cannot set Complete=True and FailureTarget=true conditions");
     }
     times(errors, &path, new, complete, &changed);
     if (failed || changed("failedIndexes")) && new.is("Failed") && !new.is("FailureTarget") {
         let why = "cannot set Failed=True condition without the FailureTarget=true condition";
-        errors.invalid_structure(&conditions, why);
+        errors.invalid_unshown(&conditions, why);
     }
     let met = "SuccessCriteriaMet";
     if (complete || becomes(met)) && new.is("Complete") && !new.is(met) {
         let why = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition";
-        errors.invalid_structure(&conditions, why);
+        errors.invalid_unshown(&conditions, why);
     }
     if (finished || changed("active")) && new.count("active") > 0 && new.is_finished() {
         let why = "active>0 is invalid for finished job";
@@ -102,11 +102,11 @@ pub(super) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
     }
     for other in ["Failed", "FailureTarget"].into_iter().filter(|other| new.is(met) && new.is(other)) {
         let why = format!("cannot set SuccessCriteriaMet=True and {other}=true conditions");
-        errors.invalid_structure(&conditions, why);
+        errors.invalid_unshown(&conditions, why);
     }
     if set(new.spec, "successPolicy").is_some() && !new.is(met) && new.is("Complete") {
         let why = "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True";
-        errors.invalid_structure(&conditions, why);
+        errors.invalid_unshown(&conditions, why);
     }
     since(errors, &path, new, old, &changed);
 }
@@ -213,7 +213,7 @@ fn since(errors: &mut Errors, path: &Path<'_>, new: Job<'_>, old: Job<'_>, chang
     for condition in ["Failed", "Complete", "FailureTarget"] {
         if old.is(condition) && !new.is(condition) {
             let why = format!("cannot disable the terminal {condition}=True condition");
-            errors.invalid_structure(&conditions, why);
+            errors.invalid_unshown(&conditions, why);
         }
     }
     if new.count("failed") < old.count("failed") {
@@ -238,11 +238,11 @@ fn since(errors: &mut Errors, path: &Path<'_>, new: Job<'_>, old: Job<'_>, chang
     }
     let met = "SuccessCriteriaMet";
     if old.is(met) && !new.is(met) {
-        errors.invalid_structure(&conditions, "cannot disable the SuccessCriteriaMet=True condition");
+        errors.invalid_unshown(&conditions, "cannot disable the SuccessCriteriaMet=True condition");
     }
     if old.is("Complete") && !old.is(met) && new.is(met) {
         let why = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions";
-        errors.invalid_structure(&conditions, why);
+        errors.invalid_unshown(&conditions, why);
     }
 }
 

@@ -8,7 +8,7 @@ use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
 use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, set, text, word};
-use super::{Change, job_policies, pod, selectors};
+use super::{Change, internal, job_policies, pod, selectors};
 
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateJobCreate` and `ValidateJobUpdate`.
 /// Rule: VLO-16.
@@ -212,19 +212,21 @@ fn unchanged(errors: &mut Errors, path: &Path<'_>, object: &Value, change: Chang
     }
     let is_suspended = flag(old, "suspend") || flag(new, "suspend");
     if !is_suspended && !same_template(change) {
-        errors.invalid_structure(&path.child("template"), IMMUTABLE);
+        let template = internal::shown("core.PodTemplateSpec", get(new, "template"));
+        errors.invalid(&path.child("template"), template, IMMUTABLE);
     }
     for field in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
     {
         if change.is_same(&["spec", field]) {
             continue;
         }
-        let (path, value) = (path.child(field), get(new, field));
-        if value.is_object() {
-            errors.invalid_structure(&path, IMMUTABLE);
-        } else {
-            errors.invalid(&path, encode(value), IMMUTABLE);
-        }
+        let value = get(new, field);
+        let shown = match field {
+            "podFailurePolicy" => internal::shown("batch.PodFailurePolicy", value),
+            "successPolicy" => internal::shown("batch.SuccessPolicy", value),
+            _ => encode(value),
+        };
+        errors.invalid(&path.child(field), shown, IMMUTABLE);
     }
 }
 

@@ -15,6 +15,7 @@ mod events;
 mod fields;
 mod flow_control;
 mod formats;
+mod internal;
 mod job_policies;
 mod job_status;
 mod jobs;
@@ -128,7 +129,7 @@ pub(super) fn errors(
         ("", "resourceclaimtemplates.resource.k8s.io") => devices::template(&mut errors, object, change)?,
         _ => {}
     }
-    Ok(errors.into_list())
+    errors.into_list()
 }
 
 /// Kinds beside workloads.

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kubernetes_types::equality::same;
 use kubernetes_types::quantity::{self, Quantity};
 use kubernetes_types::status::MAX_ERRORS;
 use serde_json::Value;
 
-use super::fields::{Errors, IMMUTABLE, NOT_POSITIVE, Path, get, list, map, set, text, texts, word};
+use super::fields::{Errors, IMMUTABLE, NOT_POSITIVE, Path, copy, get, list, map, set, text, texts, word};
 use super::{Change, formats, resources, selectors};
 
 pub(super) const ACCESS_MODES: [&str; 4] =
@@ -127,25 +128,31 @@ fn data_source(errors: &mut Errors, path: &Path<'_>, source: &Value) {
 /// `ValidatePersistentVolumeClaimUpdate`.
 /// Rule: VLO-19.
 pub(super) fn claim(errors: &mut Errors, claim: &Value, change: Option<Change<'_>>) {
-    const FROZEN: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n";
+    const FROZEN: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
     claim_spec(errors, &Path::new("spec"), get(claim, "spec"));
     let Some(change) = change else { return };
     let (new, old) = (get(claim, "spec"), get(change.old, "spec"));
-    let is_bound = text(get(claim, "status"), "phase") == "Bound";
-    let empty = serde_json::Map::new();
-    let members =
-        |spec: &'_ Value| -> Vec<String> { spec.as_object().unwrap_or(&empty).keys().cloned().collect() };
-    let mut fields = members(new);
-    fields.extend(members(old));
-    let may_change = |field: &str| match field {
-        "volumeName" => text(old, field).is_empty(),
-        "volumeAttributesClassName" | "resources" => is_bound,
-        // An old claim may have none, or its class in an annotation.
-        "storageClassName" => set(old, field).is_none(),
-        _ => false,
-    };
-    if fields.iter().any(|field| !may_change(field) && !change.is_same(&["spec", field])) {
-        errors.forbidden(&Path::new("spec"), FROZEN);
+    let (mut before, mut now) = (old.clone(), new.clone());
+    if text(old, "volumeName").is_empty() {
+        copy(new, &mut before, "volumeName");
+    }
+    // An old claim may have none, or its class in an annotation.
+    if set(old, "storageClassName").is_none() {
+        copy(old, &mut now, "storageClassName");
+    }
+    if text(get(claim, "status"), "phase") == "Bound" {
+        copy(old, &mut now, "volumeAttributesClassName");
+        if let Some(requests) = now.pointer_mut("/resources/requests") {
+            copy(get(get(old, "resources"), "requests"), requests, "storage");
+        }
+    }
+    if !same(&now, &before, change.of.member("spec")) {
+        errors.forbidden_change(
+            &Path::new("spec"),
+            FROZEN,
+            "core.PersistentVolumeClaimSpec",
+            (&before, &now),
+        );
     }
     let size = |owner: &Value, field: &str| {
         set(get(owner, field), "storage").and_then(quantity::of).unwrap_or(Quantity::ZERO)

@@ -1,5 +1,6 @@
 //! `PersistentVolumes`.
 
+use kubernetes_types::equality::same;
 use kubernetes_types::quantity::{self, Quantity};
 use serde_json::Value;
 
@@ -266,27 +267,18 @@ fn csi(errors: &mut Errors, path: &Path<'_>, source: &Value) {
 /// What an update must leave as it is.
 fn changed(errors: &mut Errors, path: &Path<'_>, spec: &Value, change: Change<'_>) {
     let before = get(change.old, "spec");
-    let is_same = |kind: &str| {
-        let secret = |spec| set(get(spec, "csi"), "controllerExpandSecretRef");
-        if kind == "csi" && set(before, "csi").is_some() && secret(before).is_none() && secret(spec).is_some()
-        {
-            let others = |csi: &Value| {
-                let mut csi = csi.clone();
-                csi.as_object_mut().and_then(|members| members.remove("controllerExpandSecretRef"));
-                csi
-            };
-            let of = change.of.member("spec").member("csi");
-            return kubernetes_types::equality::same(
-                &others(get(spec, "csi")),
-                &others(get(before, "csi")),
-                of,
-            );
-        }
-        change.is_same(&["spec", kind])
-    };
-    if !KINDS.iter().all(|kind| is_same(kind)) {
-        let why = "spec.persistentvolumesource is immutable after creation\n";
-        errors.forbidden(&path.child("persistentvolumesource"), why);
+    let mut now = spec.clone();
+    let secret = |spec| set(get(spec, "csi"), "controllerExpandSecretRef");
+    // That secret may be named later.
+    if set(before, "csi").is_some() && secret(before).is_none() {
+        let csi = now.get_mut("csi").and_then(Value::as_object_mut);
+        csi.and_then(|members| members.remove("controllerExpandSecretRef"));
+    }
+    let of = change.of.member("spec");
+    if !KINDS.iter().all(|kind| same(get(&now, kind), get(before, kind), of.member(kind))) {
+        let path = path.child("persistentvolumesource");
+        let why = "spec.persistentvolumesource is immutable after creation";
+        errors.forbidden_change(&path, why, "core.PersistentVolumeSource", (before, &now));
     }
     if !change.is_same(&["spec", "volumeMode"]) {
         errors.invalid_text(&Path::new("volumeMode"), text(spec, "volumeMode"), IMMUTABLE);

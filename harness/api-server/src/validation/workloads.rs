@@ -6,7 +6,7 @@ use kubernetes_types::quoting::encode;
 use serde_json::{Value, json};
 
 use super::fields::{Errors, IMMUTABLE, NEGATIVE, Path, get, int, list, map, set, text, word};
-use super::{Change, formats, pod, selectors, storage};
+use super::{Change, formats, internal, pod, selectors, storage};
 
 const UNLIKE: &str = "`selector` does not match template `labels`";
 
@@ -296,10 +296,10 @@ pub(super) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<C
         let path = path.child(field);
         match field {
             "selector" => errors.invalid(&path, selectors::shown(get(spec, field)), IMMUTABLE),
-            "volumeClaimTemplates" if list(spec, field).is_empty() => {
-                errors.invalid(&path, "null", IMMUTABLE);
+            "volumeClaimTemplates" => {
+                let claims = internal::shown_list("core.PersistentVolumeClaim", list(spec, field));
+                errors.invalid(&path, claims, IMMUTABLE);
             }
-            "volumeClaimTemplates" => errors.invalid_structure(&path, IMMUTABLE),
             _ => errors.invalid_text(&path, text(spec, field), IMMUTABLE),
         }
     }
@@ -325,9 +325,9 @@ fn stateful_set_strategy(errors: &mut Errors, path: &Path<'_>, strategy: &Value)
     match text(strategy, "type") {
         "" => errors.required(path, ""),
         "OnDelete" => {
-            if rolling.is_some() {
-                let why = "only allowed for updateStrategy 'RollingUpdate'";
-                errors.invalid_structure(&rolling_path, why);
+            if let Some(rolling) = rolling {
+                let shown = internal::shown("apps.RollingUpdateStatefulSetStrategy", rolling);
+                errors.invalid(&rolling_path, shown, "only allowed for updateStrategy 'RollingUpdate'");
             }
         }
         "RollingUpdate" => {
@@ -342,10 +342,9 @@ fn stateful_set_strategy(errors: &mut Errors, path: &Path<'_>, strategy: &Value)
                 formats::at_most_all(errors, &path, unavailable);
             }
         }
-        kind if set(strategy, "rollingUpdate").is_none() => {
-            let shown = format!("{{\"Type\":{},\"RollingUpdate\":null}}", Value::from(kind));
+        _ => {
+            let shown = internal::shown("apps.StatefulSetUpdateStrategy", strategy);
             errors.invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'");
         }
-        _ => errors.invalid_structure(path, "must be 'RollingUpdate' or 'OnDelete'"),
     }
 }

@@ -6,19 +6,19 @@ use kubernetes_types::equality::same;
 use kubernetes_types::quoting::encode;
 use serde_json::Value;
 
-use super::super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text};
+use super::super::fields::{Errors, IMMUTABLE, Path, copy, get, int, list, set, text};
 use super::super::{Change, formats};
 use super::{MIRROR, annotations, whole};
 
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// The refusal of a change of any other field. kube-apiserver writes a comparison of the internal Go types behind it.
+/// The refusal of a change of any other field.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `updatablePodSpecFields`.
 const FROZEN: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
                       `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to \
                       existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
-                      previously negative)\n";
+                      previously negative)";
 
 /// An update of a Pod itself.
 ///
@@ -48,8 +48,11 @@ pub(in super::super) fn of_object(errors: &mut Errors, pod: &Value, change: Chan
     }
     added_tolerations(errors, &path.child("tolerations"), new, old);
     removed_gates(errors, &path.child("schedulingGates"), new, old);
-    if !change.is_same(&["spec"]) && changes_more(errors, new, old, change) {
-        errors.forbidden(&path, FROZEN);
+    if !change.is_same(&["spec"]) {
+        let frozen = frozen(errors, new, old);
+        if !same(&frozen, old, change.of.member("spec")) {
+            errors.forbidden_change(&path, FROZEN, "core.PodSpec", (old, &frozen));
+        }
     }
 }
 
@@ -100,16 +103,10 @@ fn removed_gates(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value)
     }
 }
 
-/// Whether a field changes that may not.
-fn changes_more(errors: &mut Errors, new: &Value, old: &Value, change: Change<'_>) -> bool {
-    let mut munged = new.clone();
-    let Some(members) = munged.as_object_mut() else { return false };
-    let mut keep = |field: &str| {
-        match old.get(field) {
-            Some(value) => members.insert(field.to_owned(), value.clone()),
-            None => members.remove(field),
-        };
-    };
+/// The new specification with the old values of the fields that may change.
+fn frozen(errors: &mut Errors, new: &Value, old: &Value) -> Value {
+    let mut frozen = new.clone();
+    let mut keep = |field: &str| copy(old, &mut frozen, field);
     for field in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
         keep(field);
     }
@@ -130,14 +127,14 @@ fn changes_more(errors: &mut Errors, new: &Value, old: &Value, change: Change<'_
         keep("affinity");
     }
     for field in ["containers", "initContainers"] {
-        let containers = members.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten();
+        let containers = frozen.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten();
         for (container, before) in containers.zip(list(old, field)) {
             if let (Some(container), Some(image)) = (container.as_object_mut(), before.get("image")) {
                 container.insert("image".to_owned(), image.clone());
             }
         }
     }
-    !same(&munged, old, change.of.member("spec"))
+    frozen
 }
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodSpecificAnnotationUpdates`.
@@ -208,8 +205,8 @@ pub(in super::super) fn of_ephemeral_containers(errors: &mut Errors, pod: &Value
                 errors.forbidden(&path, why);
             }
             Some(container) if !same(container, before, of) => {
-                let why = format!("existing ephemeral containers {quoted} may not be changed\n");
-                errors.forbidden(&path, why);
+                let why = format!("existing ephemeral containers {quoted} may not be changed");
+                errors.forbidden_change(&path, &why, "core.EphemeralContainer", (before, container));
             }
             Some(_) => {}
         }

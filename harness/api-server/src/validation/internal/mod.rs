@@ -1,0 +1,169 @@
+//! Objects as kube-apiserver shows them in errors: its internal types in Go's JSON, with all of their fields.
+//!
+//! `types.json` is written by `harness/tools/internal.sh` from upstream's types: of each its fields in order, as the name that
+//! is shown, the path of the field in the versioned object (with a slash between two members), its form and its type.
+//!
+//! Source: apimachinery pkg/util/diff/diff.go; pkg/util/validation/field/errors.go, `ErrorBody`; Go encoding/json.
+
+mod comparison;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use kubernetes_types::quoting::encode;
+use serde::Deserialize;
+use serde_json::Value;
+
+static TYPES: LazyLock<HashMap<String, Vec<Field>>> =
+    LazyLock::new(|| match serde_json::from_str(include_str!("types.json")) {
+        Ok(types) => types,
+        Err(error) => panic!("types.json: {error}"),
+    });
+
+#[derive(Debug, Deserialize)]
+struct Field(String, String, Form, String);
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+enum Form {
+    #[serde(rename = "")]
+    Plain,
+    #[serde(rename = "*")]
+    Pointer,
+    #[serde(rename = "[]")]
+    List,
+    #[serde(rename = "{}")]
+    Map,
+    #[serde(rename = "?")]
+    PlainUnlessEmpty,
+    #[serde(rename = "?*")]
+    PointerUnlessEmpty,
+    #[serde(rename = "?[]")]
+    ListUnlessEmpty,
+    #[serde(rename = "?{}")]
+    MapUnlessEmpty,
+}
+
+/// JSON whose members have an order.
+enum Shown {
+    Scalar(String),
+    List(Vec<Shown>),
+    Object(Vec<(String, Shown)>),
+}
+
+/// A value of an internal type, such as `core.PodSpec`, on one line.
+pub(super) fn shown(of: &str, value: &Value) -> String {
+    let mut text = String::new();
+    if value.is_null() { Shown::null() } else { of_type(of, value) }.write(&mut text, None);
+    text
+}
+
+/// A list of values of an internal type, on one line.
+pub(super) fn shown_list(of: &str, values: &[Value]) -> String {
+    if values.is_empty() {
+        return "null".to_owned();
+    }
+    let values: Vec<String> = values.iter().map(|value| shown(of, value)).collect();
+    format!("[{}]", values.join(","))
+}
+
+/// What is different in two values of an internal type, in the unified format with three lines around; none if that would take
+/// too long.
+pub(super) fn difference(of: &str, old: &Value, new: &Value) -> Option<String> {
+    let lines = |value| {
+        let mut text = String::new();
+        of_type(of, value).write(&mut text, Some(0));
+        text.split('\n').map(str::to_owned).collect::<Vec<String>>()
+    };
+    comparison::unified(&lines(old), &lines(new))
+}
+
+fn of_type(of: &str, value: &Value) -> Shown {
+    let fields = match (of, value) {
+        ("string", Value::Null) => return Shown::Scalar("\"\"".to_owned()),
+        ("bool", Value::Null) => return Shown::Scalar("false".to_owned()),
+        ("number", Value::Null) => return Shown::Scalar("0".to_owned()),
+        ("quantity", Value::Null) => return Shown::Scalar("\"0\"".to_owned()),
+        _ => TYPES.get(of),
+    };
+    let Some(fields) = fields else { return Shown::Scalar(encode(value)) };
+    Shown::Object(fields.iter().filter_map(|field| field.shown(value)).collect())
+}
+
+impl Field {
+    fn shown(&self, owner: &Value) -> Option<(String, Shown)> {
+        let Self(name, path, form, of) = self;
+        let value = path.split('/').fold(owner, |owner, member| owner.get(member).unwrap_or(&Value::Null));
+        let is_empty = match value {
+            Value::Null => true,
+            Value::Bool(flag) => !flag,
+            Value::Number(number) => number.as_f64() == Some(0.0),
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Object(members) => members.is_empty(),
+        };
+        let shown = match form {
+            Form::PlainUnlessEmpty | Form::ListUnlessEmpty | Form::MapUnlessEmpty if is_empty => return None,
+            Form::PointerUnlessEmpty if value.is_null() => return None,
+            Form::Pointer if value.is_null() => Shown::null(),
+            Form::Plain | Form::PlainUnlessEmpty | Form::Pointer | Form::PointerUnlessEmpty => {
+                of_type(of, value)
+            }
+            Form::List | Form::ListUnlessEmpty => match value.as_array() {
+                Some(items) if !items.is_empty() => {
+                    Shown::List(items.iter().map(|item| of_type(of, item)).collect())
+                }
+                _ => Shown::null(),
+            },
+            Form::Map | Form::MapUnlessEmpty => match value.as_object() {
+                Some(members) if !members.is_empty() => Shown::Object(
+                    members.iter().map(|(name, member)| (name.clone(), of_type(of, member))).collect(),
+                ),
+                _ => Shown::null(),
+            },
+        };
+        Some((name.clone(), shown))
+    }
+}
+
+impl Shown {
+    fn null() -> Self {
+        Self::Scalar("null".to_owned())
+    }
+
+    /// Writes it: with `depth`, each item and member on a line of its own, with so many spaces more before it.
+    fn write(&self, text: &mut String, depth: Option<usize>) {
+        let inner = depth.map(|depth| depth + 1);
+        let line = |text: &mut String, depth: Option<usize>| {
+            if let Some(depth) = depth {
+                text.push('\n');
+                text.extend(std::iter::repeat_n(' ', depth));
+            }
+        };
+        match self {
+            Self::Scalar(scalar) => text.push_str(scalar),
+            Self::List(items) => {
+                text.push('[');
+                for (index, item) in items.iter().enumerate() {
+                    text.push_str(if index == 0 { "" } else { "," });
+                    line(text, inner);
+                    item.write(text, inner);
+                }
+                line(text, depth);
+                text.push(']');
+            }
+            Self::Object(members) if members.is_empty() => text.push_str("{}"),
+            Self::Object(members) => {
+                text.push('{');
+                for (index, (name, member)) in members.iter().enumerate() {
+                    text.push_str(if index == 0 { "" } else { "," });
+                    line(text, inner);
+                    text.push_str(&encode(&Value::from(name.as_str())));
+                    text.push_str(if depth.is_some() { ": " } else { ":" });
+                    member.write(text, inner);
+                }
+                line(text, depth);
+                text.push('}');
+            }
+        }
+    }
+}

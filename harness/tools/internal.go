@@ -1,0 +1,188 @@
+// Prints how Go's encoder writes the internal types that kube-apiserver shows in errors: of each its fields in order, as
+// [name, where the versioned object has it, form, type].
+//
+// A path with a slash leads to a member of a member. The form is "" for a value, "*" for a pointer, "[]" for a list and "{}" for
+// a map; with "?" before it the field is left out where it is empty. The type is one of the table, or `string`, `bool`, `number`,
+// `quantity`, or `json` for what has a form of its own.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"reflect"
+	"sort"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/apis/apps"
+	"k8s.io/kubernetes/pkg/apis/batch"
+	"k8s.io/kubernetes/pkg/apis/certificates"
+	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/storage"
+)
+
+var roots = [][2]any{
+	{core.PodSpec{}, corev1.PodSpec{}},
+	{core.PodTemplateSpec{}, corev1.PodTemplateSpec{}},
+	{core.EphemeralContainer{}, corev1.EphemeralContainer{}},
+	{core.ScopeSelector{}, corev1.ScopeSelector{}},
+	{core.PersistentVolumeClaim{}, corev1.PersistentVolumeClaim{}},
+	{core.PersistentVolumeSource{}, corev1.PersistentVolumeSource{}},
+	{apps.StatefulSetUpdateStrategy{}, appsv1.StatefulSetUpdateStrategy{}},
+	{certificates.PodCertificateRequest{}, certificatesv1beta1.PodCertificateRequest{}},
+	{storage.CSINodeDriver{}, storagev1.CSINodeDriver{}},
+	{batch.PodFailurePolicy{}, batchv1.PodFailurePolicy{}},
+	{batch.SuccessPolicy{}, batchv1.SuccessPolicy{}},
+}
+
+var (
+	marshaler = reflect.TypeFor[json.Marshaler]()
+	quantity  = reflect.TypeFor[resource.Quantity]()
+	table     = map[string][][4]string{}
+)
+
+// versioned is where a versioned type has a field, and of which type it is.
+type versioned struct {
+	path string
+	of   reflect.Type
+}
+
+// fieldsOf are the fields of a versioned type by their names in Go.
+func fieldsOf(of reflect.Type, prefix string, into map[string]versioned) {
+	for i := range of.NumField() {
+		field := of.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if field.Anonymous {
+			inner := prefix
+			if name != "" {
+				inner += name + "/"
+			}
+			fieldsOf(field.Type, inner, into)
+			continue
+		}
+		into[field.Name] = versioned{prefix + name, field.Type}
+	}
+}
+
+func name(of reflect.Type) string {
+	parts := strings.Split(of.PkgPath(), "/")
+	return parts[len(parts)-1] + "." + of.Name()
+}
+
+// form takes a type apart: a pointer, list or map, and what is in it.
+func form(of reflect.Type) (string, reflect.Type) {
+	switch of.Kind() {
+	case reflect.Pointer:
+		return "*", of.Elem()
+	case reflect.Slice:
+		if of.Elem().Kind() == reflect.Uint8 {
+			return "", of
+		}
+		return "[]", of.Elem()
+	case reflect.Map:
+		return "{}", of.Elem()
+	default:
+		return "", of
+	}
+}
+
+func typeName(of, other reflect.Type) string {
+	switch {
+	case of == quantity:
+		return "quantity"
+	case of.Implements(marshaler) || reflect.PointerTo(of).Implements(marshaler):
+		return "json"
+	}
+	switch of.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "bool"
+	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Float64:
+		return "number"
+	case reflect.Struct:
+		describe(of, other)
+		return name(of)
+	case reflect.Slice:
+		if of.Elem().Kind() == reflect.Uint8 {
+			return "json"
+		}
+	}
+	panic(fmt.Sprintf("%v: unknown kind", of))
+}
+
+func describe(of, other reflect.Type) {
+	if _, known := table[name(of)]; known {
+		return
+	}
+	table[name(of)] = nil
+	fields := map[string]versioned{}
+	fieldsOf(other, "", fields)
+	table[name(of)] = members(of, fields)
+}
+
+// members are the fields of an internal type, with those of types that it embeds.
+func members(of reflect.Type, fields map[string]versioned) [][4]string {
+	var made [][4]string
+	for i := range of.NumField() {
+		field := of.Field(i)
+		tag, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		// Conversion to an internal type leaves these out.
+		if field.Type == reflect.TypeFor[metav1.TypeMeta]() {
+			continue
+		}
+		if field.Anonymous && tag == "" {
+			made = append(made, members(field.Type, fields)...)
+			continue
+		}
+		shown := field.Name
+		if tag != "" {
+			shown = tag
+		}
+		from, known := fields[field.Name]
+		if !known {
+			panic(fmt.Sprintf("%v.%s: nothing like it", of, field.Name))
+		}
+		shape, inner := form(field.Type)
+		otherShape, other := form(from.of)
+		if otherShape != shape && otherShape == "" {
+			other = from.of
+		}
+		if strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero") {
+			shape = "?" + shape
+		}
+		made = append(made, [4]string{shown, from.path, shape, typeName(inner, other)})
+	}
+	return made
+}
+
+func main() {
+	for _, root := range roots {
+		describe(reflect.TypeOf(root[0]), reflect.TypeOf(root[1]))
+	}
+	names := make([]string, 0, len(table))
+	for name := range table {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	fmt.Fprintln(os.Stdout, "{")
+	for place, name := range names {
+		line, err := json.Marshal(table[name])
+		if err != nil {
+			panic(err)
+		}
+		comma := ","
+		if place == len(names)-1 {
+			comma = ""
+		}
+		fmt.Fprintf(os.Stdout, "%q:%s%s\n", name, line, comma)
+	}
+	fmt.Fprintln(os.Stdout, "}")
+}
