@@ -18,21 +18,39 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	storagemigrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/apis/apps"
 	"k8s.io/kubernetes/pkg/apis/batch"
 	"k8s.io/kubernetes/pkg/apis/certificates"
 	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/flowcontrol"
+	"k8s.io/kubernetes/pkg/apis/networking"
+	"k8s.io/kubernetes/pkg/apis/policy"
+	resourceapi "k8s.io/kubernetes/pkg/apis/resource"
 	"k8s.io/kubernetes/pkg/apis/storage"
+	"k8s.io/kubernetes/pkg/apis/storagemigration"
 )
 
 var roots = [][2]any{
 	{core.PodSpec{}, corev1.PodSpec{}},
 	{core.PodTemplateSpec{}, corev1.PodTemplateSpec{}},
 	{core.EphemeralContainer{}, corev1.EphemeralContainer{}},
+	{core.EventSource{}, corev1.EventSource{}},
+	{core.ObjectReference{}, corev1.ObjectReference{}},
 	{core.ScopeSelector{}, corev1.ScopeSelector{}},
+	{flowcontrol.FlowSchemaSpec{}, flowcontrolv1.FlowSchemaSpec{}},
+	{flowcontrol.PriorityLevelConfigurationSpec{}, flowcontrolv1.PriorityLevelConfigurationSpec{}},
+	{networking.ServiceCIDRSpec{}, networkingv1.ServiceCIDRSpec{}},
+	{policy.PodDisruptionBudgetSpec{}, policyv1.PodDisruptionBudgetSpec{}},
+	{resourceapi.ResourceClaimTemplateSpec{}, resourcev1.ResourceClaimTemplateSpec{}},
+	{storagemigration.StorageVersionMigrationSpec{}, storagemigrationv1beta1.StorageVersionMigrationSpec{}},
 	{core.PersistentVolumeClaim{}, corev1.PersistentVolumeClaim{}},
 	{core.PersistentVolumeSource{}, corev1.PersistentVolumeSource{}},
 	{apps.StatefulSetUpdateStrategy{}, appsv1.StatefulSetUpdateStrategy{}},

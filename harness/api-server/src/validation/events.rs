@@ -9,7 +9,7 @@ use kubernetes_types::quoting::{encode, quote};
 use serde_json::Value;
 
 use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text, texts};
-use super::{Change, formats};
+use super::{Change, formats, internal};
 
 /// An Event of the core group, or of `events.k8s.io`, which is stricter.
 ///
@@ -123,38 +123,15 @@ pub(super) fn changed_event(errors: &mut Errors, event: &Value, change: Change<'
     for (field, shown_field) in fields.into_iter().filter(|(field, _)| !change.is_same(&[field])) {
         let value = get(event, field);
         let shown = match field {
-            "regarding" | "related" => shown_reference(value, field == "related"),
-            "deprecatedSource" => {
-                format!(
-                    "{{\"Component\":{},\"Host\":{}}}",
-                    quote(text(value, "component")),
-                    quote(text(value, "host"))
-                )
-            }
+            "regarding" => internal::shown_value("core.ObjectReference", value),
+            "related" => internal::shown("core.ObjectReference", value),
+            "deprecatedSource" => internal::shown_value("core.EventSource", value),
             "deprecatedCount" => int(event, field).unwrap_or(0).to_string(),
             "deprecatedFirstTimestamp" | "deprecatedLastTimestamp" | "eventTime" => encode(value),
             _ => quote(text(event, field)),
         };
         errors.invalid(&Path::new(shown_field), shown, IMMUTABLE);
     }
-}
-
-/// A reference to an object as a message shows it: in the order and by the names of its internal Go type.
-fn shown_reference(reference: &Value, is_optional: bool) -> String {
-    if reference.is_null() && is_optional {
-        return "null".to_owned();
-    }
-    let member = |(shown, field): (&str, &str)| format!("\"{shown}\":{}", quote(text(reference, field)));
-    let members = [
-        ("Kind", "kind"),
-        ("Namespace", "namespace"),
-        ("Name", "name"),
-        ("UID", "uid"),
-        ("APIVersion", "apiVersion"),
-        ("ResourceVersion", "resourceVersion"),
-        ("FieldPath", "fieldPath"),
-    ];
-    format!("{{{}}}", members.map(member).join(","))
 }
 
 /// Source: kubernetes pkg/apis/certificates/types.go, `KeyUsage`, in alphabetical order.

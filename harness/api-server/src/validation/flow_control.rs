@@ -8,71 +8,10 @@ use kubernetes_types::status::FieldError;
 use serde_json::{Value, json};
 
 use super::fields::{Errors, Path, flag, get, int, list, set, text, texts};
-use super::formats;
-use super::shown::{Kind, Struct, structure};
+use super::{formats, internal};
 
 const VERBS: [&str; 9] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
-
-const METHOD: Struct = &[("Type", "type", Kind::Text)];
-const NAME: Struct = &[("Name", "name", Kind::Text)];
-const SUBJECT: Struct = &[
-    ("Kind", "kind", Kind::Text),
-    ("User", "user", Kind::Maybe(NAME)),
-    ("Group", "group", Kind::Maybe(NAME)),
-    (
-        "ServiceAccount",
-        "serviceAccount",
-        Kind::Maybe(&[("Namespace", "namespace", Kind::Text), ("Name", "name", Kind::Text)]),
-    ),
-];
-const RESOURCE_RULE: Struct = &[
-    ("Verbs", "verbs", Kind::Plain),
-    ("APIGroups", "apiGroups", Kind::Plain),
-    ("Resources", "resources", Kind::Plain),
-    ("ClusterScope", "clusterScope", Kind::Flag),
-    ("Namespaces", "namespaces", Kind::Plain),
-];
-const OTHER_RULE: Struct =
-    &[("Verbs", "verbs", Kind::Plain), ("NonResourceURLs", "nonResourceURLs", Kind::Plain)];
-const RULES: Struct = &[
-    ("Subjects", "subjects", Kind::List(SUBJECT)),
-    ("ResourceRules", "resourceRules", Kind::List(RESOURCE_RULE)),
-    ("NonResourceRules", "nonResourceRules", Kind::List(OTHER_RULE)),
-];
-const SCHEMA: Struct = &[
-    ("PriorityLevelConfiguration", "priorityLevelConfiguration", Kind::Inner(NAME)),
-    ("MatchingPrecedence", "matchingPrecedence", Kind::Number),
-    ("DistinguisherMethod", "distinguisherMethod", Kind::Maybe(METHOD)),
-    ("Rules", "rules", Kind::List(RULES)),
-];
-const QUEUING: Struct = &[
-    ("Queues", "queues", Kind::Number),
-    ("HandSize", "handSize", Kind::Number),
-    ("QueueLengthLimit", "queueLengthLimit", Kind::Number),
-];
-const LIMITED: Struct = &[
-    ("NominalConcurrencyShares", "nominalConcurrencyShares", Kind::Number),
-    (
-        "LimitResponse",
-        "limitResponse",
-        Kind::Inner(&[("Type", "type", Kind::Text), ("Queuing", "queuing", Kind::Maybe(QUEUING))]),
-    ),
-    ("LendablePercent", "lendablePercent", Kind::Plain),
-    ("BorrowingLimitPercent", "borrowingLimitPercent", Kind::Plain),
-];
-const LEVEL: Struct = &[
-    ("Type", "type", Kind::Text),
-    ("Limited", "limited", Kind::Maybe(LIMITED)),
-    (
-        "Exempt",
-        "exempt",
-        Kind::Maybe(&[
-            ("NominalConcurrencyShares", "nominalConcurrencyShares", Kind::Plain),
-            ("LendablePercent", "lendablePercent", Kind::Plain),
-        ]),
-    ),
-];
 
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateFlowSchema`.
 /// Rule: VLO-43.
@@ -97,7 +36,11 @@ pub(super) fn schema(errors: &mut Errors, object: &Value) {
     {
         let field = path.child("distinguisherMethod").child("type").to_string();
         let supported = "\"ByNamespace\", \"ByUser\"";
-        errors.push(FieldError::not_supported(field, structure(METHOD, method), supported));
+        errors.push(FieldError::not_supported(
+            field,
+            internal::shown("flowcontrol.FlowDistinguisherMethod", method),
+            supported,
+        ));
     }
     let level_path = path.child("priorityLevelConfiguration");
     let level = text(get(spec, "priorityLevelConfiguration"), "name");
@@ -114,7 +57,7 @@ pub(super) fn schema(errors: &mut Errors, object: &Value) {
         && !semantically_equal_specs(object, &fixed)
     {
         let why = format!("spec of '{name}' must equal the fixed value");
-        errors.invalid(&path, structure(SCHEMA, spec), why);
+        errors.invalid(&path, internal::shown("flowcontrol.FlowSchemaSpec", spec), why);
     }
     conditions(errors, object);
 }
@@ -328,7 +271,7 @@ pub(super) fn level(errors: &mut Errors, object: &Value) {
         };
         if !is_fixed {
             let why = format!("spec of '{name}'{which} must equal the fixed value");
-            errors.invalid(&path, structure(LEVEL, spec), why);
+            errors.invalid(&path, internal::shown("flowcontrol.PriorityLevelConfigurationSpec", spec), why);
         }
     }
     conditions(errors, object);

@@ -7,7 +7,7 @@ use kubernetes_types::status::FieldError;
 use serde_json::{Value, json};
 
 use super::fields::{Errors, Path, get, int, list, set, text, word};
-use super::formats;
+use super::{formats, internal};
 
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateJobSpec`.
 /// Rule: VLO-37.
@@ -130,7 +130,8 @@ pub(super) fn success(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let Some(policy) = set(spec, "successPolicy") else { return };
     let (path, rules) = (path.child("successPolicy"), list(policy, "rules"));
     if text(spec, "completionMode") != "Indexed" {
-        errors.invalid(&path, shown(rules), "requires indexed completion mode");
+        let shown = internal::shown("batch.SuccessPolicy", policy);
+        errors.invalid(&path, shown, "requires indexed completion mode");
         return;
     }
     let path = path.child("rules");
@@ -177,16 +178,6 @@ pub(super) fn success(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
             errors.invalid(&path, count, why);
         }
     }
-}
-
-/// Rules as the internal Go type has them.
-fn shown(rules: &[Value]) -> String {
-    let rule = |rule: &Value| {
-        let [indexes, count] = ["succeededIndexes", "succeededCount"].map(|field| encode(get(rule, field)));
-        format!("{{\"SucceededIndexes\":{indexes},\"SucceededCount\":{count}}}")
-    };
-    let all: Vec<String> = rules.iter().map(rule).collect();
-    if all.is_empty() { "{\"Rules\":null}".to_owned() } else { format!("{{\"Rules\":[{}]}}", all.join(",")) }
 }
 
 /// The intervals of a text such as `1,3-5`: the first and the last index of each, or what is wrong with it.

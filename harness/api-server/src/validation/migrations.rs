@@ -5,18 +5,12 @@ use kubernetes_types::schema::Type;
 use serde_json::Value;
 
 use super::fields::{Errors, IMMUTABLE, Path, get, list, text};
-use super::shown::{Kind, Struct, structure};
-use super::{Change, conditions};
+use super::{Change, conditions, internal};
 
 /// Source: kubernetes pkg/apis/storagemigration/validation/validation.go, `ValidateStorageVersionMigration` and
 /// `ValidateStorageVersionMigrationUpdate`.
 /// Rule: VLO-48.
 pub(super) fn migration(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
-    const SPEC: Struct = &[(
-        "Resource",
-        "resource",
-        Kind::Inner(&[("group", "group", Kind::Text), ("resource", "resource", Kind::Text)]),
-    )];
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let (resource_path, resource) = (path.child("resource"), get(spec, "resource"));
     let (name, group) = (text(resource, "resource"), text(resource, "group"));
@@ -36,7 +30,11 @@ pub(super) fn migration(errors: &mut Errors, object: &Value, change: Option<Chan
         errors.required(&name_path, "resource is required to be set");
     }
     if change.is_some_and(|change| !change.is_same(&["spec"])) {
-        errors.invalid(&path, structure(SPEC, spec), IMMUTABLE);
+        errors.invalid(
+            &path,
+            internal::shown("storagemigration.StorageVersionMigrationSpec", spec),
+            IMMUTABLE,
+        );
     }
 }
 

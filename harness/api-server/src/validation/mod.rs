@@ -30,7 +30,6 @@ mod schedule;
 mod selectors;
 mod service_addresses;
 mod services;
-mod shown;
 mod statuses;
 mod storage;
 mod volumes;

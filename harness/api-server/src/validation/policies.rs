@@ -7,20 +7,7 @@ use kubernetes_types::quoting::encode;
 use serde_json::Value;
 
 use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, texts, word};
-use super::{Change, addresses, formats, selectors};
-
-/// The `spec` of a budget as its internal Go type is shown.
-///
-/// Source: kubernetes pkg/apis/policy/types.go, `PodDisruptionBudgetSpec`.
-fn shown_budget(spec: &Value) -> String {
-    format!(
-        "{{\"MinAvailable\":{},\"Selector\":{},\"MaxUnavailable\":{},\"UnhealthyPodEvictionPolicy\":{}}}",
-        encode(get(spec, "minAvailable")),
-        selectors::shown(get(spec, "selector")),
-        encode(get(spec, "maxUnavailable")),
-        encode(get(spec, "unhealthyPodEvictionPolicy")),
-    )
-}
+use super::{Change, addresses, formats, internal, selectors};
 
 /// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudgetSpec`.
 /// Rule: VLO-22.
@@ -28,7 +15,7 @@ pub(super) fn disruption_budget(errors: &mut Errors, object: &Value) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let fields = ["minAvailable", "maxUnavailable"];
     if fields.iter().all(|field| set(spec, field).is_some()) {
-        let shown = shown_budget(spec);
+        let shown = internal::shown("policy.PodDisruptionBudgetSpec", spec);
         errors.invalid(&path, shown, "minAvailable and maxUnavailable cannot be both set");
     }
     for field in fields {

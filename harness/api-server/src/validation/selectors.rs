@@ -5,7 +5,7 @@ use kubernetes_types::selector::Selector;
 use serde_json::Value;
 
 use super::fields::{Errors, Path, get, list, map, text, texts};
-use super::formats;
+use super::{formats, internal};
 
 /// A `LabelSelector`, which may be missing.
 ///
@@ -57,18 +57,7 @@ pub(super) fn picks(selector: &Value, template: &Value) -> Option<bool> {
     Some(selector.matches(labels))
 }
 
-/// A selector as a message shows it: in the order of its Go type.
+/// A selector as a message shows it.
 pub(super) fn shown(selector: &Value) -> String {
-    if selector.is_null() {
-        return "null".to_owned();
-    }
-    let member = |field: &str| {
-        let value = get(selector, field);
-        let is_empty = value.as_array().is_some_and(Vec::is_empty)
-            || value.as_object().is_some_and(serde_json::Map::is_empty);
-        (!value.is_null() && !is_empty)
-            .then(|| format!("\"{field}\":{}", kubernetes_types::quoting::encode(value)))
-    };
-    let members: Vec<String> = ["matchLabels", "matchExpressions"].into_iter().filter_map(member).collect();
-    format!("{{{}}}", members.join(","))
+    internal::shown("v1.LabelSelector", selector)
 }

@@ -4,8 +4,7 @@ use kubernetes_types::quoting::encode;
 use serde_json::Value;
 
 use super::fields::{Errors, IMMUTABLE, Path, get, list, set, text, texts};
-use super::shown::{Kind, Struct, structure};
-use super::{Change, addresses, formats};
+use super::{Change, addresses, formats, internal};
 
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateServiceCIDR` and `ValidateServiceCIDRUpdate`.
 /// Rule: VLO-44.
@@ -32,11 +31,13 @@ pub(super) fn range(errors: &mut Errors, object: &Value, change: Option<Change<'
 
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `validateServiceCIDRSpec`.
 fn ranges(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
-    const SPEC: Struct = &[("CIDRs", "cidrs", Kind::Plain)];
     match list(spec, "cidrs").len() {
         0 => return errors.required(path, "at least one CIDR required"),
         1 | 2 => {}
-        _ => return errors.invalid(path, structure(SPEC, spec), "may only hold up to 2 values"),
+        _ => {
+            let shown = internal::shown("networking.ServiceCIDRSpec", spec);
+            return errors.invalid(path, shown, "may only hold up to 2 values");
+        }
     }
     for (index, range) in texts(spec, "cidrs").enumerate() {
         addresses::canonical_range(errors, &path.index(index), range);

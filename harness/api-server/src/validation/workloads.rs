@@ -297,7 +297,7 @@ pub(super) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<C
         match field {
             "selector" => errors.invalid(&path, selectors::shown(get(spec, field)), IMMUTABLE),
             "volumeClaimTemplates" => {
-                let claims = internal::shown_list("core.PersistentVolumeClaim", list(spec, field));
+                let claims = internal::shown_list("core.PersistentVolumeClaim", get(spec, field));
                 errors.invalid(&path, claims, IMMUTABLE);
             }
             _ => errors.invalid_text(&path, text(spec, field), IMMUTABLE),

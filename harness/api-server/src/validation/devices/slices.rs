@@ -7,8 +7,7 @@ use kubernetes_types::schema::Type;
 use serde_json::Value;
 
 use super::super::fields::{Errors, IMMUTABLE, Path, entries, flag, get, int, list, set, text, texts};
-use super::super::shown::{Kind, Struct, structures};
-use super::super::{Change, formats, pod, storage};
+use super::super::{Change, formats, internal, pod, storage};
 use super::{capacity, few, generated, names, taint};
 
 const MOST_DEVICES: usize = 128;
@@ -22,13 +21,6 @@ const MOST_TAINTS: usize = 16;
 const MOST_BINDING: usize = 4;
 /// Longer keys of attributes are cut in messages.
 const LONGEST_KEY: usize = 63 + 1 + 32;
-
-const NODE_REQUIREMENT: Struct =
-    &[("Key", "key", Kind::Text), ("Operator", "operator", Kind::Text), ("Values", "values", Kind::Plain)];
-const NODE_TERM: Struct = &[
-    ("MatchExpressions", "matchExpressions", Kind::List(NODE_REQUIREMENT)),
-    ("MatchFields", "matchFields", Kind::List(NODE_REQUIREMENT)),
-];
 
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateResourceSlice` and `ValidateResourceSliceUpdate`;
 /// `pkg/apis/resource/v1/zz_generated.validations.go`.
@@ -117,7 +109,7 @@ fn nodes(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
         pod::scheduling::node_selector(errors, &path, selector);
         if list(selector, "nodeSelectorTerms").len() != 1 {
             let path = path.child("nodeSelectorTerms");
-            let shown = structures(NODE_TERM, get(selector, "nodeSelectorTerms"));
+            let shown = internal::shown_list("core.NodeSelectorTerm", get(selector, "nodeSelectorTerms"));
             errors.invalid(&path, shown, "must have exactly one node selector term");
         }
     }

@@ -2,13 +2,12 @@
 
 use std::collections::HashSet;
 
-use kubernetes_types::quoting::encode;
+use kubernetes_types::quoting::{encode, quote};
 use kubernetes_types::schema::Type;
 use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
 use super::super::fields::{Errors, Path, get, list, set, text, texts};
-use super::super::shown::{Kind, Struct, structure};
 use super::super::{Change, addresses, conditions, formats, pod, storage};
 use super::{RequestNames, configuration, few, free_object, generated, most, names, slices};
 
@@ -17,13 +16,6 @@ const MOST_RESULTS: usize = 32;
 const MOST_CONFIGS: usize = 64;
 const MOST_ADDRESSES: usize = 16;
 const LARGEST_DATA: usize = 10 * 1024;
-const DEVICE_ID: Struct = &[
-    ("Driver", "driver", Kind::Text),
-    ("Pool", "pool", Kind::Text),
-    ("Device", "device", Kind::Text),
-    ("ShareID", "shareID", Kind::Text),
-];
-
 /// What tells allocated devices apart.
 ///
 /// Source: dynamic-resource-allocation structured/schedulerapi/types.go, `SharedDeviceID`.
@@ -102,7 +94,10 @@ fn device(errors: &mut Errors, path: &Path<'_>, device: &Value, allocated: &Hash
     names::pool(errors, &path.child("pool"), text(device, "pool"));
     formats::dns_label(errors, &path.child("device"), text(device, "device"));
     if !allocated.contains(&device_id(device)) {
-        errors.invalid(path, structure(DEVICE_ID, device), "must be an allocated device in the claim");
+        let [driver, pool, device, share] = device_id(device).map(quote);
+        let shown =
+            format!("{{\"Driver\":{driver},\"Pool\":{pool},\"Device\":{device},\"ShareID\":{share}}}");
+        errors.invalid(path, shown, "must be an allocated device in the claim");
     }
     let conditions_path = path.child("conditions");
     few(errors, &conditions_path, device, "conditions", most::CONDITIONS);

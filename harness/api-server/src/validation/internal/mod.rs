@@ -50,19 +50,22 @@ enum Shown {
     Object(Vec<(String, Shown)>),
 }
 
-/// A value of an internal type, such as `core.PodSpec`, on one line.
+/// A value of an internal type, such as `core.PodSpec`, on one line; `null` where there is none.
 pub(super) fn shown(of: &str, value: &Value) -> String {
+    if value.is_null() { "null".to_owned() } else { shown_value(of, value) }
+}
+
+/// The same of a field that is not a pointer: where it is absent, it is empty.
+pub(super) fn shown_value(of: &str, value: &Value) -> String {
     let mut text = String::new();
-    if value.is_null() { Shown::null() } else { of_type(of, value) }.write(&mut text, None);
+    of_type(of, value).write(&mut text, None);
     text
 }
 
-/// A list of values of an internal type, on one line.
-pub(super) fn shown_list(of: &str, values: &[Value]) -> String {
-    if values.is_empty() {
-        return "null".to_owned();
-    }
-    let values: Vec<String> = values.iter().map(|value| shown(of, value)).collect();
+/// A list of values of an internal type, on one line; `null` where there is none.
+pub(super) fn shown_list(of: &str, values: &Value) -> String {
+    let Some(values) = values.as_array() else { return "null".to_owned() };
+    let values: Vec<String> = values.iter().map(|value| shown_value(of, value)).collect();
     format!("[{}]", values.join(","))
 }
 
@@ -108,18 +111,13 @@ impl Field {
             Form::Plain | Form::PlainUnlessEmpty | Form::Pointer | Form::PointerUnlessEmpty => {
                 of_type(of, value)
             }
-            Form::List | Form::ListUnlessEmpty => match value.as_array() {
-                Some(items) if !items.is_empty() => {
-                    Shown::List(items.iter().map(|item| of_type(of, item)).collect())
-                }
-                _ => Shown::null(),
-            },
-            Form::Map | Form::MapUnlessEmpty => match value.as_object() {
-                Some(members) if !members.is_empty() => Shown::Object(
-                    members.iter().map(|(name, member)| (name.clone(), of_type(of, member))).collect(),
-                ),
-                _ => Shown::null(),
-            },
+            Form::List | Form::ListUnlessEmpty => value.as_array().map_or_else(Shown::null, |items| {
+                Shown::List(items.iter().map(|item| of_type(of, item)).collect())
+            }),
+            Form::Map | Form::MapUnlessEmpty => value.as_object().map_or_else(Shown::null, |members| {
+                let member = |(name, member): (&String, &Value)| (name.clone(), of_type(of, member));
+                Shown::Object(members.iter().map(member).collect())
+            }),
         };
         Some((name.clone(), shown))
     }
@@ -141,6 +139,7 @@ impl Shown {
         };
         match self {
             Self::Scalar(scalar) => text.push_str(scalar),
+            Self::List(items) if items.is_empty() => text.push_str("[]"),
             Self::List(items) => {
                 text.push('[');
                 for (index, item) in items.iter().enumerate() {
