@@ -8,7 +8,7 @@ use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
 use super::fields::{Errors, IMMUTABLE, Path, get, int, list, map, set, text, texts, word};
-use super::{Change, formats, internal, storage, volumes};
+use super::{Change, formats, storage, volumes};
 
 /// An attachment.
 ///
@@ -147,7 +147,8 @@ pub(super) fn node(errors: &mut Errors, object: &Value, change: Option<Change<'_
             if text(new, "nodeID") != text(old, "nodeID") || keys(new) != keys(old) {
                 let mut driver = new.clone();
                 driver.as_object_mut().and_then(|members| members.remove("allocatable"));
-                errors.invalid(&path, internal::shown("storage.CSINodeDriver", &driver), IMMUTABLE);
+                let shown = errors.shown("storage.CSINodeDriver", &driver);
+                errors.invalid(&path, shown, IMMUTABLE);
             }
         }
     }

@@ -8,7 +8,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
 use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text};
-use super::{Change, conditions, events, formats, internal};
+use super::{Change, conditions, events, formats};
 
 const HIDDEN: &str = "<value omitted>";
 
@@ -96,7 +96,8 @@ pub(super) fn pod_request(errors: &mut Errors, object: &Value, change: Option<Ch
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     if let Some(change) = change {
         if !change.is_same(&["spec"]) {
-            errors.invalid(&path, internal::shown("certificates.PodCertificateRequestSpec", spec), IMMUTABLE);
+            let shown = errors.shown("certificates.PodCertificateRequestSpec", spec);
+            errors.invalid(&path, shown, IMMUTABLE);
         }
         return;
     }

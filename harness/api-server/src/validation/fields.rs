@@ -155,12 +155,34 @@ impl Errors {
         of: &str,
         (old, new): (&Value, &Value),
     ) {
-        let Some(difference) = internal::difference(of, old, new) else {
-            let what = format!("the message about a change of `{path}` of so many lines");
-            self.unsupported = Some(Unsupported { what });
-            return;
-        };
+        let difference = self.unless_large(&[old, new], || internal::difference(of, old, new));
         self.forbidden(path, format_args!("{why}\n{difference}"));
+    }
+
+    /// A value of an internal type as JSON; `null` where there is none.
+    pub(super) fn shown(&mut self, of: &str, value: &Value) -> String {
+        self.unless_large(&[value], || Some(internal::shown(of, value)))
+    }
+
+    /// The same of a field that is not a pointer: where it is absent, it is empty.
+    pub(super) fn shown_value(&mut self, of: &str, value: &Value) -> String {
+        self.unless_large(&[value], || Some(internal::shown_value(of, value)))
+    }
+
+    /// A list of such values.
+    pub(super) fn shown_list(&mut self, of: &str, values: &Value) -> String {
+        self.unless_large(&[values], || Some(internal::shown_list(of, values)))
+    }
+
+    /// What is shown of values, unless they are so large that the message cannot be told: a type has a hundred times the
+    /// bytes of an empty object.
+    fn unless_large(&mut self, values: &[&Value], shown: impl FnOnce() -> Option<String>) -> String {
+        let text = if values.iter().any(|value| internal::is_large(value)) { None } else { shown() };
+        text.unwrap_or_else(|| {
+            let what = "the message that shows a very large value".to_owned();
+            self.unsupported = Some(Unsupported { what });
+            String::new()
+        })
     }
 
     pub(super) fn duplicate(&mut self, path: &Path<'_>, text: &str) {

@@ -8,7 +8,7 @@ use kubernetes_types::status::FieldError;
 use serde_json::{Value, json};
 
 use super::fields::{Errors, Path, flag, get, int, list, set, text, texts};
-use super::{formats, internal};
+use super::formats;
 
 const VERBS: [&str; 9] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
@@ -36,11 +36,8 @@ pub(super) fn schema(errors: &mut Errors, object: &Value) {
     {
         let field = path.child("distinguisherMethod").child("type").to_string();
         let supported = "\"ByNamespace\", \"ByUser\"";
-        errors.push(FieldError::not_supported(
-            field,
-            internal::shown("flowcontrol.FlowDistinguisherMethod", method),
-            supported,
-        ));
+        let shown = errors.shown("flowcontrol.FlowDistinguisherMethod", method);
+        errors.push(FieldError::not_supported(field, shown, supported));
     }
     let level_path = path.child("priorityLevelConfiguration");
     let level = text(get(spec, "priorityLevelConfiguration"), "name");
@@ -57,7 +54,8 @@ pub(super) fn schema(errors: &mut Errors, object: &Value) {
         && !semantically_equal_specs(object, &fixed)
     {
         let why = format!("spec of '{name}' must equal the fixed value");
-        errors.invalid(&path, internal::shown("flowcontrol.FlowSchemaSpec", spec), why);
+        let shown = errors.shown("flowcontrol.FlowSchemaSpec", spec);
+        errors.invalid(&path, shown, why);
     }
     conditions(errors, object);
 }
@@ -271,7 +269,8 @@ pub(super) fn level(errors: &mut Errors, object: &Value) {
         };
         if !is_fixed {
             let why = format!("spec of '{name}'{which} must equal the fixed value");
-            errors.invalid(&path, internal::shown("flowcontrol.PriorityLevelConfigurationSpec", spec), why);
+            let shown = errors.shown("flowcontrol.PriorityLevelConfigurationSpec", spec);
+            errors.invalid(&path, shown, why);
         }
     }
     conditions(errors, object);

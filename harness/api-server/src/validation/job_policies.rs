@@ -7,7 +7,7 @@ use kubernetes_types::status::FieldError;
 use serde_json::{Value, json};
 
 use super::fields::{Errors, Path, get, int, list, set, text, word};
-use super::{formats, internal};
+use super::formats;
 
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateJobSpec`.
 /// Rule: VLO-37.
@@ -130,7 +130,7 @@ pub(super) fn success(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let Some(policy) = set(spec, "successPolicy") else { return };
     let (path, rules) = (path.child("successPolicy"), list(policy, "rules"));
     if text(spec, "completionMode") != "Indexed" {
-        let shown = internal::shown("batch.SuccessPolicy", policy);
+        let shown = errors.shown("batch.SuccessPolicy", policy);
         errors.invalid(&path, shown, "requires indexed completion mode");
         return;
     }

@@ -5,7 +5,7 @@ use kubernetes_types::schema::Type;
 use serde_json::Value;
 
 use super::fields::{Errors, IMMUTABLE, Path, get, list, text};
-use super::{Change, conditions, internal};
+use super::{Change, conditions};
 
 /// Source: kubernetes pkg/apis/storagemigration/validation/validation.go, `ValidateStorageVersionMigration` and
 /// `ValidateStorageVersionMigrationUpdate`.
@@ -30,11 +30,8 @@ pub(super) fn migration(errors: &mut Errors, object: &Value, change: Option<Chan
         errors.required(&name_path, "resource is required to be set");
     }
     if change.is_some_and(|change| !change.is_same(&["spec"])) {
-        errors.invalid(
-            &path,
-            internal::shown("storagemigration.StorageVersionMigrationSpec", spec),
-            IMMUTABLE,
-        );
+        let shown = errors.shown("storagemigration.StorageVersionMigrationSpec", spec);
+        errors.invalid(&path, shown, IMMUTABLE);
     }
 }
 

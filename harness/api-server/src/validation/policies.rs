@@ -7,7 +7,7 @@ use kubernetes_types::quoting::encode;
 use serde_json::Value;
 
 use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, texts, word};
-use super::{Change, addresses, formats, internal, selectors};
+use super::{Change, addresses, formats, selectors};
 
 /// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudgetSpec`.
 /// Rule: VLO-22.
@@ -15,7 +15,7 @@ pub(super) fn disruption_budget(errors: &mut Errors, object: &Value) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let fields = ["minAvailable", "maxUnavailable"];
     if fields.iter().all(|field| set(spec, field).is_some()) {
-        let shown = internal::shown("policy.PodDisruptionBudgetSpec", spec);
+        let shown = errors.shown("policy.PodDisruptionBudgetSpec", spec);
         errors.invalid(&path, shown, "minAvailable and maxUnavailable cannot be both set");
     }
     for field in fields {

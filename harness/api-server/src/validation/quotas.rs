@@ -7,7 +7,7 @@ use kubernetes_types::quoting::encode;
 use serde_json::Value;
 
 use super::fields::{Errors, IMMUTABLE, Path, entries, get, list, map, set, text, texts};
-use super::{Change, formats, internal, resources};
+use super::{Change, formats, resources};
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateLimitRange`.
 /// Rule: VLO-32.
@@ -291,7 +291,7 @@ fn scope_selector(errors: &mut Errors, path: &Path<'_>, spec: &Value, selector: 
             errors.invalid_text(&path.child("scopeName"), scope, "unsupported scope");
         }
         for _ in entries(spec, "hard").filter(|(name, _)| !fits(scope, name)) {
-            let shown = internal::shown("core.ScopeSelector", selector);
+            let shown = errors.shown("core.ScopeSelector", selector);
             errors.invalid(&path, shown, "unsupported scope applied to resource");
         }
         let only_exists = ["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", CROSS];

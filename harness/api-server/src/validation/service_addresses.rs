@@ -4,7 +4,7 @@ use kubernetes_types::quoting::encode;
 use serde_json::Value;
 
 use super::fields::{Errors, IMMUTABLE, Path, get, list, set, text, texts};
-use super::{Change, addresses, formats, internal};
+use super::{Change, addresses, formats};
 
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateServiceCIDR` and `ValidateServiceCIDRUpdate`.
 /// Rule: VLO-44.
@@ -35,7 +35,7 @@ fn ranges(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
         0 => return errors.required(path, "at least one CIDR required"),
         1 | 2 => {}
         _ => {
-            let shown = internal::shown("networking.ServiceCIDRSpec", spec);
+            let shown = errors.shown("networking.ServiceCIDRSpec", spec);
             return errors.invalid(path, shown, "may only hold up to 2 values");
         }
     }

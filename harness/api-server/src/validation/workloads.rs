@@ -6,7 +6,7 @@ use kubernetes_types::quoting::encode;
 use serde_json::{Value, json};
 
 use super::fields::{Errors, IMMUTABLE, NEGATIVE, Path, get, int, list, map, set, text, word};
-use super::{Change, formats, internal, pod, selectors, storage};
+use super::{Change, formats, pod, selectors, storage};
 
 const UNLIKE: &str = "`selector` does not match template `labels`";
 
@@ -297,7 +297,7 @@ pub(super) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<C
         match field {
             "selector" => errors.invalid(&path, selectors::shown(get(spec, field)), IMMUTABLE),
             "volumeClaimTemplates" => {
-                let claims = internal::shown_list("core.PersistentVolumeClaim", get(spec, field));
+                let claims = errors.shown_list("core.PersistentVolumeClaim", get(spec, field));
                 errors.invalid(&path, claims, IMMUTABLE);
             }
             _ => errors.invalid_text(&path, text(spec, field), IMMUTABLE),
@@ -326,7 +326,7 @@ fn stateful_set_strategy(errors: &mut Errors, path: &Path<'_>, strategy: &Value)
         "" => errors.required(path, ""),
         "OnDelete" => {
             if let Some(rolling) = rolling {
-                let shown = internal::shown("apps.RollingUpdateStatefulSetStrategy", rolling);
+                let shown = errors.shown("apps.RollingUpdateStatefulSetStrategy", rolling);
                 errors.invalid(&rolling_path, shown, "only allowed for updateStrategy 'RollingUpdate'");
             }
         }
@@ -343,7 +343,7 @@ fn stateful_set_strategy(errors: &mut Errors, path: &Path<'_>, strategy: &Value)
             }
         }
         _ => {
-            let shown = internal::shown("apps.StatefulSetUpdateStrategy", strategy);
+            let shown = errors.shown("apps.StatefulSetUpdateStrategy", strategy);
             errors.invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'");
         }
     }

@@ -19,7 +19,7 @@ pub(super) use self::slices::{slice, uppercase_driver};
 pub(super) use self::status::claim_status;
 pub(in super::super) use self::status::device_id;
 use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, texts};
-use super::{Change, conditions, formats, internal, storage};
+use super::{Change, conditions, formats, storage};
 
 /// How many items lists have at most.
 ///
@@ -69,7 +69,8 @@ pub(super) fn template(
     storage::template_metadata(errors, &path.child("metadata"), get(spec, "metadata"));
     claim_spec(errors, &path.child("spec"), get(spec, "spec"))?;
     if change.is_some_and(|change| !change.is_same(&["spec"])) {
-        errors.invalid(&path, internal::shown("resource.ResourceClaimTemplateSpec", spec), IMMUTABLE);
+        let shown = errors.shown("resource.ResourceClaimTemplateSpec", spec);
+        errors.invalid(&path, shown, IMMUTABLE);
     }
     Ok(())
 }

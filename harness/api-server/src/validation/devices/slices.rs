@@ -7,7 +7,7 @@ use kubernetes_types::schema::Type;
 use serde_json::Value;
 
 use super::super::fields::{Errors, IMMUTABLE, Path, entries, flag, get, int, list, set, text, texts};
-use super::super::{Change, formats, internal, pod, storage};
+use super::super::{Change, formats, pod, storage};
 use super::{capacity, few, generated, names, taint};
 
 const MOST_DEVICES: usize = 128;
@@ -109,7 +109,7 @@ fn nodes(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
         pod::scheduling::node_selector(errors, &path, selector);
         if list(selector, "nodeSelectorTerms").len() != 1 {
             let path = path.child("nodeSelectorTerms");
-            let shown = internal::shown_list("core.NodeSelectorTerm", get(selector, "nodeSelectorTerms"));
+            let shown = errors.shown_list("core.NodeSelectorTerm", get(selector, "nodeSelectorTerms"));
             errors.invalid(&path, shown, "must have exactly one node selector term");
         }
     }

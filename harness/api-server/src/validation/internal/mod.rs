@@ -7,6 +7,7 @@
 
 mod comparison;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -44,10 +45,28 @@ enum Form {
 }
 
 /// JSON whose members have an order.
-enum Shown {
-    Scalar(String),
-    List(Vec<Shown>),
-    Object(Vec<(String, Shown)>),
+enum Shown<'a> {
+    Scalar(Cow<'static, str>),
+    List(Vec<Shown<'a>>),
+    Object(Vec<(&'a str, Shown<'a>)>),
+}
+
+/// How many values an object may consist of that is shown: each may become some thirty lines.
+const MOST_VALUES: usize = 5_000;
+
+/// Whether a value is too large to be shown.
+pub(super) fn is_large(value: &Value) -> bool {
+    fn count(value: &Value, left: &mut usize) -> bool {
+        let Some(less) = left.checked_sub(1) else { return false };
+        *left = less;
+        match value {
+            Value::Array(items) => items.iter().all(|item| count(item, left)),
+            Value::Object(members) => members.values().all(|member| count(member, left)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+        }
+    }
+    let mut left = MOST_VALUES;
+    !count(value, &mut left)
 }
 
 /// A value of an internal type, such as `core.PodSpec`, on one line; `null` where there is none.
@@ -80,20 +99,20 @@ pub(super) fn difference(of: &str, old: &Value, new: &Value) -> Option<String> {
     comparison::unified(&lines(old), &lines(new))
 }
 
-fn of_type(of: &str, value: &Value) -> Shown {
+fn of_type<'a>(of: &str, value: &'a Value) -> Shown<'a> {
     let fields = match (of, value) {
-        ("string", Value::Null) => return Shown::Scalar("\"\"".to_owned()),
-        ("bool", Value::Null) => return Shown::Scalar("false".to_owned()),
-        ("number", Value::Null) => return Shown::Scalar("0".to_owned()),
-        ("quantity", Value::Null) => return Shown::Scalar("\"0\"".to_owned()),
+        ("string", Value::Null) => return Shown::Scalar("\"\"".into()),
+        ("bool", Value::Null) => return Shown::Scalar("false".into()),
+        ("number", Value::Null) => return Shown::Scalar("0".into()),
+        ("quantity", Value::Null) => return Shown::Scalar("\"0\"".into()),
         _ => TYPES.get(of),
     };
-    let Some(fields) = fields else { return Shown::Scalar(encode(value)) };
+    let Some(fields) = fields else { return Shown::Scalar(encode(value).into()) };
     Shown::Object(fields.iter().filter_map(|field| field.shown(value)).collect())
 }
 
 impl Field {
-    fn shown(&self, owner: &Value) -> Option<(String, Shown)> {
+    fn shown<'a>(&'static self, owner: &'a Value) -> Option<(&'a str, Shown<'a>)> {
         let Self(name, path, form, of) = self;
         let value = path.split('/').fold(owner, |owner, member| owner.get(member).unwrap_or(&Value::Null));
         let is_empty = match value {
@@ -115,17 +134,17 @@ impl Field {
                 Shown::List(items.iter().map(|item| of_type(of, item)).collect())
             }),
             Form::Map | Form::MapUnlessEmpty => value.as_object().map_or_else(Shown::null, |members| {
-                let member = |(name, member): (&String, &Value)| (name.clone(), of_type(of, member));
+                let member = |(name, member): (&'a String, &'a Value)| (name.as_str(), of_type(of, member));
                 Shown::Object(members.iter().map(member).collect())
             }),
         };
-        Some((name.clone(), shown))
+        Some((name, shown))
     }
 }
 
-impl Shown {
+impl Shown<'_> {
     fn null() -> Self {
-        Self::Scalar("null".to_owned())
+        Self::Scalar("null".into())
     }
 
     /// Writes it: with `depth`, each item and member on a line of its own, with so many spaces more before it.
@@ -156,13 +175,49 @@ impl Shown {
                 for (index, (name, member)) in members.iter().enumerate() {
                     text.push_str(if index == 0 { "" } else { "," });
                     line(text, inner);
-                    text.push_str(&encode(&Value::from(name.as_str())));
+                    text.push_str(&encode(&Value::from(*name)));
                     text.push_str(if depth.is_some() { ": " } else { ":" });
                     member.write(text, inner);
                 }
                 line(text, depth);
                 text.push('}');
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::fields::Errors;
+    use super::*;
+
+    #[test]
+    fn all_fields_are_shown_whether_they_are_there_or_not() {
+        let toleration = r#"{"Key":"","Operator":"Exists","Value":"","Effect":"","TolerationSeconds":null}"#;
+        assert_eq!(shown("core.Toleration", &json!({"operator": "Exists"})), toleration);
+        assert_eq!(shown("core.Toleration", &Value::Null), "null");
+        assert_eq!(shown_value("core.EventSource", &Value::Null), r#"{"Component":"","Host":""}"#);
+        assert_eq!(shown_list("core.EventSource", &json!([{}])), r#"[{"Component":"","Host":""}]"#);
+        let template = json!({"metadata": {"labels": {}, "name": "<n>"}, "spec": null});
+        assert!(
+            shown("core.PodTemplateSpec", &template)
+                .starts_with(r#"{"name":"\u003cn\u003e","Spec":{"Volumes":null"#)
+        );
+        assert_eq!(
+            difference("core.EventSource", &json!({}), &json!({"host": "h"})).unwrap(),
+            "@@ -1,4 +1,4 @@\n {\n  \"Component\": \"\",\n- \"Host\": \"\"\n+ \"Host\": \"h\"\n }\n"
+        );
+    }
+
+    #[test]
+    fn very_many_values_are_not_shown() {
+        let of_size = |values| json!({"containers": vec![json!({}); values - 2]});
+        for (values, is_told) in [(MOST_VALUES, true), (MOST_VALUES + 1, false)] {
+            let mut errors = Errors::default();
+            assert_eq!(!errors.shown("core.PodSpec", &of_size(values)).is_empty(), is_told);
+            assert_eq!(errors.into_list().is_ok(), is_told);
         }
     }
 }

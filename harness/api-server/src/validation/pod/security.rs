@@ -6,7 +6,7 @@ use kubernetes_types::quoting::quote;
 use serde_json::Value;
 
 use super::super::fields::{Errors, Path, flag, get, int, list, set, text, texts, word};
-use super::super::{formats, internal};
+use super::super::formats;
 
 /// The fields of security contexts that name users and groups.
 fn ids(errors: &mut Errors, path: &Path<'_>, context: &Value, fields: &[&str]) {
@@ -38,14 +38,15 @@ pub(super) fn of_container(errors: &mut Errors, path: &Path<'_>, container: &Val
     }
     seccomp(errors, &path.child("seccompProfile"), get(context, "seccompProfile"));
     if get(context, "allowPrivilegeEscalation") == &Value::Bool(false) {
-        let shown = || internal::shown("core.SecurityContext", context);
         if flag(context, "privileged") {
             let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-            errors.invalid(path, shown(), why);
+            let shown = errors.shown("core.SecurityContext", context);
+            errors.invalid(path, shown, why);
         }
         for _ in texts(get(context, "capabilities"), "add").filter(|name| *name == "CAP_SYS_ADMIN") {
             let why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
-            errors.invalid(path, shown(), why);
+            let shown = errors.shown("core.SecurityContext", context);
+            errors.invalid(path, shown, why);
         }
     }
     windows(errors, path, context);
