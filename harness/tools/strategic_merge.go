@@ -193,6 +193,9 @@ func (r random) patch(n node, present any, depth int) any {
 			if fields, isObject := made.(map[string]any); isObject && n.key != "" && r.one(6) {
 				return map[string]any{"$patch": "delete", n.key: fields[n.key]}
 			}
+			if fields, isObject := made.(map[string]any); isObject && r.one(20) {
+				fields["$patch"] = r.value([]any{"replace", "merge", "other"})
+			}
 			return made
 		})
 	case n.isMap:

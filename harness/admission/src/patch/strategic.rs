@@ -37,6 +37,9 @@ pub enum StrategicError {
     Unsupported(&'static str),
 }
 
+/// How many pairs of items are compared, at most.
+const MOST_COMPARED: usize = 1_000_000;
+
 /// Go panics.
 pub(super) const NOT_COMPARABLE: StrategicError =
     StrategicError::Unsupported("a strategic merge patch that compares lists or objects");
@@ -285,7 +288,10 @@ fn order_lists(original: &mut Object, patch: &mut Object, of: Type) -> Result<()
             PatchStrategy::Usual | PatchStrategy::Replace => "",
         };
         check_order(given.as_deref().unwrap_or_default(), &order, key)?;
-        let server = present.clone().unwrap_or_default();
+        let server = match (&present, &given, &field.patch) {
+            (Some(present), Some(given), PatchStrategy::Merge(_)) => overwritten(present, given, key)?,
+            _ => present.clone().unwrap_or_default(),
+        };
         let merged = match (present, &given) {
             (None, None) => continue,
             (Some(present), None) => present,
@@ -305,6 +311,45 @@ fn order_lists(original: &mut Object, patch: &mut Object, of: Type) -> Result<()
         patch.remove(name);
     }
     Ok(())
+}
+
+/// The list of the server as Go's array has it once the patch has been merged into it: what is deleted is overwritten by what
+/// stands behind it, and new items stand in the room that this leaves.
+///
+/// Source: `deleteMatchingEntries`; `mergeSliceWithoutSpecialElements`.
+fn overwritten(present: &[Value], patch: &[Value], key: &str) -> Result<Vec<Value>> {
+    let mut array = present.to_vec();
+    if key.is_empty() || patch.iter().all(|item| item.get(DIRECTIVE).is_none()) {
+        return Ok(array);
+    }
+    if array.len().saturating_mul(patch.len()) > MOST_COMPARED {
+        return Err(StrategicError::Unsupported("$setElementOrder of very long lists"));
+    }
+    let mut length = array.len();
+    let place_of = |array: &[Value], length: usize, wanted: Option<&Value>| {
+        array.iter().take(length).position(|item| wanted.is_some() && item.get(key) == wanted)
+    };
+    for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_some_and(|it| it == "delete")) {
+        while let Some(place) = place_of(&array, length, item.get(key)) {
+            let last = array.get(length - 1).cloned();
+            array.remove(place);
+            length -= 1;
+            array.insert(length, last.unwrap_or_default());
+        }
+    }
+    if patch.iter().any(|item| item.get(DIRECTIVE).is_some_and(|it| it == "replace")) {
+        return Ok(array);
+    }
+    for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
+        if place_of(&array, length, item.get(key)).is_some() {
+            continue;
+        }
+        // Without room, Go makes another array.
+        let Some(room) = array.get_mut(length) else { break };
+        *room = item.clone();
+        length += 1;
+    }
+    Ok(array)
 }
 
 /// Whether the items of a patch that stay stand in `order`, in the same order.
