@@ -48,21 +48,15 @@ fn root() -> PathBuf {
 /// All `.rs` files of the workspace, relative to its root.
 fn rust_files() -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for folder in [
-        "src",
-        "command",
-        "benches",
-        "cel",
-        "tests",
-        "testing",
-        "certs",
-        "fake-webhooks",
-        "harness",
-        "managed-fields",
-        "output",
-    ] {
-        collect(&root().join(folder), &mut files);
+    for entry in fs::read_dir(root()).expect("the root is there") {
+        let path = entry.expect("the entry can be read").path();
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        // The targets of libFuzzer are no part of the workspace.
+        if path.is_dir() && !name.starts_with('.') && !["fuzz", "target"].contains(&name.as_str()) {
+            collect(&path, &mut files);
+        }
     }
+    files.sort();
     assert!(files.len() > 30, "found only {} Rust files", files.len());
     files.into_iter().filter_map(|file| file.strip_prefix(root()).map(Path::to_path_buf).ok()).collect()
 }

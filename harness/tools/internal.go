@@ -1,9 +1,8 @@
 // Prints how Go's encoder writes the internal types that kube-apiserver shows in errors: of each its fields in order, as
-// [name, where the versioned object has it, form, type].
+// [name, where the versioned object has it, form, type, whether it is left out where it is empty].
 //
 // A path with a slash leads to a member of a member. The form is "" for a value, "*" for a pointer, "[]" for a list and "{}" for
-// a map; with "?" before it the field is left out where it is empty. The type is one of the table, or `string`, `bool`, `number`,
-// `quantity`, or `json` for what has a form of its own.
+// a map. The type is one of the table, or `string`, `bool`, `number`, `quantity`, or `json` for what has a form of its own.
 package main
 
 import (
@@ -63,7 +62,7 @@ var roots = [][2]any{
 var (
 	marshaler = reflect.TypeFor[json.Marshaler]()
 	quantity  = reflect.TypeFor[resource.Quantity]()
-	table     = map[string][][4]string{}
+	table     = map[string][][5]any{}
 )
 
 // versioned is where a versioned type has a field, and of which type it is.
@@ -147,8 +146,8 @@ func describe(of, other reflect.Type) {
 }
 
 // members are the fields of an internal type, with those of types that it embeds.
-func members(of reflect.Type, fields map[string]versioned) [][4]string {
-	var made [][4]string
+func members(of reflect.Type, fields map[string]versioned) [][5]any {
+	var made [][5]any
 	for i := range of.NumField() {
 		field := of.Field(i)
 		tag, options, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -173,10 +172,8 @@ func members(of reflect.Type, fields map[string]versioned) [][4]string {
 		if otherShape != shape && otherShape == "" {
 			other = from.of
 		}
-		if strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero") {
-			shape = "?" + shape
-		}
-		made = append(made, [4]string{shown, from.path, shape, typeName(inner, other)})
+		isOptional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
+		made = append(made, [5]any{shown, from.path, shape, typeName(inner, other), isOptional})
 	}
 	return made
 }

@@ -27,6 +27,15 @@ pub fn set(document: &mut Value, path: &[&str], value: impl Into<Value>) -> bool
     true
 }
 
+/// Makes a member of `object` what it is in `old`, or takes it away.
+pub fn keep(object: &mut Value, old: &Value, name: &str) {
+    let Some(members) = object.as_object_mut() else { return };
+    match old.get(name) {
+        Some(value) => members.insert(name.to_owned(), value.clone()),
+        None => members.remove(name),
+    };
+}
+
 /// What Go's decoder calls a kind of value: `cannot unmarshal string into …`.
 ///
 /// Source: Go encoding/json/decode.go, `UnmarshalTypeError`.

@@ -8,11 +8,9 @@ use kubernetes_types::quoting::{go_type, go_type_as_string, printed, printed_as_
 use kubernetes_types::schema::{Field, Form, Kind, MESSAGES, Message, PatchStrategy, Shape};
 use serde_json::{Map, Value};
 
-use super::strategic_order::{is_scalar, keyed, normalized, object, partitioned};
+use super::strategic_order::{DIRECTIVE, is_directed, is_scalar, keyed, normalized, object, partitioned};
 pub use crate::attributes::GroupVersionKind;
 
-/// What is done to the object or the item in which this stands: `replace`, `delete` or `merge`.
-const DIRECTIVE: &str = "$patch";
 /// The keys of an object that stay.
 const RETAIN_KEYS: &str = "$retainKeys";
 /// Values to be taken out of the list whose name follows behind a slash.
@@ -288,10 +286,8 @@ fn order_lists(original: &mut Object, patch: &mut Object, of: Type) -> Result<()
             PatchStrategy::Usual | PatchStrategy::Replace => "",
         };
         check_order(given.as_deref().unwrap_or_default(), &order, key)?;
-        let server = match (&present, &given, &field.patch) {
-            (Some(present), Some(given), PatchStrategy::Merge(_)) => overwritten(present, given, key)?,
-            _ => present.clone().unwrap_or_default(),
-        };
+        let server =
+            overwritten(present.as_deref().unwrap_or_default(), given.as_deref().unwrap_or_default(), key)?;
         let merged = match (present, &given) {
             (None, None) => continue,
             (Some(present), None) => present,
@@ -329,7 +325,7 @@ fn overwritten(present: &[Value], patch: &[Value], key: &str) -> Result<Vec<Valu
     let place_of = |array: &[Value], length: usize, wanted: Option<&Value>| {
         array.iter().take(length).position(|item| wanted.is_some() && item.get(key) == wanted)
     };
-    for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_some_and(|it| it == "delete")) {
+    for item in patch.iter().filter(|item| is_directed(item, "delete")) {
         while let Some(place) = place_of(&array, length, item.get(key)) {
             let last = array.get(length - 1).cloned();
             array.remove(place);
@@ -337,7 +333,7 @@ fn overwritten(present: &[Value], patch: &[Value], key: &str) -> Result<Vec<Valu
             array.insert(length, last.unwrap_or_default());
         }
     }
-    if patch.iter().any(|item| item.get(DIRECTIVE).is_some_and(|it| it == "replace")) {
+    if patch.iter().any(|item| is_directed(item, "replace")) {
         return Ok(array);
     }
     for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
@@ -362,7 +358,7 @@ fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<()> {
     if !key.is_empty() {
         patch.iter().try_for_each(object)?;
     }
-    let stays = |item: &&Value| key.is_empty() || item.get(DIRECTIVE).is_none_or(|it| it != "delete");
+    let stays = |item: &&Value| key.is_empty() || !is_directed(item, "delete");
     let items: Vec<&Value> = patch.iter().filter(stays).collect();
     let (mut items, mut places) = (items.as_slice(), order);
     while let ([item, other_items @ ..], [place, other_places @ ..]) = (items, places) {

@@ -14,6 +14,14 @@ use super::strategic::{NOT_COMPARABLE, StrategicError};
 /// Source: Go sort/zsortfunc.go, `stable_func`.
 const BLOCK: usize = 20;
 
+/// What is done to the object or the item in which this stands: `replace`, `delete` or `merge`.
+pub(super) const DIRECTIVE: &str = "$patch";
+
+/// Whether an item has this directive.
+pub(super) fn is_directed(item: &Value, directive: &str) -> bool {
+    item.get(DIRECTIVE).is_some_and(|found| found == directive)
+}
+
 pub(super) fn is_scalar(value: &Value) -> bool {
     !value.is_array() && !value.is_object()
 }
@@ -131,8 +139,8 @@ fn sorted(mut items: Vec<Value>, order: &[Value], key: Option<&str>) -> Result<V
             keyed(item, key)?;
         }
     }
-    let is_deleted = |item: &Value| key.is_some() && item.get("$patch").is_some_and(|it| it == "delete");
-    let deleted: Vec<Value> = items.extract_if(.., |item| is_deleted(item)).collect();
+    let deleted: Vec<Value> =
+        items.extract_if(.., |item| key.is_some() && is_directed(item, "delete")).collect();
     let of_order = Places::new(order, key);
     let mut places: Vec<(Option<usize>, Value)> =
         items.into_iter().map(|item| (of_order.get(&item), item)).collect();

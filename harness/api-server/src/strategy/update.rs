@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::equality::{same, semantically_equal};
-use kubernetes_types::json::at;
+use kubernetes_types::json::{at, keep};
 use kubernetes_types::schema::Type;
 use serde_json::Value;
 
@@ -290,14 +290,6 @@ fn keep_in_metadata(object: &mut Value, old: &Value, field: &str) {
             metadata::remove(object, field);
         }
     }
-}
-
-fn keep(object: &mut Value, old: &Value, field: &str) {
-    let Some(members) = object.as_object_mut() else { return };
-    match old.get(field) {
-        Some(value) => members.insert(field.to_owned(), value.clone()),
-        None => members.remove(field),
-    };
 }
 
 /// Whether two objects of a built-in kind differ at most in metadata and status.

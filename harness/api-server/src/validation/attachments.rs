@@ -147,8 +147,7 @@ pub(super) fn node(errors: &mut Errors, object: &Value, change: Option<Change<'_
             if text(new, "nodeID") != text(old, "nodeID") || keys(new) != keys(old) {
                 let mut driver = new.clone();
                 driver.as_object_mut().and_then(|members| members.remove("allocatable"));
-                let shown = errors.shown("storage.CSINodeDriver", &driver);
-                errors.invalid(&path, shown, IMMUTABLE);
+                errors.invalid_structure(&path, "storage.CSINodeDriver", &driver, IMMUTABLE);
             }
         }
     }

@@ -96,8 +96,7 @@ pub(super) fn pod_request(errors: &mut Errors, object: &Value, change: Option<Ch
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     if let Some(change) = change {
         if !change.is_same(&["spec"]) {
-            let shown = errors.shown("certificates.PodCertificateRequestSpec", spec);
-            errors.invalid(&path, shown, IMMUTABLE);
+            errors.invalid_structure(&path, "certificates.PodCertificateRequestSpec", spec, IMMUTABLE);
         }
         return;
     }

@@ -9,6 +9,7 @@ use kubernetes_types::quoting::{encode, quote};
 use serde_json::Value;
 
 use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text, texts};
+use super::internal::Form;
 use super::{Change, formats};
 
 /// An Event of the core group, or of `events.k8s.io`, which is stricter.
@@ -123,9 +124,9 @@ pub(super) fn changed_event(errors: &mut Errors, event: &Value, change: Change<'
     for (field, shown_field) in fields.into_iter().filter(|(field, _)| !change.is_same(&[field])) {
         let value = get(event, field);
         let shown = match field {
-            "regarding" => errors.shown_value("core.ObjectReference", value),
-            "related" => errors.shown("core.ObjectReference", value),
-            "deprecatedSource" => errors.shown_value("core.EventSource", value),
+            "regarding" => errors.shown(Form::Plain, "core.ObjectReference", value),
+            "related" => errors.shown(Form::Pointer, "core.ObjectReference", value),
+            "deprecatedSource" => errors.shown(Form::Plain, "core.EventSource", value),
             "deprecatedCount" => int(event, field).unwrap_or(0).to_string(),
             "deprecatedFirstTimestamp" | "deprecatedLastTimestamp" | "eventTime" => encode(value),
             _ => quote(text(event, field)),

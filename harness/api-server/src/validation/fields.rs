@@ -6,7 +6,7 @@ use kubernetes_types::quoting::quote;
 use kubernetes_types::status::{FieldError, MAX_ERRORS, Unsupported};
 use serde_json::{Map, Value};
 
-use super::internal;
+use super::internal::{self, Form};
 
 /// A field's path, such as `spec.containers[0].name`. It is written out only where something is wrong.
 ///
@@ -70,7 +70,12 @@ pub(super) struct Errors {
     generated: Vec<FieldError>,
     /// Why it cannot be told.
     unsupported: Option<Unsupported>,
+    /// How many bytes of structures they show.
+    shown: usize,
 }
+
+/// The most bytes of structures that all errors together show.
+const MOST_SHOWN: usize = 8 << 20;
 
 impl Errors {
     /// All of them, the generated ones last.
@@ -159,30 +164,35 @@ impl Errors {
         self.forbidden(path, format_args!("{why}\n{difference}"));
     }
 
-    /// A value of an internal type as JSON; `null` where there is none.
-    pub(super) fn shown(&mut self, of: &str, value: &Value) -> String {
-        self.unless_large(&[value], || Some(internal::shown(of, value)))
+    /// A value of an internal type, which is shown with all of its fields; `null` where there is none.
+    pub(super) fn invalid_structure(
+        &mut self,
+        path: &Path<'_>,
+        of: &str,
+        value: &Value,
+        why: impl fmt::Display,
+    ) {
+        let shown = self.shown(Form::Pointer, of, value);
+        self.invalid(path, shown, why);
     }
 
-    /// The same of a field that is not a pointer: where it is absent, it is empty.
-    pub(super) fn shown_value(&mut self, of: &str, value: &Value) -> String {
-        self.unless_large(&[value], || Some(internal::shown_value(of, value)))
+    /// Such a value as JSON.
+    pub(super) fn shown(&mut self, form: Form, of: &str, value: &Value) -> String {
+        self.unless_large(&[value], || Some(internal::shown(form, of, value)))
     }
 
-    /// A list of such values.
-    pub(super) fn shown_list(&mut self, of: &str, values: &Value) -> String {
-        self.unless_large(&[values], || Some(internal::shown_list(of, values)))
-    }
-
-    /// What is shown of values, unless they are so large that the message cannot be told: a type has a hundred times the
-    /// bytes of an empty object.
+    /// What is shown of values, unless they are so large that the messages cannot be told: a type has a hundred times the
+    /// bytes of an empty object, and many errors may show the same value.
     fn unless_large(&mut self, values: &[&Value], shown: impl FnOnce() -> Option<String>) -> String {
-        let text = if values.iter().any(|value| internal::is_large(value)) { None } else { shown() };
-        text.unwrap_or_else(|| {
-            let what = "the message that shows a very large value".to_owned();
+        let is_told = self.unsupported.is_none() && !values.iter().any(|value| internal::is_large(value));
+        let text = is_told.then(shown).flatten();
+        let Some(text) = text.filter(|text| self.shown + text.len() <= MOST_SHOWN) else {
+            let what = "messages that show very large values".to_owned();
             self.unsupported = Some(Unsupported { what });
-            String::new()
-        })
+            return String::new();
+        };
+        self.shown += text.len();
+        text
     }
 
     pub(super) fn duplicate(&mut self, path: &Path<'_>, text: &str) {
@@ -289,15 +299,6 @@ pub(super) fn entries<'a>(owner: &'a Value, field: &str) -> impl Iterator<Item =
 
 pub(super) fn map<'a>(owner: &'a Value, field: &str) -> Option<&'a Map<String, Value>> {
     get(owner, field).as_object()
-}
-
-/// Makes a member what it is in `from`, or takes it away.
-pub(super) fn copy(from: &Value, into: &mut Value, field: &str) {
-    let Some(members) = into.as_object_mut() else { return };
-    match from.get(field) {
-        Some(value) => members.insert(field.to_owned(), value.clone()),
-        None => members.remove(field),
-    };
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::fields::{Errors, Path, flag, get, int, list, set, text, texts};
 use super::formats;
+use super::internal::Form;
 
 const VERBS: [&str; 9] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
@@ -36,7 +37,7 @@ pub(super) fn schema(errors: &mut Errors, object: &Value) {
     {
         let field = path.child("distinguisherMethod").child("type").to_string();
         let supported = "\"ByNamespace\", \"ByUser\"";
-        let shown = errors.shown("flowcontrol.FlowDistinguisherMethod", method);
+        let shown = errors.shown(Form::Pointer, "flowcontrol.FlowDistinguisherMethod", method);
         errors.push(FieldError::not_supported(field, shown, supported));
     }
     let level_path = path.child("priorityLevelConfiguration");
@@ -54,8 +55,7 @@ pub(super) fn schema(errors: &mut Errors, object: &Value) {
         && !semantically_equal_specs(object, &fixed)
     {
         let why = format!("spec of '{name}' must equal the fixed value");
-        let shown = errors.shown("flowcontrol.FlowSchemaSpec", spec);
-        errors.invalid(&path, shown, why);
+        errors.invalid_structure(&path, "flowcontrol.FlowSchemaSpec", spec, why);
     }
     conditions(errors, object);
 }
@@ -269,8 +269,7 @@ pub(super) fn level(errors: &mut Errors, object: &Value) {
         };
         if !is_fixed {
             let why = format!("spec of '{name}'{which} must equal the fixed value");
-            let shown = errors.shown("flowcontrol.PriorityLevelConfigurationSpec", spec);
-            errors.invalid(&path, shown, why);
+            errors.invalid_structure(&path, "flowcontrol.PriorityLevelConfigurationSpec", spec, why);
         }
     }
     conditions(errors, object);

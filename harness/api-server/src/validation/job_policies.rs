@@ -130,8 +130,7 @@ pub(super) fn success(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let Some(policy) = set(spec, "successPolicy") else { return };
     let (path, rules) = (path.child("successPolicy"), list(policy, "rules"));
     if text(spec, "completionMode") != "Indexed" {
-        let shown = errors.shown("batch.SuccessPolicy", policy);
-        errors.invalid(&path, shown, "requires indexed completion mode");
+        errors.invalid_structure(&path, "batch.SuccessPolicy", policy, "requires indexed completion mode");
         return;
     }
     let path = path.child("rules");

@@ -8,6 +8,7 @@ use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
 use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, set, text, word};
+use super::internal::Form;
 use super::{Change, job_policies, pod, selectors};
 
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateJobCreate` and `ValidateJobUpdate`.
@@ -212,8 +213,8 @@ fn unchanged(errors: &mut Errors, path: &Path<'_>, object: &Value, change: Chang
     }
     let is_suspended = flag(old, "suspend") || flag(new, "suspend");
     if !is_suspended && !same_template(change) {
-        let template = errors.shown("core.PodTemplateSpec", get(new, "template"));
-        errors.invalid(&path.child("template"), template, IMMUTABLE);
+        let path = path.child("template");
+        errors.invalid_structure(&path, "core.PodTemplateSpec", get(new, "template"), IMMUTABLE);
     }
     for field in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
     {
@@ -222,8 +223,8 @@ fn unchanged(errors: &mut Errors, path: &Path<'_>, object: &Value, change: Chang
         }
         let value = get(new, field);
         let shown = match field {
-            "podFailurePolicy" => errors.shown("batch.PodFailurePolicy", value),
-            "successPolicy" => errors.shown("batch.SuccessPolicy", value),
+            "podFailurePolicy" => errors.shown(Form::Pointer, "batch.PodFailurePolicy", value),
+            "successPolicy" => errors.shown(Form::Pointer, "batch.SuccessPolicy", value),
             _ => encode(value),
         };
         errors.invalid(&path.child(field), shown, IMMUTABLE);

@@ -30,8 +30,7 @@ pub(super) fn migration(errors: &mut Errors, object: &Value, change: Option<Chan
         errors.required(&name_path, "resource is required to be set");
     }
     if change.is_some_and(|change| !change.is_same(&["spec"])) {
-        let shown = errors.shown("storagemigration.StorageVersionMigrationSpec", spec);
-        errors.invalid(&path, shown, IMMUTABLE);
+        errors.invalid_structure(&path, "storagemigration.StorageVersionMigrationSpec", spec, IMMUTABLE);
     }
 }
 

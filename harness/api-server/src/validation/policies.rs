@@ -15,8 +15,8 @@ pub(super) fn disruption_budget(errors: &mut Errors, object: &Value) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let fields = ["minAvailable", "maxUnavailable"];
     if fields.iter().all(|field| set(spec, field).is_some()) {
-        let shown = errors.shown("policy.PodDisruptionBudgetSpec", spec);
-        errors.invalid(&path, shown, "minAvailable and maxUnavailable cannot be both set");
+        let why = "minAvailable and maxUnavailable cannot be both set";
+        errors.invalid_structure(&path, "policy.PodDisruptionBudgetSpec", spec, why);
     }
     for field in fields {
         if let Some(value) = set(spec, field) {

@@ -291,8 +291,8 @@ fn scope_selector(errors: &mut Errors, path: &Path<'_>, spec: &Value, selector: 
             errors.invalid_text(&path.child("scopeName"), scope, "unsupported scope");
         }
         for _ in entries(spec, "hard").filter(|(name, _)| !fits(scope, name)) {
-            let shown = errors.shown("core.ScopeSelector", selector);
-            errors.invalid(&path, shown, "unsupported scope applied to resource");
+            let why = "unsupported scope applied to resource";
+            errors.invalid_structure(&path, "core.ScopeSelector", selector, why);
         }
         let only_exists = ["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", CROSS];
         if only_exists.contains(&scope) && operator != "Exists" {

@@ -5,7 +5,8 @@ use kubernetes_types::selector::Selector;
 use serde_json::Value;
 
 use super::fields::{Errors, Path, get, list, map, text, texts};
-use super::{formats, internal};
+use super::formats;
+use super::internal::{self, Form};
 
 /// A `LabelSelector`, which may be missing.
 ///
@@ -59,5 +60,5 @@ pub(super) fn picks(selector: &Value, template: &Value) -> Option<bool> {
 
 /// A selector as a message shows it.
 pub(super) fn shown(selector: &Value) -> String {
-    internal::shown("v1.LabelSelector", selector)
+    internal::shown(Form::Pointer, "v1.LabelSelector", selector)
 }

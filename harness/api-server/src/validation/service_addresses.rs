@@ -35,8 +35,8 @@ fn ranges(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
         0 => return errors.required(path, "at least one CIDR required"),
         1 | 2 => {}
         _ => {
-            let shown = errors.shown("networking.ServiceCIDRSpec", spec);
-            return errors.invalid(path, shown, "may only hold up to 2 values");
+            let why = "may only hold up to 2 values";
+            return errors.invalid_structure(path, "networking.ServiceCIDRSpec", spec, why);
         }
     }
     for (index, range) in texts(spec, "cidrs").enumerate() {

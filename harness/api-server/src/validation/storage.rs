@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kubernetes_types::equality::same;
+use kubernetes_types::json::keep;
 use kubernetes_types::quantity::{self, Quantity};
 use kubernetes_types::status::MAX_ERRORS;
 use serde_json::Value;
 
-use super::fields::{Errors, IMMUTABLE, NOT_POSITIVE, Path, copy, get, list, map, set, text, texts, word};
+use super::fields::{Errors, IMMUTABLE, NOT_POSITIVE, Path, get, list, map, set, text, texts, word};
 use super::{Change, formats, resources, selectors};
 
 pub(super) const ACCESS_MODES: [&str; 4] =
@@ -124,35 +125,38 @@ fn data_source(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     }
 }
 
+/// What an update of a claim must leave as it is.
+fn unchanged(errors: &mut Errors, claim: &Value, new: &Value, old: &Value, change: Change<'_>) {
+    const FROZEN: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+    let (mut before, mut now) = (old.clone(), new.clone());
+    if text(old, "volumeName").is_empty() {
+        keep(&mut before, new, "volumeName");
+    }
+    // An old claim may have none, or its class in an annotation.
+    if set(old, "storageClassName").is_none() {
+        keep(&mut now, old, "storageClassName");
+    }
+    if text(get(claim, "status"), "phase") == "Bound" {
+        keep(&mut now, old, "volumeAttributesClassName");
+        if let Some(requests) = now.pointer_mut("/resources/requests") {
+            keep(requests, get(get(old, "resources"), "requests"), "storage");
+        }
+    }
+    if !same(&now, &before, change.of.member("spec")) {
+        let path = Path::new("spec");
+        errors.forbidden_change(&path, FROZEN, "core.PersistentVolumeClaimSpec", (&before, &now));
+    }
+}
+
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolumeClaim` and
 /// `ValidatePersistentVolumeClaimUpdate`.
 /// Rule: VLO-19.
 pub(super) fn claim(errors: &mut Errors, claim: &Value, change: Option<Change<'_>>) {
-    const FROZEN: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
     claim_spec(errors, &Path::new("spec"), get(claim, "spec"));
     let Some(change) = change else { return };
     let (new, old) = (get(claim, "spec"), get(change.old, "spec"));
-    let (mut before, mut now) = (old.clone(), new.clone());
-    if text(old, "volumeName").is_empty() {
-        copy(new, &mut before, "volumeName");
-    }
-    // An old claim may have none, or its class in an annotation.
-    if set(old, "storageClassName").is_none() {
-        copy(old, &mut now, "storageClassName");
-    }
-    if text(get(claim, "status"), "phase") == "Bound" {
-        copy(old, &mut now, "volumeAttributesClassName");
-        if let Some(requests) = now.pointer_mut("/resources/requests") {
-            copy(get(get(old, "resources"), "requests"), requests, "storage");
-        }
-    }
-    if !same(&now, &before, change.of.member("spec")) {
-        errors.forbidden_change(
-            &Path::new("spec"),
-            FROZEN,
-            "core.PersistentVolumeClaimSpec",
-            (&before, &now),
-        );
+    if !change.is_same(&["spec"]) {
+        unchanged(errors, claim, new, old, change);
     }
     let size = |owner: &Value, field: &str| {
         set(get(owner, field), "storage").and_then(quantity::of).unwrap_or(Quantity::ZERO)

@@ -267,6 +267,9 @@ fn csi(errors: &mut Errors, path: &Path<'_>, source: &Value) {
 /// What an update must leave as it is.
 fn changed(errors: &mut Errors, path: &Path<'_>, spec: &Value, change: Change<'_>) {
     let before = get(change.old, "spec");
+    if change.is_same(&["spec"]) {
+        return;
+    }
     let mut now = spec.clone();
     let secret = |spec| set(get(spec, "csi"), "controllerExpandSecretRef");
     // That secret may be named later.

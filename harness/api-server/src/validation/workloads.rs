@@ -6,6 +6,7 @@ use kubernetes_types::quoting::encode;
 use serde_json::{Value, json};
 
 use super::fields::{Errors, IMMUTABLE, NEGATIVE, Path, get, int, list, map, set, text, word};
+use super::internal::Form;
 use super::{Change, formats, pod, selectors, storage};
 
 const UNLIKE: &str = "`selector` does not match template `labels`";
@@ -297,7 +298,7 @@ pub(super) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<C
         match field {
             "selector" => errors.invalid(&path, selectors::shown(get(spec, field)), IMMUTABLE),
             "volumeClaimTemplates" => {
-                let claims = errors.shown_list("core.PersistentVolumeClaim", get(spec, field));
+                let claims = errors.shown(Form::List, "core.PersistentVolumeClaim", get(spec, field));
                 errors.invalid(&path, claims, IMMUTABLE);
             }
             _ => errors.invalid_text(&path, text(spec, field), IMMUTABLE),
@@ -326,8 +327,11 @@ fn stateful_set_strategy(errors: &mut Errors, path: &Path<'_>, strategy: &Value)
         "" => errors.required(path, ""),
         "OnDelete" => {
             if let Some(rolling) = rolling {
-                let shown = errors.shown("apps.RollingUpdateStatefulSetStrategy", rolling);
-                errors.invalid(&rolling_path, shown, "only allowed for updateStrategy 'RollingUpdate'");
+                let (of, why) = (
+                    "apps.RollingUpdateStatefulSetStrategy",
+                    "only allowed for updateStrategy 'RollingUpdate'",
+                );
+                errors.invalid_structure(&rolling_path, of, rolling, why);
             }
         }
         "RollingUpdate" => {
@@ -343,8 +347,8 @@ fn stateful_set_strategy(errors: &mut Errors, path: &Path<'_>, strategy: &Value)
             }
         }
         _ => {
-            let shown = errors.shown("apps.StatefulSetUpdateStrategy", strategy);
-            errors.invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'");
+            let why = "must be 'RollingUpdate' or 'OnDelete'";
+            errors.invalid_structure(path, "apps.StatefulSetUpdateStrategy", strategy, why);
         }
     }
 }

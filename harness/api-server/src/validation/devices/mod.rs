@@ -69,8 +69,7 @@ pub(super) fn template(
     storage::template_metadata(errors, &path.child("metadata"), get(spec, "metadata"));
     claim_spec(errors, &path.child("spec"), get(spec, "spec"))?;
     if change.is_some_and(|change| !change.is_same(&["spec"])) {
-        let shown = errors.shown("resource.ResourceClaimTemplateSpec", spec);
-        errors.invalid(&path, shown, IMMUTABLE);
+        errors.invalid_structure(&path, "resource.ResourceClaimTemplateSpec", spec, IMMUTABLE);
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use kubernetes_types::schema::Type;
 use serde_json::Value;
 
 use super::super::fields::{Errors, IMMUTABLE, Path, entries, flag, get, int, list, set, text, texts};
+use super::super::internal::Form;
 use super::super::{Change, formats, pod, storage};
 use super::{capacity, few, generated, names, taint};
 
@@ -109,7 +110,7 @@ fn nodes(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
         pod::scheduling::node_selector(errors, &path, selector);
         if list(selector, "nodeSelectorTerms").len() != 1 {
             let path = path.child("nodeSelectorTerms");
-            let shown = errors.shown_list("core.NodeSelectorTerm", get(selector, "nodeSelectorTerms"));
+            let shown = errors.shown(Form::List, "core.NodeSelectorTerm", get(selector, "nodeSelectorTerms"));
             errors.invalid(&path, shown, "must have exactly one node selector term");
         }
     }

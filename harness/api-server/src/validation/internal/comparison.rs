@@ -22,15 +22,16 @@ struct Step {
 }
 
 /// What differs, with the lines around it; none if the texts are too long to be compared.
-pub(super) fn unified(old: &[String], new: &[String]) -> Option<String> {
+pub(super) fn unified(old: &str, new: &str) -> Option<String> {
+    let [old, new] = [old, new].map(|text| text.split('\n').collect::<Vec<&str>>());
     let mut text = String::new();
-    for group in groups(Matcher::new(old, new).steps()?) {
+    for group in groups(Matcher::new(&old, &new).steps()?) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         let of_old = range(first.old.start..last.old.end);
         let of_new = range(first.new.start..last.new.end);
         // Writing to a text cannot fail.
         let _ = writeln!(text, "@@ -{of_old} +{of_new} @@");
-        let mut tell = |sign: char, lines: Option<&[String]>| {
+        let mut tell = |sign: char, lines: Option<&[&str]>| {
             for line in lines.unwrap_or_default() {
                 let _ = writeln!(text, "{sign}{line}");
             }
@@ -90,8 +91,8 @@ fn groups(mut steps: Vec<Step>) -> Vec<Vec<Step>> {
 }
 
 struct Matcher<'a> {
-    old: &'a [String],
-    new: &'a [String],
+    old: &'a [&'a str],
+    new: &'a [&'a str],
     /// Where each line stands in the new text, unless it stands there too often.
     places: HashMap<&'a str, Vec<usize>>,
     /// How many more pairs may be looked at.
@@ -107,7 +108,7 @@ struct Block {
 }
 
 impl<'a> Matcher<'a> {
-    fn new(old: &'a [String], new: &'a [String]) -> Self {
+    fn new(old: &'a [&'a str], new: &'a [&'a str]) -> Self {
         let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
         for (place, line) in new.iter().enumerate() {
             places.entry(line).or_default().push(place);
@@ -182,7 +183,7 @@ impl<'a> Matcher<'a> {
         let mut lengths: HashMap<usize, usize> = HashMap::new();
         for place in old.clone() {
             let mut longer = HashMap::new();
-            let line = self.old.get(place).map_or("", String::as_str);
+            let line = self.old.get(place).copied().unwrap_or_default();
             let places = self.places.get(line).map_or(&[][..], Vec::as_slice);
             let first = places.partition_point(|place| *place < new.start);
             for &at in places.iter().skip(first).take_while(|place| **place < new.end) {
@@ -215,16 +216,12 @@ impl<'a> Matcher<'a> {
 mod tests {
     use super::*;
 
-    fn lines(text: &str) -> Vec<String> {
-        text.split('\n').map(str::to_owned).collect()
-    }
-
     /// `recorded.jsonl` has pairs of random texts, of which every fourth has many lines, and what Go's port says of them.
     #[test]
     fn texts_are_compared_as_upstream_compares_them() {
         for line in include_str!("recorded.jsonl").lines() {
             let [old, new, expected]: [String; 3] = serde_json::from_str(line).unwrap();
-            assert_eq!(unified(&lines(&old), &lines(&new)).unwrap(), expected, "{old:?} {new:?}");
+            assert_eq!(unified(&old, &new).unwrap(), expected, "{old:?} {new:?}");
         }
     }
 
@@ -233,7 +230,7 @@ mod tests {
         let many = |last: &str| {
             let mut lines: Vec<String> = (0..20_000).map(|line| (line % 101).to_string()).collect();
             lines.push(last.to_owned());
-            lines
+            lines.join("\n")
         };
         assert_eq!(unified(&many("a"), &many("b")), None);
     }

@@ -40,13 +40,11 @@ pub(super) fn of_container(errors: &mut Errors, path: &Path<'_>, container: &Val
     if get(context, "allowPrivilegeEscalation") == &Value::Bool(false) {
         if flag(context, "privileged") {
             let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-            let shown = errors.shown("core.SecurityContext", context);
-            errors.invalid(path, shown, why);
+            errors.invalid_structure(path, "core.SecurityContext", context, why);
         }
         for _ in texts(get(context, "capabilities"), "add").filter(|name| *name == "CAP_SYS_ADMIN") {
             let why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
-            let shown = errors.shown("core.SecurityContext", context);
-            errors.invalid(path, shown, why);
+            errors.invalid_structure(path, "core.SecurityContext", context, why);
         }
     }
     windows(errors, path, context);

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use kubernetes_types::equality::same;
+use kubernetes_types::json::keep;
 use kubernetes_types::quoting::encode;
 use serde_json::Value;
 
-use super::super::fields::{Errors, IMMUTABLE, Path, copy, get, int, list, set, text};
+use super::super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text};
 use super::super::{Change, formats};
 use super::{MIRROR, annotations, whole};
 
@@ -106,7 +107,7 @@ fn removed_gates(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value)
 /// The new specification with the old values of the fields that may change.
 fn frozen(errors: &mut Errors, new: &Value, old: &Value) -> Value {
     let mut frozen = new.clone();
-    let mut keep = |field: &str| copy(old, &mut frozen, field);
+    let mut keep = |field: &str| keep(&mut frozen, old, field);
     for field in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
         keep(field);
     }
