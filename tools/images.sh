@@ -26,11 +26,12 @@ for image; do
   RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --profile image --target "$host" --package "$binary"
   cp "target/$host/image/$binary" "$context/"
   # The binary and nothing else, as any user but root: it needs no rights and no home. What is freed goes back to the system
-  # after 10 ms: a container has a limit.
+  # at once: a container has a limit, and a purge that mimalloc delays can be delayed for ever
+  # (https://github.com/microsoft/mimalloc/issues/1246).
   "${CONTAINER_TOOL:-docker}" build --quiet --tag "$image" --file - "$context" >/dev/null <<FILE
 FROM scratch
 COPY $binary /$binary
-ENV MIMALLOC_PURGE_DELAY=10
+ENV MIMALLOC_PURGE_DELAY=0
 USER 65532:65532
 ENTRYPOINT ["/$binary"]
 FILE

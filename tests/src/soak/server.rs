@@ -10,7 +10,7 @@ use tokio::process::{Child, Command};
 use super::SoakError;
 
 /// What the README says for a container of 512 MiB: the environment of its image, and flags.
-const ENVIRONMENT: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "10");
+const ENVIRONMENT: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "0");
 const FITTING: [&str; 3] =
     ["--max-inflight-bytes=48Mi", "--quota-backend-bytes=96Mi", "--watch-cache-bytes=16Mi"];
 
