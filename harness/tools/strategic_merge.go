@@ -287,7 +287,56 @@ func (r random) order(n node, present, given any) any {
 	return made
 }
 
-func sorted(fields map[string]node) []string {
+// arranged is a list, and a patch that says its order, and mostly deletes some of it and adds to it.
+func (r random) arranged() (kind int, made, patch map[string]any) {
+	present, given := []any{}, []any{}
+	if r.one(4) {
+		field := list(names, "")
+		for _, place := range r.Perm(len(names.values)) {
+			if r.one(2) {
+				present = append(present, names.values[place])
+			}
+			if r.one(3) {
+				given = append(given, names.values[place])
+			}
+		}
+		patch = map[string]any{"externalIPs": given, "$setElementOrder/externalIPs": r.order(field, present, given)}
+		if r.one(2) {
+			patch["$deleteFromPrimitiveList/externalIPs"] = r.document(field, 0)
+		}
+		for _, name := range sorted(patch) {
+			if r.one(4) {
+				delete(patch, name)
+			}
+		}
+		return 2, map[string]any{"spec": map[string]any{"externalIPs": present}}, map[string]any{"spec": patch}
+	}
+	for _, place := range r.Perm(len(names.values)) {
+		name := names.values[place]
+		if !r.one(3) {
+			present = append(present, map[string]any{"name": name, "namespace": "old"})
+		}
+		item := map[string]any{"name": name}
+		switch r.IntN(8) {
+		case 0, 1:
+			item["$patch"] = "delete"
+		case 2, 3:
+			item["namespace"] = "new"
+		case 4:
+			if r.one(6) {
+				item["$patch"] = r.value([]any{"merge", "replace"})
+			}
+		default:
+			continue
+		}
+		given = append(given, item)
+	}
+	field := list(object(map[string]node{"name": names}), "name")
+	patch = map[string]any{"secrets": given, "$setElementOrder/secrets": r.order(field, present, given)}
+	return 3, map[string]any{"secrets": present}, patch
+}
+
+func sorted[V any](fields map[string]V) []string {
 	made := make([]string, 0, len(fields))
 	for name := range fields {
 		made = append(made, name)
@@ -366,6 +415,10 @@ func main() {
 		kind := kinds[r.IntN(len(kinds))]
 		object := r.document(kind.node, 0)
 		patch, isObject := r.patch(kind.node, object, 0).(map[string]any)
+		if written%2 == 1 {
+			place, present, given := r.arranged()
+			kind, object, patch, isObject = kinds[place], present, given, true
+		}
 		if !isObject {
 			continue
 		}

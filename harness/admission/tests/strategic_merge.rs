@@ -27,7 +27,7 @@ fn every_recorded_merge_agrees() -> Result<(), Box<dyn Error>> {
         }
         count += 1;
     }
-    assert!(count >= 500, "only {count} cases");
+    assert!(count >= 1000, "only {count} cases");
     assert!(differing.is_empty(), "{} of {count} differ:\n{}", differing.len(), differing.join("\n"));
     Ok(())
 }

@@ -10,6 +10,7 @@ mod operation;
 mod reader;
 pub mod strategic;
 mod strategic_order;
+mod work;
 mod written;
 
 use kubernetes_types::json_text::{self, Token};
@@ -227,6 +228,22 @@ mod tests {
     }
 
     #[test]
+    fn the_whole_document_can_be_compared() {
+        check(&json!({"a": 1}), &json!([{"op": "test", "path": "", "value": {"a": 1}}]), &json!({"a": 1}));
+        check_wrong(
+            &json!({"a": 1}),
+            &json!([{"op": "test", "path": "", "value": {}}]),
+            "testing value  failed: test failed",
+        );
+    }
+
+    #[test]
+    fn operations_are_kept_as_go_reads_them() {
+        let patch = Patch::decode(br#"[{"op":"add","path":"/a","value":"\ud800"}]"#).unwrap();
+        assert_eq!(patch.operations(), [json!({"op": "add", "path": "/a", "value": "\u{fffd}"})]);
+    }
+
+    #[test]
     fn a_slash_alone_is_the_member_with_the_empty_name() {
         check(&json!({}), &json!([{"op": "add", "path": "/", "value": 1}]), &json!({"": 1}));
     }
@@ -299,6 +316,7 @@ mod tests {
         let levels = |count: usize| patch(&json!((1..=count).map(deeper).collect::<Vec<_>>()));
         let deepest = levels(126).apply(&json!({})).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&deepest.to_string()).unwrap(), deepest);
+        assert_eq!(levels(127).apply(&json!({})).unwrap_err().to_string(), too_deep);
         assert_eq!(levels(1000).apply(&json!({})).unwrap_err().to_string(), too_deep);
     }
 
@@ -339,6 +357,12 @@ mod tests {
         assert_eq!(error(shifts(1000)).as_deref(), Some(too_much));
         let removals = patch(&json!(vec![json!({"op": "remove", "path": "/list/0"}); 1010]));
         assert_eq!(error(removals).as_deref(), Some(too_much));
+        for at_the_end in [
+            json!({"op": "add", "path": "/list/99999", "value": 1}),
+            json!({"op": "remove", "path": "/list/-1"}),
+        ] {
+            assert!(patch(&json!(vec![at_the_end; 1001])).apply(&document).is_ok());
+        }
         let moves: Vec<Value> = (0..1001)
             .map(|turn| if turn % 2 == 0 { ("/list", "/other") } else { ("/other", "/list") })
             .map(|(from, path)| json!({"op": "move", "from": from, "path": path}))

@@ -224,3 +224,32 @@ fn flush(units: &mut Vec<u16>, text: &mut String) {
     text.push_str(&String::from_utf16_lossy(units));
     units.clear();
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::reader::read;
+    use super::*;
+
+    #[track_caller]
+    fn check(value: &Value, depth: usize, values: usize) {
+        let compact = value.to_string();
+        for node in [read(compact.as_bytes()).unwrap(), Node::untouched(value.clone())] {
+            assert_eq!((node.depth(), node.values()), (depth, values), "{compact}");
+            let length = if node == Node::Null { 0 } else { compact.replace('<', r"\u003c").len() };
+            assert_eq!(node.copied().1, length, "{compact}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_measured() {
+        check(&json!(null), 0, 1);
+        check(&json!("<"), 0, 1);
+        check(&json!([]), 1, 1);
+        check(&json!({}), 1, 1);
+        check(&json!([1, null]), 1, 3);
+        check(&json!({"a": true, "<": 1.5}), 1, 3);
+        check(&json!({"a": [1, {"b": [[], {}]}], "c": []}), 5, 8);
+    }
+}

@@ -9,6 +9,7 @@ use kubernetes_types::status::Unsupported;
 use super::ApplyError;
 use super::node::Node;
 use super::reader::MAX_LEVELS;
+use super::work::Work;
 
 /// One operation: its members, of which null ones count as missing, but for `value`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,27 +23,6 @@ pub(super) struct Document {
     root: Node,
     copied: usize,
     work: Work,
-}
-
-/// How many values the operations of one patch have shifted in lists or measured so far.
-#[derive(Debug, Default)]
-struct Work(usize);
-
-/// How many values the operations of one patch may shift and measure: an insertion at the front of a list shifts all of
-/// it, so that many of them take the square of their number. kube-apiserver has no such limit, and hangs.
-const MAX_WORK: usize = 100_000_000;
-
-impl Work {
-    /// # Errors
-    /// [`ApplyError::Unsupported`] once it is too much.
-    fn add(&mut self, values: usize) -> Result<(), ApplyError> {
-        self.0 = self.0.saturating_add(values);
-        if self.0 > MAX_WORK {
-            let what = format!("a JSON patch that shifts more than {MAX_WORK} elements of lists");
-            return Err(ApplyError::Unsupported(Unsupported { what }));
-        }
-        Ok(())
-    }
 }
 
 /// How many bytes the copies of one patch may have together.
