@@ -287,6 +287,20 @@ func (r random) order(n node, present, given any) any {
 	return made
 }
 
+// some are about half of these, or all of them.
+func (r random) some(items []any) []any {
+	if r.one(3) {
+		return items
+	}
+	made := []any{}
+	for _, item := range items {
+		if r.one(2) {
+			made = append(made, item)
+		}
+	}
+	return made
+}
+
 // arranged is a list, and a patch that says its order, and mostly deletes some of it and adds to it.
 func (r random) arranged() (kind int, made, patch map[string]any) {
 	present, given := []any{}, []any{}
@@ -300,7 +314,7 @@ func (r random) arranged() (kind int, made, patch map[string]any) {
 				given = append(given, names.values[place])
 			}
 		}
-		patch = map[string]any{"externalIPs": given, "$setElementOrder/externalIPs": r.order(field, present, given)}
+		patch = map[string]any{"externalIPs": given, "$setElementOrder/externalIPs": r.order(field, r.some(present), given)}
 		if r.one(2) {
 			patch["$deleteFromPrimitiveList/externalIPs"] = r.document(field, 0)
 		}
@@ -329,10 +343,16 @@ func (r random) arranged() (kind int, made, patch map[string]any) {
 		default:
 			continue
 		}
+		if r.one(60) {
+			item["name"] = r.any()
+		}
 		given = append(given, item)
 	}
 	field := list(object(map[string]node{"name": names}), "name")
-	patch = map[string]any{"secrets": given, "$setElementOrder/secrets": r.order(field, present, given)}
+	patch = map[string]any{"secrets": given, "$setElementOrder/secrets": r.order(field, r.some(present), given)}
+	if r.one(20) {
+		patch["$setElementOrder/secrets"] = []any{}
+	}
 	return 3, map[string]any{"secrets": present}, patch
 }
 

@@ -31,3 +31,25 @@ fn every_recorded_merge_agrees() -> Result<(), Box<dyn Error>> {
     assert!(differing.is_empty(), "{} of {count} differ:\n{}", differing.len(), differing.join("\n"));
     Ok(())
 }
+
+#[test]
+fn items_are_deleted_one_by_one_from_lists_that_are_not_too_long() -> Result<(), Box<dyn Error>> {
+    let names = |count: usize| (0..count).map(|number| json!({"name": number.to_string()}));
+    let secrets = |items: Vec<Value>| json!({"apiVersion": "v1", "kind": "ServiceAccount", "secrets": items});
+    let merged = |count: usize, deletes: bool| {
+        let mut items: Vec<Value> = names(count).collect();
+        let order: Vec<Value> = items.iter().skip(usize::from(deletes)).cloned().collect();
+        if deletes && let Some(item) = items.first_mut() {
+            *item = json!({"name": "0", "$patch": "delete"});
+        }
+        let patch = json!({"secrets": items, "$setElementOrder/secrets": order});
+        let object = secrets(names(1000).collect());
+        apply(&object, patch.as_object().ok_or("a patch is an object")?, &GroupVersionKind::of(&object))
+            .map_err(Box::<dyn Error>::from)
+    };
+    assert_eq!(merged(1000, true)?, secrets(names(1000).skip(1).collect()));
+    assert_eq!(merged(1001, false)?, secrets(names(1001).collect()));
+    let error = merged(1001, true).unwrap_err().to_string();
+    assert!(error.contains("$setElementOrder of very long lists"), "{error}");
+    Ok(())
+}
