@@ -52,25 +52,25 @@ openapi-record:
 openapi:
     cargo run --quiet -p tests -- openapi
 
-# The figures of the README: size, start-up and memory of the release binary.
+# The figures of the README: size, start-up and memory of the binary of a release.
 measure:
     tests/measure.sh
 
 # How long admission takes, and how often it allocates: all benchmarks, or those whose names contain a text: `just bench
-# dispatch/ --json new.json`. With `--admit target/release/admit` also `admit run` and `admit verify`.
+# dispatch/ --json new.json`. With `--admit target/dist/admit` also `admit run` and `admit verify`.
 bench *ARGS:
-    cargo run --quiet --release -p benches -- run {{ARGS}}
+    cargo run --quiet --profile dist -p benches -- run {{ARGS}}
 
 # What changed from one file of results of `just bench` to another, beyond the noise.
 bench-compare OLD NEW:
-    cargo run --quiet --release -p benches -- compare {{OLD}} {{NEW}}
+    cargo run --quiet --profile dist -p benches -- compare {{OLD}} {{NEW}}
 
 # Upstream's dispatcher beside admit's, and kube-apiserver with etcd beside `admit serve`, by turns on one core, as one
 # table: `just bench-upstream -json results.json`. Needs Go, KUBEBUILDER_ASSETS and a second core for the clients.
 bench-upstream *ARGS:
-    cargo build --release -p admit -p benches
-    cd benches/upstream && go build -o ../../target/release/upstream .
-    target/release/upstream compare {{ARGS}}
+    cargo build --profile dist -p admit -p benches
+    cd benches/upstream && go build -o ../../target/dist/upstream .
+    target/dist/upstream compare {{ARGS}}
 
 # The documentation of the libraries.
 doc:

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Prints the figures that the README states, measured on the release binary.
+# Prints the figures that the README states, measured on the binary of a release.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cargo build --release --quiet
-admit=target/release/admit
+cargo build --profile dist --quiet
+admit=target/dist/admit
 folder=$(mktemp -d)
 trap 'kill "${server:-}" 2>/dev/null || true; rm -rf "$folder"' EXIT
 

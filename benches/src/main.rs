@@ -47,7 +47,7 @@ enum Command {
         /// How long each benchmark runs
         #[arg(long, value_name = "MILLISECONDS", default_value = "500")]
         time: u64,
-        /// The release binary of admit, which is started for `commands/`; without it these are left out
+        /// The binary of admit (profile `dist`), which is started for `commands/`; without it these are left out
         #[arg(long, value_name = "FILE")]
         admit: Option<PathBuf>,
     },

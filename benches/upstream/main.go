@@ -30,8 +30,8 @@ func main() {
 	}
 	var given arguments
 	flags := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
-	flags.StringVar(&given.benches, "benches", "target/release/benches", "the benchmarks of admit, which also have the webhook")
-	flags.StringVar(&given.admit, "admit", "target/release/admit", "the command admit")
+	flags.StringVar(&given.benches, "benches", "target/dist/benches", "the benchmarks of admit, which also have the webhook")
+	flags.StringVar(&given.admit, "admit", "target/dist/admit", "the command admit")
 	flags.StringVar(&given.assets, "assets", os.Getenv("KUBEBUILDER_ASSETS"), "the folder of etcd and kube-apiserver")
 	flags.StringVar(&given.server, "server", "admit", "requests: kube or admit")
 	flags.StringVar(&given.json, "json", "", "write the results to this file, as JSON")
