@@ -302,7 +302,7 @@ func (r random) some(items []any) []any {
 }
 
 // arranged is a list, and a patch that says its order, and mostly deletes some of it and adds to it.
-func (r random) arranged() (kind int, made, patch map[string]any) {
+func (r random) arranged() (kind string, made, patch map[string]any) {
 	present, given := []any{}, []any{}
 	if r.one(4) {
 		field := list(names, "")
@@ -323,7 +323,7 @@ func (r random) arranged() (kind int, made, patch map[string]any) {
 				delete(patch, name)
 			}
 		}
-		return 2, map[string]any{"spec": map[string]any{"externalIPs": present}}, map[string]any{"spec": patch}
+		return "Service", map[string]any{"spec": map[string]any{"externalIPs": present}}, map[string]any{"spec": patch}
 	}
 	for _, place := range r.Perm(len(names.values)) {
 		name := names.values[place]
@@ -353,7 +353,7 @@ func (r random) arranged() (kind int, made, patch map[string]any) {
 	if r.one(20) {
 		patch["$setElementOrder/secrets"] = []any{}
 	}
-	return 3, map[string]any{"secrets": present}, patch
+	return "ServiceAccount", map[string]any{"secrets": present}, patch
 }
 
 func sorted[V any](fields map[string]V) []string {
@@ -436,8 +436,13 @@ func main() {
 		object := r.document(kind.node, 0)
 		patch, isObject := r.patch(kind.node, object, 0).(map[string]any)
 		if written%2 == 1 {
-			place, present, given := r.arranged()
-			kind, object, patch, isObject = kinds[place], present, given, true
+			name, present, given := r.arranged()
+			for _, one := range kinds {
+				if one.kind[1] == name {
+					kind = one
+				}
+			}
+			object, patch, isObject = present, given, true
 		}
 		if !isObject {
 			continue
