@@ -49,14 +49,6 @@ impl ReviewVersion {
             })
     }
 
-    /// The version without its group.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::V1 => "v1",
-            Self::V1beta1 => "v1beta1",
-        }
-    }
-
     fn kind(self) -> &'static GroupVersionKind {
         static KINDS: LazyLock<[GroupVersionKind; 2]> = LazyLock::new(|| {
             ["v1", "v1beta1"]
