@@ -188,3 +188,44 @@ fn not_an_object(value: &Value) -> DecodeError {
         json_type(value),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KINDS: [&str; 1] = ["AdmissionReview"];
+
+    #[test]
+    fn a_version_is_missing_only_where_the_group_is_missing_too() {
+        let expected = GroupVersionKind::new("admission.k8s.io", "v1", "AdmissionReview");
+        let meant =
+            |group, version, kind| with_defaults(&GroupVersionKind::new(group, version, kind), &expected);
+        assert_eq!(meant("", "", ""), expected);
+        assert_eq!(
+            meant("", "", "Status"),
+            GroupVersionKind { kind: "Status".to_owned(), ..expected.clone() }
+        );
+        for (group, version) in [("", "v1beta1"), ("apps", "")] {
+            assert_eq!(meant(group, version, "Pod"), GroupVersionKind::new(group, version, "Pod"));
+        }
+    }
+
+    #[test]
+    fn some_kinds_are_the_same_in_all_versions() {
+        let package = |group, version, kind| {
+            go_package(&GroupVersionKind::new(group, version, kind), "admission.k8s.io", &KINDS)
+                .map(str::to_owned)
+        };
+        assert_eq!(package("admission.k8s.io", "v1beta1", "AdmissionReview").as_deref(), Some("v1beta1"));
+        assert_eq!(package("admission.k8s.io", "v1beta1", "PatchOptions").as_deref(), Some("v1"));
+        assert_eq!(package("apps", "v1beta1", "PatchOptions"), None);
+        assert_eq!(package("apps", "v2", "Status").as_deref(), Some("v1"));
+    }
+
+    #[test]
+    fn an_error_of_yaml_names_a_line_but_the_first() {
+        assert_eq!(in_go("error: line 1 column 5: unexpected end\n 1 | {"), "unexpected end");
+        assert_eq!(in_go("line 3 column 5: unexpected end"), "line 3: unexpected end");
+        assert_eq!(in_go("unexpected end"), "unexpected end");
+    }
+}
