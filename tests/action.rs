@@ -292,8 +292,13 @@ fn uname(target: &str) -> (&'static str, &'static str) {
 fn the_release_workflow_makes_the_assets_that_the_install_step_downloads() {
     let release = workflow("release.yml");
     let build = &release.jobs["build"];
-    let pack = build.steps.iter().find(|step| step.name.as_deref() == Some("Pack")).expect("it packs");
-    let pack = pack.run.as_deref().expect("by a script");
+    let script_of = |name: &str| {
+        let step = build.steps.iter().find(|step| step.name.as_deref() == Some(name));
+        step.and_then(|step| step.run.as_deref()).expect("a step with a script")
+    };
+    let pack = script_of("Pack");
+    let profile = script_of("Build").split_once("--profile ").and_then(|(_, rest)| rest.split(' ').next());
+    let profile = profile.expect("it names a profile");
     let folder = tempfile::tempdir().expect("a folder");
     let tools = folder.path().join("tools");
     std::fs::create_dir(&tools).expect("it is made");
@@ -308,7 +313,7 @@ fn the_release_workflow_makes_the_assets_that_the_install_step_downloads() {
     assert_eq!((targets.len(), matrix.len()), (4, 4), "{targets:?}");
     for entry in matrix {
         let (target, asset) = (&entry["target"], &entry["asset"]);
-        let output = folder.path().join("target").join(target).join("release");
+        let output = folder.path().join("target").join(target).join(profile);
         std::fs::create_dir_all(&output).expect("it is made");
         std::fs::write(output.join("admit"), target).expect("it is written");
         let path = path_with(&tools);
