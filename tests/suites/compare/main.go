@@ -39,6 +39,9 @@ var packages = []string{
 	"internal/controller", "internal/recorder", "manager", "source", "webhook",
 }
 
+// passed is how a spec is to end.
+var passed = types.SpecStatePassed.String()
+
 // spec is the package, the texts of a spec, and which of several with the same texts it is.
 type spec struct {
 	pkg, text string
@@ -94,9 +97,24 @@ func compare(admit, real, differences string, chosen []string) (bool, error) {
 		if err := run(program, folder, admit, scratch, pkg, ours); err != nil {
 			return false, err
 		}
-		if real != "" {
-			if err := run(program, folder, real, scratch, pkg, theirs); err != nil {
+		if real == "" {
+			continue
+		}
+		if err := run(program, folder, real, scratch, pkg, theirs); err != nil {
+			return false, err
+		}
+		// Not every spec can be attempted again on the same server, where its first attempt has left objects.
+		failsThere := func(name spec) bool { return theirs[name] != passed && ours[name] == passed }
+		if names := slices.Collect(maps.Keys(theirs)); slices.ContainsFunc(names, failsThere) {
+			again := map[spec]string{}
+			if err := run(program, folder, real, scratch, pkg, again); err != nil {
 				return false, err
+			}
+			for name, end := range again {
+				if failsThere(name) && end == passed {
+					fmt.Printf("passed on kube-apiserver when it was run again: %s\n", name)
+					theirs[name] = end
+				}
 			}
 		}
 	}
@@ -192,14 +210,14 @@ func readKnown(path string) (map[string]bool, error) {
 // report prints what differs, and says whether something does that is not known, or is known and does not.
 func report(ours, theirs map[spec]string, known map[string]bool, hasReal bool) bool {
 	names := slices.SortedFunc(maps.Keys(ours), func(a, b spec) int { return strings.Compare(a.String(), b.String()) })
-	passed, same, isNews := 0, 0, false
+	passing, same, isNews := 0, 0, false
 	for _, name := range names {
-		expected := "passed"
+		expected := passed
 		if hasReal {
 			expected = theirs[name]
 		}
-		if ours[name] == "passed" {
-			passed++
+		if ours[name] == passed {
+			passing++
 		}
 		switch isKnown := known[name.String()]; {
 		case ours[name] == expected:
@@ -221,6 +239,6 @@ func report(ours, theirs map[spec]string, known map[string]bool, hasReal bool) b
 			fmt.Printf("did not run: %s\n", name)
 		}
 	}
-	fmt.Printf("%d of %d specs pass on admit, %d end the same\n", passed, len(ours), same)
+	fmt.Printf("%d of %d specs pass on admit, %d end the same\n", passing, len(ours), same)
 	return isNews
 }
