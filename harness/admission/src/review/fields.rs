@@ -229,3 +229,80 @@ fn causes(details: &Fields<'_>) -> Result<Vec<StatusCause>, DecodeError> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read<T>(
+        document: &Value,
+        read: impl FnOnce(&Fields<'_>) -> Result<T, DecodeError>,
+    ) -> Result<T, String> {
+        let object = document.as_object().expect("an object");
+        read(&Fields::root(object, "Struct")).map_err(DecodeError::into_text)
+    }
+
+    #[test]
+    fn null_items_of_a_list_are_empty_strings() {
+        let strings = |list: Value| read(&json!({"list": list}), |fields| fields.strings("list"));
+        assert_eq!(strings(json!(["a", null])), Ok(vec!["a".to_owned(), String::new()]));
+        assert_eq!(strings(Value::Null), Ok(Vec::new()));
+        let wrong = |what, go_type| {
+            Err(format!("json: cannot unmarshal {what} into Go struct field Struct.list of type {go_type}"))
+        };
+        assert_eq!(strings(json!(["a", 1])), wrong("number", "string"));
+        assert_eq!(strings(json!("a")), wrong("string", "[]string"));
+    }
+
+    #[test]
+    fn all_of_a_status_is_read() {
+        let cause = json!({"reason": "FieldValueInvalid", "message": "no", "field": "spec"});
+        let document = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {"resourceVersion": "7", "continue": "", "remainingItemCount": 3},
+            "status": "Failure",
+            "message": "denied",
+            "reason": "Invalid",
+            "details": {
+                "name": "n", "group": "g", "kind": "k", "uid": "u", "causes": [cause, null], "retryAfterSeconds": 2
+            },
+            "code": 422,
+        });
+        let read = read(&document, status).expect("a Status");
+        assert_eq!(read.metadata, json!({"resourceVersion": "7"}));
+        let details = read.details.expect("details");
+        assert_eq!(
+            (details.name, details.group, details.kind, details.uid, details.retry_after_seconds),
+            ("n".to_owned(), "g".to_owned(), "k".to_owned(), "u".to_owned(), 2)
+        );
+        let texts: Vec<_> =
+            details.causes.into_iter().map(|cause| [cause.reason, cause.message, cause.field]).collect();
+        assert_eq!(texts, [["FieldValueInvalid", "no", "spec"], ["", "", ""]]);
+        let texts = [read.kind, read.api_version, read.status, read.message, read.reason];
+        assert_eq!(texts, ["Status", "v1", "Failure", "denied", "Invalid"]);
+        assert_eq!(read.code, 422);
+    }
+
+    #[test]
+    fn a_cause_of_another_type_is_named_with_its_path() {
+        let error = |causes: Value| read(&json!({"details": {"causes": causes}}), status).err();
+        assert_eq!(
+            error(json!(["no"])).as_deref(),
+            Some(
+                "json: cannot unmarshal string into Go struct field StatusDetails.details.causes of type \
+                 v1.StatusCause"
+            )
+        );
+        assert_eq!(
+            error(json!([{"field": 1}])).as_deref(),
+            Some(
+                "json: cannot unmarshal number into Go struct field StatusCause.details.causes.field of type \
+                 string"
+            )
+        );
+        assert_eq!(error(json!([])), None);
+    }
+}

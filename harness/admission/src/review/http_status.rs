@@ -100,7 +100,32 @@ mod tests {
             "tea",
             ("the server responded with the status code 418 but did not return more information", 418),
         );
-        check(503, None, "tea", ("the server is currently unable to handle the request", 503));
+    }
+
+    #[test]
+    fn other_codes_have_a_text_of_their_own() {
+        for (status, expect) in [
+            (400, "the server rejected our request for an unknown reason"),
+            (401, "the server has asked for the client to provide credentials"),
+            (404, "the server could not find the requested resource"),
+            (405, "the server does not allow this method on the requested resource"),
+            (409, "the server reported a conflict"),
+            (422, "the server rejected our request due to an error in our request"),
+            (429, "the server has received too many requests and has asked us to try again later"),
+            (503, "the server is currently unable to handle the request"),
+            (
+                504,
+                "the server was unable to return a response in the time allotted, but may still be processing \
+                 the request",
+            ),
+        ] {
+            check(status, None, "tea", (expect, status));
+        }
+        check(415, None, "tea", ("tea", 415));
+        check(406, None, "tea", ("tea", 406));
+        let no_such_type = "the server was unable to respond with a content type that the client supports";
+        check(406, None, "", (no_such_type, 406));
+        check(406, Some("application/json"), "{}", (no_such_type, 406));
     }
 
     #[test]
