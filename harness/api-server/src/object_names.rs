@@ -61,7 +61,7 @@ fn of_kind(name: &str, object: &Value, resource: &Resource) -> Vec<String> {
 }
 
 /// Source: kubernetes pkg/apis/core/validation/names.go, `ValidateClusterTrustBundleName`.
-fn trust_bundle(name: &str, signer: &str) -> Vec<String> {
+pub(crate) fn trust_bundle(name: &str, signer: &str) -> Vec<String> {
     if signer.is_empty() {
         if name.contains(':') {
             return vec!["ClusterTrustBundle without signer name must not have \":\" in its name".to_owned()];

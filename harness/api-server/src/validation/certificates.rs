@@ -132,17 +132,44 @@ pub(super) fn pod_request(errors: &mut Errors, object: &Value, change: Option<Ch
     }
 }
 
+/// Seconds.
+const HOUR: i64 = 60 * 60;
+
+/// How many seconds a certificate of a signer lives at most.
+fn longest_life(signer: &str) -> i64 {
+    let domain = signer.split('/').next().unwrap_or_default();
+    let is_ours = domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
+    if is_ours { 24 * HOUR } else { 91 * 24 * HOUR }
+}
+
 fn lifetime(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
-    const HOUR: i64 = 60 * 60;
     let Some(seconds) = int(spec, "maxExpirationSeconds") else {
         errors.required(path, "must be set");
         return;
     };
-    let domain = text(spec, "signerName").split('/').next().unwrap_or_default();
-    let is_ours = domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
-    let most = if is_ours { 24 * HOUR } else { 91 * 24 * HOUR };
+    let most = longest_life(text(spec, "signerName"));
     if !(HOUR..=most).contains(&seconds) {
         errors.invalid(path, seconds, format!("must be in the range [{HOUR}, {most}]"));
+    }
+}
+
+/// A certificate in a volume of a Pod, but for the paths of its files.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateProjectionSources`.
+pub(super) fn projected(errors: &mut Errors, path: &Path<'_>, source: &Value) {
+    const KEYS: [&str; 6] = ["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
+    let signer = text(source, "signerName");
+    events::signer_name(errors, &path.child("signerName"), signer);
+    user_annotations(errors, &path.child("userAnnotations"), get(source, "userAnnotations"));
+    errors.one_of(&path.child("keyType"), Some(text(source, "keyType")), &KEYS);
+    if let Some(seconds) = int(source, "maxExpirationSeconds") {
+        let (path, most) = (path.child("maxExpirationSeconds"), longest_life(signer));
+        if seconds < HOUR {
+            errors.invalid(&path, seconds, format!("if provided, maxExpirationSeconds must be >= {HOUR}"));
+        }
+        if seconds > most {
+            errors.invalid(&path, seconds, format!("if provided, maxExpirationSeconds must be <= {most}"));
+        }
     }
 }
 

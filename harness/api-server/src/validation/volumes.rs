@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::fields::{Errors, IMMUTABLE, NOT_POSITIVE, Path, entries, get, list, map, set, text, texts, word};
 use super::storage::ACCESS_MODES;
+use super::volume_sources::{self, Owner};
 use super::{Change, formats, pod, storage};
 
 /// The kinds of volumes, in the order in which they are looked at.
@@ -61,7 +62,7 @@ pub(super) fn inline(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     if set(spec, "nodeAffinity").is_some() {
         errors.forbidden(&path.child("nodeAffinity"), FORBIDDEN);
     }
-    sources(errors, path, spec, false);
+    sources(errors, path, spec, "", false);
     recycled_root(errors, path, spec);
     if !text(spec, "storageClassName").is_empty() {
         errors.forbidden(&path.child("storageClassName"), FORBIDDEN);
@@ -114,7 +115,8 @@ pub(super) fn volume(errors: &mut Errors, object: &Value, change: Option<Change<
             None => errors.required(&required_path, "must specify required node constraints"),
         }
     }
-    sources(errors, &path, spec, affinity.is_some());
+    let name = super::super::metadata::text(object, "name");
+    sources(errors, &path, spec, name, affinity.is_some());
     recycled_root(errors, &path, spec);
     let class = text(spec, "storageClassName");
     if !class.is_empty() {
@@ -201,7 +203,8 @@ fn shown_amounts(amounts: &Value) -> String {
     kubernetes_types::quoting::encode(&Value::Object(shown))
 }
 
-fn sources(errors: &mut Errors, path: &Path<'_>, spec: &Value, has_affinity: bool) {
+fn sources(errors: &mut Errors, path: &Path<'_>, spec: &Value, name: &str, has_affinity: bool) {
+    let owner = Owner::PersistentVolume { name };
     let mut found = 0;
     for kind in KINDS {
         let Some(source) = set(spec, kind) else { continue };
@@ -211,10 +214,9 @@ fn sources(errors: &mut Errors, path: &Path<'_>, spec: &Value, has_affinity: boo
             continue;
         }
         found += 1;
-        let path_of_kind = path.child(kind);
+        let path_of_kind = path.child(volume_sources::member(kind));
         match kind {
             "hostPath" => pod::volumes::host_path(errors, &path_of_kind, source),
-            "nfs" => pod::volumes::nfs(errors, &path_of_kind, source),
             "local" => {
                 let target = text(source, "path");
                 if target.is_empty() {
@@ -228,7 +230,7 @@ fn sources(errors: &mut Errors, path: &Path<'_>, spec: &Value, has_affinity: boo
                 }
             }
             "csi" => csi(errors, &path_of_kind, source),
-            _ => {}
+            _ => volume_sources::of_kind(errors, &path_of_kind, kind, source, owner),
         }
     }
     if found == 0 {

@@ -3,6 +3,7 @@
 mod annotations;
 mod containers;
 mod environment;
+mod files;
 mod handlers;
 pub(super) mod scheduling;
 mod security;

@@ -4,16 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::super::fields::{Errors, Path, flag, get, int, list, set, text, word};
-use super::super::formats;
-use super::super::storage;
-use super::environment::{Into, field_reference, resource_reference};
+use super::super::fields::{Errors, Path, flag, get, list, set, text, word};
+use super::super::volume_sources::{self, Owner};
+use super::super::{formats, storage};
+use super::files;
 
 /// The volumes that are in order, by name.
 pub(super) type Volumes<'a> = HashMap<&'a str, &'a Value>;
-
-/// Source: kubernetes pkg/apis/core/validation/validation.go, `fileModeErrorMsg`.
-const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
 /// The fields of a volume that say what it is, in the order in which they are looked at.
 ///
@@ -97,9 +94,11 @@ pub(super) fn volumes<'a>(
 
 fn source(errors: &mut Errors, path: &Path<'_>, volume: &Value, pod: &str) {
     let mut found = false;
+    let (name_path, name) = (path.child("name"), text(volume, "name"));
     for field in SOURCES {
         let Some(source) = set(volume, field) else { continue };
-        if found && field != "emptyDir" {
+        let is_further = found && field != "emptyDir";
+        if is_further {
             // Upstream writes these two otherwise.
             let field = match field {
                 "cephfs" => "cephFS",
@@ -107,21 +106,18 @@ fn source(errors: &mut Errors, path: &Path<'_>, volume: &Value, pod: &str) {
                 field => field,
             };
             errors.forbidden(&path.child(field), "may not specify more than 1 volume type");
-            continue;
+        } else {
+            found = true;
+            of_type(errors, &path.child(volume_sources::member(field)), field, source);
         }
-        found = true;
-        of_type(
-            errors,
-            &path.child(if field == "gcePersistentDisk" { "persistentDisk" } else { field }),
-            field,
-            source,
-        );
-        if field == "ephemeral" && !pod.is_empty() && !text(volume, "name").is_empty() {
-            let name = text(volume, "name");
+        if field == "iscsi" {
+            volume_sources::initiator_length(errors, &name_path, name, name, source);
+        }
+        if field == "ephemeral" && !is_further && !pod.is_empty() && !name.is_empty() {
             let claim = format!("{pod}-{name}");
             for why in kubernetes_types::names::dns1123_subdomain(&claim) {
                 let why = format!("PVC name {}: {why}", kubernetes_types::quoting::quote(&claim));
-                errors.invalid_text(&path.child("name"), name, why);
+                errors.invalid_text(&name_path, name, why);
             }
         }
     }
@@ -143,31 +139,17 @@ fn of_type(errors: &mut Errors, path: &Path<'_>, kind: &str, source: &Value) {
             required("repository");
             formats::descending_path(errors, &path.child("directory"), text(source, "directory"));
         }
-        "gcePersistentDisk" => {
-            required("pdName");
-            partition(errors, path, source);
-        }
-        "awsElasticBlockStore" => {
-            required("volumeID");
-            partition(errors, path, source);
-        }
         "secret" => {
             required("secretName");
-            files(errors, path, source);
+            files::of_keys(errors, path, source);
         }
         "configMap" => {
             required("name");
-            files(errors, path, source);
+            files::of_keys(errors, path, source);
         }
-        "nfs" => nfs(errors, path, source),
         "persistentVolumeClaim" => required("claimName"),
-        "downwardAPI" => {
-            mode(errors, &path.child("defaultMode"), int(source, "defaultMode"));
-            for item in list(source, "items") {
-                pod_file(errors, path, item);
-            }
-        }
-        "projected" => projected(errors, path, source),
+        "downwardAPI" => files::of_fields(errors, path, source),
+        "projected" => files::projected(errors, path, source),
         "csi" => {
             storage::driver_name(errors, &path.child("driver"), text(source, "driver"));
             if let Some(secret) = set(source, "nodePublishSecretRef") {
@@ -194,7 +176,7 @@ fn of_type(errors: &mut Errors, path: &Path<'_>, kind: &str, source: &Value) {
             required("reference");
             pull_policy(errors, &path.child("pullPolicy"), text(source, "pullPolicy"));
         }
-        _ => {}
+        _ => volume_sources::of_kind(errors, path, kind, source, Owner::Pod),
     }
 }
 
@@ -220,142 +202,6 @@ pub(in super::super) fn host_path(errors: &mut Errors, path: &Path<'_>, source: 
     }
     formats::no_backsteps(errors, &path.child("path"), target);
     errors.one_of(&path.child("type"), word(source, "type"), &TYPES);
-}
-
-pub(in super::super) fn nfs(errors: &mut Errors, path: &Path<'_>, source: &Value) {
-    if text(source, "server").is_empty() {
-        errors.required(&path.child("server"), "");
-    }
-    let target = text(source, "path");
-    if target.is_empty() {
-        errors.required(&path.child("path"), "");
-    }
-    if !target.starts_with('/') {
-        errors.invalid_text(&path.child("path"), target, "must be an absolute path");
-    }
-}
-
-fn partition(errors: &mut Errors, path: &Path<'_>, source: &Value) {
-    if let Some(partition) = int(source, "partition").filter(|partition| !(0..=255).contains(partition)) {
-        errors.invalid(&path.child("partition"), partition, formats::between(1, 255));
-    }
-}
-
-fn mode(errors: &mut Errors, path: &Path<'_>, mode: Option<i64>) {
-    if let Some(mode) = mode.filter(|mode| !(0..=0o777).contains(mode)) {
-        errors.invalid(path, mode, MODE);
-    }
-}
-
-fn files(errors: &mut Errors, path: &Path<'_>, source: &Value) {
-    mode(errors, &path.child("defaultMode"), int(source, "defaultMode"));
-    let path = path.child("items");
-    for (index, item) in list(source, "items").iter().enumerate() {
-        key_to_path(errors, &path.index(index), item);
-    }
-}
-
-/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateKeyToPath`.
-fn key_to_path(errors: &mut Errors, path: &Path<'_>, item: &Value) {
-    for field in ["key", "path"] {
-        if text(item, field).is_empty() {
-            errors.required(&path.child(field), "");
-        }
-    }
-    formats::unreserved_path(errors, &path.child("path"), text(item, "path"));
-    mode(errors, &path.child("mode"), int(item, "mode"));
-}
-
-/// A file with a field of the Pod.
-///
-/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateDownwardAPIVolumeFile`.
-fn pod_file(errors: &mut Errors, path: &Path<'_>, item: &Value) {
-    let target = text(item, "path");
-    if target.is_empty() {
-        errors.required(&path.child("path"), "");
-    }
-    formats::unreserved_path(errors, &path.child("path"), target);
-    match (set(item, "fieldRef"), set(item, "resourceFieldRef")) {
-        (Some(field), resource) => {
-            field_reference(errors, &path.child("fieldRef"), field, Into::File);
-            if resource.is_some() {
-                let why = "fieldRef and resourceFieldRef can not be specified simultaneously";
-                errors.invalid_text(path, "resource", why);
-            }
-        }
-        (None, Some(resource)) => {
-            resource_reference(errors, &path.child("resourceFieldRef"), resource, Into::File);
-        }
-        (None, None) => errors.required(path, "one of fieldRef and resourceFieldRef is required"),
-    }
-    mode(errors, &path.child("mode"), int(item, "mode"));
-}
-
-/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateProjectionSources`.
-fn projected<'a>(errors: &mut Errors, path: &Path<'_>, source: &'a Value) {
-    const CONFLICT: &str = "conflicting duplicate paths";
-    mode(errors, &path.child("defaultMode"), int(source, "defaultMode"));
-    let mut paths: HashSet<&'a str> = HashSet::new();
-    let sources = path.child("sources");
-    for (index, source) in list(source, "sources").iter().enumerate() {
-        let item = sources.index(index);
-        let mut count = 0;
-        for field in ["secret", "configMap"] {
-            let Some(projection) = set(source, field) else { continue };
-            count += 1;
-            let (of_field, name) = (item.child(field), text(projection, "name"));
-            if name.is_empty() {
-                errors.required(&of_field.child("name"), "");
-            }
-            let items = of_field.child("items");
-            for (index, item) in list(projection, "items").iter().enumerate() {
-                key_to_path(errors, &items.index(index), item);
-                let target = text(item, "path");
-                if !target.is_empty() && !paths.insert(target) {
-                    errors.invalid_text(path, name, CONFLICT);
-                }
-            }
-        }
-        if let Some(projection) = set(source, "downwardAPI") {
-            count += 1;
-            for file in list(projection, "items") {
-                pod_file(errors, &item.child("downwardAPI"), file);
-                let target = text(file, "path");
-                if !target.is_empty() && !paths.insert(target) {
-                    errors.invalid_text(path, target, CONFLICT);
-                }
-            }
-        }
-        if let Some(token) = set(source, "serviceAccountToken") {
-            count += 1;
-            let of_token = item.child("serviceAccountToken");
-            let seconds = of_token.child("expirationSeconds");
-            match int(token, "expirationSeconds") {
-                None => errors.required(&seconds, ""),
-                Some(found) if found < 600 => {
-                    errors.invalid(&seconds, found, "may not specify a duration less than 10 minutes");
-                }
-                Some(found) if found > 1 << 32 => {
-                    errors.invalid(&seconds, found, "may not specify a duration larger than 2^32 seconds");
-                }
-                Some(_) => {}
-            }
-            let target = text(token, "path");
-            if target.is_empty() {
-                errors.required(&path.child("path"), "");
-            } else {
-                formats::unreserved_path(errors, &path.child("path"), target);
-            }
-        }
-        // Those are not looked at any closer.
-        count += ["clusterTrustBundle", "podCertificate"]
-            .into_iter()
-            .filter(|field| set(source, field).is_some())
-            .count();
-        if count > 1 {
-            errors.forbidden(&item, "may not specify more than 1 volume type per source");
-        }
-    }
 }
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateVolumeMounts`.

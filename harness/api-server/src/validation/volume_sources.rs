@@ -1,0 +1,388 @@
+//! What a Pod's volume and a `PersistentVolume` have in common: storage in the network, and disks of cloud providers.
+
+use serde_json::Value;
+
+use super::fields::{Errors, Path, entries, flag, int, list, set, text, texts, word};
+use super::formats;
+
+/// Whose source it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Owner<'a> {
+    Pod,
+    /// A `PersistentVolume` of this name, which is empty where the volume stands for itself.
+    PersistentVolume {
+        name: &'a str,
+    },
+}
+
+/// The member of a source's path, which upstream writes otherwise for one of them.
+pub(super) const fn member(kind: &str) -> &str {
+    match kind.as_bytes() {
+        b"gcePersistentDisk" => "persistentDisk",
+        _ => kind,
+    }
+}
+
+/// A source of the kind `kind`, the name of its field; nothing of other kinds.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateVolumeSource` and `ValidatePersistentVolumeSpec`.
+/// Rule: VLO-49.
+pub(super) fn of_kind(errors: &mut Errors, path: &Path<'_>, kind: &str, source: &Value, owner: Owner<'_>) {
+    match kind {
+        "awsElasticBlockStore" => {
+            required(errors, path, source, &["volumeID"]);
+            partition(errors, path, source);
+        }
+        "azureDisk" => azure_disk(errors, path, source),
+        "azureFile" => {
+            required(errors, path, source, &["secretName", "shareName"]);
+            if matches!(owner, Owner::PersistentVolume { .. })
+                && word(source, "secretNamespace").is_some_and(str::is_empty)
+            {
+                errors.required(&path.child("secretNamespace"), "");
+            }
+        }
+        "cephfs" => at_least_one(errors, &path.child("monitors"), source, "monitors"),
+        "cinder" => {
+            required(errors, path, source, &["volumeID"]);
+            secret(errors, path, source, owner);
+        }
+        "fc" => fibre_channel(errors, path, source),
+        "flexVolume" => flex_volume(errors, path, source),
+        "flocker" => flocker(errors, path, source),
+        "gcePersistentDisk" => {
+            required(errors, path, source, &["pdName"]);
+            partition(errors, path, source);
+        }
+        "glusterfs" => {
+            required(errors, path, source, &["endpoints", "path"]);
+            if matches!(owner, Owner::PersistentVolume { .. }) {
+                endpoints_namespace(errors, &path.child("endpointsNamespace"), source);
+            }
+        }
+        "iscsi" => iscsi(errors, path, source, owner),
+        "nfs" => {
+            required(errors, path, source, &["server", "path"]);
+            let target = text(source, "path");
+            if !target.starts_with('/') {
+                errors.invalid_text(&path.child("path"), target, "must be an absolute path");
+            }
+        }
+        "photonPersistentDisk" => required(errors, path, source, &["pdID"]),
+        "portworxVolume" => required(errors, path, source, &["volumeID"]),
+        "quobyte" => quobyte(errors, path, source),
+        "rbd" => {
+            at_least_one(errors, &path.child("monitors"), source, "monitors");
+            required(errors, path, source, &["image"]);
+        }
+        "scaleIO" => required(errors, path, source, &["gateway", "system", "volumeName"]),
+        "storageos" => {
+            let (name_path, name) = (path.child("volumeName"), text(source, "volumeName"));
+            if name.is_empty() {
+                errors.required(&name_path, "");
+            } else {
+                formats::dns_label(errors, &name_path, name);
+            }
+            let namespace = text(source, "volumeNamespace");
+            if !namespace.is_empty() {
+                formats::dns_label(errors, &path.child("volumeNamespace"), namespace);
+            }
+            secret(errors, path, source, owner);
+        }
+        "vsphereVolume" => required(errors, path, source, &["volumePath"]),
+        _ => {}
+    }
+}
+
+fn required(errors: &mut Errors, path: &Path<'_>, source: &Value, fields: &[&str]) {
+    for field in fields.iter().filter(|field| text(source, field).is_empty()) {
+        errors.required(&path.child(field), "");
+    }
+}
+
+fn at_least_one(errors: &mut Errors, path: &Path<'_>, source: &Value, field: &str) {
+    if list(source, field).is_empty() {
+        errors.required(path, "");
+    }
+}
+
+/// A Pod's secret is in its namespace.
+fn secret(errors: &mut Errors, path: &Path<'_>, source: &Value, owner: Owner<'_>) {
+    let Some(secret) = set(source, "secretRef") else { return };
+    let fields: &[&str] = match owner {
+        Owner::Pod => &["name"],
+        Owner::PersistentVolume { .. } => &["name", "namespace"],
+    };
+    required(errors, &path.child("secretRef"), secret, fields);
+}
+
+fn partition(errors: &mut Errors, path: &Path<'_>, source: &Value) {
+    if let Some(partition) = int(source, "partition").filter(|partition| !(0..=255).contains(partition)) {
+        errors.invalid(&path.child("partition"), partition, formats::between(1, 255));
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateAzureDisk`.
+fn azure_disk(errors: &mut Errors, path: &Path<'_>, source: &Value) {
+    const MANAGED: &str =
+        "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
+    const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
+    required(errors, path, source, &["diskName", "diskURI"]);
+    errors.one_of(
+        &path.child("cachingMode"),
+        word(source, "cachingMode"),
+        &["None", "ReadOnly", "ReadWrite"],
+    );
+    let kind = word(source, "kind");
+    errors.one_of(&path.child("kind"), kind, &["Dedicated", "Managed", "Shared"]);
+    let (prefix, form) = match kind {
+        None => return,
+        Some("Managed") => ("/subscriptions/", MANAGED),
+        Some(_) => ("https://", BLOB),
+    };
+    let uri = text(source, "diskURI");
+    if !uri.starts_with(prefix) {
+        errors.unsupported(&path.child("diskURI"), uri, &[form]);
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateFCVolumeSource`.
+fn fibre_channel(errors: &mut Errors, path: &Path<'_>, source: &Value) {
+    let (targets_path, lun) = (path.child("targetWWNs"), path.child("lun"));
+    let has = |field| !list(source, field).is_empty();
+    if !has("targetWWNs") && !has("wwids") {
+        errors.required(&targets_path, "must specify either targetWWNs or wwids, but not both");
+    }
+    if has("targetWWNs") && has("wwids") {
+        let targets: Value = texts(source, "targetWWNs").collect();
+        let why = "targetWWNs and wwids can not be specified simultaneously";
+        errors.invalid(&targets_path, kubernetes_types::quoting::encode(&targets), why);
+    }
+    if !has("targetWWNs") {
+        return;
+    }
+    match int(source, "lun") {
+        None => errors.required(&lun, "lun is required if targetWWNs is specified"),
+        Some(number) => unit(errors, &lun, number),
+    }
+}
+
+/// The number of a logical unit.
+fn unit(errors: &mut Errors, path: &Path<'_>, number: i64) {
+    if !(0..=255).contains(&number) {
+        errors.invalid(path, number, formats::between(0, 255));
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateFlexVolumeSource`.
+fn flex_volume(errors: &mut Errors, path: &Path<'_>, source: &Value) {
+    required(errors, path, source, &["driver"]);
+    let path = path.child("options");
+    for (key, _) in entries(source, "options") {
+        let namespace = key.split_once('/').map_or(key, |(namespace, _)| namespace);
+        let namespace = format!(".{}", namespace.to_lowercase());
+        if namespace.ends_with(".kubernetes.io") || namespace.ends_with(".k8s.io") {
+            errors.invalid_text(&path.key(key), key, "kubernetes.io and k8s.io namespaces are reserved");
+        }
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateFlockerVolumeSource`.
+fn flocker(errors: &mut Errors, path: &Path<'_>, source: &Value) {
+    let (name, uuid) = (text(source, "datasetName"), text(source, "datasetUUID"));
+    if name.is_empty() && uuid.is_empty() {
+        errors.required(path, "one of datasetName and datasetUUID is required");
+    }
+    if !name.is_empty() && !uuid.is_empty() {
+        let why = "datasetName and datasetUUID can not be specified simultaneously";
+        errors.invalid_text(path, "resource", why);
+    }
+    if name.contains('/') {
+        errors.invalid_text(&path.child("datasetName"), name, "must not contain '/'");
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateGlusterfsPersistentVolumeSource`.
+fn endpoints_namespace(errors: &mut Errors, path: &Path<'_>, source: &Value) {
+    match word(source, "endpointsNamespace") {
+        None => {}
+        Some("") => {
+            let why = "if the endpointnamespace is set, it must be a valid namespace name";
+            errors.invalid_text(path, "", why);
+        }
+        Some(namespace) => formats::dns_label(errors, path, namespace),
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateISCSIVolumeSource` and
+/// `validateISCSIPersistentVolumeSource`.
+fn iscsi(errors: &mut Errors, path: &Path<'_>, source: &Value, owner: Owner<'_>) {
+    let wrong_kind = match owner {
+        Owner::Pod => "must be valid format starting with iqn, eui, or naa",
+        Owner::PersistentVolume { .. } => WRONG_NAME,
+    };
+    required(errors, path, source, &["targetPortal"]);
+    if let Owner::PersistentVolume { name } = owner {
+        let portal = text(source, "targetPortal");
+        initiator_length(errors, &path.child("targetportal"), portal, name, source);
+    }
+    let (name_path, name) = (path.child("iqn"), text(source, "iqn"));
+    if name.is_empty() {
+        errors.required(&name_path, "");
+    } else {
+        iscsi_name(errors, &name_path, name, wrong_kind);
+    }
+    unit(errors, &path.child("lun"), int(source, "lun").unwrap_or(0));
+    let secret_path = path.child("secretRef");
+    match (set(source, "secretRef"), owner) {
+        (None, _) if flag(source, "chapAuthDiscovery") || flag(source, "chapAuthSession") => {
+            errors.required(&secret_path, "");
+        }
+        (Some(secret), Owner::PersistentVolume { .. }) => required(errors, &secret_path, secret, &["name"]),
+        (None, _) | (Some(_), Owner::Pod) => {}
+    }
+    if let Some(initiator) = word(source, "initiatorName") {
+        iscsi_name(errors, &path.child("initiatorname"), initiator, wrong_kind);
+    }
+}
+
+/// The error about `shown` of a volume named `name` whose initiator and portal are too long together.
+pub(super) fn initiator_length(
+    errors: &mut Errors,
+    path: &Path<'_>,
+    shown: &str,
+    name: &str,
+    source: &Value,
+) {
+    const LONGEST: usize = 64;
+    let length = name.len() + 1 + text(source, "targetPortal").len();
+    if word(source, "initiatorName").is_some() && length > LONGEST {
+        let why = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if \
+                   iscsi.initiatorName is specified.";
+        errors.invalid_text(path, shown, why);
+    }
+}
+
+const WRONG_NAME: &str = "must be valid format";
+
+fn iscsi_name(errors: &mut Errors, path: &Path<'_>, name: &str, wrong_kind: &str) {
+    let is_valid = if name.starts_with("iqn") {
+        is_qualified(name)
+    } else if let Some(rest) = name.strip_prefix("eui") {
+        is_numbered(rest, 16)
+    } else if let Some(rest) = name.strip_prefix("naa") {
+        is_numbered(rest, 32)
+    } else {
+        errors.invalid_text(path, name, wrong_kind);
+        return;
+    };
+    if !is_valid {
+        errors.invalid_text(path, name, WRONG_NAME);
+    }
+}
+
+/// Any character, then so many letters and digits.
+fn is_numbered(rest: &str, count: usize) -> bool {
+    let mut all = rest.chars();
+    all.next().is_some_and(|first| first != '\n')
+        && all.as_str().len() == count
+        && all.all(|one| one.is_ascii_alphanumeric())
+}
+
+/// Whether a text ends in `iqn.YEAR-MONTH.DOMAIN:NAME`.
+fn is_qualified(text: &str) -> bool {
+    let is_name = |byte: u8| !b",;*&$|\t\n\x0c\r ".contains(&byte);
+    let is_domain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
+    text.match_indices("iqn.").filter_map(|(at, found)| text.as_bytes().get(at + found.len()..)).any(|rest| {
+        let Some((date, rest)) = rest.split_first_chunk::<8>() else { return false };
+        let is_date = date.iter().enumerate().all(|(at, byte)| match at {
+            4 => *byte == b'-',
+            7 => *byte == b'.',
+            _ => byte.is_ascii_digit(),
+        });
+        let domain = rest.iter().take_while(|byte| is_domain(**byte)).count();
+        let name = rest.get(domain..).and_then(|rest| rest.strip_prefix(b":"));
+        is_date
+            && domain > 0
+            && name.is_some_and(|name| !name.is_empty() && name.iter().all(|byte| is_name(*byte)))
+    })
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateQuobyteVolumeSource`.
+fn quobyte(errors: &mut Errors, path: &Path<'_>, source: &Value) {
+    const PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
+    const LONGEST: usize = 64;
+    let (registry_path, registry) = (path.child("registry"), text(source, "registry"));
+    if registry.is_empty() {
+        errors.required(&registry_path, PAIRS);
+    } else if text(source, "tenant").len() > LONGEST {
+        let why = "must be a UUID and may not exceed a length of 64 characters";
+        errors.required(&path.child("tenant"), why);
+    } else {
+        for _ in registry.split(',').filter(|pair| !is_host_and_port(pair)) {
+            errors.invalid_text(&registry_path, registry, PAIRS);
+        }
+    }
+    required(errors, path, source, &["volume"]);
+}
+
+/// Source: Go net/ipsock.go, `SplitHostPort`.
+fn is_host_and_port(text: &str) -> bool {
+    const BRACKETS: [char; 2] = ['[', ']'];
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let host = match host.strip_prefix('[') {
+        Some(host) => host.strip_suffix(']'),
+        None => Some(host).filter(|host| !host.contains(':')),
+    };
+    host.is_some_and(|host| !host.contains(BRACKETS)) && !port.contains(BRACKETS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_iscsi_have_three_forms() {
+        let is_valid = |name: &str| {
+            let mut errors = Errors::default();
+            iscsi_name(&mut errors, &Path::new("iqn"), name, WRONG_NAME);
+            errors.len() == 0
+        };
+        for name in [
+            "iqn.2001-04.com.example:storage.disk1",
+            "iqniqn.2001-04.a:b",
+            "iqn.2001-04.a-b.:b:c",
+            "eui.0123456789abcdef",
+            "euix0123456789ABCDEF",
+            "naa.0123456789abcdef0123456789abcdef",
+        ] {
+            assert!(is_valid(name), "{name}");
+        }
+        for name in [
+            "iqn.2001-04.com.example",
+            "iqn.2001-4.com.example:a",
+            "iqn.200104.com.example:ab",
+            "iqn.2001-04.:a",
+            "iqn.2001-04.a:",
+            "iqn.2001-04.a:b c",
+            "iqn.2001-04.a_b:c",
+            "iqn",
+            "eui.0123456789abcde",
+            "eui\n0123456789abcdef",
+            "naa.0123456789abcdef",
+            "disk",
+        ] {
+            assert!(!is_valid(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_host_has_a_port() {
+        for pair in ["a:1", ":", "a:", "[::1]:80", "[]:1"] {
+            assert!(is_host_and_port(pair), "{pair}");
+        }
+        for pair in ["", "a", "[::1]", "::1:80", "[::1:80", "::1]:80", "[[a]:1", "a:[1", "[a]b:1", "[a]]:1"] {
+            assert!(!is_host_and_port(pair), "{pair}");
+        }
+    }
+}
