@@ -1,7 +1,8 @@
 // Prints how Go's encoder writes the internal types that kube-apiserver shows in errors: of each its fields in order, as
 // [name, where the versioned object has it, form, type, whether it is left out where it is empty].
 //
-// A path with a slash leads to a member of a member. The form is "" for a value, "*" for a pointer, "[]" for a list and "{}" for
+// A path with a slash leads to a member of a member, an empty one to the object itself: it may be of one of several types, and
+// each has a field in Go. The form is "" for a value, "*" for a pointer, "[]" for a list and "{}" for
 // a map. The type is one of the table, or `string`, `bool`, `number`, `quantity`, or `json` for what has a form of its own.
 package main
 
@@ -23,6 +24,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	storagemigrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/apis/apps"
@@ -57,6 +60,7 @@ var roots = [][2]any{
 	{storage.CSINodeDriver{}, storagev1.CSINodeDriver{}},
 	{batch.PodFailurePolicy{}, batchv1.PodFailurePolicy{}},
 	{batch.SuccessPolicy{}, batchv1.SuccessPolicy{}},
+	{apiextensions.CustomResourceDefinitionVersion{}, apiextensionsv1.CustomResourceDefinitionVersion{}},
 }
 
 var (
@@ -127,6 +131,8 @@ func typeName(of, other reflect.Type) string {
 	case reflect.Struct:
 		describe(of, other)
 		return name(of)
+	case reflect.Interface:
+		return "json"
 	case reflect.Slice:
 		if of.Elem().Kind() == reflect.Uint8 {
 			return "json"
@@ -147,7 +153,7 @@ func describe(of, other reflect.Type) {
 
 // members are the fields of an internal type, with those of types that it embeds.
 func members(of reflect.Type, fields map[string]versioned) [][5]any {
-	var made [][5]any
+	made := [][5]any{}
 	for i := range of.NumField() {
 		field := of.Field(i)
 		tag, options, _ := strings.Cut(field.Tag.Get("json"), ",")

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::custom_resources::{GROUP, check_schemas, schema_of};
 use super::selectable_fields::{self, Place};
+use super::validation::internal;
 use super::{approval_policy, definition_conversion, definition_update, metadata};
 
 /// Validates a definition, of whose metadata there are these `errors`. Of a status only the names are looked at. What the
@@ -73,6 +74,10 @@ fn refuse(name: &str, errors: &[FieldError]) -> Result<(), Box<Status>> {
     Err(Box::new(Status::invalid(GROUP, "CustomResourceDefinition", name, errors)))
 }
 
+fn versions_of(spec: &Value) -> &[Value] {
+    at(spec, &["versions"]).as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
 /// What is the same in all versions is reported once, as a field of the definition.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/conversion.go,
@@ -114,7 +119,7 @@ fn spec_errors(spec: &Value) -> Result<Vec<FieldError>, Unsupported> {
             errors.push(FieldError::not_supported("spec.scope", quote(scope), supported));
         }
     }
-    let versions = at(spec, &["versions"]).as_array().map(Vec::as_slice).unwrap_or_default();
+    let versions = versions_of(spec);
     let schema = common(versions, schema_of);
     let subresources = common(versions, |version| at(version, &["subresources"]));
     let columns = common(versions, |version| at(version, &["additionalPrinterColumns"]));
@@ -152,11 +157,11 @@ fn spec_errors(spec: &Value) -> Result<Vec<FieldError>, Unsupported> {
     }
     let mut seen = HashSet::new();
     if !versions.iter().all(|version| seen.insert(text(version, &["name"]))) {
-        errors.push(of_versions(spec, "must contain unique version names"));
+        errors.push(of_versions(spec, "must contain unique version names")?);
     }
     let stored = versions.iter().filter(|version| version["storage"] == true).count();
     if stored != 1 {
-        errors.push(of_versions(spec, "must have exactly one version marked as storage version"));
+        errors.push(of_versions(spec, "must have exactly one version marked as storage version")?);
     }
     // The first version is that of the definition as a whole, too.
     if let Some(name) = versions.first().map(|version| text(version, &["name"])) {
@@ -188,8 +193,16 @@ fn spec_errors(spec: &Value) -> Result<Vec<FieldError>, Unsupported> {
     Ok(errors)
 }
 
-fn of_versions(spec: &Value, why: &str) -> FieldError {
-    FieldError::invalid("spec.versions", encode(at(spec, &["versions"])), why)
+/// An error about all versions, which are shown as Go has them: without what belongs to the definition as a whole.
+fn of_versions(spec: &Value, why: &str) -> Result<FieldError, Unsupported> {
+    const OF_ALL: [&str; 4] = ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
+    let is_common = |field: &str| common(versions_of(spec), |version| at(version, &[field])).is_some();
+    let moved: Vec<&str> = OF_ALL.into_iter().filter(|field| is_common(field)).collect();
+    let mut versions = at(spec, &["versions"]).clone();
+    for version in versions.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        version.retain(|field, _| !moved.contains(&field.as_str()));
+    }
+    Ok(FieldError::invalid("spec.versions", internal::versions(&versions)?, why))
 }
 
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `validateDeprecationWarning`.

@@ -187,8 +187,7 @@ impl Errors {
         let is_told = self.unsupported.is_none() && !values.iter().any(|value| internal::is_large(value));
         let text = is_told.then(shown).flatten();
         let Some(text) = text.filter(|text| self.shown + text.len() <= MOST_SHOWN) else {
-            let what = "messages that show very large values".to_owned();
-            self.unsupported = Some(Unsupported { what });
+            self.unsupported = Some(internal::too_large());
             return String::new();
         };
         self.shown += text.len();

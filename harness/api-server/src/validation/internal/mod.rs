@@ -1,8 +1,8 @@
 //! Objects as kube-apiserver shows them in errors: its internal types in Go's JSON, with all of their fields.
 //!
 //! `types.json` is written by `harness/tools/internal.sh` from upstream's types: of each its fields in order, as the name that
-//! is shown, the path of the field in the versioned object (with a slash between two members), its form, its type, and whether it
-//! is left out where it is empty.
+//! is shown, the path of the field in the versioned object (with a slash between two members; empty where the object itself is of
+//! one of several types), its form, its type, and whether it is left out where it is empty.
 //!
 //! Source: apimachinery pkg/util/diff/diff.go; pkg/util/validation/field/errors.go, `ErrorBody`; Go encoding/json.
 
@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use kubernetes_types::quoting::escape_html;
+use kubernetes_types::status::Unsupported;
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -52,6 +53,22 @@ struct Shown<'a> {
 
 /// How many values an object may consist of that is shown: each may become some thirty lines.
 const MOST_VALUES: usize = 5_000;
+
+/// Why an error about a value that is too large cannot be told.
+pub(super) fn too_large() -> Unsupported {
+    Unsupported { what: "messages that show very large values".to_owned() }
+}
+
+/// The versions of a definition.
+///
+/// # Errors
+/// If they are too large.
+pub(crate) fn versions(versions: &Value) -> Result<String, Unsupported> {
+    if is_large(versions) {
+        return Err(too_large());
+    }
+    Ok(shown(Form::List, "apiextensions.CustomResourceDefinitionVersion", versions))
+}
 
 /// Whether a value is too large to be shown.
 pub(super) fn is_large(value: &Value) -> bool {
@@ -103,7 +120,15 @@ impl Serialize for Shown<'_> {
                 ("bool", Value::Null) => serializer.serialize_bool(false),
                 ("number", Value::Null) => serializer.serialize_u8(0),
                 ("quantity", Value::Null) => serializer.serialize_str("0"),
+                // A schema where `true` would do, too.
+                ("bool", Value::Object(_)) => serializer.serialize_bool(true),
                 _ => match TYPES.get(of) {
+                    // Another type of several.
+                    Some(fields)
+                        if form == Form::Pointer && !value.is_object() && !is_one_of_several(fields) =>
+                    {
+                        serializer.serialize_unit()
+                    }
                     Some(fields) => object(fields, value, serializer),
                     None => value.serialize(serializer),
                 },
@@ -112,10 +137,16 @@ impl Serialize for Shown<'_> {
     }
 }
 
+/// Whether a type stands for one of several, of which each has a field in Go.
+fn is_one_of_several(fields: &[Field]) -> bool {
+    fields.iter().any(|Field(_, path, ..)| path.is_empty())
+}
+
 fn object<S: Serializer>(fields: &[Field], owner: &Value, serializer: S) -> Result<S::Ok, S::Error> {
     let mut members = serializer.serialize_map(None)?;
     for Field(name, path, form, of, is_optional) in fields {
-        let value = path.split('/').fold(owner, |owner, member| owner.get(member).unwrap_or(&Value::Null));
+        let path = path.split('/').filter(|member| !member.is_empty());
+        let value = path.fold(owner, |owner, member| owner.get(member).unwrap_or(&Value::Null));
         let is_there = !is_optional || !value.is_null() && (*form == Form::Pointer || !is_empty(value));
         if is_there {
             members.serialize_entry(name, &Shown { form: *form, of, value })?;
@@ -168,6 +199,7 @@ mod tests {
             let mut errors = Errors::default();
             assert_eq!(!errors.shown(Form::Pointer, "core.PodSpec", &of_size(values)).is_empty(), is_told);
             assert_eq!(errors.into_list().is_ok(), is_told);
+            assert_eq!(versions(&json!(vec![json!({}); values - 1])).is_ok(), is_told);
         }
     }
 
