@@ -69,5 +69,6 @@ mod tests {
         check("a/b; c", Some("mime: invalid media parameter"));
         check("a/b; c=", Some("mime: invalid media parameter"));
         check("a/b; c=d; C=e", Some("mime: duplicate parameter name"));
+        check("a/b; c=d; e=f; d=g", None);
     }
 }

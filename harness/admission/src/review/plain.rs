@@ -52,3 +52,21 @@ pub(super) fn response(body: &[u8], version: ReviewVersion) -> Option<PlainRespo
 fn object<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Option<T> {
     text.trim_ascii_start().starts_with(b"{").then(|| serde_json::from_slice(text).ok())?
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_review_says_what_it_is() {
+        let is_plain = |version: &str, kind: &str| {
+            let body = format!(
+                r#"{{"apiVersion":"admission.k8s.io/{version}","kind":"{kind}","response":{{"uid":"u","allowed":true}}}}"#
+            );
+            response(body.as_bytes(), ReviewVersion::V1).is_some()
+        };
+        assert!(is_plain("v1", "AdmissionReview"));
+        assert!(!is_plain("v1", "Status"));
+        assert!(!is_plain("v1beta1", "AdmissionReview"));
+    }
+}

@@ -137,3 +137,91 @@ fn aggregate(mut errors: Vec<String>) -> Result<(), String> {
         several => Err(format!("[{}]", several.join(", "))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_object_stays_the_same_one() {
+        let original =
+            json!({"kind": "Widget", "metadata": {"name": "a", "namespace": "b", "uid": "c", "labels": {}}});
+        assert_eq!(check_identity(&original, &original), Ok(()));
+        for (pointer, error) in [
+            ("/kind", "must have the same kind: Widget != x"),
+            ("/metadata/name", "must have the same name: a != x"),
+            ("/metadata/namespace", "must have the same namespace: b != x"),
+            ("/metadata/uid", "must have the same UID: c != x"),
+        ] {
+            let mut converted = original.clone();
+            *converted.pointer_mut(pointer).expect("a field") = json!("x");
+            assert_eq!(check_identity(&original, &converted), Err(error.to_owned()));
+        }
+    }
+
+    /// The metadata after a webhook has answered an object of `original` with that of `answered`.
+    fn restored(original: &Value, answered: &Value) -> Result<Value, String> {
+        let mut converted = Map::from_iter([("metadata".to_owned(), answered.clone())]);
+        restore(&json!({"metadata": original}), &mut converted)?;
+        Ok(converted.remove("metadata").unwrap_or_default())
+    }
+
+    #[test]
+    fn labels_and_annotations_alone_may_change() {
+        let original = json!({"name": "a", "labels": {"a": "b"}, "annotations": {"c": "d"}});
+        let answered = json!({"name": "x", "generation": 2, "labels": {"e": "f"}});
+        assert_eq!(restored(&original, &answered), Ok(json!({"name": "a", "labels": {"e": "f"}})));
+        let answered = json!({"labels": null, "annotations": {"c": "g"}});
+        assert_eq!(restored(&original, &answered), Ok(json!({"name": "a", "annotations": {"c": "g"}})));
+        assert_eq!(restored(&json!({}), &json!({"labels": {}})), Ok(json!({"labels": {}})));
+    }
+
+    #[test]
+    fn only_what_changes_is_validated() {
+        let wrong = json!({"labels": {"a_": "b"}, "annotations": {"-": "b"}});
+        assert_eq!(restored(&wrong, &wrong), Ok(wrong.clone()));
+        let of = |field: &str| json!({field: wrong[field]});
+        let error = restored(&json!({}), &of("labels")).expect_err("a wrong label");
+        assert!(
+            error.starts_with("metadata.labels: Invalid value: \"a_\": name part must consist"),
+            "{error}"
+        );
+        let error = restored(&json!({}), &of("annotations")).expect_err("a wrong annotation");
+        assert!(error.starts_with("metadata.annotation: Invalid value: \"-\": name part must"), "{error}");
+        let error = restored(&json!({}), &json!({"labels": {"a": "-", "b": "-", "c_": "d"}}))
+            .expect_err("two wrong labels");
+        assert!(error.starts_with("[metadata.labels: Invalid value: \"-\": a valid label must"), "{error}");
+        assert_eq!(error.matches("Invalid value: \"-\"").count(), 1, "{error}");
+    }
+
+    #[test]
+    fn annotations_have_a_limit_together() {
+        let of_size = |bytes: usize| json!({"annotations": {"ab": "c", "d": "e".repeat(bytes - 4)}});
+        assert!(restored(&json!({}), &of_size(ANNOTATIONS_LIMIT)).is_ok());
+        assert_eq!(
+            restored(&json!({}), &of_size(ANNOTATIONS_LIMIT + 1)),
+            Err("metadata.annotation: Too long: may not be more than 262144 bytes".to_owned())
+        );
+    }
+
+    #[test]
+    fn metadata_of_another_type_is_an_error() {
+        let object = |metadata| Map::from_iter([("metadata".to_owned(), metadata)]);
+        let nothing = restore(&json!({}), &mut Map::new());
+        assert_eq!(nothing, Err("missing metadata in converted object".to_owned()));
+        assert_eq!(
+            restore(&json!({}), &mut object(json!([]))),
+            Err("invalid metadata of type []interface {} in converted object".to_owned())
+        );
+        assert_eq!(
+            restore(&json!({"metadata": "a"}), &mut object(json!({}))),
+            Err("invalid metadata of type string in input object".to_owned())
+        );
+        assert_eq!(
+            restored(&json!({}), &json!({"labels": {"a": 1}})),
+            Err("metadata.labels[a] must be a string, but is int64 in converted object".to_owned())
+        );
+    }
+}
