@@ -180,3 +180,40 @@ fn object_in(item: &Value) -> Result<Map<String, Value>, String> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is made of an answer with the uid `uid` to a review with the uid `u`, with `message` unless it succeeded.
+    fn objects(claimed: Version, spoken: Version, uid: &str, message: Option<&str>) -> Result<usize, String> {
+        let answer = Answer {
+            uid: uid.to_owned(),
+            status: if message.is_some() { "Failure" } else { "Success" }.to_owned(),
+            message: message.unwrap_or_default().to_owned(),
+            objects: vec![Value::Null],
+        };
+        converted_objects(Some(answer), &claimed.kind(), spoken, "u").map(|objects| objects.len())
+    }
+
+    #[test]
+    fn only_a_review_of_v1_must_be_of_its_version_and_uid() {
+        let (old, new) = (Version::V1beta1, Version::V1);
+        assert_eq!(objects(new, new, "u", None), Ok(1));
+        assert_eq!(objects(new, old, "w", None), Ok(1));
+        assert_eq!(
+            objects(old, new, "u", None),
+            Err("expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got \
+                 apiextensions.k8s.io/v1beta1, Kind=ConversionReview"
+                .to_owned())
+        );
+        assert_eq!(objects(new, new, "w", None), Err(r#"expected response.uid="u", got "w""#.to_owned()));
+    }
+
+    #[test]
+    fn a_failure_has_its_message_or_one_of_ours() {
+        let of = |message| objects(Version::V1, Version::V1, "u", Some(message));
+        assert_eq!(of("no"), Err("no".to_owned()));
+        assert_eq!(of(""), Err("response.result.status was 'Failure', not 'Success'".to_owned()));
+    }
+}
