@@ -16,11 +16,8 @@ pub(super) enum Owner<'a> {
 }
 
 /// The member of a source's path, which upstream writes otherwise for one of them.
-pub(super) const fn member(kind: &str) -> &str {
-    match kind.as_bytes() {
-        b"gcePersistentDisk" => "persistentDisk",
-        _ => kind,
-    }
+pub(super) fn member(kind: &str) -> &str {
+    if kind == "gcePersistentDisk" { "persistentDisk" } else { kind }
 }
 
 /// A source of the kind `kind`, the name of its field; nothing of other kinds.
@@ -42,7 +39,7 @@ pub(super) fn of_kind(errors: &mut Errors, path: &Path<'_>, kind: &str, source: 
                 errors.required(&path.child("secretNamespace"), "");
             }
         }
-        "cephfs" => at_least_one(errors, &path.child("monitors"), source, "monitors"),
+        "cephfs" => monitors(errors, path, source),
         "cinder" => {
             required(errors, path, source, &["volumeID"]);
             secret(errors, path, source, owner);
@@ -72,7 +69,7 @@ pub(super) fn of_kind(errors: &mut Errors, path: &Path<'_>, kind: &str, source: 
         "portworxVolume" => required(errors, path, source, &["volumeID"]),
         "quobyte" => quobyte(errors, path, source),
         "rbd" => {
-            at_least_one(errors, &path.child("monitors"), source, "monitors");
+            monitors(errors, path, source);
             required(errors, path, source, &["image"]);
         }
         "scaleIO" => required(errors, path, source, &["gateway", "system", "volumeName"]),
@@ -100,9 +97,9 @@ fn required(errors: &mut Errors, path: &Path<'_>, source: &Value, fields: &[&str
     }
 }
 
-fn at_least_one(errors: &mut Errors, path: &Path<'_>, source: &Value, field: &str) {
-    if list(source, field).is_empty() {
-        errors.required(path, "");
+fn monitors(errors: &mut Errors, path: &Path<'_>, source: &Value) {
+    if list(source, "monitors").is_empty() {
+        errors.required(&path.child("monitors"), "");
     }
 }
 
