@@ -4,7 +4,7 @@
 //! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go and
 //! pkg/registry/customresourcedefinition/strategy.go.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use kubernetes_cel::schema::is_known_format;
 use kubernetes_types::json::{at, set, text};
@@ -46,17 +46,20 @@ pub(super) fn wrong_stored_versions(definition: &Value) -> Vec<FieldError> {
         let why = "must have at least one stored version";
         return vec![FieldError::invalid(field, encode(stored), why)];
     }
-    let versions = || at(definition, &["spec", "versions"]).as_array().into_iter().flatten();
+    // Upstream takes each away that it finds, so that a version that stands there twice is missing the second time.
+    let mut left: HashMap<&str, usize> =
+        names.iter().enumerate().map(|(index, name)| (*name, index)).collect();
     let mut errors = Vec::new();
-    for version in versions().filter(|version| version["storage"] == true) {
+    for version in at(definition, &["spec", "versions"]).as_array().into_iter().flatten() {
         let name = text(version, &["name"]);
-        if !names.contains(&name) {
+        if left.remove(name).is_none() && version["storage"] == true {
             let why = format!("must have the storage version {name}");
             errors.push(FieldError::invalid(field, encode(stored), why));
         }
     }
-    let known: HashSet<&str> = versions().map(|version| text(version, &["name"])).collect();
-    for (index, name) in names.iter().enumerate().filter(|(_, name)| !known.contains(*name)) {
+    let mut left: Vec<(usize, &str)> = left.into_iter().map(|(name, index)| (index, name)).collect();
+    left.sort_unstable();
+    for (index, name) in left {
         let why = format!(
             "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until \
              a storage migration ensures no data remains persisted in {name} and removes {name} from \
