@@ -183,7 +183,45 @@ fn object_in(item: &Value) -> Result<Map<String, Value>, String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    /// What is made of an answer with these objects for a widget of v1 that v2 is wanted of.
+    fn converted(objects: &Value) -> Result<Value, (FailureKind, String)> {
+        let review = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "ConversionReview",
+            "response": {"uid": "u", "result": {"status": "Success"}, "convertedObjects": objects},
+        });
+        let reply = Reply { status: 200, content_type: None, body: review.to_string().into() };
+        let original =
+            json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "size": 1});
+        let target = GroupVersionKind::new("example.com", "v2", "Widget");
+        read(&reply, Version::V1, "u", &original, &target).map_err(|failure| (failure.kind, failure.message))
+    }
+
+    #[test]
+    fn the_one_object_that_was_sent_comes_back_in_the_version_that_is_wanted() {
+        let widget = |version: &str, kind: &str| json!({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}});
+        let good = widget("example.com/v2", "Widget");
+        assert_eq!(converted(&json!([good])), Ok(good.clone()));
+        let from = "conversion webhook for example.com/v1, Kind=Widget returned";
+        assert_eq!(
+            converted(&json!([good, good])),
+            Err((FailureKind::PartialResponse, format!("{from} 2 objects, expected 1")))
+        );
+        for (object, why) in [
+            (
+                widget("example.com/v1", "Widget"),
+                "invalid groupVersion (expected example.com/v2, received example.com/v1)",
+            ),
+            (widget("example.com/v2", "Gadget"), "invalid kind (expected Widget, received Gadget)"),
+        ] {
+            let message = format!("{from} invalid object at index 0: {why}");
+            assert_eq!(converted(&json!([object])), Err((FailureKind::InvalidConvertedObject, message)));
+        }
+    }
 
     /// What is made of an answer with the uid `uid` to a review with the uid `u`, with `message` unless it succeeded.
     fn objects(claimed: Version, spoken: Version, uid: &str, message: Option<&str>) -> Result<usize, String> {
