@@ -155,6 +155,7 @@ pub(super) fn format<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     .map_err(|failure| match failure {
         Failure::Format(message) => Error::new(message),
         Failure::Argument(values::Refusal::TooLong) => too_long("format"),
+        Failure::Argument(values::Refusal::Panic(reason)) => Error::Panic(reason.to_owned()),
         Failure::Argument(values::Refusal::Message(message)) => {
             Error::new(format!("error during formatting: {message}"))
         }

@@ -16,6 +16,8 @@ pub(super) enum Refusal {
     Message(String),
     /// There is too much of it.
     TooLong,
+    /// Go panics.
+    Panic(&'static str),
 }
 
 impl From<String> for Refusal {
@@ -171,6 +173,10 @@ fn write_map(output: &mut String, map: &Map<'_>) -> Result<(), Refusal> {
             return Err(Refusal::TooLong);
         }
         entries.push((entry, key_length));
+    }
+    // Go's iterator goes on to the members that the schema does not know, and has no keys for them.
+    if entries.len() < map.len() {
+        return Err(Refusal::Panic("runtime error: invalid memory address or nil pointer dereference"));
     }
     entries
         .sort_by(|(left, left_key), (right, right_key)| left.get(..*left_key).cmp(&right.get(..*right_key)));
