@@ -100,7 +100,7 @@ impl Writer {
                     let members: Vec<String> = members.into_iter().map(member).collect();
                     self.operations.push(format!("{{{}}}", members.join(",")));
                 }
-                (Some(container), depth) if depth > 1 => {
+                (Some(container), 2..) => {
                     self.value.push(if container == Container::Object { '}' } else { ']' });
                     self.end_of_value();
                 }
@@ -127,6 +127,15 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn operations_are_a_list_with_a_text() {
+        let patch = r#"[{"op": "remove", "path": "/a"}]"#;
+        let values: Vec<Value> = serde_json::from_str(patch).expect("JSON");
+        let operations = Operations::new(values.clone(), patch.as_bytes());
+        assert_eq!(*operations, *values);
+        assert_eq!(operations.written(), r#"[{"op":"remove","path":"/a"}]"#);
+    }
 
     #[test]
     fn values_are_as_they_were_written() {
