@@ -57,9 +57,7 @@ pub(super) fn wrong_stored_versions(definition: &Value) -> Vec<FieldError> {
             errors.push(FieldError::invalid(field, encode(stored), why));
         }
     }
-    let mut left: Vec<(usize, &str)> = left.into_iter().map(|(name, index)| (index, name)).collect();
-    left.sort_unstable();
-    for (index, name) in left {
+    for (index, name) in names.iter().enumerate().filter(|(index, name)| left.get(**name) == Some(index)) {
         let why = format!(
             "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until \
              a storage migration ensures no data remains persisted in {name} and removes {name} from \

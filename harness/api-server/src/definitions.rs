@@ -13,8 +13,7 @@ use serde_json::Value;
 
 use super::custom_resources::{GROUP, check_schemas, schema_of};
 use super::selectable_fields::{self, Place};
-use super::validation::internal;
-use super::{approval_policy, definition_conversion, definition_update, metadata};
+use super::{approval_policy, definition_conversion, definition_update, metadata, validation};
 
 /// Validates a definition, of whose metadata there are these `errors`. Of a status only the names are looked at. What the
 /// client is warned of.
@@ -156,12 +155,16 @@ fn spec_errors(spec: &Value) -> Result<Vec<FieldError>, Unsupported> {
         }
     }
     let mut seen = HashSet::new();
+    let mut wrong = Vec::new();
     if !versions.iter().all(|version| seen.insert(text(version, &["name"]))) {
-        errors.push(of_versions(spec, "must contain unique version names")?);
+        wrong.push("must contain unique version names");
     }
     let stored = versions.iter().filter(|version| version["storage"] == true).count();
     if stored != 1 {
-        errors.push(of_versions(spec, "must have exactly one version marked as storage version")?);
+        wrong.push("must have exactly one version marked as storage version");
+    }
+    if !wrong.is_empty() {
+        errors.extend(validation::of_versions(&own_parts(spec), &wrong)?);
     }
     // The first version is that of the definition as a whole, too.
     if let Some(name) = versions.first().map(|version| text(version, &["name"])) {
@@ -193,8 +196,8 @@ fn spec_errors(spec: &Value) -> Result<Vec<FieldError>, Unsupported> {
     Ok(errors)
 }
 
-/// An error about all versions, which are shown as Go has them: without what belongs to the definition as a whole.
-fn of_versions(spec: &Value, why: &str) -> Result<FieldError, Unsupported> {
+/// The versions as Go has them: without what belongs to the definition as a whole.
+fn own_parts(spec: &Value) -> Value {
     const OF_ALL: [&str; 4] = ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
     let is_common = |field: &str| common(versions_of(spec), |version| at(version, &[field])).is_some();
     let moved: Vec<&str> = OF_ALL.into_iter().filter(|field| is_common(field)).collect();
@@ -202,7 +205,7 @@ fn of_versions(spec: &Value, why: &str) -> Result<FieldError, Unsupported> {
     for version in versions.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
         version.retain(|field, _| !moved.contains(&field.as_str()));
     }
-    Ok(FieldError::invalid("spec.versions", internal::versions(&versions)?, why))
+    versions
 }
 
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `validateDeprecationWarning`.

@@ -464,18 +464,24 @@ impl ApplyError {
 mod tests {
     use super::*;
 
+    fn spent(values: usize) -> Work {
+        let mut work = Work::default();
+        assert_eq!(work.add(values), Ok(()));
+        work
+    }
+
     #[test]
     fn a_change_of_a_list_costs_what_it_shifts() {
         let mut work = Work::default();
         let mut list = Node::Array(vec![Node::Null, Node::Null, Node::Null]);
-        for (key, spent) in [("-", 0), ("4", 0), ("1", 4), ("0", 10)] {
+        for (key, values) in [("-", 0), ("4", 0), ("1", 4), ("0", 10)] {
             assert_eq!(add(&mut list, key.to_owned(), Node::Null, &mut work), Ok(()));
-            assert_eq!(work, Work(spent), "{key}");
+            assert_eq!(work, spent(values), "{key}");
         }
         let mut work = Work::default();
-        for (key, spent) in [("6", 1), ("0", 7)] {
+        for (key, values) in [("6", 1), ("0", 7)] {
             assert!(remove(&mut list, key, &mut work).is_ok());
-            assert_eq!(work, Work(spent), "{key}");
+            assert_eq!(work, spent(values), "{key}");
         }
     }
 }

@@ -6,7 +6,7 @@ use super::ApplyError;
 
 /// How many values the operations of one patch have shifted in lists or measured so far.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Work(pub(super) usize);
+pub(super) struct Work(usize);
 
 /// How many values the operations of one patch may shift and measure: an insertion at the front of a list shifts all of
 /// it, so that many of them take the square of their number. kube-apiserver has no such limit, and hangs.

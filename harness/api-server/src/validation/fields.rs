@@ -187,7 +187,8 @@ impl Errors {
         let is_told = self.unsupported.is_none() && !values.iter().any(|value| internal::is_large(value));
         let text = is_told.then(shown).flatten();
         let Some(text) = text.filter(|text| self.shown + text.len() <= MOST_SHOWN) else {
-            self.unsupported = Some(internal::too_large());
+            let what = "messages that show very large values".to_owned();
+            self.unsupported = Some(Unsupported { what });
             return String::new();
         };
         self.shown += text.len();
@@ -236,6 +237,13 @@ impl Errors {
     pub(super) fn not_negative(&mut self, path: &Path<'_>, number: Option<i64>) {
         if let Some(number) = number.filter(|number| *number < 0) {
             self.invalid(path, number, NEGATIVE);
+        }
+    }
+
+    /// The texts among the members of `owner` that have to be there.
+    pub(super) fn all_required(&mut self, path: &Path<'_>, owner: &Value, fields: &[&str]) {
+        for field in fields.iter().filter(|field| text(owner, field).is_empty()) {
+            self.required(&path.child(field), "");
         }
     }
 

@@ -15,7 +15,7 @@ mod events;
 mod fields;
 mod flow_control;
 mod formats;
-pub(crate) mod internal;
+mod internal;
 mod job_policies;
 mod job_status;
 mod jobs;
@@ -46,7 +46,8 @@ use kubernetes_types::status::{FieldError, Unsupported};
 use serde_json::Value;
 
 pub(super) use self::devices::{admin_access, device_id};
-use self::fields::Errors;
+use self::fields::{Errors, Path};
+use self::internal::Form;
 pub(super) use self::warnings::warnings;
 use super::conversion;
 use super::discovery::Resource;
@@ -65,6 +66,19 @@ impl Change<'_> {
         let of = path.iter().fold(self.of, |of, name| of.member(name));
         same(at(self.new, path), at(self.old, path), of)
     }
+}
+
+/// Errors about all versions of a definition, one for each reason.
+///
+/// # Errors
+/// If they are too large to be shown.
+pub(super) fn of_versions(versions: &Value, whys: &[&str]) -> Result<Vec<FieldError>, Unsupported> {
+    let (mut errors, spec) = (Errors::default(), Path::new("spec"));
+    for why in whys {
+        let shown = errors.shown(Form::List, "apiextensions.CustomResourceDefinitionVersion", versions);
+        errors.invalid(&spec.child("versions"), shown, why);
+    }
+    errors.into_list()
 }
 
 /// What is wrong with an object, which `old` becomes in an update, also of a subresource.

@@ -27,12 +27,12 @@ pub(super) fn member(kind: &str) -> &str {
 pub(super) fn of_kind(errors: &mut Errors, path: &Path<'_>, kind: &str, source: &Value, owner: Owner<'_>) {
     match kind {
         "awsElasticBlockStore" => {
-            required(errors, path, source, &["volumeID"]);
+            errors.all_required(path, source, &["volumeID"]);
             partition(errors, path, source);
         }
         "azureDisk" => azure_disk(errors, path, source),
         "azureFile" => {
-            required(errors, path, source, &["secretName", "shareName"]);
+            errors.all_required(path, source, &["secretName", "shareName"]);
             if matches!(owner, Owner::PersistentVolume { .. })
                 && word(source, "secretNamespace").is_some_and(str::is_empty)
             {
@@ -41,38 +41,38 @@ pub(super) fn of_kind(errors: &mut Errors, path: &Path<'_>, kind: &str, source: 
         }
         "cephfs" => monitors(errors, path, source),
         "cinder" => {
-            required(errors, path, source, &["volumeID"]);
+            errors.all_required(path, source, &["volumeID"]);
             secret(errors, path, source, owner);
         }
         "fc" => fibre_channel(errors, path, source),
         "flexVolume" => flex_volume(errors, path, source),
         "flocker" => flocker(errors, path, source),
         "gcePersistentDisk" => {
-            required(errors, path, source, &["pdName"]);
+            errors.all_required(path, source, &["pdName"]);
             partition(errors, path, source);
         }
         "glusterfs" => {
-            required(errors, path, source, &["endpoints", "path"]);
+            errors.all_required(path, source, &["endpoints", "path"]);
             if matches!(owner, Owner::PersistentVolume { .. }) {
                 endpoints_namespace(errors, &path.child("endpointsNamespace"), source);
             }
         }
         "iscsi" => iscsi(errors, path, source, owner),
         "nfs" => {
-            required(errors, path, source, &["server", "path"]);
+            errors.all_required(path, source, &["server", "path"]);
             let target = text(source, "path");
             if !target.starts_with('/') {
                 errors.invalid_text(&path.child("path"), target, "must be an absolute path");
             }
         }
-        "photonPersistentDisk" => required(errors, path, source, &["pdID"]),
-        "portworxVolume" => required(errors, path, source, &["volumeID"]),
+        "photonPersistentDisk" => errors.all_required(path, source, &["pdID"]),
+        "portworxVolume" => errors.all_required(path, source, &["volumeID"]),
         "quobyte" => quobyte(errors, path, source),
         "rbd" => {
             monitors(errors, path, source);
-            required(errors, path, source, &["image"]);
+            errors.all_required(path, source, &["image"]);
         }
-        "scaleIO" => required(errors, path, source, &["gateway", "system", "volumeName"]),
+        "scaleIO" => errors.all_required(path, source, &["gateway", "system", "volumeName"]),
         "storageos" => {
             let (name_path, name) = (path.child("volumeName"), text(source, "volumeName"));
             if name.is_empty() {
@@ -86,14 +86,8 @@ pub(super) fn of_kind(errors: &mut Errors, path: &Path<'_>, kind: &str, source: 
             }
             secret(errors, path, source, owner);
         }
-        "vsphereVolume" => required(errors, path, source, &["volumePath"]),
+        "vsphereVolume" => errors.all_required(path, source, &["volumePath"]),
         _ => {}
-    }
-}
-
-fn required(errors: &mut Errors, path: &Path<'_>, source: &Value, fields: &[&str]) {
-    for field in fields.iter().filter(|field| text(source, field).is_empty()) {
-        errors.required(&path.child(field), "");
     }
 }
 
@@ -110,7 +104,7 @@ fn secret(errors: &mut Errors, path: &Path<'_>, source: &Value, owner: Owner<'_>
         Owner::Pod => &["name"],
         Owner::PersistentVolume { .. } => &["name", "namespace"],
     };
-    required(errors, &path.child("secretRef"), secret, fields);
+    errors.all_required(&path.child("secretRef"), secret, fields);
 }
 
 fn partition(errors: &mut Errors, path: &Path<'_>, source: &Value) {
@@ -124,7 +118,7 @@ fn azure_disk(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     const MANAGED: &str =
         "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
     const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
-    required(errors, path, source, &["diskName", "diskURI"]);
+    errors.all_required(path, source, &["diskName", "diskURI"]);
     errors.one_of(
         &path.child("cachingMode"),
         word(source, "cachingMode"),
@@ -173,7 +167,7 @@ fn unit(errors: &mut Errors, path: &Path<'_>, number: i64) {
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateFlexVolumeSource`.
 fn flex_volume(errors: &mut Errors, path: &Path<'_>, source: &Value) {
-    required(errors, path, source, &["driver"]);
+    errors.all_required(path, source, &["driver"]);
     let path = path.child("options");
     for (key, _) in entries(source, "options") {
         let namespace = key.split_once('/').map_or(key, |(namespace, _)| namespace);
@@ -218,7 +212,7 @@ fn iscsi(errors: &mut Errors, path: &Path<'_>, source: &Value, owner: Owner<'_>)
         Owner::Pod => "must be valid format starting with iqn, eui, or naa",
         Owner::PersistentVolume { .. } => WRONG_NAME,
     };
-    required(errors, path, source, &["targetPortal"]);
+    errors.all_required(path, source, &["targetPortal"]);
     if let Owner::PersistentVolume { name } = owner {
         let portal = text(source, "targetPortal");
         initiator_length(errors, &path.child("targetportal"), portal, name, source);
@@ -235,7 +229,9 @@ fn iscsi(errors: &mut Errors, path: &Path<'_>, source: &Value, owner: Owner<'_>)
         (None, _) if flag(source, "chapAuthDiscovery") || flag(source, "chapAuthSession") => {
             errors.required(&secret_path, "");
         }
-        (Some(secret), Owner::PersistentVolume { .. }) => required(errors, &secret_path, secret, &["name"]),
+        (Some(secret), Owner::PersistentVolume { .. }) => {
+            errors.all_required(&secret_path, secret, &["name"]);
+        }
         (None, _) | (Some(_), Owner::Pod) => {}
     }
     if let Some(initiator) = word(source, "initiatorName") {
@@ -320,7 +316,7 @@ fn quobyte(errors: &mut Errors, path: &Path<'_>, source: &Value) {
             errors.invalid_text(&registry_path, registry, PAIRS);
         }
     }
-    required(errors, path, source, &["volume"]);
+    errors.all_required(path, source, &["volume"]);
 }
 
 /// Source: Go net/ipsock.go, `SplitHostPort`.

@@ -29,11 +29,7 @@ pub(super) fn of_keys(errors: &mut Errors, path: &Path<'_>, source: &Value) {
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateKeyToPath`.
 fn key_to_path(errors: &mut Errors, path: &Path<'_>, item: &Value) {
-    for field in ["key", "path"] {
-        if text(item, field).is_empty() {
-            errors.required(&path.child(field), "");
-        }
-    }
+    errors.all_required(path, item, &["key", "path"]);
     formats::unreserved_path(errors, &path.child("path"), text(item, "path"));
     mode(errors, &path.child("mode"), int(item, "mode"));
 }

@@ -127,11 +127,7 @@ fn source(errors: &mut Errors, path: &Path<'_>, volume: &Value, pod: &str) {
 }
 
 fn of_type(errors: &mut Errors, path: &Path<'_>, kind: &str, source: &Value) {
-    let mut required = |field: &str| {
-        if text(source, field).is_empty() {
-            errors.required(&path.child(field), "");
-        }
-    };
+    let mut required = |field: &str| errors.all_required(path, source, &[field]);
     match kind {
         "emptyDir" => empty_dir(errors, path, source),
         "hostPath" => host_path(errors, path, source),
