@@ -84,7 +84,7 @@ record GLOB="*":
 sections:
     cargo run --quiet -p tests -- sections > docs/coverage.md
 
-# Which statements of tests/behaviours.md the cases prove.
+# Which statements of tests/behaviors.md the cases prove.
 coverage:
     cargo run --quiet -p tests -- coverage
 

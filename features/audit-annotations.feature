@@ -60,7 +60,7 @@ Feature: Audit annotations
         apiVersion: v1
         kind: ConfigMap
         metadata: {name: settings}
-        data: {colour: blue}
+        data: {color: blue}
         """
       Then the request is admitted
       And the audit log has the patch of "stage" in the first round:
@@ -75,7 +75,7 @@ Feature: Audit annotations
       Given a <kind> webhook "policy" for configmaps
       And "policy" behaves like this:
         """yaml
-        <behaviour>: {auditAnnotations: {rule: weekdays, limit: "3"}}
+        <behavior>: {auditAnnotations: {rule: weekdays, limit: "3"}}
         """
       When this object is created:
         """yaml
@@ -88,7 +88,7 @@ Feature: Audit annotations
       And the audit annotation "limit" of "policy" is "3"
 
       Examples:
-        | kind       | verdict | behaviour | decided          |
+        | kind       | verdict | behavior | decided          |
         | mutating   | allows  | allow     | admitted         |
         | validating | allows  | allow     | admitted         |
         | mutating   | denies  | deny      | refused with 400 |

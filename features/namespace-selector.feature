@@ -74,7 +74,7 @@ Feature: Namespace selector
   Rule: Both selectors must match
     Source: KEP-492, "Object selector"
 
-    Scenario Outline: An object <labelled> in a namespace for <stage>
+    Scenario Outline: An object <labeled> in a namespace for <stage>
       Given the namespace has the label "environment=<stage>"
       And a validating webhook "policy" for configmaps
       And "policy" selects objects with the label "watched=yes"
@@ -92,7 +92,7 @@ Feature: Namespace selector
       And "policy" <is called>
 
       Examples:
-        | labelled         | watched | stage      | is called      |
+        | labeled         | watched | stage      | is called      |
         | that is watched  | yes     | production | is called once |
         | that is watched  | yes     | test       | is not called  |
         | that is not      | no      | production | is not called  |

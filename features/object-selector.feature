@@ -6,7 +6,7 @@ Feature: Object selector
   pkg/admission/plugin/webhook/predicates/object/matcher.go
 
   Background:
-    Given a config map "labelled" with the label "watched=yes" exists
+    Given a config map "labeled" with the label "watched=yes" exists
     And a config map "plain" exists
 
   Rule: A new object is judged by its labels
@@ -54,7 +54,7 @@ Feature: Object selector
       Given a validating webhook "guard" for configmaps
       And "guard" selects objects with the label "watched=yes"
       And "guard" denies the request with the message "the label stays"
-      When the configmap "labelled" loses the label "watched"
+      When the configmap "labeled" loses the label "watched"
       Then the request is refused with 400
       And the message contains "the label stays"
       And the first review of "guard" contains:
@@ -89,14 +89,14 @@ Feature: Object selector
       And "guard" is registered only for DELETE
       And "guard" selects objects with the label "watched=yes"
       And "guard" denies the request with the message "this stays"
-      When the configmap "labelled" is deleted
+      When the configmap "labeled" is deleted
       Then the request is refused with 400
-      And the configmap "labelled" exists
+      And the configmap "labeled" exists
       And the first review of "guard" contains:
         """yaml
         request:
           operation: DELETE
-          name: labelled
+          name: labeled
           object: null
           oldObject:
             metadata:
@@ -154,6 +154,6 @@ Feature: Object selector
       And "cleaner" removes the label "watched"
       And a mutating webhook "later" for configmaps
       And "later" selects objects with the label "watched=yes"
-      When the configmap "labelled" gets the label "team=blue"
+      When the configmap "labeled" gets the label "team=blue"
       Then the request is admitted
       And the webhooks are called in the order "cleaner, later"

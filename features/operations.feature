@@ -15,7 +15,7 @@ Feature: Operations
         apiVersion: v1
         kind: Secret
         metadata: {name: token}
-        stringData: {colour: blue}
+        stringData: {color: blue}
         """
       Then the request is admitted
       And the first review of "policy" contains:
@@ -23,7 +23,7 @@ Feature: Operations
         request:
           operation: CREATE
           name: token
-          object: {apiVersion: v1, kind: Secret, type: Opaque, data: {colour: Ymx1ZQ==}}
+          object: {apiVersion: v1, kind: Secret, type: Opaque, data: {color: Ymx1ZQ==}}
           oldObject: null
           options: {apiVersion: meta.k8s.io/v1, kind: CreateOptions}
         """
@@ -56,7 +56,7 @@ Feature: Operations
         apiVersion: v1
         kind: ConfigMap
         metadata: {name: settings}
-        data: {colour: green}
+        data: {color: green}
         """
 
     Scenario: A PUT
@@ -66,15 +66,15 @@ Feature: Operations
         apiVersion: v1
         kind: ConfigMap
         metadata: {name: settings}
-        data: {colour: blue}
+        data: {color: blue}
         """
       Then the request is admitted
       And the first review of "policy" contains:
         """yaml
         request:
           operation: UPDATE
-          object: {data: {colour: blue}}
-          oldObject: {data: {colour: green}}
+          object: {data: {color: blue}}
+          oldObject: {data: {color: green}}
           options: {apiVersion: meta.k8s.io/v1, kind: UpdateOptions}
         """
 
@@ -89,8 +89,8 @@ Feature: Operations
         """yaml
         request:
           operation: UPDATE
-          object: {data: {colour: green, size: large}}
-          oldObject: {data: {colour: green, size: null}}
+          object: {data: {color: green, size: large}}
+          oldObject: {data: {color: green, size: null}}
           options: {apiVersion: meta.k8s.io/v1, kind: UpdateOptions}
         """
 

@@ -90,7 +90,7 @@ Feature: Reviews
         apiVersion: v1
         kind: ConfigMap
         metadata: {name: settings}
-        data: {colour: blue}
+        data: {color: blue}
         """
       Then the request is admitted
       And the first review of "policy" contains:
@@ -106,7 +106,7 @@ Feature: Reviews
           name: settings
           operation: CREATE
           userInfo: {username: jane, groups: ["system:authenticated"]}
-          object: {apiVersion: v1, kind: ConfigMap, data: {colour: blue}}
+          object: {apiVersion: v1, kind: ConfigMap, data: {color: blue}}
           oldObject: null
           dryRun: false
         """

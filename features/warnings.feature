@@ -9,7 +9,7 @@ Feature: Warnings
       Given a <kind> webhook "advice" for configmaps
       And "advice" behaves like this:
         """yaml
-        <behaviour>: {warnings: [MODE is given twice, the limit is low]}
+        <behavior>: {warnings: [MODE is given twice, the limit is low]}
         """
       When this object is created:
         """yaml
@@ -22,7 +22,7 @@ Feature: Warnings
       And the client is warned "the limit is low"
 
       Examples:
-        | kind       | verdict | behaviour | decided          |
+        | kind       | verdict | behavior | decided          |
         | mutating   | allows  | allow     | admitted         |
         | validating | allows  | allow     | admitted         |
         | mutating   | denies  | deny      | refused with 400 |

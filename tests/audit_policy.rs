@@ -103,9 +103,9 @@ fn requests() -> Vec<Request> {
 
 /// A webhook that takes longer than half a second.
 async fn slow(then: Value) -> FakeWebhook {
-    let behaviour = json!({"delay": {"for": {"fixed": "600ms"}, "then": then}});
-    let behaviour = serde_json::from_value(behaviour).unwrap();
-    FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.unwrap()
+    let behavior = json!({"delay": {"for": {"fixed": "600ms"}, "then": then}});
+    let behavior = serde_json::from_value(behavior).unwrap();
+    FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.unwrap()
 }
 
 /// Calls the webhook twice for each ConfigMap that is created.

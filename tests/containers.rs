@@ -31,9 +31,9 @@ const MOST_BYTES_OF_FAKES: u64 = 15_000_000;
 const FAKES: &str = "\
 version: 1
 webhooks:
-- {name: labels, type: mutating, behaviour: always-mutate}
-- {name: no, type: validating, behaviour: {deny: {message: not today}}}
-- {name: stale, type: validating, behaviour: allow, certificate: expired}
+- {name: labels, type: mutating, behavior: always-mutate}
+- {name: no, type: validating, behavior: {deny: {message: not today}}}
+- {name: stale, type: validating, behavior: allow, certificate: expired}
 ";
 
 /// The size of an image; none, and a reason is printed, if there is nothing to test.

@@ -14,9 +14,9 @@ const FAKES: &str = "\
 version: 1
 name: team
 webhooks:
-- {name: labels, type: mutating, behaviour: always-mutate, reinvocationPolicy: IfNeeded}
-- {name: slow, type: validating, behaviour: timeout, timeoutSeconds: 1, failurePolicy: Ignore}
-- {name: stale, type: validating, behaviour: allow, certificate: expired, namespaceSelector: {}, failurePolicy: Ignore}
+- {name: labels, type: mutating, behavior: always-mutate, reinvocationPolicy: IfNeeded}
+- {name: slow, type: validating, behavior: timeout, timeoutSeconds: 1, failurePolicy: Ignore}
+- {name: stale, type: validating, behavior: allow, certificate: expired, namespaceSelector: {}, failurePolicy: Ignore}
 ";
 
 /// Runs `admit fakes deploy` with a file that holds `fakes`, where there is no cluster.

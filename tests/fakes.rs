@@ -17,11 +17,11 @@ version: 1
 webhooks:
 - name: labels
   type: mutating
-  behaviour: always-mutate
+  behavior: always-mutate
   reinvocationPolicy: IfNeeded
 - name: no.example.com
   type: validating
-  behaviour: {deny: {message: not today}}
+  behavior: {deny: {message: not today}}
   certificate: expired
   failurePolicy: Ignore
 ";
@@ -185,7 +185,7 @@ async fn fakes_stand_in_for_the_webhooks_of_a_manifest() {
 fn both_signals_end_it_cleanly_also_while_a_call_hangs() {
     for signal in [Signal::INT, Signal::TERM] {
         let mut running =
-            start("version: 1\nwebhooks:\n- {name: a, type: mutating, behaviour: timeout}\n", &[]);
+            start("version: 1\nwebhooks:\n- {name: a, type: mutating, behavior: timeout}\n", &[]);
         let url =
             running.configurations()[0]["webhooks"][0]["clientConfig"]["url"].as_str().unwrap().to_owned();
         let authority = url.strip_prefix("https://").and_then(|rest| rest.split('/').next()).unwrap();
@@ -265,7 +265,7 @@ fn list(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn the_catalogue_is_printed_as_a_table_and_as_json() {
+fn the_catalog_is_printed_as_a_table_and_as_json() {
     let table = list(&[]);
     assert!(table.starts_with("ID "), "{table}");
     let row = "E07-missing uid-missing policy response.uid is missing";
@@ -282,7 +282,7 @@ fn the_catalogue_is_printed_as_a_table_and_as_json() {
 }
 
 #[test]
-fn the_catalogue_can_be_narrowed_by_class_and_family() {
+fn the_catalog_can_be_narrowed_by_class_and_family() {
     let ids = |arguments: &[&str]| -> Vec<String> {
         let text = list(arguments);
         let rows = text.lines().skip(1);
@@ -372,7 +372,7 @@ async fn running_fakes_are_observed_and_steered() {
     assert_eq!(journal["entries"][0]["review"]["request"]["name"], "one");
 
     let deny = json!({"deny": {"message": "swapped"}});
-    assert_eq!(admin.send("PUT", "/fakes/labels/behaviour", TOKEN, deny).await.0, 200);
+    assert_eq!(admin.send("PUT", "/fakes/labels/behavior", TOKEN, deny).await.0, 200);
     assert_eq!(call(&labels).await.unwrap()["response"]["status"]["message"], "swapped");
 
     for (certificate, is_accepted) in [("expired", false), ("valid", true)] {

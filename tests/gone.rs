@@ -142,9 +142,9 @@ async fn left(client: &kube::Client, log: &Path) -> BTreeMap<&'static str, Left>
 
 /// A mutating webhook that never answers what is no dry run, and that the server uses already.
 async fn webhook(client: &kube::Client, policy: &str, name: &str) -> FakeWebhook {
-    let behaviour = json!({"when": {"if": {"dry-run": true}, "then": "allow", "otherwise": {"timeout": {}}}});
-    let behaviour = serde_json::from_value(behaviour).unwrap();
-    let webhook = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.unwrap();
+    let behavior = json!({"when": {"if": {"dry-run": true}, "then": "allow", "otherwise": {"timeout": {}}}});
+    let behavior = serde_json::from_value(behavior).unwrap();
+    let webhook = FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.unwrap();
     let url = format!("https://127.0.0.1:{}/", webhook.address().port());
     let configuration = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": name},

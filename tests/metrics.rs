@@ -156,9 +156,9 @@ impl Exposition {
 async fn play(client: &kube::Client) -> (Vec<u16>, BTreeSet<String>, BTreeMap<Series, Option<f64>>) {
     let mut fakes = Vec::new();
     let mut entries: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
-    for (name, phase, behaviour, more) in WEBHOOKS {
-        let behaviour = serde_json::from_str(behaviour).expect("a behaviour");
-        let fake = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.expect("it starts");
+    for (name, phase, behavior, more) in WEBHOOKS {
+        let behavior = serde_json::from_str(behavior).expect("a behavior");
+        let fake = FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("it starts");
         entries.entry(phase).or_default().push(entry(name, &fake, more));
         fakes.push(fake);
     }

@@ -46,9 +46,9 @@ impl Stage {
 
     /// The same, listening on this address.
     async fn at(address: IpAddr, feature: &str) -> Self {
-        let behaviour = "mutate: [{set: {/metadata/labels/injected: 'true'}}]";
+        let behavior = "mutate: [{set: {/metadata/labels/injected: 'true'}}]";
         let webhook = FakeWebhook::start(Fake {
-            behaviour: serde_saphyr::from_str(behaviour).expect("a behaviour"),
+            behavior: serde_saphyr::from_str(behavior).expect("a behavior"),
             names: vec!["webhook.injector.svc".to_owned()],
             listen: SocketAddr::new(address, 0),
             ..Fake::default()

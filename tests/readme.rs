@@ -39,7 +39,7 @@ fn its_fakes_are_understood() {
     let composed = blocks("yaml").nth(1).expect("the README has a second file of fakes");
     let file = fake_webhooks::FakesFile::parse(&format!("version: 1\nwebhooks:\n{composed}"), "README.md");
     assert_eq!(file.expect("the entry is right").webhooks.len(), 1);
-    let count = format!("prints {} faults", fake_webhooks::catalogue().len());
+    let count = format!("prints {} faults", fake_webhooks::catalog().len());
     assert!(README.contains(&count), "the README has another number: {count}");
 }
 

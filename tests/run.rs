@@ -467,8 +467,8 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn colours_are_for_terminals_and_for_those_who_ask() {
-    let coloured = |arguments: &[&str], variable: Option<&str>| {
+fn colors_are_for_terminals_and_for_those_who_ask() {
+    let colored = |arguments: &[&str], variable: Option<&str>| {
         let mut command = admit(&["run", "tests/features/fails.feature"]);
         command.args(arguments);
         if let Some(variable) = variable {
@@ -476,11 +476,11 @@ fn colours_are_for_terminals_and_for_those_who_ask() {
         }
         output(&mut command).stdout.contains(&b'\x1b')
     };
-    assert!(!coloured(&[], None));
-    assert!(coloured(&["--color", "always"], None));
-    assert!(coloured(&[], Some("CLICOLOR_FORCE")));
-    assert!(!coloured(&["--color", "never"], Some("CLICOLOR_FORCE")));
-    assert!(!coloured(&[], Some("NO_COLOR")));
+    assert!(!colored(&[], None));
+    assert!(colored(&["--color", "always"], None));
+    assert!(colored(&[], Some("CLICOLOR_FORCE")));
+    assert!(!colored(&["--color", "never"], Some("CLICOLOR_FORCE")));
+    assert!(!colored(&[], Some("NO_COLOR")));
 }
 
 #[test]

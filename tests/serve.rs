@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
-use fake_webhooks::{Behaviour, Deny, Fake, FakeWebhook};
+use fake_webhooks::{Behavior, Deny, Fake, FakeWebhook};
 use futures::StreamExt as _;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -151,7 +151,7 @@ fn configuration(fake: &FakeWebhook) -> Value {
 async fn denying() -> FakeWebhook {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let deny = Deny { message: Some("not today".to_owned()), ..Deny::default() };
-    FakeWebhook::start(Fake { behaviour: Behaviour::Deny(deny), ..Fake::default() }).await.unwrap()
+    FakeWebhook::start(Fake { behavior: Behavior::Deny(deny), ..Fake::default() }).await.unwrap()
 }
 
 #[test]
@@ -250,8 +250,8 @@ async fn a_request_that_is_cut_off_is_in_the_audit_log() {
     let server = Server::with_audit_log(&log);
     let client = server.client().await;
     let create = PostParams::default();
-    let hang: Behaviour = serde_json::from_value(json!({"timeout": {"hang": "30s"}})).unwrap();
-    let fake = FakeWebhook::start(Fake { behaviour: hang, ..Fake::default() }).await.unwrap();
+    let hang: Behavior = serde_json::from_value(json!({"timeout": {"hang": "30s"}})).unwrap();
+    let fake = FakeWebhook::start(Fake { behavior: hang, ..Fake::default() }).await.unwrap();
     let namespace = object(json!({"metadata": {"name": "denied"}}));
     Api::<Namespace>::all(client.clone()).create(&create, &namespace).await.unwrap();
     let configurations = Api::<ValidatingWebhookConfiguration>::all(client.clone());

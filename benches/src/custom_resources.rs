@@ -117,8 +117,8 @@ pub(crate) fn run(meter: &mut Meter) {
             schema.decode(object, false).unwrap();
             schema.set_defaults(object).unwrap();
             let errors = schema.schema_errors(object, None, Purpose::Object).unwrap();
-            let judgement = schema.judge_further(errors, object, None, Purpose::Object).unwrap();
-            assert!(judgement.errors.is_empty());
+            let judgment = schema.judge_further(errors, object, None, Purpose::Object).unwrap();
+            assert!(judgment.errors.is_empty());
         },
     );
 }

@@ -37,7 +37,7 @@ type served struct {
 	CPU      float64 `json:"cpu"`
 	WallP50  float64 `json:"wall_p50"`
 	WallP99  float64 `json:"wall_p99"`
-	// Resident is the memory of the server's processes afterwards, in bytes.
+	// Resident is the memory of the server's processes afterward, in bytes.
 	Resident uint64 `json:"resident"`
 }
 

@@ -38,13 +38,13 @@ struct Admit {
     #[command(subcommand)]
     command: Command,
 
-    /// Colours: `auto` means on a terminal, unless NO_COLOR or CLICOLOR=0 says otherwise
+    /// Colors: `auto` means on a terminal, unless NO_COLOR or CLICOLOR=0 says otherwise
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
-    color: Colour,
+    color: Color,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Colour {
+enum Color {
     Auto,
     Always,
     Never,
@@ -73,9 +73,9 @@ pub fn main() -> std::process::ExitCode {
     }
     let admit = Admit::parse();
     match admit.color {
-        Colour::Auto => anstream::ColorChoice::Auto,
-        Colour::Always => anstream::ColorChoice::Always,
-        Colour::Never => anstream::ColorChoice::Never,
+        Color::Auto => anstream::ColorChoice::Auto,
+        Color::Always => anstream::ColorChoice::Always,
+        Color::Never => anstream::ColorChoice::Never,
     }
     .write_global();
     let outcome = exit_code::with_runtime(async {

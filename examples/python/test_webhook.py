@@ -60,9 +60,9 @@ def pod(name, image, **metadata):
 
 
 def test_a_pod_gets_the_label(core):
-    created = core.create_namespaced_pod("default", pod("labelled", "registry.example.com/app:1.2"))
+    created = core.create_namespaced_pod("default", pod("labeled", "registry.example.com/app:1.2"))
     assert created.metadata.labels == {"team": "unknown"}
-    assert core.read_namespaced_pod("labelled", "default").metadata.labels == {"team": "unknown"}
+    assert core.read_namespaced_pod("labeled", "default").metadata.labels == {"team": "unknown"}
 
 
 def test_a_label_that_is_there_stays(core):

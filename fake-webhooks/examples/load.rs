@@ -35,14 +35,14 @@ fn main() {
 }
 
 /// The server: says where it is and whom to trust, and ends with its standard input.
-fn serve(behaviour: &str) {
+fn serve(behavior: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let behaviour = match behaviour {
-            "hang" => fake_webhooks::Behaviour::Timeout(Timeout::default()),
-            _ => fake_webhooks::Behaviour::default(),
+        let behavior = match behavior {
+            "hang" => fake_webhooks::Behavior::Timeout(Timeout::default()),
+            _ => fake_webhooks::Behavior::default(),
         };
-        let fake = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.unwrap();
+        let fake = FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.unwrap();
         println!("{}", json!({"address": fake.address(), "bundle": fake.ca_bundle()}));
         tokio::task::spawn_blocking(|| std::io::stdin().lines().count()).await.unwrap();
     });
@@ -55,9 +55,9 @@ struct Server {
 }
 
 impl Server {
-    fn start(behaviour: &str) -> Self {
+    fn start(behavior: &str) -> Self {
         let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["serve", behaviour])
+            .args(["serve", behavior])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -1,4 +1,4 @@
-//! What is answered to a call: a function of the behaviour, the number of the call and the review.
+//! What is answered to a call: a function of the behavior, the number of the call and the review.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::conversion::converted;
 use crate::json::set;
 use crate::misanswer::misanswer;
 use crate::raw::raw;
-use crate::{Behaviour, Circumstances, Hang, Leak, MixUp, Queue, Timeout, Write, changed, mutation};
+use crate::{Behavior, Circumstances, Hang, Leak, MixUp, Queue, Timeout, Write, changed, mutation};
 
 /// What happens to one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,61 +81,61 @@ pub enum Effect {
     Queue(Duration),
 }
 
-/// What `behaviour` answers to `review` on the `nth` call (counted from 0), if that call comes alone and its object was
+/// What `behavior` answers to `review` on the `nth` call (counted from 0), if that call comes alone and its object was
 /// never seen before.
-pub fn answer(behaviour: &Behaviour, nth: u64, review: &Value) -> Answer {
-    act(behaviour, &Circumstances::of_call(nth), review).answer
+pub fn answer(behavior: &Behavior, nth: u64, review: &Value) -> Answer {
+    act(behavior, &Circumstances::of_call(nth), review).answer
 }
 
-/// What `behaviour` does with `review`: always the same in equal circumstances.
-pub fn act(behaviour: &Behaviour, at: &Circumstances, review: &Value) -> Act {
+/// What `behavior` does with `review`: always the same in equal circumstances.
+pub fn act(behavior: &Behavior, at: &Circumstances, review: &Value) -> Act {
     let only = |answer| Act { answer, effects: Vec::new() };
-    match behaviour {
-        Behaviour::Sequence(sequence) => {
-            act(sequence.behaviour(at.nth), &at.numbered(sequence.within(at.nth)), review)
+    match behavior {
+        Behavior::Sequence(sequence) => {
+            act(sequence.behavior(at.nth), &at.numbered(sequence.within(at.nth)), review)
         }
-        Behaviour::Cycle(cycle) => {
-            let (behaviour, round) = cycle.behaviour(at.nth);
-            act(behaviour, &at.numbered(round), review)
+        Behavior::Cycle(cycle) => {
+            let (behavior, round) = cycle.behavior(at.nth);
+            act(behavior, &at.numbered(round), review)
         }
-        Behaviour::First(first) => match at.nth.checked_sub(first.calls) {
+        Behavior::First(first) => match at.nth.checked_sub(first.calls) {
             None => act(&first.of, at, review),
             Some(after) => act(&first.then, &at.numbered(after), review),
         },
-        Behaviour::Rate(rate) => act(rate.behaviour(at.nth), at, review),
-        Behaviour::When(when) if holds(&when.condition, at, review) => act(&when.then, at, review),
-        Behaviour::When(when) => act(&when.otherwise, at, review),
-        Behaviour::Timeout(Timeout { hang: Hang::Forever, .. }) => only(Answer::Never),
-        Behaviour::Timeout(Timeout { hang: Hang::For(time), then }) => act(then, at, review).after(*time),
-        Behaviour::Delay(delay) => act(&delay.then, at, review).after(delay.of_call(at.nth)),
-        Behaviour::SideEffect(effect) => {
+        Behavior::Rate(rate) => act(rate.behavior(at.nth), at, review),
+        Behavior::When(when) if holds(&when.condition, at, review) => act(&when.then, at, review),
+        Behavior::When(when) => act(&when.otherwise, at, review),
+        Behavior::Timeout(Timeout { hang: Hang::Forever, .. }) => only(Answer::Never),
+        Behavior::Timeout(Timeout { hang: Hang::For(time), then }) => act(then, at, review).after(*time),
+        Behavior::Delay(delay) => act(&delay.then, at, review).after(delay.of_call(at.nth)),
+        Behavior::SideEffect(effect) => {
             let write = effect.write.as_ref().map(|write| write.filled(at, review));
             act(&effect.then, at, review).with(Effect::SideEffect(write))
         }
-        Behaviour::Leak(Leak { bytes, most, then }) => {
+        Behavior::Leak(Leak { bytes, most, then }) => {
             act(then, at, review).with(Effect::Leak { bytes: *bytes, most: *most })
         }
-        Behaviour::Queue(Queue { hold, then }) => act(then, at, review).with(Effect::Queue(hold.duration())),
-        Behaviour::Demand(demand) => match demand.refusal(&at.caller) {
+        Behavior::Queue(Queue { hold, then }) => act(then, at, review).with(Effect::Queue(hold.duration())),
+        Behavior::Demand(demand) => match demand.refusal(&at.caller) {
             Some(refusal) => only(Answer::Reply(refusal)),
             None => act(&demand.then, at, review),
         },
-        Behaviour::MixUp(mix_up) => mixed_up(mix_up, at, review),
-        Behaviour::BadResponse(bad) => only(misanswer(*bad, review)),
-        Behaviour::Convert(convert) => only(converted(convert, review)),
-        Behaviour::Raw(response) => only(Answer::Reply(raw(response, review))),
-        Behaviour::Bytes(bytes) => {
+        Behavior::MixUp(mix_up) => mixed_up(mix_up, at, review),
+        Behavior::BadResponse(bad) => only(misanswer(*bad, review)),
+        Behavior::Convert(convert) => only(converted(convert, review)),
+        Behavior::Raw(response) => only(Answer::Reply(raw(response, review))),
+        Behavior::Bytes(bytes) => {
             only(Answer::Bytes { after: Duration::ZERO, script: script(bytes, review) })
         }
-        Behaviour::Allow(_)
-        | Behaviour::Deny(_)
-        | Behaviour::Patch(_)
-        | Behaviour::AlwaysMutate(_)
-        | Behaviour::NonIdempotent(_)
-        | Behaviour::Sidecar(_)
-        | Behaviour::ContainerEnv(_)
-        | Behaviour::Mutate(_) => only(match Question::read(review) {
-            Ok(question) => review_answer(behaviour, &question, at, review),
+        Behavior::Allow(_)
+        | Behavior::Deny(_)
+        | Behavior::Patch(_)
+        | Behavior::AlwaysMutate(_)
+        | Behavior::NonIdempotent(_)
+        | Behavior::Sidecar(_)
+        | Behavior::ContainerEnv(_)
+        | Behavior::Mutate(_) => only(match Question::read(review) {
+            Ok(question) => review_answer(behavior, &question, at, review),
             Err(fault) => Answer::Reply(Reply::not_a_review(&fault)),
         }),
     }
@@ -240,17 +240,12 @@ fn object(review: &Value) -> &Value {
     review.pointer("/request/object").unwrap_or(&Value::Null)
 }
 
-fn review_answer(
-    behaviour: &Behaviour,
-    question: &Question<'_>,
-    at: &Circumstances,
-    review: &Value,
-) -> Answer {
+fn review_answer(behavior: &Behavior, question: &Question<'_>, at: &Circumstances, review: &Value) -> Answer {
     let mut response = json!({"uid": question.uid, "allowed": true});
     let mut summary = "allowed".to_owned();
-    match behaviour {
-        Behaviour::Allow(allow) => remark(&mut response, &allow.warnings, &allow.audit_annotations),
-        Behaviour::Deny(deny) => {
+    match behavior {
+        Behavior::Allow(allow) => remark(&mut response, &allow.warnings, &allow.audit_annotations),
+        Behavior::Deny(deny) => {
             set(&mut response, &["allowed"], false);
             summary = match &deny.message {
                 Some(message) => format!("denied: {message}"),
@@ -260,7 +255,7 @@ fn review_answer(
             set(&mut response, &["status"], without_nulls(status));
             remark(&mut response, &deny.warnings, &deny.audit_annotations);
         }
-        Behaviour::Patch(patch) => {
+        Behavior::Patch(patch) => {
             summary = mutate(&mut response, &patch.operations);
             if patch.padding > 0 {
                 let text = Value::from(patch.operations.as_slice()).to_string() + &" ".repeat(patch.padding);
@@ -268,37 +263,37 @@ fn review_answer(
             }
             remark(&mut response, &patch.warnings, &patch.audit_annotations);
         }
-        Behaviour::AlwaysMutate(parameters) => {
+        Behavior::AlwaysMutate(parameters) => {
             summary = mutate(&mut response, &mutation::always_mutate(parameters, object(review)));
         }
-        Behaviour::NonIdempotent(parameters) => {
+        Behavior::NonIdempotent(parameters) => {
             summary = mutate(&mut response, &mutation::append(parameters, object(review)));
         }
-        Behaviour::Sidecar(parameters) => {
+        Behavior::Sidecar(parameters) => {
             summary = mutate(&mut response, &mutation::sidecar(parameters, object(review)));
         }
-        Behaviour::ContainerEnv(parameters) => {
+        Behavior::ContainerEnv(parameters) => {
             summary = mutate(&mut response, &mutation::container_env(parameters, object(review)));
         }
-        Behaviour::Mutate(parameters) => {
+        Behavior::Mutate(parameters) => {
             summary = mutate(&mut response, &changed::operations(parameters.changes(), at, review));
         }
-        Behaviour::When(_)
-        | Behaviour::Convert(_)
-        | Behaviour::Demand(_)
-        | Behaviour::Timeout(_)
-        | Behaviour::BadResponse(_)
-        | Behaviour::Raw(_)
-        | Behaviour::Bytes(_)
-        | Behaviour::Sequence(_)
-        | Behaviour::Cycle(_)
-        | Behaviour::First(_)
-        | Behaviour::Rate(_)
-        | Behaviour::Delay(_)
-        | Behaviour::SideEffect(_)
-        | Behaviour::Leak(_)
-        | Behaviour::MixUp(_)
-        | Behaviour::Queue(_) => {
+        Behavior::When(_)
+        | Behavior::Convert(_)
+        | Behavior::Demand(_)
+        | Behavior::Timeout(_)
+        | Behavior::BadResponse(_)
+        | Behavior::Raw(_)
+        | Behavior::Bytes(_)
+        | Behavior::Sequence(_)
+        | Behavior::Cycle(_)
+        | Behavior::First(_)
+        | Behavior::Rate(_)
+        | Behavior::Delay(_)
+        | Behavior::SideEffect(_)
+        | Behavior::Leak(_)
+        | Behavior::MixUp(_)
+        | Behavior::Queue(_) => {
             unreachable!("act() does not ask for a review here")
         }
     }

@@ -26,7 +26,7 @@ impl Circumstances {
         Self { nth, seen: 0, time: jiff::Timestamp::UNIX_EPOCH, other_uid: None, caller: Caller::default() }
     }
 
-    /// The same under another number: as a behaviour within a behaviour counts.
+    /// The same under another number: as a behavior within a behavior counts.
     pub(crate) fn numbered(&self, nth: u64) -> Self {
         Self { nth, ..self.clone() }
     }

@@ -104,7 +104,7 @@ pub enum CommandError {
     Start(#[from] FleetError),
     /// There are no credentials to write.
     #[error(
-        "--write-admission-configuration: no webhook demands credentials: give one the behaviour `demand`"
+        "--write-admission-configuration: no webhook demands credentials: give one the behavior `demand`"
     )]
     NoCredentials,
     /// A client certificate cannot be made.

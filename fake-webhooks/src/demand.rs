@@ -9,7 +9,7 @@ use http::header::{HeaderValue, WWW_AUTHENTICATE};
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq as _;
 
-use crate::{Behaviour, Reply};
+use crate::{Behavior, Reply};
 
 /// Parameters of `demand`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -19,7 +19,7 @@ pub struct Demand {
     pub credentials: Credentials,
     /// What is answered to a caller who shows it.
     #[serde(default)]
-    pub then: Box<Behaviour>,
+    pub then: Box<Behavior>,
 }
 
 /// Credentials of a caller: what a user of a kubeconfig may have.
@@ -141,9 +141,9 @@ mod tests {
     #[test]
     fn a_secret_is_not_shown() {
         let shown = |credentials: Value| {
-            let behaviour: Behaviour =
+            let behavior: Behavior =
                 serde_json::from_value(json!({"demand": {"credentials": credentials}})).unwrap();
-            format!("{behaviour:?}")
+            format!("{behavior:?}")
         };
         assert!(!shown(json!({"token": "secret"})).contains("secret"));
         assert!(!shown(json!({"basic": {"username": "jane", "password": "secret"}})).contains("secret"));

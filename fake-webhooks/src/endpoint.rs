@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::journal::{Journal, Subject};
 use crate::memory::Memory;
 use crate::metrics::{Meter, Metrics};
-use crate::{Act, Answer, Answered, Behaviour, Caller, Entry, Limits, Observer, Reply, act};
+use crate::{Act, Answer, Answered, Behavior, Caller, Entry, Limits, Observer, Reply, act};
 
 /// Places for bodies are counted in KiB.
 const INTAKE_UNIT: usize = 1024;
@@ -43,9 +43,9 @@ pub(crate) struct Shared {
     intake: Arc<Semaphore>,
 }
 
-/// A behaviour and what it remembers. Another behaviour starts to count anew.
+/// A behavior and what it remembers. Another behavior starts to count anew.
 struct Doing {
-    behaviour: Behaviour,
+    behavior: Behavior,
     memory: Memory,
 }
 
@@ -73,22 +73,22 @@ impl Shared {
 }
 
 impl Doing {
-    fn new(behaviour: Behaviour) -> Arc<Self> {
-        Arc::new(Self { behaviour, memory: Memory::default() })
+    fn new(behavior: Behavior) -> Arc<Self> {
+        Arc::new(Self { behavior, memory: Memory::default() })
     }
 }
 
 impl Endpoint {
     pub(crate) fn new(
         name: &str,
-        behaviour: Behaviour,
+        behavior: Behavior,
         limits: &Limits,
         observer: Observer,
         shared: &Shared,
     ) -> Self {
         Self {
             name: name.into(),
-            doing: Mutex::new(Doing::new(behaviour)),
+            doing: Mutex::new(Doing::new(behavior)),
             most_body_bytes: limits.body_bytes,
             places: Arc::new(Semaphore::new(limits.calls)),
             observer,
@@ -97,18 +97,18 @@ impl Endpoint {
         }
     }
 
-    pub(crate) fn behaviour(&self) -> Behaviour {
-        lock(&self.doing).behaviour.clone()
+    pub(crate) fn behavior(&self) -> Behavior {
+        lock(&self.doing).behavior.clone()
     }
 
-    pub(crate) fn set_behaviour(&self, behaviour: Behaviour) {
-        *lock(&self.doing) = Doing::new(behaviour);
+    pub(crate) fn set_behavior(&self, behavior: Behavior) {
+        *lock(&self.doing) = Doing::new(behavior);
     }
 
     /// The next call counts as the first, and those before are forgotten.
     pub(crate) fn reset(&self) {
-        let behaviour = self.behaviour();
-        self.set_behaviour(behaviour);
+        let behavior = self.behavior();
+        self.set_behavior(behavior);
         self.shared.journal.forget(&self.name);
     }
 
@@ -133,7 +133,7 @@ impl Endpoint {
         let review = serde_json::from_slice(&body).unwrap_or_default();
         let caller = caller(&parts);
         let (at, _under_way) = doing.memory.begin(jiff::Timestamp::now(), caller.clone(), &review);
-        let Act { answer, effects } = act(&doing.behaviour, &at, &review);
+        let Act { answer, effects } = act(&doing.behavior, &at, &review);
         let host = host(&parts);
         let entry = endpoint.received(parts, caller, body, Subject::of(&review));
         drop(review);
@@ -272,7 +272,7 @@ impl Unread {
 
 impl std::fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Endpoint").field("behaviour", &lock(&self.doing).behaviour).finish_non_exhaustive()
+        f.debug_struct("Endpoint").field("behavior", &lock(&self.doing).behavior).finish_non_exhaustive()
     }
 }
 

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use serde_saphyr::{Location, Spanned};
 
-use crate::catalogue::{Fault, FaultError};
+use crate::catalog::{Fault, FaultError};
 use crate::fields::{
     FailurePolicy, Fields, MatchCondition, MatchPolicy, Operation, ReinvocationPolicy, Rule, Scope, Selector,
     SideEffects,
 };
-use crate::{Behaviour, Certificate, Connection, HttpVersions, RemoteAccess, Transport};
+use crate::{Behavior, Certificate, Connection, HttpVersions, RemoteAccess, Transport};
 
 /// A file of fakes: one configuration of mutating and one of validating webhooks, and what its webhooks do.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +43,7 @@ pub struct FakeEntry {
     /// The path of its URL.
     pub path: String,
     /// What it does.
-    pub behaviour: Behaviour,
+    pub behavior: Behavior,
     /// What is decided before a request is read.
     pub transport: Transport,
     /// What its `clientConfig` says instead of, or beside, where the fake is: a JSON merge patch.
@@ -97,7 +97,7 @@ struct WrittenEntry {
     #[serde(rename = "type")]
     kind: Kind,
     fault: Option<Spanned<String>>,
-    behaviour: Option<Behaviour>,
+    behavior: Option<Behavior>,
     certificate: Option<Certificate>,
     rotate: Option<Certificate>,
     connection: Option<Connection>,
@@ -120,7 +120,7 @@ struct WrittenEntry {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct Settings {
-    pub(crate) behaviour: Option<Behaviour>,
+    pub(crate) behavior: Option<Behavior>,
     certificate: Option<Certificate>,
     rotate: Option<Certificate>,
     connection: Option<Connection>,
@@ -261,14 +261,14 @@ impl WrittenEntry {
         let webhook_name =
             self.webhook_name.as_ref().map(understood_name).transpose()?.unwrap_or_else(|| name.clone());
         let path = understood_path(self.path, &name)?;
-        if let (Some(fault), Some(_)) = (&self.fault, &self.behaviour) {
-            let message = "an entry has a `fault` or a `behaviour`, not both".to_owned();
+        if let (Some(fault), Some(_)) = (&self.fault, &self.behavior) {
+            let message = "an entry has a `fault` or a `behavior`, not both".to_owned();
             return Err((fault.referenced, message));
         }
         let fault =
             self.fault.map_or_else(|| Ok(Settings::default()), |fault| settings(&fault, self.kind))?;
-        let Some(behaviour) = self.behaviour.or(fault.behaviour) else {
-            let message = "it needs a `behaviour`, or a `fault` of the catalogue".to_owned();
+        let Some(behavior) = self.behavior.or(fault.behavior) else {
+            let message = "it needs a `behavior`, or a `fault` of the catalog".to_owned();
             return Err((self.name.referenced, message));
         };
         let reinvocation_policy =
@@ -294,14 +294,14 @@ impl WrittenEntry {
             connection: self.connection.or(fault.connection).unwrap_or_default(),
             http: self.http.or(fault.http).unwrap_or_default(),
         }
-        .for_behaviour(&behaviour);
+        .for_behavior(&behavior);
         let client_config = self.client_config.or(fault.client_config).unwrap_or_default();
         Ok(FakeEntry {
             name,
             webhook_name,
             kind: self.kind,
             path,
-            behaviour,
+            behavior,
             transport,
             client_config,
             fields,
@@ -331,7 +331,7 @@ fn understood_path(written: Option<Spanned<String>>, name: &str) -> Result<Strin
     }
 }
 
-/// What a fault says of an entry of this kind. It always has a behaviour.
+/// What a fault says of an entry of this kind. It always has a behavior.
 fn settings(fault: &Spanned<String>, kind: Kind) -> Result<Settings, Misunderstood> {
     let Some(found) = Fault::find(&fault.value) else {
         return Err((fault.referenced, FaultError::Unknown(fault.value.clone()).to_string()));
@@ -341,7 +341,7 @@ fn settings(fault: &Spanned<String>, kind: Kind) -> Result<Settings, Misundersto
         return Err((fault.referenced, message));
     }
     let settings = found.settings();
-    Ok(Settings { behaviour: settings.behaviour.or_else(|| Some(Behaviour::default())), ..settings })
+    Ok(Settings { behavior: settings.behavior.or_else(|| Some(Behavior::default())), ..settings })
 }
 
 fn understood_timeout(written: Option<Spanned<u8>>, of_fault: Option<u8>) -> Result<u8, Misunderstood> {

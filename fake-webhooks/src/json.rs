@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Sets the member of `document` at `path`, which has the names from the outermost one. Whatever is not an object on the
-/// way there is replaced by one, so that the member is always there afterwards.
+/// way there is replaced by one, so that the member is always there afterward.
 pub(crate) fn set(document: &mut Value, path: &[&str], value: impl Into<Value>) {
     set_value(document, path, value.into());
 }

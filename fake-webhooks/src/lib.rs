@@ -1,6 +1,6 @@
 //! Admission webhooks that answer, and misanswer, on demand.
 //!
-//! A [`Behaviour`] says what a fake does; [`act()`] turns it and one review into an [`Answer`] without any I/O;
+//! A [`Behavior`] says what a fake does; [`act()`] turns it and one review into an [`Answer`] without any I/O;
 //! [`FakeWebhook`] sends the answers over TLS and keeps a journal of the calls.
 //!
 //! The reviews are plain JSON here: nothing is shared with the code that calls webhooks, so that the two sides cannot be
@@ -8,10 +8,10 @@
 
 mod admin;
 mod answer;
-mod behaviour;
+mod behavior;
 mod bound_port;
 mod bytes_of;
-mod catalogue;
+mod catalog;
 mod certificate;
 mod change;
 mod changed;
@@ -55,9 +55,9 @@ mod write;
 // The public interface is:
 pub use admin::{AdminOptions, InvalidToken, Token};
 pub use answer::{Act, Answer, Effect, Reply, act, answer};
-pub use behaviour::Behaviour;
+pub use behavior::Behavior;
 pub use bytes_of::{End, RawBytes, Script};
-pub use catalogue::{Class, Family, Fault, FaultError, Reference, catalogue};
+pub use catalog::{Class, Family, Fault, FaultError, Reference, catalog};
 pub use certificate::{Authority, Certificate, UnknownCertificate};
 pub use change::{
     Change, DropUnknownFields, EachContainer, InAnyOrder, Keep, ListAppend, Mutate, Order, RemoveContainers,

@@ -1,17 +1,17 @@
-//! The command that prints the catalogue of faults: `admit fakes list` and `fake-webhooks list`.
+//! The command that prints the catalog of faults: `admit fakes list` and `fake-webhooks list`.
 
 use std::io::{self, ErrorKind, Write as _};
 
 use serde_json::json;
 
-use crate::{Class, Family, Fault, catalogue};
+use crate::{Class, Family, Fault, catalog};
 
 /// The version of the JSON document: another one where a reader of this one would not understand it.
 const VERSION: u8 = 1;
 
-/// Prints the catalogue of faults: what can be wrong with a webhook, and how kube-apiserver responds.
+/// Prints the catalog of faults: what can be wrong with a webhook, and how kube-apiserver responds.
 ///
-/// In a file of fakes an entry has a fault by `fault: ID`, with its id or its name; a behaviour has one by
+/// In a file of fakes an entry has a fault by `fault: ID`, with its id or its name; a behavior has one by
 /// `{fault: ID}`, where the fault is one of an answer.
 #[derive(Debug, clap::Args)]
 pub struct List {
@@ -42,7 +42,7 @@ impl List {
     /// # Errors
     /// It cannot be written to. That nobody reads on is no error.
     pub fn run(&self) -> io::Result<()> {
-        let chosen: Vec<&Fault> = catalogue().iter().filter(|fault| self.has(fault)).collect();
+        let chosen: Vec<&Fault> = catalog().iter().filter(|fault| self.has(fault)).collect();
         let text = match self.output {
             Output::Table => table(&chosen),
             Output::Json => format!("{:#}\n", json!({"version": VERSION, "faults": chosen})),

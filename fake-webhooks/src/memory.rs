@@ -13,7 +13,7 @@ use crate::{Caller, Circumstances, Effect, write};
 /// How many objects are remembered; the oldest are forgotten first.
 const MOST_OBJECTS: usize = 10_000;
 
-/// What a fake remembers. Another behaviour begins with an empty memory.
+/// What a fake remembers. Another behavior begins with an empty memory.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     remembered: Mutex<Remembered>,

@@ -1,4 +1,4 @@
-//! The JSON Patch operations of the behaviours that look at the object first.
+//! The JSON Patch operations of the behaviors that look at the object first.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
-//! What each behaviour can be told.
+//! What each behavior can be told.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Behaviour, Condition, Hang};
+use crate::{Behavior, Condition, Hang};
 
 /// Parameters of `allow`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
@@ -71,7 +71,7 @@ pub struct AlwaysMutate {
 
 impl AlwaysMutate {
     /// Sets the label `always-mutate=yes`: what `always-mutate` does without parameters.
-    pub(crate) fn labelled() -> Self {
+    pub(crate) fn labeled() -> Self {
         let labels = BTreeMap::from([("always-mutate".to_owned(), "yes".to_owned())]);
         Self { labels, annotations: BTreeMap::new() }
     }
@@ -152,10 +152,10 @@ pub struct When {
     #[serde(rename = "if")]
     pub condition: Condition,
     /// What is done if it holds.
-    pub then: Behaviour,
+    pub then: Behavior,
     /// What is done if it does not.
     #[serde(default)]
-    pub otherwise: Behaviour,
+    pub otherwise: Behavior,
 }
 
 /// Parameters of `timeout`.
@@ -165,7 +165,7 @@ pub struct Timeout {
     /// How long nothing is sent, not even the status line.
     pub hang: Hang,
     /// What is answered then.
-    pub then: Box<Behaviour>,
+    pub then: Box<Behavior>,
 }
 
 /// What is wrong with a response.

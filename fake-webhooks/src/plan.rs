@@ -101,7 +101,7 @@ impl Plan {
         let mut fakes = Vec::new();
         for entry in &file.webhooks {
             let mut own = self.listeners.iter().enumerate().skip(first);
-            let credentials = entry.behaviour.demanded();
+            let credentials = entry.behavior.demanded();
             let shared =
                 own.find(|(_, it)| it.transport == entry.transport && it.credentials.as_ref() == credentials);
             let (listener, listen) = if let Some((listener, planned)) = shared {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     fn webhook(name: &str, certificate: &str) -> String {
-        format!("- {{name: {name}, type: validating, behaviour: allow, certificate: {certificate}}}\n")
+        format!("- {{name: {name}, type: validating, behavior: allow, certificate: {certificate}}}\n")
     }
 
     #[test]

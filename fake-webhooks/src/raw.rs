@@ -80,15 +80,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Answer, Behaviour, answer};
+    use crate::{Answer, Behavior, answer};
 
     #[test]
     fn the_uid_of_the_review_is_put_in() {
-        let behaviour: Behaviour = serde_json::from_value(json!({"raw": {
+        let behavior: Behavior = serde_json::from_value(json!({"raw": {
             "status": 503, "headers": {"Retry-After": "1"}, "json": {"response": {"uid": "{uid}"}},
         }}))
         .unwrap();
-        let Answer::Reply(reply) = answer(&behaviour, 0, &json!({"request": {"uid": "u"}})) else {
+        let Answer::Reply(reply) = answer(&behavior, 0, &json!({"request": {"uid": "u"}})) else {
             panic!("no reply")
         };
         assert_eq!(reply.status, StatusCode::SERVICE_UNAVAILABLE);

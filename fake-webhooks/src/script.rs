@@ -1,4 +1,4 @@
-//! Parameters of the behaviours that choose, delay or accompany others.
+//! Parameters of the behaviors that choose, delay or accompany others.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,87 +7,87 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Behaviour, dice};
+use crate::{Behavior, dice};
 
-/// The behaviours of a `sequence`: at least one.
+/// The behaviors of a `sequence`: at least one.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(try_from = "Vec<Behaviour>", into = "Vec<Behaviour>")]
+#[serde(try_from = "Vec<Behavior>", into = "Vec<Behavior>")]
 pub struct Sequence {
-    before: Vec<Behaviour>,
-    last: Box<Behaviour>,
+    before: Vec<Behavior>,
+    last: Box<Behavior>,
 }
 
 impl Sequence {
     /// What is done on the `nth` call (counted from 0).
-    pub fn behaviour(&self, nth: u64) -> &Behaviour {
+    pub fn behavior(&self, nth: u64) -> &Behavior {
         usize::try_from(nth).ok().and_then(|nth| self.before.get(nth)).unwrap_or(&self.last)
     }
 
     /// All of them, in order.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Behaviour> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Behavior> {
         self.before.iter().chain([&*self.last])
     }
 
-    /// The call number as the behaviour that is chosen on the `nth` call sees it.
+    /// The call number as the behavior that is chosen on the `nth` call sees it.
     pub(crate) fn within(&self, nth: u64) -> u64 {
         nth.saturating_sub(self.before.len() as u64)
     }
 }
 
-impl TryFrom<Vec<Behaviour>> for Sequence {
+impl TryFrom<Vec<Behavior>> for Sequence {
     type Error = &'static str;
 
-    fn try_from(mut behaviours: Vec<Behaviour>) -> Result<Self, &'static str> {
-        let last = behaviours.pop().ok_or("a sequence needs at least one behaviour")?;
-        Ok(Self { before: behaviours, last: Box::new(last) })
+    fn try_from(mut behaviors: Vec<Behavior>) -> Result<Self, &'static str> {
+        let last = behaviors.pop().ok_or("a sequence needs at least one behavior")?;
+        Ok(Self { before: behaviors, last: Box::new(last) })
     }
 }
 
-impl From<Sequence> for Vec<Behaviour> {
+impl From<Sequence> for Vec<Behavior> {
     fn from(sequence: Sequence) -> Self {
-        let mut behaviours = sequence.before;
-        behaviours.push(*sequence.last);
-        behaviours
+        let mut behaviors = sequence.before;
+        behaviors.push(*sequence.last);
+        behaviors
     }
 }
 
-/// The behaviours of a `cycle`: at least one.
+/// The behaviors of a `cycle`: at least one.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(try_from = "Vec<Behaviour>", into = "Vec<Behaviour>")]
+#[serde(try_from = "Vec<Behavior>", into = "Vec<Behavior>")]
 pub struct Cycle {
-    first: Box<Behaviour>,
-    further: Vec<Behaviour>,
+    first: Box<Behavior>,
+    further: Vec<Behavior>,
 }
 
 impl Cycle {
     /// All of them, in order.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Behaviour> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Behavior> {
         [&*self.first].into_iter().chain(&self.further)
     }
 
     /// What is done on the `nth` call (counted from 0), and which round of the cycle that is.
-    pub(crate) fn behaviour(&self, nth: u64) -> (&Behaviour, u64) {
+    pub(crate) fn behavior(&self, nth: u64) -> (&Behavior, u64) {
         let length = self.further.len() as u64 + 1;
         let place = usize::try_from(nth % length).unwrap_or_default();
-        let behaviour = place.checked_sub(1).and_then(|place| self.further.get(place)).unwrap_or(&self.first);
-        (behaviour, nth / length)
+        let behavior = place.checked_sub(1).and_then(|place| self.further.get(place)).unwrap_or(&self.first);
+        (behavior, nth / length)
     }
 }
 
-impl TryFrom<Vec<Behaviour>> for Cycle {
+impl TryFrom<Vec<Behavior>> for Cycle {
     type Error = &'static str;
 
-    fn try_from(mut behaviours: Vec<Behaviour>) -> Result<Self, &'static str> {
-        if behaviours.is_empty() {
-            return Err("a cycle needs at least one behaviour");
+    fn try_from(mut behaviors: Vec<Behavior>) -> Result<Self, &'static str> {
+        if behaviors.is_empty() {
+            return Err("a cycle needs at least one behavior");
         }
-        let further = behaviours.split_off(1);
-        let first = behaviours.pop().ok_or("a cycle needs at least one behaviour")?;
+        let further = behaviors.split_off(1);
+        let first = behaviors.pop().ok_or("a cycle needs at least one behavior")?;
         Ok(Self { first: Box::new(first), further })
     }
 }
 
-impl From<Cycle> for Vec<Behaviour> {
+impl From<Cycle> for Vec<Behavior> {
     fn from(cycle: Cycle) -> Self {
         std::iter::once(*cycle.first).chain(cycle.further).collect()
     }
@@ -100,10 +100,10 @@ pub struct First {
     /// How many calls.
     pub calls: u64,
     /// What is done on them.
-    pub of: Behaviour,
+    pub of: Behavior,
     /// What is done on those that follow.
     #[serde(default)]
-    pub then: Behaviour,
+    pub then: Behavior,
 }
 
 /// Parameters of `rate`.
@@ -111,7 +111,7 @@ pub struct First {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rate {
     /// What is done sometimes.
-    pub of: Behaviour,
+    pub of: Behavior,
     /// How often: a number from 0 (never) to 1 (always).
     pub probability: Probability,
     /// The seed of the dice: an equal seed does the same on the same calls.
@@ -119,12 +119,12 @@ pub struct Rate {
     pub seed: u64,
     /// What is done else.
     #[serde(default)]
-    pub otherwise: Behaviour,
+    pub otherwise: Behavior,
 }
 
 impl Rate {
     /// What is done on the `nth` call (counted from 0).
-    pub(crate) fn behaviour(&self, nth: u64) -> &Behaviour {
+    pub(crate) fn behavior(&self, nth: u64) -> &Behavior {
         if dice::fraction(self.seed, nth) < self.probability.0 { &self.of } else { &self.otherwise }
     }
 }
@@ -164,7 +164,7 @@ pub struct Delay {
     pub seed: u64,
     /// What is answered then.
     #[serde(default)]
-    pub then: Behaviour,
+    pub then: Behavior,
 }
 
 impl Delay {
@@ -287,7 +287,7 @@ pub struct SideEffect {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write: Option<Write>,
     /// What is answered then.
-    pub then: Box<Behaviour>,
+    pub then: Box<Behavior>,
 }
 
 /// An HTTP request that a side effect sends. In its texts `{uid}` and the like stand for facts of the call, as in
@@ -364,7 +364,7 @@ pub struct Leak {
     /// How many bytes are kept at the most, so that no machine suffers: further calls leak nothing.
     pub most: u32,
     /// What is answered.
-    pub then: Box<Behaviour>,
+    pub then: Box<Behavior>,
 }
 
 impl Default for Leak {
@@ -380,7 +380,7 @@ pub struct Queue {
     /// How long each call takes, after those before it: also after those whose caller has gone.
     pub hold: Time,
     /// What is answered.
-    pub then: Box<Behaviour>,
+    pub then: Box<Behavior>,
 }
 
 impl Default for Queue {
@@ -396,7 +396,7 @@ pub struct MixUp {
     /// How long each answer is held back, so that calls overlap.
     pub hold: Time,
     /// What is answered: under the uid of another review that still waits, if there is one.
-    pub then: Box<Behaviour>,
+    pub then: Box<Behavior>,
 }
 
 impl Default for MixUp {

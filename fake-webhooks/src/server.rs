@@ -15,14 +15,14 @@ use crate::listener::Listener;
 use crate::metrics::Metrics;
 use crate::tls::{Tls, TlsError};
 use crate::{
-    Authority, Behaviour, Certificate, Connection, Entry, Filter, HttpVersions, RefusingPort, Transport,
+    Authority, Behavior, Certificate, Connection, Entry, Filter, HttpVersions, RefusingPort, Transport,
 };
 
-/// What to start: the behaviour, and how it is reached.
+/// What to start: the behavior, and how it is reached.
 #[derive(Clone, Debug)]
 pub struct Fake {
     /// What it does.
-    pub behaviour: Behaviour,
+    pub behavior: Behavior,
     /// Which certificate it shows.
     pub certificate: Certificate,
     /// Which certificate it shows instead after the first handshake, if another.
@@ -49,7 +49,7 @@ pub struct Fake {
 impl Default for Fake {
     fn default() -> Self {
         Self {
-            behaviour: Behaviour::default(),
+            behavior: Behavior::default(),
             certificate: Certificate::default(),
             rotate: None,
             connection: Connection::default(),
@@ -191,9 +191,9 @@ impl FakeWebhook {
             connection: fake.connection,
             http: fake.http,
         }
-        .for_behaviour(&fake.behaviour);
+        .for_behavior(&fake.behavior);
         let shared = Shared::new(&fake.limits, |_| {});
-        let endpoint = Endpoint::new(NAME, fake.behaviour, &fake.limits, fake.observer, &shared);
+        let endpoint = Endpoint::new(NAME, fake.behavior, &fake.limits, fake.observer, &shared);
         let endpoint = Arc::new(endpoint);
         let router = Router::new().fallback(Endpoint::call).with_state(Arc::clone(&endpoint));
         let authority = match fake.authority {
@@ -258,7 +258,7 @@ impl FakeWebhook {
         self.shared.journal.dropped()
     }
 
-    /// Forgets all calls; the next one counts as the first for the behaviour.
+    /// Forgets all calls; the next one counts as the first for the behavior.
     pub fn reset(&self) {
         self.endpoint.reset();
     }
@@ -271,14 +271,14 @@ impl FakeWebhook {
         self.bound_port.rotate(certificate)
     }
 
-    /// How many side effects its behaviour had since it was set.
+    /// How many side effects its behavior had since it was set.
     pub fn side_effects(&self) -> u64 {
         self.endpoint.side_effects()
     }
 
     /// Does something else from the next call on, which counts as its first.
-    pub fn set_behaviour(&self, behaviour: Behaviour) {
-        self.endpoint.set_behaviour(behaviour);
+    pub fn set_behavior(&self, behavior: Behavior) {
+        self.endpoint.set_behavior(behavior);
     }
 
     /// Stops to listen, lets calls under way end for half a second, and returns when its port is free.

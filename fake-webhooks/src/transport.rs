@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Behaviour, Certificate, Credentials};
+use crate::{Behavior, Certificate, Credentials};
 
 /// What is decided before a request is read. Fakes for which it is equal share a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
@@ -51,7 +51,7 @@ pub enum Connection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HttpVersions {
-    /// `both`: HTTP/2 and HTTP/1.1; only HTTP/1.1 for a behaviour that writes bytes of its own.
+    /// `both`: HTTP/2 and HTTP/1.1; only HTTP/1.1 for a behavior that writes bytes of its own.
     #[default]
     Both,
     /// `http1`: HTTP/1.1.
@@ -61,13 +61,13 @@ pub enum HttpVersions {
 }
 
 impl Transport {
-    /// With a version of HTTP that leaves room for what `behaviour` does, and with client certificates if it demands one.
-    pub(crate) fn for_behaviour(self, behaviour: &Behaviour) -> Self {
+    /// With a version of HTTP that leaves room for what `behavior` does, and with client certificates if it demands one.
+    pub(crate) fn for_behavior(self, behavior: &Behavior) -> Self {
         let http = match self.http {
-            HttpVersions::Both if behaviour.writes_bytes() => HttpVersions::Http1,
+            HttpVersions::Both if behavior.writes_bytes() => HttpVersions::Http1,
             http @ (HttpVersions::Both | HttpVersions::Http1 | HttpVersions::Http2) => http,
         };
-        let demands_certificate = matches!(behaviour.demanded(), Some(Credentials::Certificate(_)));
+        let demands_certificate = matches!(behavior.demanded(), Some(Credentials::Certificate(_)));
         let connection = if demands_certificate && self.connection == Connection::Accepted {
             Connection::ClientCertificate
         } else {

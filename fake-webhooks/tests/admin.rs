@@ -11,7 +11,7 @@ use reqwest::Client;
 use serde_json::{Value, json};
 
 const TOKEN: &str = "a-token-for-tests-only";
-const ONE: &str = "version: 1\nwebhooks:\n- {name: one, type: validating, behaviour: allow}\n";
+const ONE: &str = "version: 1\nwebhooks:\n- {name: one, type: validating, behavior: allow}\n";
 
 /// A fleet with an admin endpoint, and somebody who has its token.
 struct Steered {
@@ -121,7 +121,7 @@ async fn nothing_but_its_health_is_told_without_the_token() {
 async fn fakes_come_go_and_change_while_the_fleet_runs() {
     let steered = steered("version: 1\nwebhooks: []\n", FleetOptions::default()).await;
     assert_eq!(steered.get("/fakes").await, json!({"fakes": []}));
-    let fake = steered.put("a", json!({"type": "mutating", "path": "/x", "behaviour": "allow"})).await;
+    let fake = steered.put("a", json!({"type": "mutating", "path": "/x", "behavior": "allow"})).await;
     assert_eq!(
         (&fake["name"], &fake["path"], &fake["certificate"]),
         (&json!("a.fakes.local"), &json!("/x"), &json!("valid"))
@@ -131,16 +131,16 @@ async fn fakes_come_go_and_change_while_the_fleet_runs() {
     assert!(steered.log.lock().unwrap().iter().any(|line| line == "a.fakes.local was added"));
 
     let deny = json!({"deny": {"message": "no"}});
-    let (status, changed) = steered.ask(Method::PUT, "/fakes/a/behaviour", deny.clone()).await;
-    assert_eq!((status, &changed["behaviour"]["deny"]["message"]), (StatusCode::OK, &json!("no")));
+    let (status, changed) = steered.ask(Method::PUT, "/fakes/a/behavior", deny.clone()).await;
+    assert_eq!((status, &changed["behavior"]["deny"]["message"]), (StatusCode::OK, &json!("no")));
     assert_eq!(steered.call(url, json!({})).await.unwrap()["response"]["allowed"], false);
 
-    let other = steered.put("b", json!({"type": "validating", "behaviour": "allow"})).await;
+    let other = steered.put("b", json!({"type": "validating", "behavior": "allow"})).await;
     assert_eq!(other["port"], fake["port"]);
-    let taken = json!({"type": "mutating", "path": "/x", "behaviour": "allow"});
+    let taken = json!({"type": "mutating", "path": "/x", "behavior": "allow"});
     steered.refused(Method::PUT, "/fakes/b", taken, 409, "a.fakes.local").await;
 
-    let elsewhere = json!({"type": "mutating", "path": "/x", "behaviour": "allow", "http": "http1"});
+    let elsewhere = json!({"type": "mutating", "path": "/x", "behavior": "allow", "http": "http1"});
     let (status, moved) = steered.ask(Method::PUT, "/fakes/a.fakes.local", elsewhere).await;
     assert_eq!(status, StatusCode::OK);
     assert_ne!(moved["port"], fake["port"]);
@@ -163,15 +163,15 @@ async fn what_cannot_be_understood_is_answered_with_what_is_wrong() {
     put(json!({"type": "mutating"})).await;
     let check =
         async |fake: Value, part: &str| steered.refused(Method::PUT, "/fakes/a", fake, 400, part).await;
-    check(json!({"type": "mutating", "behaviour": "alow"}), "alow").await;
-    check(json!({"type": "mutating", "behaviour": "allow", "certificate": "expird"}), "certificate").await;
-    check(json!({"type": "mutating", "behaviour": "allow", "pth": "/"}), "pth").await;
-    check(json!({"type": "mutating", "behaviour": "allow", "name": "b"}), "`name`").await;
+    check(json!({"type": "mutating", "behavior": "alow"}), "alow").await;
+    check(json!({"type": "mutating", "behavior": "allow", "certificate": "expird"}), "certificate").await;
+    check(json!({"type": "mutating", "behavior": "allow", "pth": "/"}), "pth").await;
+    check(json!({"type": "mutating", "behavior": "allow", "name": "b"}), "`name`").await;
     steered
-        .refused(Method::PUT, "/fakes/A", json!({"type": "mutating", "behaviour": "allow"}), 400, "`A`")
+        .refused(Method::PUT, "/fakes/A", json!({"type": "mutating", "behavior": "allow"}), 400, "`A`")
         .await;
-    steered.refused(Method::PUT, "/fakes/one/behaviour", json!("alow"), 400, "alow").await;
-    steered.refused(Method::PUT, "/fakes/two/behaviour", json!("allow"), 404, "two.fakes.local").await;
+    steered.refused(Method::PUT, "/fakes/one/behavior", json!("alow"), 400, "alow").await;
+    steered.refused(Method::PUT, "/fakes/two/behavior", json!("allow"), 404, "two.fakes.local").await;
     steered.refused(Method::POST, "/fakes/two/reset", Value::Null, 404, "two.fakes.local").await;
     steered.refused(Method::POST, "/certificates/rotate", json!({"certificate": "old"}), 400, "`old`").await;
     steered.refused(Method::GET, "/journal?fakes=one", Value::Null, 400, "fakes").await;
@@ -183,7 +183,7 @@ async fn what_cannot_be_understood_is_answered_with_what_is_wrong() {
 
 #[tokio::test]
 async fn the_journal_is_filtered_and_cleared() {
-    let two = format!("{ONE}- {{name: two, type: validating, behaviour: {{deny: {{message: no}}}}}}\n");
+    let two = format!("{ONE}- {{name: two, type: validating, behavior: {{deny: {{message: no}}}}}}\n");
     let steered = steered(&two, FleetOptions::default()).await;
     let (one, two) = (steered.url("one.fakes.local").await, steered.url("two.fakes.local").await);
     for (url, operation, namespace) in [
@@ -242,7 +242,8 @@ async fn who_waits_for_calls_is_answered_when_they_have_come_or_the_time_is_over
 
 #[tokio::test]
 async fn a_reset_fake_counts_from_the_first_call() {
-    let yaml = "version: 1\nwebhooks:\n- {name: one, type: validating, behaviour: {sequence: [{deny: {}}, allow]}}\n";
+    let yaml =
+        "version: 1\nwebhooks:\n- {name: one, type: validating, behavior: {sequence: [{deny: {}}, allow]}}\n";
     let steered = steered(yaml, FleetOptions::default()).await;
     let url = steered.url("one.fakes.local").await;
     let allowed = async || steered.call(&url, json!({})).await.unwrap()["response"]["allowed"].clone();
@@ -331,9 +332,9 @@ async fn credentials_of_callers_are_masked_unless_they_are_asked_for() {
 
 #[tokio::test]
 async fn a_fake_whose_calls_hang_leaves_the_others_of_its_port_and_the_admin_endpoint_alone() {
-    let text = "version: 1\nwebhooks:\n- {name: hangs, type: validating, behaviour: timeout, http: http1}\n\
-                - {name: slow, type: validating, behaviour: {bytes: {text: \"HTTP/1.1 200 OK\\r\\nContent-Length: 9\\r\\n\\r\\n\", then: hang}}, http: http1}\n\
-                - {name: fine, type: validating, behaviour: allow, http: http1}\n";
+    let text = "version: 1\nwebhooks:\n- {name: hangs, type: validating, behavior: timeout, http: http1}\n\
+                - {name: slow, type: validating, behavior: {bytes: {text: \"HTTP/1.1 200 OK\\r\\nContent-Length: 9\\r\\n\\r\\n\", then: hang}}, http: http1}\n\
+                - {name: fine, type: validating, behavior: allow, http: http1}\n";
     let mut options = FleetOptions::default();
     options.limits.calls = 3;
     options.limits.connections = 3;

@@ -1,4 +1,4 @@
-//! What each behaviour answers, without a socket.
+//! What each behavior answers, without a socket.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fake_webhooks::{Answer, Behaviour, Reply, answer};
+use fake_webhooks::{Answer, Behavior, Reply, answer};
 use serde_json::{Value, json};
 
-fn behaviour(yaml: &str) -> Behaviour {
+fn behavior(yaml: &str) -> Behavior {
     serde_saphyr::from_str(yaml).unwrap_or_else(|error| panic!("{yaml}\n{error}"))
 }
 
@@ -22,7 +22,7 @@ fn review(object: &Value) -> Value {
 }
 
 fn reply(yaml: &str, nth: u64, review: &Value) -> Reply {
-    match answer(&behaviour(yaml), nth, review) {
+    match answer(&behavior(yaml), nth, review) {
         Answer::Reply(reply) => reply,
         other @ (Answer::Never | Answer::Closed { .. } | Answer::Bytes { .. }) => panic!("{other:?}"),
     }
@@ -111,11 +111,11 @@ fn patch_sends_its_operations_as_they_are() {
 
 #[test]
 fn always_mutate_sets_the_same_again_and_makes_what_is_missing() {
-    let labelled = json!({"metadata": {"name": "one", "labels": {"always-mutate": "yes"}}});
+    let labeled = json!({"metadata": {"name": "one", "labels": {"always-mutate": "yes"}}});
     for calls in [1, 2] {
-        mutates("always-mutate", calls, &config_map(), &labelled);
+        mutates("always-mutate", calls, &config_map(), &labeled);
     }
-    assert!(response("always-mutate", &labelled)["patch"].is_string());
+    assert!(response("always-mutate", &labeled)["patch"].is_string());
     let other = json!({"metadata": {"labels": {"a": "b"}, "annotations": null}});
     mutates(
         "always-mutate: {labels: {x.io/y: z}, annotations: {t~1: u}}",
@@ -190,7 +190,7 @@ fn when_chooses_by_the_object() {
 fn a_timeout_never_answers_or_answers_late() {
     let review = review(&config_map());
     for yaml in ["timeout", "timeout: {hang: forever}"] {
-        assert_eq!(answer(&behaviour(yaml), 0, &review), Answer::Never);
+        assert_eq!(answer(&behavior(yaml), 0, &review), Answer::Never);
     }
     assert_eq!(reply("timeout: {hang: 2s}", 0, &review).after, Duration::from_secs(2));
     let late = reply("timeout: {hang: 2s, then: {timeout: {hang: 1s, then: deny}}}", 0, &review);
@@ -274,7 +274,7 @@ fn a_response_that_is_no_review_is_sent_whatever_was_asked() {
         assert_eq!(reply("bad-response: not-json", 0, &review).body, "this is not JSON");
         assert_eq!(reply("bad-response: empty", 0, &review).body, "");
         assert_eq!(
-            answer(&behaviour("bad-response: closed"), 0, &review),
+            answer(&behavior("bad-response: closed"), 0, &review),
             Answer::Closed { after: Duration::ZERO }
         );
     }

@@ -1,11 +1,11 @@
-//! The page about behaviours says all that can be written, and nothing else.
+//! The page about behaviors says all that can be written, and nothing else.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fake_webhooks::Behaviour;
+use fake_webhooks::Behavior;
 
-const PAGE: &str = include_str!("../../docs/behaviours.md");
+const PAGE: &str = include_str!("../../docs/behaviors.md");
 
 /// A part of the page under a heading.
 #[derive(Default)]
@@ -44,7 +44,7 @@ fn sections() -> BTreeMap<String, Section> {
 
 /// What could have been written instead of what makes no sense, as the message about it says.
 fn expected(yaml: &str) -> BTreeSet<String> {
-    let error = serde_saphyr::from_str::<Behaviour>(yaml).unwrap_err();
+    let error = serde_saphyr::from_str::<Behavior>(yaml).unwrap_err();
     let message = error.without_snippet().to_string();
     let (_, names) = message.split_once("expected ").unwrap_or_else(|| panic!("{message}"));
     let names = names.split(" at line").next().unwrap_or(names);
@@ -57,10 +57,10 @@ fn expected(yaml: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_behaviour_is_on_the_page() {
+fn every_behavior_is_on_the_page() {
     let mut written: BTreeSet<_> = sections().into_keys().collect();
     assert!(written.remove("conditions"));
-    assert_eq!(written, expected("no-such-behaviour: 1"));
+    assert_eq!(written, expected("no-such-behavior: 1"));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn every_example_is_understood_and_is_of_its_section() {
     for (name, section) in sections() {
         assert!(!section.examples.is_empty(), "`{name}` has no example");
         for example in section.examples {
-            if let Err(error) = serde_saphyr::from_str::<Behaviour>(&example) {
+            if let Err(error) = serde_saphyr::from_str::<Behavior>(&example) {
                 panic!("{example}\n{error}");
             }
             let shown = if name == "conditions" { "when" } else { &name };

@@ -7,7 +7,7 @@ use fake_webhooks::{FakesFile, Fleet, Log};
 use serde_json::{Value, json};
 
 fn file(webhook: &str) -> String {
-    format!("version: 1\nwebhooks:\n- name: one\n  type: mutating\n  behaviour: allow\n{webhook}")
+    format!("version: 1\nwebhooks:\n- name: one\n  type: mutating\n  behavior: allow\n{webhook}")
 }
 
 #[track_caller]
@@ -40,7 +40,7 @@ fn what_is_wrong_is_named_with_file_line_and_what_was_expected() {
     );
     refused(&file("  rules:\n  - resource: [pods]\n"), "7:5:", &["resource", "resources"]);
     refused(
-        &file("- {name: one, type: mutating, behaviour: allow}\n"),
+        &file("- {name: one, type: mutating, behavior: allow}\n"),
         "6:10:",
         &["two webhooks", "one.fakes.local"],
     );
@@ -93,9 +93,9 @@ async fn webhooks_keep_their_order_and_share_a_port_for_each_certificate() {
 version: 1
 name: mine
 webhooks:
-- {name: c, type: mutating, behaviour: allow}
-- {name: b, type: mutating, behaviour: allow, certificate: expired, path: /b}
-- {name: a, type: mutating, behaviour: allow}
+- {name: c, type: mutating, behavior: allow}
+- {name: b, type: mutating, behavior: allow, certificate: expired, path: /b}
+- {name: a, type: mutating, behavior: allow}
 ";
     let configurations = configurations(&[text]).await;
     assert_eq!(configurations[0]["metadata"]["name"], "mine");

@@ -97,9 +97,9 @@ async fn an_idle_connection_makes_room_for_another() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_a_call_is_under_way_on_each_connection_others_wait() {
-    let behaviour = serde_json::from_str(r#"{"sequence": [{"timeout": {}}, "allow"]}"#).unwrap();
+    let behavior = serde_json::from_str(r#"{"sequence": [{"timeout": {}}, "allow"]}"#).unwrap();
     let limits = Limits { connections: 1, ..Limits::default() };
-    let fake = Fake { behaviour, limits, http: HttpVersions::Http1, ..Fake::default() };
+    let fake = Fake { behavior, limits, http: HttpVersions::Http1, ..Fake::default() };
     let fake = FakeWebhook::start(fake).await.unwrap();
     let mut first = connect(&fake);
     first.write_all(CALL).unwrap();

@@ -1,14 +1,14 @@
-//! What the misbehaving webhooks of the catalogue do to a concrete object.
+//! What the misbehaving webhooks of the catalog do to a concrete object.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fake_webhooks::{Act, Answer, Behaviour, Circumstances, Effect, Family, Reply, act, catalogue};
+use fake_webhooks::{Act, Answer, Behavior, Circumstances, Effect, Family, Reply, act, catalog};
 use serde_json::{Value, json};
 
-/// The behaviour of a fault, as a person would name it.
-fn fault(id: &str) -> Behaviour {
+/// The behavior of a fault, as a person would name it.
+fn fault(id: &str) -> Behavior {
     serde_json::from_value(json!({"fault": id})).unwrap()
 }
 
@@ -158,7 +158,7 @@ fn a_mutation_is_this_in_the_first_call_and_that_in_the_second() {
 /// What depends on the object, each with an object that shows it.
 #[test]
 fn what_depends_on_the_object_looks_at_it() {
-    let labelled = json!({"metadata": {"name": "web", "labels": {"always-mutate": "yes", "inject": "true"}}});
+    let labeled = json!({"metadata": {"name": "web", "labels": {"always-mutate": "yes", "inject": "true"}}});
     let managed = json!({"metadata": {
         "creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{"manager": "kubectl"}],
     }});
@@ -177,8 +177,8 @@ fn what_depends_on_the_object_looks_at_it() {
         },
     });
     for (id, object, change) in [
-        ("M08", &labelled, json!({"metadata": {"annotations": {"followed": "yes"}}})),
-        ("M14", &labelled, json!({"metadata": {"labels": {"inject": "false"}}})),
+        ("M08", &labeled, json!({"metadata": {"annotations": {"followed": "yes"}}})),
+        ("M14", &labeled, json!({"metadata": {"labels": {"inject": "false"}}})),
         ("M27-managed-fields", &managed, json!({"metadata": {"annotations": {"managed-by": "kubectl"}}})),
         (
             "M27-creation-timestamp",
@@ -273,10 +273,10 @@ fn effects_and_mixed_up_uids_come_with_the_answer() {
 }
 
 #[test]
-fn every_misbehaviour_does_the_same_in_equal_circumstances() {
+fn every_misbehavior_does_the_same_in_equal_circumstances() {
     let mut seen = 0;
-    for fault in catalogue() {
-        let Ok(behaviour) = serde_json::from_value::<Behaviour>(json!({"fault": fault.id})) else {
+    for fault in catalog() {
+        let Ok(behavior) = serde_json::from_value::<Behavior>(json!({"fault": fault.id})) else {
             assert!(
                 ![Family::Misbehaving, Family::Envelope, Family::Denials, Family::Patch]
                     .contains(&fault.family)
@@ -286,8 +286,8 @@ fn every_misbehaviour_does_the_same_in_equal_circumstances() {
         for nth in 0..5 {
             let at = Circumstances { seen: nth % 2, ..Circumstances::of_call(nth) };
             assert_eq!(
-                act(&behaviour, &at, &review(&pod())),
-                act(&behaviour, &at, &review(&pod())),
+                act(&behavior, &at, &review(&pod())),
+                act(&behavior, &at, &review(&pod())),
                 "{}",
                 fault.id
             );

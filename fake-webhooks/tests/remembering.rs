@@ -2,13 +2,13 @@
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
-use fake_webhooks::{Answered, Behaviour, Fake, FakeWebhook};
+use fake_webhooks::{Answered, Behavior, Fake, FakeWebhook};
 use reqwest::Client;
 use serde_json::{Value, json};
 
 async fn start(yaml: &str) -> FakeWebhook {
-    let behaviour: Behaviour = serde_saphyr::from_str(yaml).unwrap();
-    FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.unwrap()
+    let behavior: Behavior = serde_saphyr::from_str(yaml).unwrap();
+    FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.unwrap()
 }
 
 fn client(fake: &FakeWebhook) -> Client {

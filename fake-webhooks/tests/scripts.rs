@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use fake_webhooks::{Act, Answer, Behaviour, Circumstances, Effect, Reply, act};
+use fake_webhooks::{Act, Answer, Behavior, Circumstances, Effect, Reply, act};
 use serde_json::{Value, json};
 
-fn behaviour(yaml: &str) -> Behaviour {
+fn behavior(yaml: &str) -> Behavior {
     serde_saphyr::from_str(yaml).unwrap_or_else(|error| panic!("{yaml}\n{error}"))
 }
 
@@ -36,14 +36,14 @@ fn reply(act: Act) -> Reply {
 }
 
 fn said(yaml: &str, calls: u64) -> Vec<String> {
-    let behaviour = behaviour(yaml);
-    (0..calls).map(|nth| reply(act(&behaviour, &Circumstances::of_call(nth), &review())).summary).collect()
+    let behavior = behavior(yaml);
+    (0..calls).map(|nth| reply(act(&behavior, &Circumstances::of_call(nth), &review())).summary).collect()
 }
 
 #[track_caller]
 fn holds(condition: &str, expected: bool, at: &Circumstances, review: &Value) {
     let yaml = format!("when: {{if: {{{condition}}}, then: deny}}");
-    let summary = reply(act(&behaviour(&yaml), at, review)).summary;
+    let summary = reply(act(&behavior(&yaml), at, review)).summary;
     assert_eq!(summary, if expected { "denied" } else { "allowed" }, "{condition}");
 }
 
@@ -105,7 +105,7 @@ fn labels_of_a_deletion_are_those_of_the_old_object() {
 }
 
 #[test]
-fn behaviours_follow_one_another_by_the_number_of_the_call() {
+fn behaviors_follow_one_another_by_the_number_of_the_call() {
     for (yaml, expected) in [
         ("cycle: [allow, deny]", "allowed denied allowed denied allowed"),
         ("first: {calls: 2, of: deny}", "denied denied allowed allowed allowed"),
@@ -135,8 +135,8 @@ fn a_rate_is_kept_and_repeats_with_its_seed() {
 #[test]
 fn delays_are_drawn_within_their_bounds() {
     let delays = |yaml: &str| -> Vec<Duration> {
-        let behaviour = behaviour(yaml);
-        (0..500).map(|nth| reply(act(&behaviour, &Circumstances::of_call(nth), &review())).after).collect()
+        let behavior = behavior(yaml);
+        (0..500).map(|nth| reply(act(&behavior, &Circumstances::of_call(nth), &review())).after).collect()
     };
     let millis = Duration::from_millis;
     assert!(delays("delay: {for: {fixed: 100ms}}").iter().all(|delay| *delay == millis(100)));
@@ -155,7 +155,7 @@ fn delays_are_drawn_within_their_bounds() {
 fn side_effects_carry_the_facts_of_the_call() {
     let yaml =
         "side-effect: {write: {url: 'http://127.0.0.1:1/{namespace}', body: {name: 'x-{uid}'}}, then: deny}";
-    let Act { answer, effects } = act(&behaviour(yaml), &Circumstances::of_call(0), &review());
+    let Act { answer, effects } = act(&behavior(yaml), &Circumstances::of_call(0), &review());
     let [Effect::SideEffect(Some(write))] = effects.as_slice() else { panic!("{effects:?}") };
     assert_eq!((write.url.as_str(), &write.body), ("http://127.0.0.1:1/demo", &json!({"name": "x-7"})));
     assert!(matches!(answer, Answer::Reply(reply) if reply.summary == "denied"));
@@ -164,8 +164,8 @@ fn side_effects_carry_the_facts_of_the_call() {
 #[test]
 fn an_effect_happens_only_where_it_is_chosen() {
     let yaml = "when: {if: {dry-run: true}, then: allow, otherwise: side-effect}";
-    assert_eq!(act(&behaviour(yaml), &Circumstances::of_call(0), &review()).effects, []);
+    assert_eq!(act(&behavior(yaml), &Circumstances::of_call(0), &review()).effects, []);
     let mut real = review();
     real["request"]["dryRun"] = json!(false);
-    assert_eq!(act(&behaviour(yaml), &Circumstances::of_call(0), &real).effects, [Effect::SideEffect(None)]);
+    assert_eq!(act(&behavior(yaml), &Circumstances::of_call(0), &real).effects, [Effect::SideEffect(None)]);
 }

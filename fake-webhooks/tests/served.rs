@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use certs::Defect;
 use fake_webhooks::{
-    Answered, BadResponse, Behaviour, Certificate, Deny, Entry, Fake, FakeWebhook, Hang, HttpVersions,
-    Limits, RemoteAccess, StartError, Timeout, TooFewCalls,
+    Answered, BadResponse, Behavior, Certificate, Deny, Entry, Fake, FakeWebhook, Hang, HttpVersions, Limits,
+    RemoteAccess, StartError, Timeout, TooFewCalls,
 };
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
@@ -37,11 +37,11 @@ async fn post(fake: &FakeWebhook, path: &str) -> reqwest::Result<Response> {
     client(fake).post(format!("{}{path}", fake.url())).header("x-test", path).body(body).send().await
 }
 
-async fn start(behaviour: Behaviour) -> FakeWebhook {
-    FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.unwrap()
+async fn start(behavior: Behavior) -> FakeWebhook {
+    FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.unwrap()
 }
 
-fn behaviour(value: Value) -> Behaviour {
+fn behavior(value: Value) -> Behavior {
     serde_json::from_value(value).unwrap()
 }
 
@@ -73,7 +73,7 @@ async fn an_answer_arrives_over_both_versions_of_http() {
 
 #[tokio::test]
 async fn the_journal_tells_every_call_in_order() {
-    let fake = start(Behaviour::Deny(Deny { message: Some("no".to_owned()), ..Deny::default() })).await;
+    let fake = start(Behavior::Deny(Deny { message: Some("no".to_owned()), ..Deny::default() })).await;
     post(&fake, "first?timeout=3s").await.unwrap();
     post(&fake, "second").await.unwrap();
     let journal = fake.journal();
@@ -111,7 +111,7 @@ async fn a_body_that_is_too_large_is_refused() {
 
 #[tokio::test]
 async fn a_hanging_fake_sends_nothing_until_the_caller_gives_up() {
-    let fake = start(Behaviour::Timeout(Timeout::default())).await;
+    let fake = start(Behavior::Timeout(Timeout::default())).await;
     let call = tokio::time::timeout(Duration::from_millis(300), post(&fake, ""));
     assert!(call.await.is_err());
     let journal =
@@ -122,7 +122,7 @@ async fn a_hanging_fake_sends_nothing_until_the_caller_gives_up() {
 #[tokio::test]
 async fn a_fake_that_hangs_for_a_time_answers_then() {
     let hang = Hang::For(Duration::from_millis(50));
-    let fake = start(Behaviour::Timeout(Timeout { hang, ..Timeout::default() })).await;
+    let fake = start(Behavior::Timeout(Timeout { hang, ..Timeout::default() })).await;
     assert_eq!(post(&fake, "").await.unwrap().status(), 200);
     let Answered::Sent { summary, .. } = &fake.journal()[0].answered else { panic!() };
     assert_eq!(summary, "allowed after 50ms");
@@ -131,8 +131,8 @@ async fn a_fake_that_hangs_for_a_time_answers_then() {
 #[tokio::test]
 async fn a_connection_is_closed_without_an_answer() {
     for http in [HttpVersions::Http1, HttpVersions::Http2] {
-        let behaviour = Behaviour::BadResponse(BadResponse::Closed);
-        let fake = FakeWebhook::start(Fake { behaviour, http, ..Fake::default() }).await.unwrap();
+        let behavior = Behavior::BadResponse(BadResponse::Closed);
+        let fake = FakeWebhook::start(Fake { behavior, http, ..Fake::default() }).await.unwrap();
         let error = post(&fake, "").await.unwrap_err();
         assert!(error.is_request() && !error.is_timeout(), "{error:?}");
         assert_eq!(fake.journal()[0].answered, Answered::Closed);
@@ -141,26 +141,26 @@ async fn a_connection_is_closed_without_an_answer() {
 
 #[tokio::test]
 async fn a_bad_response_arrives_as_it_is() {
-    let fake = start(behaviour(json!({"bad-response": {"status": 503}}))).await;
+    let fake = start(behavior(json!({"bad-response": {"status": 503}}))).await;
     assert_eq!(post(&fake, "").await.unwrap().status(), 503);
-    fake.set_behaviour(behaviour(json!({"bad-response": "not-json"})));
+    fake.set_behavior(behavior(json!({"bad-response": "not-json"})));
     assert_eq!(post(&fake, "").await.unwrap().bytes().await.unwrap(), "this is not JSON");
 }
 
 #[tokio::test]
-async fn another_behaviour_counts_its_calls_from_the_start() {
+async fn another_behavior_counts_its_calls_from_the_start() {
     let twice = json!({"sequence": ["allow", {"bad-response": {"status": 500}}]});
-    let fake = start(behaviour(twice.clone())).await;
+    let fake = start(behavior(twice.clone())).await;
     for status in [200, 500, 500] {
         assert_eq!(post(&fake, "").await.unwrap().status(), status);
     }
-    fake.set_behaviour(behaviour(twice));
+    fake.set_behavior(behavior(twice));
     assert_eq!(post(&fake, "").await.unwrap().status(), 200);
 }
 
 #[tokio::test]
 async fn those_who_wait_for_calls_get_them_or_hear_how_many_came() {
-    let fake = start(Behaviour::default()).await;
+    let fake = start(Behavior::default()).await;
     let too_few = fake.wait_for_calls(1, Duration::ZERO).await.unwrap_err();
     assert_eq!(too_few, TooFewCalls { expected: 1, came: 0, within: Duration::ZERO });
     let (answer, calls) = tokio::join!(post(&fake, "a"), fake.wait_for_calls(1, Duration::from_secs(60)));
@@ -170,7 +170,7 @@ async fn those_who_wait_for_calls_get_them_or_hear_how_many_came() {
 
 #[tokio::test]
 async fn a_fake_that_is_reset_has_forgotten_its_calls_and_counts_anew() {
-    let fake = start(behaviour(json!({"sequence": [{"bad-response": {"status": 500}}, "allow"]}))).await;
+    let fake = start(behavior(json!({"sequence": [{"bad-response": {"status": 500}}, "allow"]}))).await;
     for status in [500, 200] {
         assert_eq!(post(&fake, "").await.unwrap().status(), status);
     }
@@ -181,7 +181,7 @@ async fn a_fake_that_is_reset_has_forgotten_its_calls_and_counts_anew() {
 
 #[tokio::test]
 async fn a_fake_that_is_dropped_is_stopped_also_for_connections_that_are_open() {
-    let fake = start(Behaviour::Timeout(Timeout::default())).await;
+    let fake = start(Behavior::Timeout(Timeout::default())).await;
     let client = client(&fake);
     let url = fake.url();
     let call = tokio::spawn(async move { client.post(url).body("{}").send().await });
@@ -197,7 +197,7 @@ async fn a_fake_that_is_dropped_is_stopped_also_for_connections_that_are_open() 
 #[tokio::test]
 async fn a_fake_that_is_stopped_lets_calls_end_and_frees_its_port() {
     let hang = Hang::For(Duration::from_millis(100));
-    let fake = start(Behaviour::Timeout(Timeout { hang, ..Timeout::default() })).await;
+    let fake = start(Behavior::Timeout(Timeout { hang, ..Timeout::default() })).await;
     let client = client(&fake);
     let url = fake.url();
     let call = tokio::spawn(async move { client.post(url).body(review().to_string()).send().await });
@@ -248,7 +248,7 @@ async fn a_fake_is_reached_from_elsewhere_only_if_that_was_allowed() {
 
 #[tokio::test]
 async fn an_occupied_port_and_a_wrong_name_are_named() {
-    let fake = start(Behaviour::default()).await;
+    let fake = start(Behavior::default()).await;
     let listen = fake.address();
     let error = FakeWebhook::start(Fake { listen, ..Fake::default() }).await.unwrap_err().to_string();
     assert!(error.contains(&listen.to_string()), "{error}");

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use certs::Defect;
-use fake_webhooks::{Answered, Behaviour, Certificate, Connection, Fake, FakeWebhook, Fault, HttpVersions};
+use fake_webhooks::{Answered, Behavior, Certificate, Connection, Fake, FakeWebhook, Fault, HttpVersions};
 use reqwest::{Client, Response};
 use serde_json::json;
 
@@ -41,8 +41,8 @@ async fn connected(connection: Connection) -> FakeWebhook {
 }
 
 async fn behaving(yaml: &str) -> FakeWebhook {
-    let behaviour: Behaviour = serde_saphyr::from_str(yaml).unwrap();
-    FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.unwrap()
+    let behavior: Behavior = serde_saphyr::from_str(yaml).unwrap();
+    FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.unwrap()
 }
 
 #[tokio::test]
@@ -73,9 +73,9 @@ async fn a_silent_connection_is_given_up_by_the_caller() {
 #[tokio::test]
 async fn a_redirect_may_lead_to_the_same_port_without_tls() {
     let fault = Fault::find("redirect-to-plain-http").unwrap();
-    let behaviour = serde_json::from_value(fault.fake["behaviour"].clone()).unwrap();
+    let behavior = serde_json::from_value(fault.fake["behavior"].clone()).unwrap();
     let connection = Connection::TlsOrPlainHttp;
-    let fake = FakeWebhook::start(Fake { behaviour, connection, ..Fake::default() }).await.unwrap();
+    let fake = FakeWebhook::start(Fake { behavior, connection, ..Fake::default() }).await.unwrap();
     let answer = post(&client(&fake), &fake).await.unwrap();
     assert_eq!(answer.url().scheme(), "http");
     assert_eq!(answer.status(), 200);
@@ -149,11 +149,11 @@ async fn a_head_is_sent_at_once_although_the_rest_drips() {
 
 #[tokio::test]
 async fn a_last_answer_over_http_2_is_followed_by_a_new_connection() {
-    let behaviour =
+    let behavior =
         serde_saphyr::from_str(r#"raw: {headers: {connection: close}, text: "{review}"}"#).unwrap();
     let http = HttpVersions::Http2;
     let rotate = Some(Certificate::Defective(Defect::Expired));
-    let fake = FakeWebhook::start(Fake { behaviour, http, rotate, ..Fake::default() }).await.unwrap();
+    let fake = FakeWebhook::start(Fake { behavior, http, rotate, ..Fake::default() }).await.unwrap();
     let client = client(&fake);
     assert_eq!(post(&client, &fake).await.unwrap().status(), 200);
     // That there is a new handshake shows in the certificate.

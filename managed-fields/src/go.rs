@@ -38,7 +38,7 @@ pub(crate) enum Exponents {
     Json,
 }
 
-/// A float with as few digits as tell it from its neighbours.
+/// A float with as few digits as tell it from its neighbors.
 ///
 /// Source: Go strconv/ftoa.go, `%e is used if`; encoding/json/encode.go, `floatEncoder`;
 /// json-iterator `stream_float.go`, `WriteFloat64`.

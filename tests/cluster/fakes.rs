@@ -11,15 +11,14 @@ fn webhooks_in_pods_are_called_through_the_api_server_and_leave_nothing() {
     const NAME: &str = "admit-test-calls";
     let Some(cluster) = Cluster::of_tests(NAME) else { return };
     let target = format!("{NAME}-target");
-    let labels = "name: labels, type: mutating, behaviour: always-mutate";
-    let no = "name: no, type: validating, behaviour: {deny: {message: not today}}, \
+    let labels = "name: labels, type: mutating, behavior: always-mutate";
+    let no = "name: no, type: validating, behavior: {deny: {message: not today}}, \
               objectSelector: {matchLabels: {refuse: me}}";
-    let slow = "name: slow, type: validating, behaviour: {timeout: {hang: 20s}}, timeoutSeconds: 1, failurePolicy: Ignore";
-    let stale =
-        "name: stale, type: validating, behaviour: allow, certificate: expired, failurePolicy: Ignore";
+    let slow = "name: slow, type: validating, behavior: {timeout: {hang: 20s}}, timeoutSeconds: 1, failurePolicy: Ignore";
+    let stale = "name: stale, type: validating, behavior: allow, certificate: expired, failurePolicy: Ignore";
 
     let closed =
-        "name: closed, type: validating, behaviour: allow, connection: refused, failurePolicy: Ignore";
+        "name: closed, type: validating, behavior: allow, connection: refused, failurePolicy: Ignore";
 
     let deployed = cluster.deploy(&fakes(NAME, &[labels, no, slow, stale, closed]), &[]);
     assert!(deployed.status.success());
@@ -59,7 +58,7 @@ fn webhooks_in_pods_are_called_through_the_api_server_and_leave_nothing() {
 
     let secret = |key: &str| cluster.get(&["secret", "admit-fakes", "-n", NAME])["data"][key].clone();
     let (authority, token) = (secret("ca.crt"), secret("token"));
-    let allowing = "name: yes, type: validating, behaviour: allow";
+    let allowing = "name: yes, type: validating, behavior: allow";
     assert!(cluster.deploy(&fakes(NAME, &[allowing]), &[]).status.success());
     assert_eq!((secret("ca.crt"), secret("token")), (authority, token), "they are kept");
     assert!(cluster.kubectl(&["create", "-n", &target, "-f", two.to_str().unwrap()]).status.success());
@@ -80,7 +79,7 @@ fn webhooks_in_pods_are_called_through_the_api_server_and_leave_nothing() {
 fn a_pod_that_does_not_come_up_is_explained_and_puts_no_webhook_in_the_way() {
     const NAME: &str = "admit-test-fails";
     let Some(cluster) = Cluster::of_tests(NAME) else { return };
-    let file = fakes(NAME, &["name: yes, type: validating, behaviour: allow"]);
+    let file = fakes(NAME, &["name: yes, type: validating, behavior: allow"]);
     let failed = cluster.deploy(&file, &["--image", "127.0.0.1:1/none:1"]);
     let told = text(&failed.stderr);
     assert_eq!(failed.status.code(), Some(3), "{told}");
@@ -114,7 +113,7 @@ fn what_somebody_else_made_stays() {
     let Some(cluster) = Cluster::of_tests(NAME) else { return };
     assert!(cluster.kubectl(&["create", "namespace", NAME]).status.success());
     assert!(cluster.kubectl(&["create", "configmap", "theirs", "-n", NAME]).status.success());
-    let file = fakes(NAME, &["name: yes, type: validating, behaviour: allow"]);
+    let file = fakes(NAME, &["name: yes, type: validating, behavior: allow"]);
     let deployed = cluster.deploy(&file, &[]);
     assert!(text(&deployed.stderr).contains("Namespace admit-test-theirs is there and stays as it is"));
     assert!(deployed.status.success());

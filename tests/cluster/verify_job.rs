@@ -165,8 +165,8 @@ fn verdicts(report: &Value) -> BTreeMap<(&str, &str), Value> {
 #[test]
 fn the_pods_of_a_job_say_together_what_one_says() {
     let Some(cluster) = Cluster::of_tests(NAME) else { return };
-    let deploy = |behaviour: &str| {
-        let webhook = format!("name: counter, type: mutating, behaviour: {behaviour}");
+    let deploy = |behavior: &str| {
+        let webhook = format!("name: counter, type: mutating, behavior: {behavior}");
         assert!(cluster.deploy(&fakes(NAME, &[&webhook]), &[]).status.success());
     };
     deploy(&faulty());

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use expect_test::{Expect, expect};
-use fake_webhooks::{Behaviour, Fake, FakeWebhook};
+use fake_webhooks::{Behavior, Fake, FakeWebhook};
 use serde_json::{Value, json};
 
 use crate::files::{Files, fakes, files};
@@ -36,9 +36,9 @@ fn definition(fake: &FakeWebhook) -> String {
 }
 
 async fn converting(convert: Value) -> (FakeWebhook, Files) {
-    let behaviour: Behaviour = serde_json::from_value(json!({"convert": convert})).unwrap();
-    let fake = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.unwrap();
-    let policy = fakes(&["name: policy, type: validating, behaviour: allow"]);
+    let behavior: Behavior = serde_json::from_value(json!({"convert": convert})).unwrap();
+    let fake = FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.unwrap();
+    let policy = fakes(&["name: policy, type: validating, behavior: allow"]);
     let definition = definition(&fake);
     let files = files([("widget.yaml", WIDGET), ("definition.yaml", &definition), ("fakes.yaml", &policy)]);
     (fake, files)

@@ -10,7 +10,7 @@ use crate::files::{NOWHERE, POD, configuration, fakes, files};
 
 #[test]
 fn subresources_have_requests_of_their_own() {
-    let fakes = fakes(&["name: watch, type: validating, behaviour: allow"]);
+    let fakes = fakes(&["name: watch, type: validating, behavior: allow"]);
     let deployment = "\
 apiVersion: apps/v1
 kind: Deployment
@@ -51,7 +51,7 @@ spec: {replicas: 3, selector: {matchLabels: {app: web}}, template: {metadata: {l
 
 #[test]
 fn a_custom_resource_needs_its_definition() {
-    let fakes = fakes(&["name: labels, type: mutating, behaviour: always-mutate"]);
+    let fakes = fakes(&["name: labels, type: mutating, behavior: always-mutate"]);
     let definition = "\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -105,7 +105,7 @@ spec:
 async fn a_service_is_found_where_the_command_line_says() {
     let fake = FakeWebhook::start(Fake {
         names: vec!["hook.demo.svc".to_owned()],
-        behaviour: serde_saphyr::from_str("{deny: {message: no, reason: Forbidden, code: 403}}").unwrap(),
+        behavior: serde_saphyr::from_str("{deny: {message: no, reason: Forbidden, code: 403}}").unwrap(),
         ..Fake::default()
     })
     .await
@@ -153,7 +153,7 @@ async fn a_service_is_found_where_the_command_line_says() {
 #[test]
 fn several_objects_are_several_requests_and_the_worst_decides() {
     let fakes =
-        fakes(&["name: policy, type: validating, behaviour: {when: {if: {present: /data/bad}, then: deny}}"]);
+        fakes(&["name: policy, type: validating, behavior: {when: {if: {present: /data/bad}, then: deny}}"]);
     let list = "\
 apiVersion: v1
 kind: List
@@ -205,7 +205,7 @@ items:
 
 #[test]
 fn a_report_for_programs_has_all_that_people_see() {
-    let fakes = fakes(&["name: labels, type: mutating, behaviour: always-mutate"]);
+    let fakes = fakes(&["name: labels, type: mutating, behavior: always-mutate"]);
     let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes)]);
     let report = files.report("-f pod.yaml --fakes fakes.yaml");
     assert_eq!(
@@ -279,7 +279,7 @@ fn a_bad_input_is_named_with_its_file_and_line() {
 #[test]
 fn objects_of_any_shape_are_answered() {
     let long = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {}}}}}", "x".repeat(70_000));
-    let fakes = fakes(&["name: watch, type: validating, behaviour: allow"]);
+    let fakes = fakes(&["name: watch, type: validating, behavior: allow"]);
     let files = files([
         ("fakes.yaml", &fakes),
         ("list.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: [a]}"),
@@ -306,7 +306,7 @@ fn an_unknown_resource_of_a_review_is_named_as_the_api_names_it() {
         "kind": {"group": "example.com", "version": "v1", "kind": "Widget"},
         "resource": {"group": "example.com", "version": "v1", "resource": "widgets"},
         "name": "w", "namespace": "default", "operation": "CREATE", "userInfo": {}}}"#;
-    let fakes = fakes(&["name: watch, type: validating, behaviour: allow"]);
+    let fakes = fakes(&["name: watch, type: validating, behavior: allow"]);
     let files = files([("fakes.yaml", &fakes), ("review.json", review)]);
     let said = files.review("-f review.json --fakes fakes.yaml");
     assert_eq!(

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fake_webhooks::{Behaviour, Deny, Fake, FakeWebhook};
+use fake_webhooks::{Behavior, Deny, Fake, FakeWebhook};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -43,8 +43,8 @@ impl Recording {
         let config =
             kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
         let client = kube::Client::try_from(config).unwrap();
-        let deny = Behaviour::Deny(Deny { message: Some("not today".to_owned()), ..Deny::default() });
-        let webhook = FakeWebhook::start(Fake { behaviour: deny, ..Fake::default() }).await.unwrap();
+        let deny = Behavior::Deny(Deny { message: Some("not today".to_owned()), ..Deny::default() });
+        let webhook = FakeWebhook::start(Fake { behavior: deny, ..Fake::default() }).await.unwrap();
         let recording = Self { process, folder, client, webhook };
         let bundle = STANDARD.encode(recording.webhook.ca_bundle());
         let configuration = json!({

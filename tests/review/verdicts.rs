@@ -8,8 +8,8 @@ use crate::files::{NOWHERE, POD, configuration, fakes, files};
 #[test]
 fn a_mutation_is_shown_with_who_made_it() {
     let fakes = fakes(&[
-        "name: sidecar, type: mutating, behaviour: {sidecar: {name: proxy, image: envoy}}",
-        "name: policy, type: validating, behaviour: allow",
+        "name: sidecar, type: mutating, behavior: {sidecar: {name: proxy, image: envoy}}",
+        "name: policy, type: validating, behavior: allow",
     ]);
     let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes)]);
     files.review("-f pod.yaml --fakes fakes.yaml").check(
@@ -43,9 +43,9 @@ fn a_mutation_is_shown_with_who_made_it() {
 #[test]
 fn a_denial_is_printed_as_kubectl_prints_it() {
     let fakes = fakes(&[
-        "name: first, type: mutating, behaviour: {deny: {message: not today}}",
-        "name: second, type: mutating, behaviour: allow",
-        "name: third, type: validating, behaviour: allow",
+        "name: first, type: mutating, behavior: {deny: {message: not today}}",
+        "name: second, type: mutating, behavior: allow",
+        "name: third, type: validating, behavior: allow",
     ]);
     let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes)]);
     files.review("-f pod.yaml --fakes fakes.yaml -n shop").check(1, &expect![[r#"
@@ -108,7 +108,7 @@ fn a_webhook_that_cannot_be_reached_fails_open_or_decides() {
 
 #[test]
 fn a_dry_run_reaches_only_webhooks_that_promise_to_heed_it() {
-    let promising = fakes(&["name: hook, type: validating, behaviour: allow, sideEffects: NoneOnDryRun"]);
+    let promising = fakes(&["name: hook, type: validating, behavior: allow, sideEffects: NoneOnDryRun"]);
     let effects = configuration("ValidatingWebhookConfiguration", NOWHERE, "")
         .replace("sideEffects: None", "sideEffects: Some");
     let files = files([("pod.yaml", POD), ("hooks.yaml", &effects), ("fakes.yaml", &promising)]);
@@ -141,8 +141,8 @@ fn a_dry_run_reaches_only_webhooks_that_promise_to_heed_it() {
 #[test]
 fn a_webhook_that_is_not_called_says_why() {
     let fakes = fakes(&[
-        "name: labelled, type: mutating, behaviour: allow, objectSelector: {matchLabels: {app: db}}",
-        "name: elsewhere, type: validating, behaviour: allow, namespaceSelector: {matchLabels: {tier: gold}}",
+        "name: labeled, type: mutating, behavior: allow, objectSelector: {matchLabels: {app: db}}",
+        "name: elsewhere, type: validating, behavior: allow, namespaceSelector: {matchLabels: {tier: gold}}",
     ]);
     let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {tier: bronze, admit-fakes: enabled}}}";
     let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes), ("namespaces/shop.yaml", namespace)]);
@@ -152,7 +152,7 @@ fn a_webhook_that_is_not_called_says_why() {
 
         Webhooks
           mutating, first round
-            - labelled.fakes.local   not called: its objectSelector does not select the object
+            - labeled.fakes.local   not called: its objectSelector does not select the object
                 objectSelector demands app in (db); the object has the labels {"app":"web"}
           validating
             - elsewhere.fakes.local  not called: its namespaceSelector does not select the namespace
@@ -171,9 +171,9 @@ fn a_webhook_that_is_not_called_says_why() {
 #[test]
 fn conditions_are_shown_with_their_values_and_costs() {
     let fakes = fakes(&[
-        "name: asked, type: validating, behaviour: allow, matchConditions: [{name: web, expression: \"object.metadata.labels.app == 'web'\"}]",
-        "name: excluded, type: validating, behaviour: allow, matchConditions: [{name: error, expression: object.none == 1}, {name: never, expression: 'false'}]",
-        "name: skipped, type: validating, behaviour: allow, failurePolicy: Ignore, matchConditions: [{name: error, expression: object.none == 1}]",
+        "name: asked, type: validating, behavior: allow, matchConditions: [{name: web, expression: \"object.metadata.labels.app == 'web'\"}]",
+        "name: excluded, type: validating, behavior: allow, matchConditions: [{name: error, expression: object.none == 1}, {name: never, expression: 'false'}]",
+        "name: skipped, type: validating, behavior: allow, failurePolicy: Ignore, matchConditions: [{name: error, expression: object.none == 1}]",
     ]);
     let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes)]);
     files.review("-f pod.yaml --fakes fakes.yaml --explain").check(
@@ -206,8 +206,8 @@ fn conditions_are_shown_with_their_values_and_costs() {
 #[test]
 fn a_second_round_is_told_apart_from_the_first() {
     let fakes = fakes(&[
-        "name: env, type: mutating, behaviour: {container-env: {name: A, value: b}}, reinvocationPolicy: IfNeeded",
-        "name: sidecar, type: mutating, behaviour: {sidecar: {name: proxy, image: envoy}}",
+        "name: env, type: mutating, behavior: {container-env: {name: A, value: b}}, reinvocationPolicy: IfNeeded",
+        "name: sidecar, type: mutating, behavior: {sidecar: {name: proxy, image: envoy}}",
     ]);
     let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes)]);
     files.review("-f pod.yaml --fakes fakes.yaml").check(
@@ -249,7 +249,7 @@ fn a_second_round_is_told_apart_from_the_first() {
 #[test]
 fn a_deletion_shows_what_was_there() {
     let fakes = fakes(&[
-        "name: policy, type: validating, behaviour: deny, objectSelector: {matchLabels: {keep: 'yes'}}",
+        "name: policy, type: validating, behavior: deny, objectSelector: {matchLabels: {keep: 'yes'}}",
     ]);
     let old = POD.replace("app: web", "keep: 'yes'");
     let files = files([("pod.yaml", POD), ("old.yaml", &old), ("fakes.yaml", &fakes)]);
@@ -277,7 +277,7 @@ fn a_deletion_shows_what_was_there() {
 #[test]
 fn the_values_of_a_secret_are_masked_unless_they_are_asked_for() {
     let fakes = fakes(&[
-        "name: hook, type: mutating, behaviour: {patch: {operations: [{op: replace, path: /data/a, value: bmV3}, {op: add, path: /data/b, value: bmV3}]}}",
+        "name: hook, type: mutating, behavior: {patch: {operations: [{op: replace, path: /data/a, value: bmV3}, {op: add, path: /data/b, value: bmV3}]}}",
     ]);
     let secret = "{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {a: old}}";
     let files = files([("secret.yaml", secret), ("fakes.yaml", &fakes)]);
@@ -322,13 +322,13 @@ fn the_values_of_a_secret_are_masked_unless_they_are_asked_for() {
 fn what_a_webhook_says_cannot_steer_a_terminal() {
     let steering = r#""\e[2J\nError: all is well \u202e\u009b31m""#;
     let mutating = format!(
-        "name: first, type: mutating, behaviour: {{patch: {{operations: [{{op: add, path: /metadata/annotations, value: \
+        "name: first, type: mutating, behavior: {{patch: {{operations: [{{op: add, path: /metadata/annotations, value: \
          {{a: {steering}}}}}]}}}}"
     );
-    let warning = format!("name: second, type: validating, behaviour: {{allow: {{warnings: [{steering}]}}}}");
-    let denying = format!("name: third, type: validating, behaviour: {{deny: {{message: {steering}}}}}");
+    let warning = format!("name: second, type: validating, behavior: {{allow: {{warnings: [{steering}]}}}}");
+    let denying = format!("name: third, type: validating, behavior: {{deny: {{message: {steering}}}}}");
     let annotated = format!(
-        "name: fourth, type: validating, behaviour: {{allow: {{auditAnnotations: {{why: {steering}}}}}}}"
+        "name: fourth, type: validating, behavior: {{allow: {{auditAnnotations: {{why: {steering}}}}}}}"
     );
     let fakes = fakes(&[&mutating, &warning, &denying, &annotated]);
     let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes)]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fake_webhooks::{Behaviour, Certificate, Connection, HttpVersions};
+use fake_webhooks::{Behavior, Certificate, Connection, HttpVersions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
@@ -13,7 +13,7 @@ use serde_saphyr::Spanned;
 pub struct Case {
     /// The version of this format: 1.
     pub version: u32,
-    /// The statements of `tests/behaviours.md` that this case proves.
+    /// The statements of `tests/behaviors.md` that this case proves.
     #[serde(default)]
     pub proves: Vec<String>,
     /// Webhooks may be called for what others do: the case runs when no other does.
@@ -97,7 +97,7 @@ pub struct Webhook {
     pub configuration: String,
     /// What it does.
     #[serde(default)]
-    pub behaviour: Behaviour,
+    pub behavior: Behavior,
     /// Which certificate it shows.
     #[serde(default)]
     pub certificate: Certificate,
@@ -140,10 +140,10 @@ pub struct Converter {
     pub name: String,
     /// What it does.
     #[serde(default)]
-    pub behaviour: Behaviour,
+    pub behavior: Behavior,
     /// What it does instead once the objects of `cluster` are there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub later: Option<Behaviour>,
+    pub later: Option<Behavior>,
     /// Which certificate it shows.
     #[serde(default)]
     pub certificate: Certificate,

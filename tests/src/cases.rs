@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// A case on disk.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CaseFile {
-    /// `<concept>/<behaviour>`.
+    /// `<concept>/<behavior>`.
     pub name: String,
     /// Its folder.
     pub folder: PathBuf,
@@ -42,13 +42,13 @@ pub fn folder() -> PathBuf {
 pub fn find(folder: &Path, glob: &str) -> io::Result<Vec<CaseFile>> {
     let mut found = Vec::new();
     for concept in folders(folder)? {
-        for behaviour in folders(&concept)? {
-            let name = behaviour.strip_prefix(folder).map(|name| name.display().to_string());
+        for behavior in folders(&concept)? {
+            let name = behavior.strip_prefix(folder).map(|name| name.display().to_string());
             if let Ok(name) = name
                 && matches(glob, &name)
-                && behaviour.join("case.yaml").is_file()
+                && behavior.join("case.yaml").is_file()
             {
-                found.push(CaseFile { name, folder: behaviour });
+                found.push(CaseFile { name, folder: behavior });
             }
         }
     }

@@ -31,7 +31,7 @@ impl Converters {
         let mut running = Vec::new();
         for converter in &case.converters {
             let fake = FakeWebhook::start(Fake {
-                behaviour: converter.behaviour.clone(),
+                behavior: converter.behavior.clone(),
                 certificate: converter.certificate,
                 connection: converter.connection,
                 authority: Authority::Shared(Arc::clone(authority)),
@@ -68,7 +68,7 @@ impl Converters {
     pub(crate) fn begin(&mut self) {
         for running in &mut self.running {
             if let Some(later) = &running.converter.later {
-                running.fake.set_behaviour(later.clone());
+                running.fake.set_behavior(later.clone());
             }
             running.before = running.fake.journal().len();
         }

@@ -1,4 +1,4 @@
-//! Which statements of `tests/behaviours.md` the cases prove, and the tests of the command that run on both servers.
+//! Which statements of `tests/behaviors.md` the cases prove, and the tests of the command that run on both servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn the_tests_of_the_command_that_prove_a_statement_are_there() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let statements = fs::read_to_string(folder.join("behaviours.md")).unwrap();
+        let statements = fs::read_to_string(folder.join("behaviors.md")).unwrap();
         let tests: BTreeMap<String, BTreeMap<String, Vec<String>>> =
             read(&folder.join("proves.yaml")).unwrap();
         for (test, proved) in tests {

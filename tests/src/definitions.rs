@@ -29,7 +29,7 @@ pub(crate) struct Definitions {
 pub(crate) enum Moment {
     /// Before its calls are looked at: if they do.
     BeforeCalls,
-    /// Afterwards: if they do not.
+    /// Afterward: if they do not.
     AfterCalls,
 }
 

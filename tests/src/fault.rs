@@ -3,7 +3,7 @@
 //! Each fault makes a run in process wrong in one way, as a mistake in the dispatcher would: in what it was told, or in
 //! what comes of it.
 
-use fake_webhooks::Behaviour;
+use fake_webhooks::Behavior;
 use serde_json::{Value, json};
 
 use crate::case::{Case, Kind};
@@ -107,7 +107,7 @@ impl Fault {
                     fields.insert("matchPolicy".to_owned(), json!("Equivalent"));
                 }
                 Self::PatchedTwice => {
-                    if let Behaviour::Patch(patch) = &mut webhook.behaviour {
+                    if let Behavior::Patch(patch) = &mut webhook.behavior {
                         patch.operations.extend_from_within(..);
                     }
                 }

@@ -1,13 +1,13 @@
 //! The judge of admit: what a real kube-apiserver did, and whether admit does the same.
 //!
-//! A *case* is a situation written down: objects, webhooks with their behaviours, requests. Its *recording* is what a
+//! A *case* is a situation written down: objects, webhooks with their behaviors, requests. Its *recording* is what a
 //! real kube-apiserver made of it; nothing else writes one. `cargo test` replays every case in process and compares.
 
 #![expect(clippy::indexing_slicing, reason = "all of it is tests, and a wrong index fails the test")]
 
 pub mod case;
 pub mod cases;
-pub mod catalogue;
+pub mod catalog;
 pub mod cel;
 pub mod coverage;
 mod definitions;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::extract::{Path, State};
 use axum::routing::post;
 use axum::{Json, Router};
-use fake_webhooks::{Behaviour, SideEffect, Target, Write};
+use fake_webhooks::{Behavior, SideEffect, Target, Write};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -68,8 +68,8 @@ impl Meanwhile {
         Ok(Some(Self { address, requests, serving }))
     }
 
-    /// The behaviour of a webhook that makes its next request first.
-    pub(crate) fn behaviour(&self, webhook: &str, then: &Behaviour) -> Result<Behaviour, RunError> {
+    /// The behavior of a webhook that makes its next request first.
+    pub(crate) fn behavior(&self, webhook: &str, then: &Behavior) -> Result<Behavior, RunError> {
         let url = format!("http://{}/{webhook}", self.address);
         let url = Target::try_from(url).map_err(RunError::Ended)?;
         let write = Write {
@@ -79,7 +79,7 @@ impl Meanwhile {
             body: json!({"name": "{name}"}),
             after: std::time::Duration::ZERO.into(),
         };
-        Ok(Behaviour::SideEffect(SideEffect { write: Some(write), then: Box::new(then.clone()) }))
+        Ok(Behavior::SideEffect(SideEffect { write: Some(write), then: Box::new(then.clone()) }))
     }
 
     /// What was asked for since the last look, and the answers.

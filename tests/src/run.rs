@@ -81,7 +81,7 @@ impl From<SendError> for RunError {
     }
 }
 
-/// Runs the case that `text` is, and removes afterwards what it made.
+/// Runs the case that `text` is, and removes afterward what it made.
 ///
 /// # Errors
 /// The case cannot be read or run; what the server refuses of the requests is no error but a result.

@@ -10,7 +10,7 @@ use admit_command::target::{Launched, Target, TargetKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use certs::CertificateAuthority;
-use fake_webhooks::{Authority, Behaviour, Fake, FakeWebhook, Observer};
+use fake_webhooks::{Authority, Behavior, Fake, FakeWebhook, Observer};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -175,7 +175,7 @@ impl Server {
 
     /// Has those webhooks allow everything again.
     pub(crate) fn calm(&self) {
-        self.launch.standing.values().for_each(|fake| fake.set_behaviour(Behaviour::default()));
+        self.launch.standing.values().for_each(|fake| fake.set_behavior(Behavior::default()));
     }
 
     /// What was seen, without the name of the folder that the server's files are in.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fake_webhooks::{Authority, Behaviour, Entry, Fake, FakeWebhook, Hang, Timeout};
+use fake_webhooks::{Authority, Behavior, Entry, Fake, FakeWebhook, Hang, Timeout};
 use serde_json::{Map, Value, json};
 
 use crate::case::{Case, Kind, Reach, Webhook};
@@ -26,7 +26,7 @@ pub(crate) struct Webhooks {
 #[derive(Debug)]
 struct Running {
     webhook: Webhook,
-    behaviour: Behaviour,
+    behavior: Behavior,
     fake: Arc<FakeWebhook>,
     /// Whether it runs as long as the server, and does what the case says only while its requests are sent.
     is_standing: bool,
@@ -58,27 +58,27 @@ impl Webhooks {
         for webhook in &case.webhooks {
             let is_late =
                 first.is_some_and(|first| first != webhook.name && case.race.contains(&webhook.name));
-            let behaviour = if is_late {
-                Behaviour::Timeout(Timeout {
+            let behavior = if is_late {
+                Behavior::Timeout(Timeout {
                     hang: Hang::For(HANDICAP),
-                    then: Box::new(webhook.behaviour.clone()),
+                    then: Box::new(webhook.behavior.clone()),
                 })
             } else {
-                webhook.behaviour.clone()
+                webhook.behavior.clone()
             };
-            let behaviour = match meanwhile {
+            let behavior = match meanwhile {
                 Some(meanwhile) if !webhook.meanwhile.is_empty() => {
-                    meanwhile.behaviour(&webhook.name, &behaviour)?
+                    meanwhile.behavior(&webhook.name, &behavior)?
                 }
-                Some(_) | None => behaviour,
+                Some(_) | None => behavior,
             };
             if let Some(fake) = server.standing(&webhook.name) {
                 let seen = fake.journal().last().map_or(0, |entry| entry.number);
-                running.push(Running { webhook: webhook.clone(), behaviour, fake, is_standing: true, seen });
+                running.push(Running { webhook: webhook.clone(), behavior, fake, is_standing: true, seen });
                 continue;
             }
             let fake = FakeWebhook::start(Fake {
-                behaviour: behaviour.clone(),
+                behavior: behavior.clone(),
                 certificate: webhook.certificate,
                 rotate: webhook.rotate,
                 connection: webhook.connection,
@@ -89,7 +89,7 @@ impl Webhooks {
             })
             .await?;
             let fake = Arc::new(fake);
-            running.push(Running { webhook: webhook.clone(), behaviour, fake, is_standing: false, seen: 0 });
+            running.push(Running { webhook: webhook.clone(), behavior, fake, is_standing: false, seen: 0 });
         }
         Ok(Self { running })
     }
@@ -171,7 +171,7 @@ impl Webhooks {
     pub(crate) fn start_anew(&mut self) {
         let calls = self.new_calls(true);
         for running in self.running.iter().filter(|it| it.is_standing || !calls.is_empty()) {
-            running.fake.set_behaviour(running.behaviour.clone());
+            running.fake.set_behavior(running.behavior.clone());
         }
     }
 

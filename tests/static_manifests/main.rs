@@ -61,9 +61,9 @@ fn rule(group: &str, resource: &str) -> Value {
     json!([{"operations": ["*"], "apiGroups": [group], "apiVersions": ["*"], "resources": [resource]}])
 }
 
-async fn fake(behaviour: Value) -> FakeWebhook {
-    let behaviour = serde_json::from_value(behaviour).expect("a behaviour");
-    FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.expect("the webhook starts")
+async fn fake(behavior: Value) -> FakeWebhook {
+    let behavior = serde_json::from_value(behavior).expect("a behavior");
+    FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("the webhook starts")
 }
 
 /// Two folders of manifests, their webhooks, and servers that read the folders.
@@ -293,12 +293,12 @@ impl Stage {
 
     /// A webhook from a file that denies or does not answer is named as any other is.
     async fn refusals_name_the_webhook(&self, server: &Server) {
-        self.watching.set_behaviour(serde_json::from_value(json!("deny")).expect("a behaviour"));
+        self.watching.set_behavior(serde_json::from_value(json!("deny")).expect("a behavior"));
         let configuration = configuration("MutatingWebhookConfiguration", "d", &[]);
         let answer = server.create(CONFIGURATIONS, &configuration).await;
         let denied = |name: &str| format!("admission webhook \"{name}.example.com\" denied the request");
         assert!(["y", "z"].iter().any(|name| answer.message().starts_with(&denied(name))), "{}", answer.body);
-        self.watching.set_behaviour(serde_json::from_value(json!("allow")).expect("a behaviour"));
+        self.watching.set_behavior(serde_json::from_value(json!("allow")).expect("a behavior"));
         self.calls();
     }
 

@@ -7,7 +7,7 @@ use super::{ENVTEST, IN_PROCESS, configuration, machine, write_plugins};
 
 /// A folder that a server does not start with.
 struct Refusal {
-    /// Statements of `tests/behaviours.md`.
+    /// Statements of `tests/behaviors.md`.
     proves: &'static [&'static str],
     /// What stands in `staticManifestsDir`, with FOLDER.
     folder: &'static str,

@@ -1,4 +1,4 @@
-//! What sources and documents refer to is there: statements of `behaviours.md`, files, and sections of documents.
+//! What sources and documents refer to is there: statements of `behaviors.md`, files, and sections of documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use serde::de::DeserializeOwned;
 
 use super::{collect, nothing, read, root};
 
-/// Where the statements of `tests/behaviours.md` are implemented.
+/// Where the statements of `tests/behaviors.md` are implemented.
 const IMPLEMENTATION: [&str; 4] = ["harness", "cel/src", "managed-fields/src", "command/src"];
 
 /// What tools write, and git ignores.
 const GENERATED: [&str; 4] = ["fuzz/artifacts/", "fuzz/found", "fuzz/target/", "target/"];
 
-/// The ids of the statements of `tests/behaviours.md`, such as `MUT-04`.
+/// The ids of the statements of `tests/behaviors.md`, such as `MUT-04`.
 fn statements() -> BTreeSet<String> {
-    let text = read(Path::new("tests/behaviours.md"));
+    let text = read(Path::new("tests/behaviors.md"));
     let ids = text.lines().filter_map(|line| line.strip_prefix("- **")?.split_once("**"));
     let ids: BTreeSet<String> = ids.map(|(id, _)| id.to_owned()).collect();
     assert!(ids.len() > 300, "found only {} statements", ids.len());
@@ -77,7 +77,7 @@ fn every_statement_is_cited_where_it_is_implemented() {
                     implemented.extend(ids.into_iter().map(str::to_owned));
                 }
                 Ok(_) | Err(()) => findings.push(format!(
-                    "{}:{}: a citation has the form `Rule: MUT-04, MUT-05.`, with ids of tests/behaviours.md in \
+                    "{}:{}: a citation has the form `Rule: MUT-04, MUT-05.`, with ids of tests/behaviors.md in \
                      alphabetical order",
                     file.display(),
                     index + 1

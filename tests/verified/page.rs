@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::found::{Finding, Found};
 use crate::manifest::Manifest;
-use crate::review::{self, Judgement, Opinion};
+use crate::review::{self, Judgment, Opinion};
 
 /// More differences than this are counted.
 const DIFFERENCES: usize = 3;
@@ -28,7 +28,7 @@ repeats the run and fails if a verdict changes. Each finding was checked against
 * a **design** is meant so, and has the consequence all the same,
 * a **configuration** is what the project ships and could ship otherwise.
 
-[checks.md](checks.md) says why each check matters. A finding is about that version, and no judgement of the project:
+[checks.md](checks.md) says why each check matters. A finding is about that version, and no judgment of the project:
 these webhooks are in use in many clusters, and most of what was found shows only beside other webhooks.
 
 ";
@@ -111,12 +111,12 @@ fn ids(verdicts: &BTreeMap<String, Tally>, tally: Tally) -> String {
 fn paragraph(opinion: &Opinion, found: &Found) -> String {
     let findings: Vec<&Finding> = found.findings.iter().filter(|finding| opinion.is_about(finding)).collect();
     let Some(first) = findings.first() else { return String::new() };
-    let judgement = match opinion.is {
-        Judgement::Defect => "defect",
-        Judgement::Design => "design",
-        Judgement::Configuration => "configuration",
+    let judgment = match opinion.is {
+        Judgment::Defect => "defect",
+        Judgment::Design => "design",
+        Judgment::Configuration => "configuration",
     };
-    let mut text = format!("\n### {}: {judgement}\n\n", headline(&findings));
+    let mut text = format!("\n### {}: {judgment}\n\n", headline(&findings));
     for finding in &findings {
         let is_clear = finding.webhooks.iter().any(|webhook| webhook == TOGETHER) || found.verdicts.len() < 3;
         let webhooks = if is_clear { String::new() } else { format!(" ({})", finding.webhooks.join(", ")) };

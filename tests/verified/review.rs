@@ -20,7 +20,7 @@ pub(crate) struct Opinion {
     #[serde(default)]
     webhooks: Vec<String>,
     /// What it is.
-    pub(crate) is: Judgement,
+    pub(crate) is: Judgment,
     /// The file and function that it comes from.
     pub(crate) place: String,
     /// Why it is so: sentences.
@@ -30,7 +30,7 @@ pub(crate) struct Opinion {
 /// What a finding is, said fairly.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Judgement {
+pub(crate) enum Judgment {
     /// Nobody can have meant it.
     Defect,
     /// It is meant so, and has the consequence all the same.

@@ -79,8 +79,8 @@ async fn v38_finds_writes_on_dry_runs_of_who_writes_by_itself_too() {
     let (recorder, address) = recording().await;
     let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
     let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/secrets", 1));
-    let behaviour = format!("when: {{if: {{dry-run: true}}, then: {}, otherwise: allow}}", writing(address));
-    let check = verify_with("V38", vec![Suspect::validating(&behaviour)], settings).await;
+    let behavior = format!("when: {{if: {{dry-run: true}}, then: {}, otherwise: allow}}", writing(address));
+    let check = verify_with("V38", vec![Suspect::validating(&behavior)], settings).await;
     own.abort();
     finds(&check, &["writes on dry runs"]);
     let message = &check.findings[0].message;
@@ -90,9 +90,9 @@ async fn v38_finds_writes_on_dry_runs_of_who_writes_by_itself_too() {
 #[tokio::test]
 async fn v38_passes_who_writes_in_real_runs_only() {
     let (recorder, address) = recording().await;
-    let behaviour = format!("when: {{if: {{dry-run: true}}, then: allow, otherwise: {}}}", writing(address));
+    let behavior = format!("when: {{if: {{dry-run: true}}, then: allow, otherwise: {}}}", writing(address));
     let settings = || Settings { recorder: Some(recorder.clone()), ..Settings::default() };
-    let suspects = || vec![Suspect::validating(&behaviour)];
+    let suspects = || vec![Suspect::validating(&behavior)];
     // Until it has written for the first time, nobody knows whether it uses this server.
     assert_eq!(verify_with("V38", suspects(), settings()).await.results[0].verdict, Tally::Passed);
 }
@@ -102,8 +102,8 @@ async fn v38_finds_other_answers_on_dry_runs() {
     for (then, expected) in
         [("deny", "another verdict on dry runs"), ("always-mutate", "another result on dry runs")]
     {
-        let behaviour = format!("when: {{if: {{dry-run: true}}, then: {then}}}");
-        finds(&verify("V38", vec![Suspect::mutating(&behaviour)]).await, &[expected]);
+        let behavior = format!("when: {{if: {{dry-run: true}}, then: {then}}}");
+        finds(&verify("V38", vec![Suspect::mutating(&behavior)]).await, &[expected]);
     }
 }
 
@@ -121,10 +121,10 @@ async fn v38_is_not_passed_when_nobody_watches() {
 }
 
 /// What a check that looks at writes says about a mutating webhook that does this.
-async fn watched(id: &str, behaviour: impl FnOnce(SocketAddr) -> String) -> CheckReport {
+async fn watched(id: &str, behavior: impl FnOnce(SocketAddr) -> String) -> CheckReport {
     let (recorder, address) = recording().await;
     let settings = Settings { recorder: Some(recorder), ..Settings::default() };
-    verify_with(id, vec![Suspect::mutating(&behaviour(address))], settings).await
+    verify_with(id, vec![Suspect::mutating(&behavior(address))], settings).await
 }
 
 /// A webhook that asks the server behind it for something and writes nothing.
@@ -249,8 +249,8 @@ async fn v41_finds_a_webhook_that_never_answers() {
 async fn v41_finds_a_webhook_that_is_slow_at_first() {
     let clock = StoppedClock::new();
     let once = "first: {calls: 1, of: {timeout: {hang: 800ms, then: allow}}, then: allow}";
-    let behaviour = serde_saphyr::from_str(once).expect("a behaviour");
-    let fake = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.expect("the fake starts");
+    let behavior = serde_saphyr::from_str(once).expect("a behavior");
+    let fake = FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("the fake starts");
     let mut entry = entry("w", &fake.url(), fake.ca_bundle());
     entry["timeoutSeconds"] = json!(1);
     let configurations = [configuration("ValidatingWebhookConfiguration", "c", &[entry])];
@@ -269,8 +269,8 @@ async fn v41_finds_a_webhook_that_is_slow_at_first() {
 async fn v41_blames_nobody_for_one_slow_minute() {
     // The first call of the run and a hundred that are measured, of which the second half is slow; then no more.
     let slow = "{first: {calls: 50, of: {delay: {for: {fixed: 600ms}}}, then: allow}}";
-    let behaviour = format!("first: {{calls: 51, of: allow, then: {slow}}}");
-    let suspect = Suspect::mutating(&behaviour).with("timeoutSeconds", json!(1));
+    let behavior = format!("first: {{calls: 51, of: allow, then: {slow}}}");
+    let suspect = Suspect::mutating(&behavior).with("timeoutSeconds", json!(1));
     let check = verify("V41", vec![suspect]).await;
     passes(&check);
     assert!(check.results[0].notes[0].contains("p99"), "{check:#?}");

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use fake_webhooks::{Behaviour, Fake, FakeWebhook};
+use fake_webhooks::{Behavior, Fake, FakeWebhook};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -17,10 +17,10 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) async fn with(behaviour: &str) -> Self {
-        let behaviour: Behaviour = serde_saphyr::from_str(behaviour).expect("a behaviour");
+    pub(crate) async fn with(behavior: &str) -> Self {
+        let behavior: Behavior = serde_saphyr::from_str(behavior).expect("a behavior");
         let fake = FakeWebhook::start(Fake {
-            behaviour,
+            behavior,
             names: vec!["webhook.injector.svc".to_owned()],
             ..Fake::default()
         });
@@ -141,8 +141,8 @@ async fn the_api_server_behind_the_webhook_has_the_other_objects_of_the_configur
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_of_the_built_in_corpus_get_the_annotations_by_which_a_webhook_acts() {
-    let behaviour = "when: {if: {annotation: {inject: 'yes'}}, then: non-idempotent, otherwise: allow}";
-    let stage = Stage::with(behaviour).await;
+    let behavior = "when: {if: {annotation: {inject: 'yes'}}, then: non-idempotent, otherwise: allow}";
+    let stage = Stage::with(behavior).await;
     let arguments = ["-c", "configuration.yaml", "--check", "V01"];
     let text = ends_with(&stage.verify(&arguments).await, 0);
     assert!(text.starts_with("unseen: c/w.example.com: it was called "), "{text}");
@@ -170,8 +170,8 @@ async fn a_webhook_that_no_object_was_for_is_no_success() {
     let text = ends_with(&stage.verify(&arguments).await, 4);
     assert!(text.starts_with("unseen: c/w.example.com: it was called for none of 216 objects"), "{text}");
     assert!(text.contains("its objectSelector names skip"), "{text}");
-    let labelled = [&arguments[..], &["--label", "inject=yes", "-o", "json"]].concat();
-    let output = stage.verify(&labelled).await;
+    let labeled = [&arguments[..], &["--label", "inject=yes", "-o", "json"]].concat();
+    let output = stage.verify(&labeled).await;
     assert_eq!(output.status.code(), Some(1));
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let tried = &report["webhooks"]["c/w.example.com"];

@@ -23,7 +23,7 @@ async fn check(id: &str, webhooks: &[Value]) -> CheckReport {
     only(run(id, &configurations, Vec::new(), Settings::default()).await)
 }
 
-fn labelled(key: &str, operator: &str, values: &[&str]) -> Value {
+fn labeled(key: &str, operator: &str, values: &[&str]) -> Value {
     json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]})
 }
 
@@ -32,13 +32,13 @@ async fn v52_finds_timeouts_that_add_up() {
     let webhooks = [
         json!({"timeoutSeconds": 10, "reinvocationPolicy": "IfNeeded"}),
         json!({"timeoutSeconds": 5}),
-        json!({"timeoutSeconds": 10, "objectSelector": labelled("app", "Exists", &[])}),
+        json!({"timeoutSeconds": 10, "objectSelector": labeled("app", "Exists", &[])}),
     ];
     let found = check("V52", &webhooks).await;
     finds(&found, &["timeouts add up"]);
     assert_eq!(
         found.findings[0].message,
-        "for CREATE of pods, labelled app=yes the API server may wait for a/a.example.com 10 s twice, \
+        "for CREATE of pods, labeled app=yes the API server may wait for a/a.example.com 10 s twice, \
          b/b.example.com 5 s, c/c.example.com 10 s"
     );
     let twice = json!({"timeoutSeconds": 15, "reinvocationPolicy": "IfNeeded"});
@@ -49,7 +49,7 @@ async fn v52_finds_timeouts_that_add_up() {
 async fn v52_passes_timeouts_that_no_request_meets_together() {
     passes(&check("V52", &[json!({"timeoutSeconds": 14, "reinvocationPolicy": "IfNeeded"})]).await);
     let apart = ["x", "y", "z"]
-        .map(|team| json!({"timeoutSeconds": 14, "namespaceSelector": labelled("team", "In", &[team])}));
+        .map(|team| json!({"timeoutSeconds": 14, "namespaceSelector": labeled("team", "In", &[team])}));
     passes(&check("V52", &apart).await);
     assert_eq!(verdict(&check("V52", &[json!({"rules": []})]).await).0, Tally::NotApplicable);
 }
@@ -71,8 +71,8 @@ async fn v56_finds_labels_for_which_a_product_is_called_twice() {
         json!({"name": name, "namespaceSelector": namespaces, "objectSelector": objects})
     };
     let webhooks = [
-        of_product("namespace", labelled("inject", "In", &["yes"]), json!({})),
-        of_product("object", json!({}), labelled("inject", "In", &["yes"])),
+        of_product("namespace", labeled("inject", "In", &["yes"]), json!({})),
+        of_product("object", json!({}), labeled("inject", "In", &["yes"])),
     ];
     let found = check("V56", &webhooks).await;
     finds(
@@ -82,7 +82,7 @@ async fn v56_finds_labels_for_which_a_product_is_called_twice() {
     let message = &found.findings[0].message;
     assert!(
         message
-            .ends_with("both called for CREATE of pods in a namespace with inject=yes, labelled inject=yes"),
+            .ends_with("both called for CREATE of pods in a namespace with inject=yes, labeled inject=yes"),
         "{message}"
     );
 }
@@ -98,8 +98,8 @@ async fn v56_finds_a_handler_that_is_called_twice() {
 async fn v56_passes_a_product_that_divides_the_requests_and_is_not_about_two() {
     let same = json!({"url": "https://injector.example.com/inject"});
     let webhooks = [
-        json!({"clientConfig": same, "namespaceSelector": labelled("inject", "In", &["yes"])}),
-        json!({"clientConfig": same, "namespaceSelector": labelled("inject", "NotIn", &["yes"])}),
+        json!({"clientConfig": same, "namespaceSelector": labeled("inject", "In", &["yes"])}),
+        json!({"clientConfig": same, "namespaceSelector": labeled("inject", "NotIn", &["yes"])}),
     ];
     passes(&check("V56", &webhooks).await);
     assert_eq!(verdict(&check("V56", &[json!({}), json!({})]).await).0, Tally::NotApplicable);

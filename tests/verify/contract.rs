@@ -18,23 +18,23 @@ async fn v12_finds_answers_under_another_uid() {
 
 #[tokio::test]
 async fn v12_passes_what_keeps_requests_apart() {
-    for behaviour in ["sidecar", "deny", "allow"] {
-        passes(&verify("V12", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["sidecar", "deny", "allow"] {
+        passes(&verify("V12", vec![Suspect::mutating(behavior)]).await);
     }
 }
 
 #[tokio::test]
 async fn v12_leaves_what_draws_lots_to_v11_and_silence_unjudged() {
-    for behaviour in ["fault: M05-random-name", "bad-response: closed"] {
-        let check = verify("V12", vec![Suspect::mutating(behaviour)]).await;
-        assert_eq!(verdict(&check).0, Tally::NotChecked, "{behaviour}");
+    for behavior in ["fault: M05-random-name", "bad-response: closed"] {
+        let check = verify("V12", vec![Suspect::mutating(behavior)]).await;
+        assert_eq!(verdict(&check).0, Tally::NotChecked, "{behavior}");
     }
 }
 
 #[tokio::test]
 async fn v23_finds_a_listed_version_that_is_not_answered() {
-    let behaviour = "when: {if: {review-version: v1beta1}, then: {bad-response: {status: 400}}}";
-    let suspect = Suspect::mutating(behaviour).with("admissionReviewVersions", json!(["v1", "v1beta1"]));
+    let behavior = "when: {if: {review-version: v1beta1}, then: {bad-response: {status: 400}}}";
+    let suspect = Suspect::mutating(behavior).with("admissionReviewVersions", json!(["v1", "v1beta1"]));
     finds(&verify("V23", vec![suspect]).await, &["fails in v1beta1", BLIND]);
 }
 
@@ -102,15 +102,15 @@ async fn v24_finds_patches_in_other_forms() {
 
 #[tokio::test]
 async fn v24_passes_patches_in_the_right_form_and_none() {
-    for behaviour in ["sidecar", "allow", "deny"] {
-        passes(&verify("V24", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["sidecar", "allow", "deny"] {
+        passes(&verify("V24", vec![Suspect::mutating(behavior)]).await);
     }
     passes(&verify("V24", vec![Suspect::validating("allow")]).await);
 }
 
 #[tokio::test]
 async fn v25_finds_denials_that_help_nobody() {
-    for (behaviour, kinds) in [
+    for (behavior, kinds) in [
         ("fault: E22-nothing", ["no message", "no message when it cannot read the object"]),
         ("deny: {code: 200, message: no}", ["code", "code when it cannot read the object"]),
         (
@@ -118,23 +118,22 @@ async fn v25_finds_denials_that_help_nobody() {
             ["stack trace", "stack trace when it cannot read the object"],
         ),
     ] {
-        finds(&verify("V25", vec![Suspect::validating(behaviour)]).await, &kinds);
+        finds(&verify("V25", vec![Suspect::validating(behavior)]).await, &kinds);
     }
 }
 
 #[tokio::test]
 async fn v25_looks_at_the_error_path_of_who_denies_nothing_else() {
-    let behaviour =
-        "when: {if: {equals: {/spec: 7}}, then: {deny: {message: \"panicked at src/main.rs:7\"}}}";
-    let check = verify("V25", vec![Suspect::mutating(behaviour)]).await;
+    let behavior = "when: {if: {equals: {/spec: 7}}, then: {deny: {message: \"panicked at src/main.rs:7\"}}}";
+    let check = verify("V25", vec![Suspect::mutating(behavior)]).await;
     finds(&check, &["stack trace when it cannot read the object"]);
 }
 
 #[tokio::test]
 async fn v25_finds_a_message_that_differs_each_time() {
-    let behaviour = "cycle: [{deny: {message: one}}, {deny: {message: two}}]";
+    let behavior = "cycle: [{deny: {message: one}}, {deny: {message: two}}]";
     let pod = pods().remove(0);
-    let check = verify_objects("V25", vec![Suspect::validating(behaviour)], vec![pod], &[]).await;
+    let check = verify_objects("V25", vec![Suspect::validating(behavior)], vec![pod], &[]).await;
     finds(&check, &["another message each time"]);
 }
 
@@ -219,7 +218,7 @@ async fn v27_passes_plain_keys_and_is_not_about_none() {
 
 #[tokio::test]
 async fn v28_finds_redirects_and_retry_after() {
-    for (behaviour, kind) in [
+    for (behavior, kind) in [
         ("raw: {status: 302, headers: {location: /elsewhere}}", "redirects into a GET"),
         ("raw: {status: 307, headers: {location: 'http://127.0.0.1:9/'}}", "redirects to another place"),
         ("first: {calls: 1, of: {raw: {status: 308, headers: {location: /elsewhere}}}}", "redirects"),
@@ -228,7 +227,7 @@ async fn v28_finds_redirects_and_retry_after() {
             "asks to be called again",
         ),
     ] {
-        let check = verify("V28", vec![Suspect::mutating(behaviour)]).await;
+        let check = verify("V28", vec![Suspect::mutating(behavior)]).await;
         finds(&check, &[kind]);
     }
 }

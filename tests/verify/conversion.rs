@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
-use fake_webhooks::{Behaviour, Fake, FakeWebhook};
+use fake_webhooks::{Behavior, Fake, FakeWebhook};
 use harness::attributes::UserInfo;
 use harness::client::NoServices;
 use harness::server::ClusterFixture;
@@ -74,10 +74,10 @@ fn definition(client_config: &Value) -> Value {
     })
 }
 
-/// What all checks of conversion webhooks see of one with this behaviour.
-async fn report(behaviour: Value, timeout: Option<Duration>, objects: Vec<Value>) -> Report {
-    let behaviour: Behaviour = serde_json::from_value(behaviour).expect("a behaviour");
-    let fake = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.expect("the fake starts");
+/// What all checks of conversion webhooks see of one with this behavior.
+async fn report(behavior: Value, timeout: Option<Duration>, objects: Vec<Value>) -> Report {
+    let behavior: Behavior = serde_json::from_value(behavior).expect("a behavior");
+    let fake = FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("the fake starts");
     let ca_bundle = base64::engine::general_purpose::STANDARD.encode(fake.ca_bundle());
     let definition = definition(&json!({"url": fake.url(), "caBundle": ca_bundle}));
     let configuration = Converter::configuration(&definition).expect("a webhook converts");
@@ -109,11 +109,11 @@ async fn each_defect_is_found_and_nothing_else() {
     let suspects: Vec<Suspect> = serde_saphyr::from_str(include_str!("conversion.yaml")).expect("the table");
     let mut others = Vec::new();
     for suspect in &suspects {
-        let mut behaviour = convert(&suspect.convert);
+        let mut behavior = convert(&suspect.convert);
         if let Some(other) = &suspect.every_other {
-            behaviour = json!({"cycle": [behaviour, convert(other)]});
+            behavior = json!({"cycle": [behavior, convert(other)]});
         }
-        let report = report(behaviour, None, Vec::new()).await;
+        let report = report(behavior, None, Vec::new()).await;
         let found = kinds(&report);
         let passed = report.count(Tally::Passed);
         if found != suspect.finds || (suspect.finds.is_empty() && (passed == 9) != suspect.checked) {
@@ -125,8 +125,8 @@ async fn each_defect_is_found_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_finding_has_the_smallest_object_and_the_calls() {
-    let behaviour = convert(&BTreeMap::from([("objects".to_owned(), json!({"/spec/color": null}))]));
-    let report = report(behaviour, None, Vec::new()).await;
+    let behavior = convert(&BTreeMap::from([("objects".to_owned(), json!({"/spec/color": null}))]));
+    let report = report(behavior, None, Vec::new()).await;
     let (_, finding) = report.findings().find(|(check, _)| check.id == "V59").expect("a finding");
     let object = finding.object.as_ref().expect("an object");
     let spec = object["spec"].as_object().expect("a spec");
@@ -149,8 +149,8 @@ async fn an_object_that_was_given_has_to_be_converted() {
     let object = json!({
         "apiVersion": "g.example.com/v1", "kind": "Widget", "metadata": {"name": "given"}, "spec": {"size": 3},
     });
-    let behaviour = convert(&BTreeMap::from([("fail".to_owned(), json!("not today"))]));
-    let report = report(behaviour, None, vec![object]).await;
+    let behavior = convert(&BTreeMap::from([("fail".to_owned(), json!("not today"))]));
+    let report = report(behavior, None, vec![object]).await;
     let expected = BTreeMap::from([("V62".to_owned(), vec!["refused".to_owned()])]);
     assert_eq!(kinds(&report), expected);
 }

@@ -42,8 +42,8 @@ async fn v11_only_notes_another_order_of_operations() {
 
 #[tokio::test]
 async fn v11_passes_what_always_says_the_same() {
-    for behaviour in ["always-mutate", "sidecar", "deny"] {
-        passes(&verify("V11", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["always-mutate", "sidecar", "deny"] {
+        passes(&verify("V11", vec![Suspect::mutating(behavior)]).await);
     }
     passes(&verify("V11", vec![Suspect::validating("deny")]).await);
 }

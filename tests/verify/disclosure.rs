@@ -61,11 +61,10 @@ async fn stage() -> Stage {
     let patch = |operation: Value| json!({"patch": {"operations": [operation]}});
     let replaced = patch(json!({"op": "replace", "path": "/data/password", "value": "Y29ycmVjdCBob3JzZQ=="}));
     let added = patch(json!({"op": "add", "path": "/data/made", "value": "Y29ycmVjdCBob3JzZQ=="}));
-    let behaviour =
-        json!({"when": {"if": {"in-review": "/request/uid"}, "then": {"cycle": [replaced, added]},
+    let behavior = json!({"when": {"if": {"in-review": "/request/uid"}, "then": {"cycle": [replaced, added]},
         "otherwise": {"bad-response": {"status": 500}}}})
-        .to_string();
-    let stage = Stage::with(&behaviour).await;
+    .to_string();
+    let stage = Stage::with(&behavior).await;
     let mut entry = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
     entry["rules"][0]["resources"] = json!(["secrets"]);
     stage.write("configuration.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[entry])]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use fake_webhooks::{Behaviour, Certificate, Fake, FakeWebhook, Transport};
+use fake_webhooks::{Behavior, Certificate, Fake, FakeWebhook, Transport};
 use harness::attributes::UserInfo;
 use harness::client::NoServices;
 use harness::server::ClusterFixture;
@@ -14,18 +14,18 @@ use serde_json::{Value, json};
 
 /// The webhook that is verified: how it behaves, and what its configuration says beside the defaults.
 pub(crate) struct Suspect {
-    behaviour: Behaviour,
+    behavior: Behavior,
     transport: Transport,
     kind: &'static str,
     fields: Value,
 }
 
 impl Suspect {
-    /// A mutating webhook for pods that does what the YAML of a behaviour says.
-    pub(crate) fn mutating(behaviour: &str) -> Self {
-        let behaviour = serde_saphyr::from_str(behaviour).expect("a behaviour");
+    /// A mutating webhook for pods that does what the YAML of a behavior says.
+    pub(crate) fn mutating(behavior: &str) -> Self {
+        let behavior = serde_saphyr::from_str(behavior).expect("a behavior");
         Self {
-            behaviour,
+            behavior,
             transport: Transport::default(),
             kind: "MutatingWebhookConfiguration",
             fields: json!({}),
@@ -33,8 +33,8 @@ impl Suspect {
     }
 
     /// As [`Self::mutating`], but validating.
-    pub(crate) fn validating(behaviour: &str) -> Self {
-        Self { kind: "ValidatingWebhookConfiguration", ..Self::mutating(behaviour) }
+    pub(crate) fn validating(behavior: &str) -> Self {
+        Self { kind: "ValidatingWebhookConfiguration", ..Self::mutating(behavior) }
     }
 
     /// With another certificate.
@@ -137,8 +137,8 @@ async fn verify_among(
     let mut configurations = Vec::new();
     for (suspect, name) in suspects.into_iter().zip('a'..='z') {
         let name = name.to_string();
-        let Suspect { behaviour, transport: Transport { certificate, connection, http, .. }, .. } = suspect;
-        let fake = FakeWebhook::start(Fake { behaviour, certificate, connection, http, ..Fake::default() });
+        let Suspect { behavior, transport: Transport { certificate, connection, http, .. }, .. } = suspect;
+        let fake = FakeWebhook::start(Fake { behavior, certificate, connection, http, ..Fake::default() });
         let fake = fake.await.expect("the fake starts");
         let mut entry = entry(&name, &fake.url(), fake.ca_bundle());
         for (field, value) in suspect.fields.as_object().into_iter().flatten() {

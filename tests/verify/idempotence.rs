@@ -42,8 +42,8 @@ async fn v01_finds_a_webhook_that_refuses_its_own_work() {
 
 #[tokio::test]
 async fn v01_passes_what_looks_before_it_adds() {
-    for behaviour in ["always-mutate", "sidecar", "container-env", "allow"] {
-        passes(&verify("V01", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["always-mutate", "sidecar", "container-env", "allow"] {
+        passes(&verify("V01", vec![Suspect::mutating(behavior)]).await);
     }
 }
 

@@ -19,7 +19,7 @@ impl Drop for Fakes {
 impl Fakes {
     /// One webhook for pods, with its configuration in `configuration.yaml` of the stage.
     fn beside(stage: &Stage) -> Self {
-        let fakes = "{version: 1, webhooks: [{name: w, type: validating, behaviour: allow, \
+        let fakes = "{version: 1, webhooks: [{name: w, type: validating, behavior: allow, \
                      namespaceSelector: {}, \
                      rules: [{operations: [CREATE], apiGroups: [''], apiVersions: [v1], resources: [pods]}]}]}";
         std::fs::write(stage.path("fakes.yaml"), fakes).expect("the file is written");

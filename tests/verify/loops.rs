@@ -56,10 +56,10 @@ async fn v49_finds_a_longer_loop_and_only_warns_where_labels_may_break_it() {
         let spared = ["a", "b", "c"].into_iter().filter(|namespace| *namespace != field);
         spared.collect::<Vec<_>>()
     };
-    let labelled = json!({"matchExpressions": [{"key": "skip", "operator": "DoesNotExist"}]});
+    let labeled = json!({"matchExpressions": [{"key": "skip", "operator": "DoesNotExist"}]});
     let configurations = [
         behind("a", &some("b")),
-        with(behind("b", &some("c")), "objectSelector", labelled),
+        with(behind("b", &some("c")), "objectSelector", labeled),
         behind("c", &some("a")),
     ];
     let found = check(&configurations).await;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use fake_webhooks::{Behaviour, Certificate, Fake, FakeWebhook};
+use fake_webhooks::{Behavior, Certificate, Fake, FakeWebhook};
 use futures::stream::{self, StreamExt as _};
 use harness::verify::{Settings, Severity, checks};
 use serde::Deserialize;
@@ -18,7 +18,7 @@ pub(crate) struct Suspect {
     pub(crate) name: String,
     #[serde(rename = "type")]
     kind: Kind,
-    behaviour: Value,
+    behavior: Value,
     /// Whether it treats mirror pods as others.
     #[serde(default)]
     mirror: bool,
@@ -65,23 +65,23 @@ fn sound(kind: Kind, url: &str, ca_bundle: &str) -> Value {
 }
 
 impl Suspect {
-    fn behaviour(&self) -> Behaviour {
-        let own = self.behaviour.clone();
-        let behaviour = match self.kind {
+    fn behavior(&self) -> Behavior {
+        let own = self.behavior.clone();
+        let behavior = match self.kind {
             Kind::Mutating if !self.mirror => {
                 let is_mirror = json!({"present": "/metadata/annotations/kubernetes.io~1config.mirror"});
                 json!({"when": {"if": is_mirror, "then": "allow", "otherwise": own}})
             }
             Kind::Mutating | Kind::Validating => own,
         };
-        serde_json::from_value(behaviour).expect("a behaviour")
+        serde_json::from_value(behavior).expect("a behavior")
     }
 }
 
 impl Suspect {
     /// Starts it, and says how it is configured, under this name.
     pub(crate) async fn start(&self, name: &str) -> (FakeWebhook, Value) {
-        let fake = Fake { behaviour: self.behaviour(), certificate: self.certificate, ..Fake::default() };
+        let fake = Fake { behavior: self.behavior(), certificate: self.certificate, ..Fake::default() };
         let fake = FakeWebhook::start(fake).await.expect("the fake starts");
         let mut entry = sound(self.kind, &fake.url(), fake.ca_bundle());
         for (field, value) in &self.fields {

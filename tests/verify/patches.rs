@@ -23,8 +23,8 @@ async fn v14_finds_a_webhook_that_denies_what_it_does_not_know() {
 
 #[tokio::test]
 async fn v14_passes_patches_that_name_what_they_change() {
-    for behaviour in ["always-mutate", "sidecar", "container-env", "allow"] {
-        passes(&verify("V14", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["always-mutate", "sidecar", "container-env", "allow"] {
+        passes(&verify("V14", vec![Suspect::mutating(behavior)]).await);
     }
 }
 
@@ -39,15 +39,15 @@ async fn v15_finds_a_patch_that_needs_annotations() {
 
 #[tokio::test]
 async fn v15_finds_a_webhook_that_fails_without_volumes() {
-    let behaviour = "when: {if: {absent: /spec/volumes}, then: {bad-response: {status: 500}}}";
-    let check = verify("V15", vec![Suspect::mutating(behaviour)]).await;
+    let behavior = "when: {if: {absent: /spec/volumes}, then: {bad-response: {status: 500}}}";
+    let check = verify("V15", vec![Suspect::mutating(behavior)]).await;
     assert!(kinds(&check).contains(&"fails without volumes"), "{check:#?}");
 }
 
 #[tokio::test]
 async fn v15_passes_patches_that_make_what_is_absent() {
-    for behaviour in ["always-mutate", "sidecar", "container-env"] {
-        passes(&verify("V15", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["always-mutate", "sidecar", "container-env"] {
+        passes(&verify("V15", vec![Suspect::mutating(behavior)]).await);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use fake_webhooks::{Behaviour, Certificate, FakeWebhook};
+use fake_webhooks::{Behavior, Certificate, FakeWebhook};
 use futures::stream::{self, StreamExt as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -164,7 +164,7 @@ async fn a_feature_passes_with_the_webhook_of_which_it_is_a_proof_and_with_no_fl
     assert_eq!(checks.join(" "), WITH_FEATURES);
     for Proven { suspects, folder, .. } in &all {
         for (suspect, fake) in suspects {
-            fake.set_behaviour(Behaviour::default());
+            fake.set_behavior(Behavior::default());
             fake.rotate(Certificate::default()).expect("it shows another certificate");
             if !suspect.mended.is_empty() {
                 mend(folder, &suspect.mended);

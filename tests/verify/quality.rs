@@ -10,14 +10,14 @@ const WELL_BEHAVED: [&str; 3] = ["always-mutate", "sidecar", "container-env"];
 
 /// What a check says about a webhook that sends these operations, whatever it is shown.
 async fn patching(id: &str, operations: &Value) -> CheckReport {
-    let behaviour = json!({"patch": {"operations": operations}}).to_string();
-    verify(id, vec![Suspect::mutating(&behaviour)]).await
+    let behavior = json!({"patch": {"operations": operations}}).to_string();
+    verify(id, vec![Suspect::mutating(&behavior)]).await
 }
 
 /// What a check says about a webhook that sends no patch.
 async fn is_not_about_who_sends_none(id: &str) {
-    for behaviour in ["allow", "deny"] {
-        let check = verify(id, vec![Suspect::mutating(behaviour)]).await;
+    for behavior in ["allow", "deny"] {
+        let check = verify(id, vec![Suspect::mutating(behavior)]).await;
         assert_eq!(verdict(&check).0, Tally::NotApplicable, "{id}: {check:#?}");
     }
 }
@@ -34,8 +34,8 @@ async fn v16_finds_what_only_the_servers_library_applies() {
 
 #[tokio::test]
 async fn v16_passes_what_the_standard_allows() {
-    for behaviour in WELL_BEHAVED {
-        passes(&verify("V16", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in WELL_BEHAVED {
+        passes(&verify("V16", vec![Suspect::mutating(behavior)]).await);
     }
     is_not_about_who_sends_none("V16").await;
 }
@@ -100,8 +100,8 @@ async fn v17_passes_what_is_written_over_defaults_or_means_the_same() {
 
 #[tokio::test]
 async fn v17_passes_operations_for_single_fields() {
-    for behaviour in WELL_BEHAVED {
-        passes(&verify("V17", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in WELL_BEHAVED {
+        passes(&verify("V17", vec![Suspect::mutating(behavior)]).await);
     }
     is_not_about_who_sends_none("V17").await;
 }
@@ -132,8 +132,8 @@ async fn v18_finds_a_status_on_the_object_itself() {
 
 #[tokio::test]
 async fn v18_passes_labels_containers_and_early_names() {
-    for behaviour in WELL_BEHAVED {
-        passes(&verify("V18", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in WELL_BEHAVED {
+        passes(&verify("V18", vec![Suspect::mutating(behavior)]).await);
     }
     let check = verify("V18", vec![Suspect::mutating("fault: M13-generated")]).await;
     assert_eq!((verdict(&check).0, kinds(&check)), (Tally::Passed, Vec::new()));
@@ -197,9 +197,9 @@ async fn widget_of(spec: &Value, operation: Value) -> CheckReport {
 }
 
 async fn widget_in(definition: &Value, spec: &Value, operation: Value) -> CheckReport {
-    let behaviour = json!({"patch": {"operations": [operation]}}).to_string();
+    let behavior = json!({"patch": {"operations": [operation]}}).to_string();
     let rule = json!({"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["*"], "resources": ["widgets"]});
-    let suspect = Suspect::mutating(&behaviour).with("rules", json!([rule]));
+    let suspect = Suspect::mutating(&behavior).with("rules", json!([rule]));
     let mut widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}});
     if !spec.is_null() {
         widget["spec"] = spec.clone();
@@ -261,8 +261,8 @@ async fn v19_notes_what_is_required_in_a_spec_that_the_user_left_out() {
 
 #[tokio::test]
 async fn v19_passes_what_is_valid() {
-    for behaviour in WELL_BEHAVED {
-        passes(&verify("V19", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in WELL_BEHAVED {
+        passes(&verify("V19", vec![Suspect::mutating(behavior)]).await);
     }
     is_not_about_who_sends_none("V19").await;
 }
@@ -284,8 +284,8 @@ async fn v20_notes_patches_that_change_nothing() {
 
 #[tokio::test]
 async fn v20_passes_who_is_quiet_when_done() {
-    for behaviour in ["sidecar", "container-env", "allow"] {
-        passes(&verify("V20", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["sidecar", "container-env", "allow"] {
+        passes(&verify("V20", vec![Suspect::mutating(behavior)]).await);
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use certs::CertificateAuthority;
-use fake_webhooks::{Authority, Behaviour, Fake, FakeWebhook};
+use fake_webhooks::{Authority, Behavior, Fake, FakeWebhook};
 use harness::verify::report::{CheckReport, Report, Tally};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ const OBJECTS: &str = "/api/v1/namespaces/default/configmaps";
 /// Where a question is asked that leaves nothing behind.
 const QUESTIONS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-/// A behaviour: with each call, `body` is sent to this path of the server that a kubeconfig names.
+/// A behavior: with each call, `body` is sent to this path of the server that a kubeconfig names.
 fn writing(path: &str, body: Value) -> impl FnOnce(&Value) -> Value {
     move |kubeconfig| {
         let text = |pointer: &str| kubeconfig.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -34,24 +34,24 @@ fn config_map(metadata: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 }
 
-/// The behaviour, but not on dry runs.
-fn honest(behaviour: &Value) -> Value {
-    json!({"when": {"if": {"dry-run": true}, "then": "allow", "otherwise": behaviour}})
+/// The behavior, but not on dry runs.
+fn honest(behavior: &Value) -> Value {
+    json!({"when": {"if": {"dry-run": true}, "then": "allow", "otherwise": behavior}})
 }
 
 /// What `admit verify` says of a webhook that is started with the kubeconfig of `--api-server-out`: its exit status, and
 /// the verdicts of V38, V39 and V40 with the messages of findings and the reasons why something was not checked.
-async fn verify(behaviour: impl FnOnce(&Value) -> Value) -> (Option<i32>, [(Tally, String); 3]) {
-    let (status, said) = verify_with("V38,V39,V40", behaviour).await;
+async fn verify(behavior: impl FnOnce(&Value) -> Value) -> (Option<i32>, [(Tally, String); 3]) {
+    let (status, said) = verify_with("V38,V39,V40", behavior).await;
     (status, said.try_into().expect("three checks"))
 }
 
 /// As [`verify`], of these checks.
 async fn verify_with(
     checks: &str,
-    behaviour: impl FnOnce(&Value) -> Value,
+    behavior: impl FnOnce(&Value) -> Value,
 ) -> (Option<i32>, Vec<(Tally, String)>) {
-    let (status, report) = report_of(checks, behaviour).await;
+    let (status, report) = report_of(checks, behavior).await;
     let said = |check: CheckReport| {
         let result = only(check.results);
         let findings = check.findings.iter().map(|finding| &finding.message);
@@ -62,7 +62,7 @@ async fn verify_with(
 }
 
 /// The report of these checks.
-async fn report_of(checks: &str, behaviour: impl FnOnce(&Value) -> Value) -> (Option<i32>, Report) {
+async fn report_of(checks: &str, behavior: impl FnOnce(&Value) -> Value) -> (Option<i32>, Report) {
     let authority = Arc::new(CertificateAuthority::new("test").expect("an authority"));
     let first = Fake { authority: Authority::Shared(Arc::clone(&authority)), ..Fake::default() };
     let fake = FakeWebhook::start(first).await.expect("the fake starts");
@@ -81,10 +81,10 @@ async fn report_of(checks: &str, behaviour: impl FnOnce(&Value) -> Value) -> (Op
     let running = tokio::spawn(async move { command.output().await });
 
     let kubeconfig = written(&folder.path().join("kubeconfig")).await;
-    let behaviour = behaviour(&kubeconfig).to_string();
-    let behaviour: Behaviour = serde_saphyr::from_str(&behaviour).expect("a behaviour");
+    let behavior = behavior(&kubeconfig).to_string();
+    let behavior: Behavior = serde_saphyr::from_str(&behavior).expect("a behavior");
     let authority = Authority::Shared(authority);
-    let started = FakeWebhook::start(Fake { behaviour, authority, listen, ..Fake::default() }).await;
+    let started = FakeWebhook::start(Fake { behavior, authority, listen, ..Fake::default() }).await;
     let _fake = started.expect("the fake starts again");
     let output = running.await.expect("the command ends").expect("the command runs");
     (output.status.code(), serde_json::from_slice(&output.stdout).expect("a report"))

@@ -49,8 +49,8 @@ async fn v02_leaves_who_changes_its_own_result_to_v01() {
 
 #[tokio::test]
 async fn v02_passes_what_looks_at_each_container() {
-    for behaviour in ["container-env", "sidecar", "always-mutate", "allow"] {
-        passes(&verify("V02", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["container-env", "sidecar", "always-mutate", "allow"] {
+        passes(&verify("V02", vec![Suspect::mutating(behavior)]).await);
     }
 }
 
@@ -92,8 +92,8 @@ async fn v03_only_notes_what_is_done_to_the_users_own_containers_too() {
 
 #[tokio::test]
 async fn v03_passes_what_adds_to_what_is_there() {
-    for behaviour in ["sidecar", "container-env", "always-mutate"] {
-        passes(&verify("V03", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["sidecar", "container-env", "always-mutate"] {
+        passes(&verify("V03", vec![Suspect::mutating(behavior)]).await);
     }
 }
 

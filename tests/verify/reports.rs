@@ -18,8 +18,8 @@ const BASE: [&str; 8] = [
     "--fail-on=error",
 ];
 
-async fn stage(behaviour: &str) -> Stage {
-    let stage = Stage::with(behaviour).await;
+async fn stage(behavior: &str) -> Stage {
+    let stage = Stage::with(behavior).await;
     let pods: Vec<Value> = (0..40)
         .map(|number| {
             let containers: Vec<Value> = (0..=number % 3)

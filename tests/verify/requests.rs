@@ -12,7 +12,7 @@ fn unreadable(then: &str) -> String {
 
 #[tokio::test]
 async fn v22_finds_what_is_wrong_with_an_answer() {
-    for (behaviour, expected) in [
+    for (behavior, expected) in [
         ("bad-response: wrong-uid", "uid when it answers"),
         ("fault: E07-missing", "uid when it answers"),
         ("bad-response: wrong-kind", "kind when it answers"),
@@ -21,8 +21,8 @@ async fn v22_finds_what_is_wrong_with_an_answer() {
         ("bad-response: {status: 500}", "HTTP status when it answers"),
         ("fault: E08-missing", "allowed when it denies"),
     ] {
-        let check = verify("V22", vec![Suspect::mutating(behaviour)]).await;
-        assert!(kinds(&check).contains(&expected), "{behaviour}: {:?}", kinds(&check));
+        let check = verify("V22", vec![Suspect::mutating(behavior)]).await;
+        assert!(kinds(&check).contains(&expected), "{behavior}: {:?}", kinds(&check));
         assert!(!check.findings[0].steps.is_empty());
     }
 }
@@ -68,22 +68,22 @@ async fn v22_finds_what_lacks_only_on_the_error_path() {
 
 #[tokio::test]
 async fn v22_passes_complete_answers() {
-    for behaviour in ["allow", "deny", "always-mutate"] {
-        passes(&verify("V22", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["allow", "deny", "always-mutate"] {
+        passes(&verify("V22", vec![Suspect::mutating(behavior)]).await);
     }
     passes(&verify("V22", vec![Suspect::validating(&unreadable("{deny: {message: cannot read it}}"))]).await);
 }
 
 #[tokio::test]
 async fn v29_finds_what_a_null_object_leads_to() {
-    for (behaviour, expected) in [
+    for (behavior, expected) in [
         ("{patch: {operations: [{op: add, path: /a, value: 1}]}}", "sends a patch on"),
         ("{bad-response: closed}", "fails on"),
         ("{deny: {code: 400, message: there is no content to decode}}", "misses the object on"),
         ("{deny: {code: 500, message: 'Cannot read properties of null'}}", "misses the object on"),
     ] {
-        let behaviour = format!("when: {{if: {{operations: [DELETE]}}, then: {behaviour}}}");
-        let check = verify("V29", vec![Suspect::mutating(&behaviour).on(&["*"])]).await;
+        let behavior = format!("when: {{if: {{operations: [DELETE]}}, then: {behavior}}}");
+        let check = verify("V29", vec![Suspect::mutating(&behavior).on(&["*"])]).await;
         let expected = ["DELETE", "the deletion of a collection"].map(|what| format!("{expected} {what}"));
         let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
         finds(&check, &expected);
@@ -99,9 +99,9 @@ async fn v29_passes_who_decides_by_the_old_object() {
         "deny: {code: 500, message: spec.size must not be null}",
         "deny: {code: 555, message: not today}",
     ];
-    for behaviour in ["allow"].into_iter().chain(denials) {
+    for behavior in ["allow"].into_iter().chain(denials) {
         for suspect in [Suspect::mutating, Suspect::validating] {
-            passes(&verify("V29", vec![suspect(behaviour).on(&["DELETE"])]).await);
+            passes(&verify("V29", vec![suspect(behavior).on(&["DELETE"])]).await);
         }
     }
 }
@@ -114,8 +114,8 @@ async fn v29_is_not_about_webhooks_that_are_not_called_for_deletions() {
 
 #[tokio::test]
 async fn v32_finds_who_needs_a_name() {
-    let behaviour = "when: {if: {absent: /metadata/name}, then: {deny: {message: name is required}}}";
-    let check = verify("V32", vec![Suspect::mutating(behaviour)]).await;
+    let behavior = "when: {if: {absent: /metadata/name}, then: {deny: {message: name is required}}}";
+    let check = verify("V32", vec![Suspect::mutating(behavior)]).await;
     finds(&check, &["needs metadata.name"]);
 }
 
@@ -123,7 +123,7 @@ async fn v32_finds_who_needs_a_name() {
 async fn v32_passes_who_does_without_and_does_not_ask_what_no_server_does() {
     // The API server has filled in the namespace before it calls a webhook.
     let namespace = "when: {if: {absent: /metadata/namespace}, then: deny}";
-    for behaviour in ["always-mutate", "sidecar", "allow", namespace] {
-        passes(&verify("V32", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["always-mutate", "sidecar", "allow", namespace] {
+        passes(&verify("V32", vec![Suspect::mutating(behavior)]).await);
     }
 }

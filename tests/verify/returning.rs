@@ -39,22 +39,22 @@ async fn v04_passes_what_the_servers_own_plugins_give_back() {
         let container = json!({"name": "proxy", "image": "proxy", "imagePullPolicy": "Always"});
         json!({"patch": {"operations": [{"op": op, "path": path, "value": container}]}})
     };
-    let behaviour = json!({"when": {
+    let behavior = json!({"when": {
         "if": {"container": "proxy"},
         "then": writes("replace", "/spec/containers/1"),
         "otherwise": writes("add", "/spec/containers/-"),
     }});
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
         "spec": {"containers": [{"name": "app", "image": "app"}]}});
-    passes(&verify_objects("V04", vec![Suspect::mutating(&behaviour.to_string())], vec![pod], &[]).await);
+    passes(&verify_objects("V04", vec![Suspect::mutating(&behavior.to_string())], vec![pod], &[]).await);
 }
 
 #[tokio::test]
 async fn v04_passes_what_knows_its_own_work() {
     // Every Pod has a service account when a webhook sees it, not only one that was restored.
     let by_account = "when: {if: {present: /spec/serviceAccountName}, then: container-env, otherwise: allow}";
-    for behaviour in ["allow", "always-mutate", "sidecar", "container-env", by_account] {
-        passes(&verify("V04", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["allow", "always-mutate", "sidecar", "container-env", by_account] {
+        passes(&verify("V04", vec![Suspect::mutating(behavior)]).await);
     }
 }
 
@@ -77,8 +77,8 @@ async fn v08_finds_what_being_called_again_would_have_done() {
 
 #[tokio::test]
 async fn v08_passes_what_does_not_depend_on_others() {
-    for behaviour in ["always-mutate", "sidecar", "allow"] {
-        passes(&verify("V08", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["always-mutate", "sidecar", "allow"] {
+        passes(&verify("V08", vec![Suspect::mutating(behavior)]).await);
     }
 }
 
@@ -115,8 +115,8 @@ async fn v09_finds_who_denies_an_apply() {
 
 #[tokio::test]
 async fn v09_passes_what_does_the_same_to_updates() {
-    for behaviour in ["always-mutate", "sidecar", "container-env", "allow"] {
-        passes(&verify("V09", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["always-mutate", "sidecar", "container-env", "allow"] {
+        passes(&verify("V09", vec![Suspect::mutating(behavior)]).await);
     }
     let check = verify("V09", vec![Suspect::mutating("sidecar").on(&["CREATE"])]).await;
     assert_eq!(verdict(&check).0, Tally::NotApplicable);
@@ -142,8 +142,8 @@ async fn v13_notes_what_depends_on_the_user() {
 
 #[tokio::test]
 async fn v13_passes_what_looks_at_the_object_alone() {
-    for behaviour in ["always-mutate", "sidecar", "deny", "allow"] {
-        passes(&verify("V13", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["always-mutate", "sidecar", "deny", "allow"] {
+        passes(&verify("V13", vec![Suspect::mutating(behavior)]).await);
     }
 }
 

@@ -14,8 +14,8 @@ use crate::environment::{
 };
 
 /// What a check says about a mutating webhook that has a second for each call.
-async fn hasty(id: &str, behaviour: &str, settings: Settings) -> CheckReport {
-    let suspect = Suspect::mutating(behaviour).with("timeoutSeconds", json!(1));
+async fn hasty(id: &str, behavior: &str, settings: Settings) -> CheckReport {
+    let suspect = Suspect::mutating(behavior).with("timeoutSeconds", json!(1));
     verify_with(id, vec![suspect], settings).await
 }
 
@@ -59,9 +59,8 @@ async fn v37_shows_each_request_as_it_was_sent() {
 #[tokio::test]
 async fn what_all_webhooks_of_a_server_do_wrong_is_one_finding() {
     let start = async || {
-        let behaviour =
-            serde_saphyr::from_str(&unless_review("{bad-response: closed}")).expect("a behaviour");
-        FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.expect("the fake starts")
+        let behavior = serde_saphyr::from_str(&unless_review("{bad-response: closed}")).expect("a behavior");
+        FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("the fake starts")
     };
     let (fake, other) = (start().await, start().await);
     let served_by = |fake: &FakeWebhook, prefix: &str, count: u32| -> Vec<Value> {
@@ -119,8 +118,8 @@ async fn v37_finds_who_does_not_survive_nonsense() {
     // Two calls before the first nonsense, which is the third.
     for (then, kind) in [("{bad-response: closed}", "does not survive"), ("deny", "answers otherwise after")]
     {
-        let behaviour = format!("first: {{calls: 3, of: allow, then: {then}}}");
-        let check = verify("V37", vec![Suspect::mutating(&behaviour)]).await;
+        let behavior = format!("first: {{calls: 3, of: allow, then: {then}}}");
+        let check = verify("V37", vec![Suspect::mutating(&behavior)]).await;
         let first = kinds(&check)[0];
         assert_eq!(first, format!("{kind} a text that is no JSON"), "{check:#?}");
     }
@@ -130,8 +129,8 @@ async fn v37_finds_who_does_not_survive_nonsense() {
 async fn v37_passes_a_4xx_and_a_review_that_denies() {
     let review =
         "{raw: {json: {kind: AdmissionReview, response: {uid: '', allowed: false, status: {code: 400}}}}}";
-    for behaviour in ["allow", "deny", "sidecar", "non-idempotent", &unless_review(review)] {
-        passes(&verify("V37", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["allow", "deny", "sidecar", "non-idempotent", &unless_review(review)] {
+        passes(&verify("V37", vec![Suspect::mutating(behavior)]).await);
     }
     let nobody = Suspect::mutating("bad-response: closed");
     assert_eq!(verdict(&verify("V37", vec![nobody]).await).0, Tally::NotChecked);
@@ -149,9 +148,9 @@ async fn v42_blames_nobody_for_one_slow_answer() {
     // slow once.
     let slow_once =
         "{first: {calls: 1, of: {delay: {for: {fixed: 900ms}}}, then: {delay: {for: {fixed: 150ms}}}}}";
-    let behaviour =
+    let behavior =
         format!("first: {{calls: 36, of: {{delay: {{for: {{fixed: 150ms}}}}}}, then: {slow_once}}}");
-    let check = verify("V42", vec![Suspect::mutating(&behaviour)]).await;
+    let check = verify("V42", vec![Suspect::mutating(&behavior)]).await;
     assert_eq!(check.findings, [], "{check:#?}");
 }
 
@@ -167,8 +166,8 @@ async fn v42_finds_who_writes_when_the_caller_has_gone() {
     let (recorder, address) = recording().await;
     let settings = Settings { recorder: Some(recorder), ..Settings::default() };
     let write = format!("{{url: 'http://{address}/api/v1/namespaces/demo/configmaps', after: 600ms}}");
-    let behaviour = format!("delay: {{for: {{fixed: 800ms}}, then: {{side-effect: {{write: {write}}}}}}}");
-    let check = verify_with("V42", vec![Suspect::mutating(&behaviour)], settings).await;
+    let behavior = format!("delay: {{for: {{fixed: 800ms}}, then: {{side-effect: {{write: {write}}}}}}}");
+    let check = verify_with("V42", vec![Suspect::mutating(&behavior)], settings).await;
     finds(&check, &["writes for nobody"]);
     let message = &check.findings[0].message;
     assert!(message.ends_with("still wrote: POST /api/v1/namespaces/demo/configmaps"), "{message}");
@@ -180,8 +179,8 @@ async fn v42_blames_no_caller_that_has_gone_for_what_a_webhook_writes_by_itself(
         let (recorder, address) = recording().await;
         let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
         let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/configmaps", seed));
-        let behaviour = format!("delay: {{for: {{fixed: 300ms}}, then: {}}}", asking(address));
-        let check = verify_with("V42", vec![Suspect::mutating(&behaviour)], settings).await;
+        let behavior = format!("delay: {{for: {{fixed: 300ms}}, then: {}}}", asking(address));
+        let check = verify_with("V42", vec![Suspect::mutating(&behavior)], settings).await;
         own.abort();
         passes(&check);
     }
@@ -191,8 +190,8 @@ async fn v42_blames_no_caller_that_has_gone_for_what_a_webhook_writes_by_itself(
 async fn v42_passes_a_slow_webhook_that_stops_and_writes_nothing() {
     let (recorder, address) = recording().await;
     let settings = |recorder: Option<Recorder>| Settings { recorder, ..Settings::default() };
-    let behaviour = format!("delay: {{for: {{fixed: 300ms}}, then: {}}}", asking(address));
-    let suspect = || vec![Suspect::mutating(&behaviour)];
+    let behavior = format!("delay: {{for: {{fixed: 300ms}}, then: {}}}", asking(address));
+    let suspect = || vec![Suspect::mutating(&behavior)];
     passes(&verify_with("V42", suspect(), settings(Some(recorder))).await);
     // Without anybody who watches, half of it is not known.
     let check = verify_with("V42", suspect(), settings(None)).await;
@@ -217,9 +216,9 @@ fn overload(calls: usize) -> Settings {
 }
 
 /// A webhook as the control of a measurement, and its configuration.
-async fn control(behaviour: &str) -> (FakeWebhook, Arc<Webhook>) {
-    let behaviour = serde_saphyr::from_str(behaviour).expect("a behaviour");
-    let fake = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.expect("the fake starts");
+async fn control(behavior: &str) -> (FakeWebhook, Arc<Webhook>) {
+    let behavior = serde_saphyr::from_str(behavior).expect("a behavior");
+    let fake = FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("the fake starts");
     let entry = entry("control", &fake.url(), fake.ca_bundle());
     let webhook =
         harness::config::webhooks(&configuration("ValidatingWebhookConfiguration", "control", &[entry]))
@@ -253,8 +252,8 @@ async fn v44_blames_no_webhook_for_a_machine_on_which_the_control_is_late_too() 
 #[tokio::test]
 async fn v44_finds_who_does_not_recover() {
     // One call before, ten that are measured, and the wave.
-    let behaviour = "first: {calls: 19, of: allow, then: {bad-response: {status: 503}}}";
-    let check = hasty("V44", behaviour, overload(8)).await;
+    let behavior = "first: {calls: 19, of: allow, then: {bad-response: {status: 503}}}";
+    let check = hasty("V44", behavior, overload(8)).await;
     finds(&check, &["does not recover"]);
     let finding = &check.findings[0];
     assert_eq!(finding.severity, Severity::Error);

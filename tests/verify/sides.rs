@@ -42,8 +42,8 @@ async fn v30_finds_who_takes_options_for_a_pod() {
 
 #[tokio::test]
 async fn v30_passes_who_knows_connections_and_is_not_about_others() {
-    for behaviour in ["allow", "deny: {code: 403, message: no shells here}"] {
-        passes(&verify("V30", vec![seeing(Suspect::validating(behaviour), &["*"], &["*/*"])]).await);
+    for behavior in ["allow", "deny: {code: 403, message: no shells here}"] {
+        passes(&verify("V30", vec![seeing(Suspect::validating(behavior), &["*"], &["*/*"])]).await);
     }
     is_not_about(&verify("V30", vec![Suspect::mutating("sidecar")]).await);
 }
@@ -124,9 +124,9 @@ async fn v31_looks_at_the_subresources_of_custom_resources() {
 #[tokio::test]
 async fn v31_asks_with_the_labels_of_the_selector_and_says_where_there_are_none() {
     let selector = json!({"matchLabels": {"inject": "yes"}});
-    let labelled = |suspect: Suspect| suspect.with("objectSelector", selector.clone());
+    let labeled = |suspect: Suspect| suspect.with("objectSelector", selector.clone());
     let resources = ["pods/status", "pods/eviction"];
-    let suspect = labelled(seeing(Suspect::mutating("sidecar"), &["*"], &resources));
+    let suspect = labeled(seeing(Suspect::mutating("sidecar"), &["*"], &resources));
     let check = verify("V31", vec![suspect]).await;
     finds(&check, &["changes the spec on UPDATE of status"]);
     let sent = &check.findings[0].steps[0].review["request"]["object"]["metadata"]["labels"];
@@ -139,7 +139,7 @@ async fn v31_asks_with_the_labels_of_the_selector_and_says_where_there_are_none(
     );
 
     let check =
-        verify("V31", vec![labelled(seeing(Suspect::mutating("sidecar"), &["*"], &resources[1..]))]).await;
+        verify("V31", vec![labeled(seeing(Suspect::mutating("sidecar"), &["*"], &resources[1..]))]).await;
     is_not_about(&check);
 }
 
@@ -153,8 +153,8 @@ async fn v31_names_the_subresources_that_it_does_not_know() {
 
 #[tokio::test]
 async fn v31_passes_who_knows_subresources_and_is_not_about_others() {
-    for behaviour in ["allow", "always-mutate"] {
-        passes(&verify("V31", vec![seeing(Suspect::mutating(behaviour), &["*"], &["*/*"])]).await);
+    for behavior in ["allow", "always-mutate"] {
+        passes(&verify("V31", vec![seeing(Suspect::mutating(behavior), &["*"], &["*/*"])]).await);
     }
     is_not_about(&verify("V31", vec![Suspect::mutating("sidecar")]).await);
 }
@@ -209,8 +209,8 @@ async fn v34_finds_who_keeps_what_is_being_deleted() {
 
 #[tokio::test]
 async fn v34_passes_who_lets_go() {
-    for behaviour in ["allow", "sidecar", "always-mutate"] {
-        passes(&verify("V34", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["allow", "sidecar", "always-mutate"] {
+        passes(&verify("V34", vec![Suspect::mutating(behavior)]).await);
     }
     is_not_about(&verify("V34", vec![Suspect::mutating("fault: M29-deny").on(&["CREATE"])]).await);
 }
@@ -223,8 +223,8 @@ async fn v35_finds_who_reads_reviews_by_the_letter() {
         ("/request/options/admitUnknown", "depends on a new kind of options"),
     ] {
         for then in ["{bad-response: {status: 400}}", "{deny: {message: unknown field}}", "allow"] {
-            let behaviour = format!("when: {{if: {{in-review: {place}}}, then: {then}, otherwise: sidecar}}");
-            let check = verify("V35", vec![Suspect::mutating(&behaviour)]).await;
+            let behavior = format!("when: {{if: {{in-review: {place}}}, then: {then}, otherwise: sidecar}}");
+            let check = verify("V35", vec![Suspect::mutating(&behavior)]).await;
             finds(&check, &[kind]);
             assert_eq!(check.findings[0].severity, Severity::Error);
         }
@@ -234,14 +234,14 @@ async fn v35_finds_who_reads_reviews_by_the_letter() {
 #[tokio::test]
 async fn v35_only_notes_who_writes_down_who_asked() {
     let extra = "authentication.example.com/admit-unknown";
-    let behaviour = json!({"when": {
+    let behavior = json!({"when": {
         "if": {"in-review": format!("/request/userInfo/extra/{}", extra.replace('/', "~1"))},
         "then": {"patch": {"operations": [
             {"op": "add", "path": "/metadata/annotations", "value": {"requester": format!("{extra}=value")}},
         ]}},
         "otherwise": "allow",
     }});
-    let writes_down = || Suspect::mutating(&behaviour.to_string());
+    let writes_down = || Suspect::mutating(&behavior.to_string());
     let check = verify("V35", vec![writes_down()]).await;
     finds(&check, &["depends on new keys of userInfo"]);
     assert_eq!(check.findings[0].severity, Severity::Note);
@@ -266,8 +266,8 @@ async fn v35_only_notes_who_writes_down_who_asked() {
 
 #[tokio::test]
 async fn v35_passes_who_takes_what_it_knows() {
-    for behaviour in ["sidecar", "deny", "allow"] {
-        passes(&verify("V35", vec![Suspect::mutating(behaviour)]).await);
+    for behavior in ["sidecar", "deny", "allow"] {
+        passes(&verify("V35", vec![Suspect::mutating(behavior)]).await);
     }
     let check = verify("V35", vec![Suspect::mutating("fault: M05-random-name")]).await;
     assert_eq!(verdict(&check).0, Tally::NotChecked);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fake_webhooks::{Behaviour, Fake, FakeWebhook};
+use fake_webhooks::{Behavior, Fake, FakeWebhook};
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Intervention, Settings, Stop};
 
@@ -18,9 +18,9 @@ struct Mortal {
 }
 
 impl Mortal {
-    async fn with(behaviour: &str) -> Self {
-        let behaviour: Behaviour = serde_saphyr::from_str(behaviour).expect("a behaviour");
-        let fake = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.expect("the fake starts");
+    async fn with(behavior: &str) -> Self {
+        let behavior: Behavior = serde_saphyr::from_str(behavior).expect("a behavior");
+        let fake = FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("the fake starts");
         let entry = entry("w", &fake.url(), fake.ca_bundle());
         let configuration = configuration("ValidatingWebhookConfiguration", "c", &[entry]);
         Self { fake: Arc::new(Mutex::new(Some(fake))), configuration }

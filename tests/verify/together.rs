@@ -13,7 +13,7 @@ fn peace() -> Vec<Suspect> {
     vec![Suspect::mutating("always-mutate"), Suspect::mutating("sidecar"), Suspect::mutating("container-env")]
 }
 
-/// The second mutates only what the first one has labelled.
+/// The second mutates only what the first one has labeled.
 fn follower() -> Vec<Suspect> {
     vec![Suspect::mutating("always-mutate"), Suspect::mutating("fault: M08")]
 }

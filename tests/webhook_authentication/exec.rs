@@ -181,12 +181,12 @@ impl Stage {
         let certificate = authority.issue_for_client("jane").expect("a certificate");
         let mut situations = Vec::new();
         for situation in self::situations() {
-            let behaviour = match situation.expect {
+            let behavior = match situation.expect {
                 Expect::Unauthorized(_) => json!({"raw": {"status": 401}}),
                 Expect::Certificate => json!({"demand": {"credentials": {"certificate": "jane"}}}),
                 Expect::Sent(_) | Expect::Info(..) | Expect::Refused(_) => json!("allow"),
             };
-            let behaviour = serde_json::from_value(behaviour).expect("a behaviour");
+            let behavior = serde_json::from_value(behavior).expect("a behavior");
             let connection = match situation.expect {
                 Expect::Certificate => Connection::ClientCertificate,
                 Expect::Sent(_) | Expect::Unauthorized(_) | Expect::Info(..) | Expect::Refused(_) => {
@@ -194,7 +194,7 @@ impl Stage {
                 }
             };
             let authority = Authority::Shared(Arc::clone(&authority));
-            let fake = Fake { behaviour, connection, authority, ..Fake::default() };
+            let fake = Fake { behavior, connection, authority, ..Fake::default() };
             let webhook = FakeWebhook::start(fake).await.expect("the webhook starts");
             situations.push((situation, webhook));
         }

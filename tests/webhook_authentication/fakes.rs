@@ -14,11 +14,11 @@ use crate::{machine, run};
 const FAKES: &str = "\
 version: 1
 webhooks:
-- {name: token, type: mutating, behaviour: {demand: {credentials: {token: s3cret}}}}
-- {name: other-token, type: validating, behaviour: {demand: {credentials: {token: 0ther}, then: {deny: {message: known}}}}}
-- {name: basic, type: mutating, behaviour: {demand: {credentials: {basic: {username: jane, password: d0e}}}}}
-- {name: certificate, type: mutating, behaviour: {demand: {credentials: {certificate: kube-apiserver}}}}
-- {name: open, type: mutating, behaviour: allow}
+- {name: token, type: mutating, behavior: {demand: {credentials: {token: s3cret}}}}
+- {name: other-token, type: validating, behavior: {demand: {credentials: {token: 0ther}, then: {deny: {message: known}}}}}
+- {name: basic, type: mutating, behavior: {demand: {credentials: {basic: {username: jane, password: d0e}}}}}
+- {name: certificate, type: mutating, behavior: {demand: {credentials: {certificate: kube-apiserver}}}}
+- {name: open, type: mutating, behavior: allow}
 ";
 
 /// What the log says of each: as the credentials are shown, or not.

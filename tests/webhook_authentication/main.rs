@@ -117,9 +117,9 @@ struct Stage {
     redirecting: FakeWebhook,
 }
 
-async fn webhook(behaviour: Value) -> FakeWebhook {
-    let behaviour = serde_json::from_value(behaviour).expect("a behaviour");
-    FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.expect("the webhook starts")
+async fn webhook(behavior: Value) -> FakeWebhook {
+    let behavior = serde_json::from_value(behavior).expect("a behavior");
+    FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("the webhook starts")
 }
 
 /// A webhook that trusts the authorities of all, and calls the first.

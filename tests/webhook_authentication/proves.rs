@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{SITUATIONS, configurations, exec};
 
 const PROVES: &str = include_str!("proves.yaml");
-const STATEMENTS: &str = include_str!("../behaviours.md");
+const STATEMENTS: &str = include_str!("../behaviors.md");
 
 #[test]
 fn each_statement_and_each_situation_that_proves_it_is_there() {

@@ -39,9 +39,9 @@ async fn wait_for(client: &kube::Client, code: u16) {
 /// The webhook answers, is gone with the name of its Service, although the server still has a connection to it, and
 /// answers again.
 async fn check(client: &kube::Client) {
-    let behaviour = serde_json::from_value(json!({"deny": {"message": "found", "code": 418}})).unwrap();
+    let behavior = serde_json::from_value(json!({"deny": {"message": "found", "code": 418}})).unwrap();
     let names = vec!["moving.default.svc".to_owned()];
-    let webhook = FakeWebhook::start(Fake { behaviour, names, ..Fake::default() }).await.unwrap();
+    let webhook = FakeWebhook::start(Fake { behavior, names, ..Fake::default() }).await.unwrap();
     let service = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "moving"},
         "spec": {"type": "ExternalName", "externalName": "localhost"},

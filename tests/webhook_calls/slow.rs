@@ -146,9 +146,9 @@ async fn webhook(
     operations: &[&str],
 ) -> FakeWebhook {
     let slow = json!({"delay": {"for": {"fixed": "600ms"}, "then": answer}});
-    let behaviour = json!({"when": {"if": {"dry-run": true}, "then": "allow", "otherwise": slow}});
-    let behaviour = serde_json::from_value(behaviour).unwrap();
-    let webhook = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.unwrap();
+    let behavior = json!({"when": {"if": {"dry-run": true}, "then": "allow", "otherwise": slow}});
+    let behavior = serde_json::from_value(behavior).unwrap();
+    let webhook = FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.unwrap();
     let configuration = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name},
         "webhooks": [{

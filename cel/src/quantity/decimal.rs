@@ -99,7 +99,7 @@ impl Decimal {
         low_bits(&(&self.unscaled / &divisor + i32::from(rest.is_positive())))
     }
 
-    /// The number as an integer, rounded towards zero beyond the point that `scale` gives.
+    /// The number as an integer, rounded toward zero beyond the point that `scale` gives.
     fn raised_to(&self, scale: i32) -> Result<BigInt, QuantityError> {
         let shift = self.scale.abs_diff(scale);
         if shift == 0 || self.unscaled.is_zero() {

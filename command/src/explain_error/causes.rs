@@ -1,4 +1,4 @@
-//! The causes that are known, and the words by which each is recognised.
+//! The causes that are known, and the words by which each is recognized.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ pub(super) struct Cause {
     /// Whether the pattern is for a whole message, and not only for what went wrong with a call.
     #[serde(default)]
     pub(super) anywhere: bool,
-    /// Where no fault of the catalogue says so.
+    /// Where no fault of the catalog says so.
     class: Option<Class>,
     /// The file of Kubernetes or the package of Go that the words are from, where no recording has them.
     pub(super) source: Option<String>,
@@ -31,9 +31,9 @@ pub(super) struct Cause {
 }
 
 impl Cause {
-    /// The faults of the catalogue with this cause.
+    /// The faults of the catalog with this cause.
     pub(super) fn faults(&self) -> impl Iterator<Item = &'static Fault> {
-        self.faults.iter().filter_map(|id| fake_webhooks::catalogue().iter().find(|fault| fault.id == *id))
+        self.faults.iter().filter_map(|id| fake_webhooks::catalog().iter().find(|fault| fault.id == *id))
     }
 
     /// What the failure policy has to do with it.

@@ -61,7 +61,7 @@ pub(super) struct Explanation {
     /// The file of Kubernetes or the package of Go that the words are from, where no recording has them.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'static str>,
-    /// Faults of the catalogue by which it can be had.
+    /// Faults of the catalog by which it can be had.
     pub(super) faults: Vec<KnownFault>,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Service {
     pub(super) port: u16,
 }
 
-/// A fault of the catalogue.
+/// A fault of the catalog.
 #[derive(Debug, Serialize)]
 pub(super) struct KnownFault {
     pub(super) id: &'static str,

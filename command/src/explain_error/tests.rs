@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use fake_webhooks::{Class, catalogue};
+use fake_webhooks::{Class, catalog};
 use serde_json::{Value, json};
 
 use super::explanation::{Service, explain};
@@ -41,7 +41,7 @@ fn recorded(fault: &fake_webhooks::Fault) -> BTreeSet<String> {
 #[test]
 fn the_words_of_every_fault_are_known() {
     let mut explained = 0;
-    for fault in catalogue() {
+    for fault in catalog() {
         for message in recorded(fault) {
             let explanations = explain(&message);
             if OTHERS.iter().any(|(id, _)| *id == fault.id) {

@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn a_probe_goes_where_its_webhook_goes_and_catches_nothing_else() {
         let text = "version: 1\nwebhooks:\n\
-            - {name: a, type: mutating, behaviour: allow, rules: [{resources: ['*']}], failurePolicy: Ignore}\n\
-            - {name: b, type: validating, behaviour: allow, clientConfig: {service: {port: 1}}, timeoutSeconds: 1}\n";
+            - {name: a, type: mutating, behavior: allow, rules: [{resources: ['*']}], failurePolicy: Ignore}\n\
+            - {name: b, type: validating, behavior: allow, clientConfig: {service: {port: 1}}, timeoutSeconds: 1}\n";
         let plan = Plan::new(&[FakesFile::parse(text, "fakes.yaml").unwrap()]).unwrap();
         let namespace = "demo".parse().unwrap();
         let configurations = Configurations {

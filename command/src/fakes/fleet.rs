@@ -1,14 +1,14 @@
 //! Fakes in a cluster that come and go with the scenarios of a run.
 //!
 //! The port of a fake follows from its transport, and a Service has to show a port before anybody knows whether it is
-//! needed. So each transport of the catalogue is served from the start, and further ports are kept for any other.
+//! needed. So each transport of the catalog is served from the start, and further ports are kept for any other.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fake_webhooks::{Entry, FakeEntry, Transport, catalogue};
+use fake_webhooks::{Entry, FakeEntry, Transport, catalog};
 use harness::json::{at, set};
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ use super::progress::Progress;
 use super::source::{Source, SourceFile};
 use crate::Failure;
 
-/// Ports of the Service for transports that the catalogue does not have, or that no two fakes may share.
+/// Ports of the Service for transports that the catalog does not have, or that no two fakes may share.
 const SPARE_PORTS: u16 = 16;
 /// The name of the only file; `admit fakes deploy` calls its files otherwise.
 const FILE: &str = "admit run";
@@ -155,7 +155,7 @@ impl Fleet {
             fake.remove().await?;
             return Err(Failure::environment(format!(
                 "the Service of the fakes shows no further port: more than {SPARE_PORTS} connections and certificates \
-                 beyond those of the catalogue are asked for at a time"
+                 beyond those of the catalog are asked for at a time"
             )));
         }
         Ok(fake)
@@ -192,11 +192,11 @@ impl RemoteFake {
     }
 }
 
-/// A file with one fake for each transport of the catalogue. One that changes after its first handshake cannot be
+/// A file with one fake for each transport of the catalog. One that changes after its first handshake cannot be
 /// shared, so that it gets a port of its own when somebody asks for it.
 fn every_transport() -> String {
     let mut transports = vec![Transport::default()];
-    for fault in catalogue() {
+    for fault in catalog() {
         let text = json!({"name": "fault", "type": fault.kind.unwrap_or(fake_webhooks::Kind::Validating), "fault": fault.id});
         let entry = FakeEntry::parse(&text.to_string(), FILE);
         let transport = entry.map(|entry| entry.transport).unwrap_or_default();
@@ -208,7 +208,7 @@ fn every_transport() -> String {
         let mut fake = json!(transport);
         set(&mut fake, &["name"], format!("transport-{index}"));
         set(&mut fake, &["type"], "validating");
-        set(&mut fake, &["behaviour"], "allow");
+        set(&mut fake, &["behavior"], "allow");
         fake
     });
     let file = json!({"version": 1, "name": "admit-run", "webhooks": fakes.collect::<Vec<_>>()});
@@ -226,13 +226,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_transport_of_the_catalogue_has_a_port_that_the_service_shows() {
+    fn every_transport_of_the_catalog_has_a_port_that_the_service_shows() {
         let file = SourceFile::parse(every_transport(), FILE).unwrap();
         let listen = SocketAddr::from((Ipv4Addr::UNSPECIFIED, FIRST_PORT));
         let source = Source::place(vec![file], listen, "admit-fakes.demo.svc").unwrap();
         let served: Vec<_> = source.plan.listeners().iter().map(|listener| listener.transport).collect();
         for text in ["connection: refused", "certificate: expired", "http: http1"] {
-            let entry = format!("{{name: a, type: validating, behaviour: allow, {text}}}");
+            let entry = format!("{{name: a, type: validating, behavior: allow, {text}}}");
             let transport = FakeEntry::parse(&entry, "test").unwrap().transport;
             assert_eq!(served.iter().filter(|it| **it == transport).count(), 1, "{text}");
         }

@@ -183,8 +183,7 @@ mod tests {
     /// What an API server says of a webhook with these fields, and whether that is all that can be expected of it.
     #[track_caller]
     fn check(fields: &str, said: &str, expected: bool) {
-        let text =
-            format!("version: 1\nwebhooks:\n- {{name: a, type: mutating, behaviour: allow{fields}}}\n");
+        let text = format!("version: 1\nwebhooks:\n- {{name: a, type: mutating, behavior: allow{fields}}}\n");
         let plan = Plan::new(&[FakesFile::parse(&text, "fakes.yaml").unwrap()]).unwrap();
         let message = format!("Internal error occurred: {said}");
         let answer =

@@ -23,7 +23,7 @@ use fake_webhooks::{FakeEntry, Plan};
 
 /// The namespace of what runs the cluster.
 const KUBE_SYSTEM: &str = "kube-system";
-/// A namespace that nobody labelled.
+/// A namespace that nobody labeled.
 const ANY_NAMESPACE: &str = "a-namespace-without-labels";
 
 /// Objects that every cluster needs and no namespace holds: no `namespaceSelector` keeps them from a webhook.
@@ -275,7 +275,7 @@ mod tests {
     #[track_caller]
     fn check_with(allowances: Allowances, fields: &str, expected: &[&str]) {
         let text =
-            format!("version: 1\nwebhooks:\n- {{name: a, type: validating, behaviour: deny, {fields}}}\n");
+            format!("version: 1\nwebhooks:\n- {{name: a, type: validating, behavior: deny, {fields}}}\n");
         let file = fake_webhooks::FakesFile::parse(&text, "fakes.yaml").unwrap();
         let refusals = refusals(&Plan::new(&[file]).unwrap(), &"fakes".parse().unwrap(), allowances);
         let texts: Vec<String> = refusals.iter().map(ToString::to_string).collect();
@@ -308,8 +308,8 @@ mod tests {
         check(&format!("failurePolicy: Fail, {but}"), &[EVERY]);
         let chosen = "namespaceSelector: {matchLabels: {team: red}}";
         check(&format!("failurePolicy: Fail, {chosen}"), &[]);
-        let labelled = "namespaceSelector: {}, objectSelector: {matchLabels: {team: red}}";
-        check(&format!("failurePolicy: Fail, {labelled}"), &[]);
+        let labeled = "namespaceSelector: {}, objectSelector: {matchLabels: {team: red}}";
+        check(&format!("failurePolicy: Fail, {labeled}"), &[]);
         let conditions = "namespaceSelector: {}, matchConditions: [{name: no, expression: 'false'}]";
         check(&format!("failurePolicy: Fail, {conditions}"), &[EVERY]);
         let deletion = "namespaceSelector: {}, rules: [{operations: [DELETE], resources: [pods/eviction]}]";
@@ -341,8 +341,8 @@ mod tests {
             check(&format!("failurePolicy: {policy}, {}", named("fakes")), &[OWN]);
             check(&format!("failurePolicy: {policy}, {}", named("demo")), &[]);
         }
-        let labelled = "objectSelector: {matchLabels: {k8s-app: kube-dns}}";
-        check(&format!("{labelled}, {}", named("kube-system")), &[SYSTEM]);
+        let labeled = "objectSelector: {matchLabels: {k8s-app: kube-dns}}";
+        check(&format!("{labeled}, {}", named("kube-system")), &[SYSTEM]);
         check("namespaceSelector: {matchLabels: {app.kubernetes.io/managed-by: admit}}", &[OWN]);
     }
 

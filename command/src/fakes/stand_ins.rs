@@ -1,5 +1,5 @@
 //! Fakes that stand in for the webhooks of a manifest: everything that its configurations say of a webhook, but not where it
-//! is, and the behaviour `allow`.
+//! is, and the behavior `allow`.
 
 use std::collections::BTreeSet;
 
@@ -98,7 +98,7 @@ fn entry(kind: &str, webhook: &Value, names: &mut BTreeSet<String>) -> Value {
         entry.insert("webhookName".to_owned(), json!(webhook_name));
     }
     entry.insert("type".to_owned(), json!(kind));
-    entry.insert("behaviour".to_owned(), json!("allow"));
+    entry.insert("behavior".to_owned(), json!("allow"));
     // What a file of fakes leaves out is harmless; what a configuration leaves out is everything or nothing.
     entry.insert("rules".to_owned(), json!([]));
     entry.insert("namespaceSelector".to_owned(), json!({}));
@@ -153,7 +153,7 @@ webhooks:
                 {
                     "name": "pods.example.com",
                     "type": "mutating",
-                    "behaviour": "allow",
+                    "behavior": "allow",
                     "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"],
                         "resources": ["pods"]}],
                     "namespaceSelector": {},
@@ -165,7 +165,7 @@ webhooks:
                     "name": "validating.pods.example.com",
                     "webhookName": "pods.example.com",
                     "type": "validating",
-                    "behaviour": "allow",
+                    "behavior": "allow",
                     "rules": [],
                     "namespaceSelector": {"matchLabels": {"a": "b"}},
                     "sideEffects": "None",

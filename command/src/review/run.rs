@@ -207,9 +207,9 @@ fn put_existing(chain: &Chain, mut existing: Vec<Document>) -> Result<(), Failur
 fn opt_in(chain: &Chain, namespace: &str) -> Result<(), Failure> {
     let namespaces = harness::attributes::GroupVersionResource::new("", "v1", "namespaces");
     let Some(stored) = chain.server().stored(&namespaces, "", namespace) else { return Ok(()) };
-    let mut labelled = (*stored).clone();
-    set(&mut labelled, &["metadata", "labels", "admit-fakes"], "enabled");
-    chain.put(labelled).map(drop).map_err(|status| Failure::usage(status.message))
+    let mut labeled = (*stored).clone();
+    set(&mut labeled, &["metadata", "labels", "admit-fakes"], "enabled");
+    chain.put(labeled).map(drop).map_err(|status| Failure::usage(status.message))
 }
 
 async fn start(file: &Path) -> Result<Fleet, Failure> {

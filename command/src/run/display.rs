@@ -119,7 +119,7 @@ impl Display {
 
     fn clear(&mut self) {
         if self.progress == ProgressLine::Drawn {
-            // Not through anstream: the line must go also where colours are off.
+            // Not through anstream: the line must go also where colors are off.
             let _: std::io::Result<()> = std::io::stderr().write_all(b"\r\x1b[K");
             self.progress = ProgressLine::Hidden;
         }

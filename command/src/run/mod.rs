@@ -1,6 +1,6 @@
 //! `admit run` and `admit steps`: feature files against a target.
 
-mod catalogue;
+mod catalog;
 pub(crate) mod display;
 mod features;
 mod list;
@@ -18,7 +18,7 @@ pub(crate) mod stop;
 mod summary;
 mod writer;
 
-pub(crate) use catalogue::Steps;
+pub(crate) use catalog::Steps;
 
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;

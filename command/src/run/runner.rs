@@ -38,7 +38,7 @@ pub(crate) enum AfterFailure {
 /// The payload with which a scenario ends that would have started after the run was stopped.
 pub(crate) struct Stopped;
 
-/// Runs `features` to their end. Once `stop` is cancelled, no other scenario starts.
+/// Runs `features` to their end. Once `stop` is canceled, no other scenario starts.
 pub(crate) async fn run(
     features: Vec<Feature>,
     steps: Collection<World>,

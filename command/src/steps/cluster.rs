@@ -153,7 +153,7 @@ async fn config_map_exists(world: &mut World, name: String) -> Outcome {
 }
 
 #[given(expr = "a config map {string} with the label {string} exists")]
-async fn labelled_config_map_exists(world: &mut World, name: String, label: String) -> Outcome {
+async fn labeled_config_map_exists(world: &mut World, name: String, label: String) -> Outcome {
     let (key, value) = label_parts(&label)?;
     world.store(config_map(&name, &json!({ key: value }))).await
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fake_webhooks::{Behaviour, Deny, Transport};
+use fake_webhooks::{Behavior, Deny, Transport};
 use harness::server::ServiceName;
 use http::Method;
 use serde_json::{Value, json};
@@ -119,11 +119,11 @@ impl World {
         let target = self.shared_target()?;
         if self.installation.marker.is_none() {
             let message = Some("the configuration is in use".to_owned());
-            let behaviour = Behaviour::Deny(Deny { message, ..Deny::default() });
+            let behavior = Behavior::Deny(Deny { message, ..Deny::default() });
             let wanted = Wanted {
                 admission: Admission::Validating,
                 transport: Transport::default(),
-                behaviour,
+                behavior,
                 names: Vec::new(),
             };
             let marker = Running::start(&target, &self.names.fake("marker"), &wanted).await?;

@@ -1,7 +1,7 @@
 //! Custom resources whose versions a webhook converts.
 
 use cucumber::given;
-use fake_webhooks::{Behaviour, FakeEntry, Family, Fault, FaultError, Transport};
+use fake_webhooks::{Behavior, FakeEntry, Family, Fault, FaultError, Transport};
 use gherkin::Step;
 use harness::json::set;
 use serde_json::json;
@@ -16,7 +16,7 @@ use super::{StepHelp, given as step};
 
 pub(super) const HELP: StepHelp = step(
     "a custom resource {string} with the versions {string} that a webhook converts:",
-    "Defines a resource like the step without a webhook, and starts its conversion webhook, which has this behaviour",
+    "Defines a resource like the step without a webhook, and starts its conversion webhook, which has this behavior",
     "Given a custom resource \"widgets.shop.example.com\" with the versions \"v1, v2\" that a webhook converts:\n  \
      \"\"\"yaml\n  convert: {moves: [{version: v2, from: /spec/size, to: /spec/replicas}]}\n  \"\"\"",
 );
@@ -36,9 +36,9 @@ async fn converted_custom_resource(
     name: String,
     versions: String,
 ) -> Outcome {
-    let behaviour: Behaviour = serde_saphyr::from_str(&document::text(step)?)
-        .map_err(|error| StepFailure::new(format!("this is not a behaviour: {error}")))?;
-    define(world, &name, &versions, behaviour, Transport::default()).await
+    let behavior: Behavior = serde_saphyr::from_str(&document::text(step)?)
+        .map_err(|error| StepFailure::new(format!("this is not a behavior: {error}")))?;
+    define(world, &name, &versions, behavior, Transport::default()).await
 }
 
 #[given(
@@ -57,15 +57,15 @@ async fn misconverted_custom_resource(
     }
     let text = json!({"name": "fault", "type": "validating", "fault": found.id});
     let entry = FakeEntry::parse(&text.to_string(), "the fault")?;
-    define(world, &name, &versions, entry.behaviour, entry.transport).await
+    define(world, &name, &versions, entry.behavior, entry.transport).await
 }
 
-/// Stores the definition, with a fake of this behaviour as its conversion webhook.
+/// Stores the definition, with a fake of this behavior as its conversion webhook.
 async fn define(
     world: &mut World,
     name: &str,
     versions: &str,
-    behaviour: Behaviour,
+    behavior: Behavior,
     transport: Transport,
 ) -> Outcome {
     let mut definition = definition(&mut world.names, name, versions)?;
@@ -73,7 +73,7 @@ async fn define(
         // No plugin calls it: a fake has a type all the same.
         admission: Admission::Validating,
         transport,
-        behaviour,
+        behavior,
         names: Vec::new(),
     };
     let fake = world.names.fake(format!("converter-{}", world.converters.len()));

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fake_webhooks::{Behaviour, Entry, Fake, FakeWebhook, RemoteAccess, Transport};
+use fake_webhooks::{Behavior, Entry, Fake, FakeWebhook, RemoteAccess, Transport};
 use harness::json::set;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub(crate) struct Wanted {
     /// What a connection to it meets.
     pub(crate) transport: Transport,
     /// What it does.
-    pub(crate) behaviour: Behaviour,
+    pub(crate) behavior: Behavior,
     /// Names in its certificate beside that of its host; a fake in the cluster has those of its Service.
     pub(crate) names: Vec<String>,
 }
@@ -58,10 +58,10 @@ impl Running {
         } else {
             (RemoteAccess::Allowed, vec![host.to_owned()])
         };
-        let Wanted { transport, behaviour, names: services, admission: _ } = wanted;
+        let Wanted { transport, behavior, names: services, admission: _ } = wanted;
         names.extend(services);
         let fake = Fake {
-            behaviour,
+            behavior,
             certificate: transport.certificate,
             rotate: transport.rotate,
             connection: transport.connection,
@@ -91,7 +91,7 @@ impl Running {
     pub(crate) async fn change(&mut self, wanted: &Wanted) -> Outcome {
         match self {
             Self::Here { fake, .. } => {
-                fake.set_behaviour(wanted.behaviour.clone());
+                fake.set_behavior(wanted.behavior.clone());
                 Ok(())
             }
             Self::InCluster(fake) => fake.replace(wanted.entry()).await.map_err(StepFailure::new),
@@ -128,7 +128,7 @@ impl Wanted {
             Admission::Validating => "validating",
         };
         set(&mut entry, &["type"], kind);
-        set(&mut entry, &["behaviour"], json!(self.behaviour));
+        set(&mut entry, &["behavior"], json!(self.behavior));
         entry
     }
 }

@@ -1,4 +1,4 @@
-//! Faults of the catalogue by their id or name.
+//! Faults of the catalog by their id or name.
 
 use cucumber::given;
 use fake_webhooks::{FakeEntry, Family, Fault, FaultError, Kind};
@@ -10,7 +10,7 @@ use super::webhook::Webhook;
 use super::world::World;
 
 /// What of a fault is not a field of the webhook's entry in the configuration.
-const OF_THE_FAKE: [&str; 6] = ["behaviour", "certificate", "rotate", "connection", "http", "clientConfig"];
+const OF_THE_FAKE: [&str; 6] = ["behavior", "certificate", "rotate", "connection", "http", "clientConfig"];
 
 impl Webhook {
     fn take(&mut self, fault: &Fault) -> Outcome {
@@ -34,7 +34,7 @@ impl Webhook {
         }
         let text = json!({"name": "fault", "type": kind, "fault": fault.id});
         let entry = FakeEntry::parse(&text.to_string(), "the fault")?;
-        self.otherwise = entry.behaviour;
+        self.otherwise = entry.behavior;
         self.transport = entry.transport;
         self.client_config = entry.client_config;
         for (field, value) in fault.fake.iter().filter(|(field, _)| !OF_THE_FAKE.contains(&field.as_str())) {

@@ -77,7 +77,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     given(
         "{string} behaves like this:",
-        "A behaviour as in a file of `admit fakes`",
+        "A behavior as in a file of `admit fakes`",
         r#"Given "policy" behaves like this:
   """yaml
   deny: {code: 403, reason: Forbidden, message: not today}
@@ -172,7 +172,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     given(
         "{string} has the fault {string}",
-        "A fault of the catalogue by its id or name, of whatever kind: `admit fakes list` and docs/faults.md tell them all",
+        "A fault of the catalog by its id or name, of whatever kind: `admit fakes list` and docs/faults.md tell them all",
         r#"Given "policy" has the fault "E07-missing""#,
     ),
     service::HELP,
@@ -283,7 +283,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
   apiVersion: v1
   kind: ConfigMap
   metadata: {name: settings}
-  data: {colour: blue}
+  data: {color: blue}
   """"#,
     ),
     when(
@@ -301,7 +301,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
         "PATCH: a map is a merge patch, a list is a JSON Patch",
         r#"When the configmap "settings" is patched:
   """yaml
-  data: {colour: blue}
+  data: {color: blue}
   """"#,
     ),
     when(
@@ -389,7 +389,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
         "What the server returns to a later GET",
         r#"Then the stored configmap "settings" contains:
   """yaml
-  data: {colour: blue}
+  data: {color: blue}
   """"#,
     ),
     then("the {word} {string} exists", "A later GET finds it", r#"Then the configmap "settings" exists"#),

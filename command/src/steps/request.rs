@@ -152,7 +152,7 @@ async fn a_pod_is_created(world: &mut World, step: &Step) -> Outcome {
 }
 
 #[when(expr = "a pod with the label {string} is created")]
-async fn a_labelled_pod_is_created(world: &mut World, step: &Step, label: String) -> Outcome {
+async fn a_labeled_pod_is_created(world: &mut World, step: &Step, label: String) -> Outcome {
     let (key, value) = label_parts(&label)?;
     world.create(step, pod(&json!({ key: value }))).await
 }

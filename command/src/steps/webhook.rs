@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cucumber::given;
 use fake_webhooks::{
-    AlwaysMutate, BadResponse, Behaviour, Certificate, Condition, Connection, ContainerEnv, Deny, Entry,
+    AlwaysMutate, BadResponse, Behavior, Certificate, Condition, Connection, ContainerEnv, Deny, Entry,
     Patch, Sequence, Sidecar, StatusCode, Timeout, Transport, When,
 };
 use gherkin::Step;
@@ -33,8 +33,8 @@ pub(crate) struct Webhook {
     pub(super) service: Option<Service>,
     /// What a connection to it meets.
     pub(super) transport: Transport,
-    on_call: BTreeMap<usize, Behaviour>,
-    pub(super) otherwise: Behaviour,
+    on_call: BTreeMap<usize, Behavior>,
+    pub(super) otherwise: Behavior,
     /// The fake and what it was told to be like, once the server has been told of it.
     pub(super) running: Option<(Running, Wanted)>,
     /// The number of the newest call that somebody has looked at.
@@ -56,7 +56,7 @@ impl Webhook {
             service: None,
             transport: Transport::default(),
             on_call: BTreeMap::new(),
-            otherwise: Behaviour::default(),
+            otherwise: Behavior::default(),
             running: None,
             looked_at: 0,
             calls: Vec::new(),
@@ -67,17 +67,17 @@ impl Webhook {
     pub(super) fn wanted(&self) -> Outcome<Wanted> {
         let (admission, transport) = (self.admission, self.transport);
         let names = self.service.iter().map(Service::host).collect();
-        Ok(Wanted { admission, transport, behaviour: self.behaviour()?, names })
+        Ok(Wanted { admission, transport, behavior: self.behavior()?, names })
     }
 
     /// What it does, call by call.
-    fn behaviour(&self) -> Outcome<Behaviour> {
+    fn behavior(&self) -> Outcome<Behavior> {
         let Some(last) = self.on_call.keys().max() else {
             return Ok(self.otherwise.clone());
         };
         let on = |call| self.on_call.get(&call).unwrap_or(&self.otherwise).clone();
-        let calls: Vec<Behaviour> = (1..=last + 1).map(on).collect();
-        Ok(Behaviour::Sequence(Sequence::try_from(calls).map_err(StepFailure::new)?))
+        let calls: Vec<Behavior> = (1..=last + 1).map(on).collect();
+        Ok(Behavior::Sequence(Sequence::try_from(calls).map_err(StepFailure::new)?))
     }
 
     /// From now on it is another fake, of which nobody has seen a call.
@@ -168,8 +168,8 @@ impl World {
         self.webhooks.iter_mut().find(|webhook| webhook.short == short).ok_or(missing)
     }
 
-    fn behave(&mut self, short: &str, behaviour: Behaviour) -> Outcome {
-        self.change(short)?.otherwise = behaviour;
+    fn behave(&mut self, short: &str, behavior: Behavior) -> Outcome {
+        self.change(short)?.otherwise = behavior;
         Ok(())
     }
 
@@ -287,15 +287,15 @@ fn is_configured_with(world: &mut World, step: &Step, short: String) -> Outcome 
 
 #[given(expr = "{string} changes nothing")]
 fn changes_nothing(world: &mut World, short: String) -> Outcome {
-    world.behave(&short, Behaviour::default())
+    world.behave(&short, Behavior::default())
 }
 
 #[given(expr = "{string} behaves like this:")]
 fn behaves_like_this(world: &mut World, step: &Step, short: String) -> Outcome {
     let text = world.names.expand(&document::text(step)?);
-    let behaviour = serde_saphyr::from_str(&text)
-        .map_err(|error| StepFailure::new(format!("this is not a behaviour: {error}")))?;
-    world.behave(&short, behaviour)
+    let behavior = serde_saphyr::from_str(&text)
+        .map_err(|error| StepFailure::new(format!("this is not a behavior: {error}")))?;
+    world.behave(&short, behavior)
 }
 
 #[given(expr = "{string} patches the object:")]
@@ -313,14 +313,14 @@ fn patches_on_call(world: &mut World, step: &Step, short: String, call: Ordinal)
 
 #[given(expr = "{string} adds the label {string}")]
 fn adds_label(world: &mut World, short: String, label: String) -> Outcome {
-    let behaviour = adding_label(&label)?;
-    world.behave(&short, behaviour)
+    let behavior = adding_label(&label)?;
+    world.behave(&short, behavior)
 }
 
 #[given(expr = "{string} adds the label {string} on its {ordinal} call")]
 fn adds_label_on_call(world: &mut World, short: String, label: String, call: Ordinal) -> Outcome {
-    let behaviour = adding_label(&label)?;
-    world.change(&short)?.on_call.insert(call.0, behaviour);
+    let behavior = adding_label(&label)?;
+    world.change(&short)?.on_call.insert(call.0, behavior);
     Ok(())
 }
 
@@ -333,53 +333,53 @@ fn removes_label(world: &mut World, short: String, key: String) -> Outcome {
 
 #[given(expr = "{string} adds the container {string}")]
 fn adds_container(world: &mut World, short: String, name: String) -> Outcome {
-    world.behave(&short, Behaviour::Sidecar(Sidecar { name, ..Sidecar::default() }))
+    world.behave(&short, Behavior::Sidecar(Sidecar { name, ..Sidecar::default() }))
 }
 
 #[given(expr = "{string} gives every container the variable {string}")]
 fn gives_variable(world: &mut World, short: String, variable: String) -> Outcome {
     let (name, value) = label_parts(&variable)?;
-    world.behave(&short, Behaviour::ContainerEnv(ContainerEnv { name, value }))
+    world.behave(&short, Behavior::ContainerEnv(ContainerEnv { name, value }))
 }
 
 #[given(expr = "{string} denies the request with the message {string}")]
 fn denies(world: &mut World, short: String, message: String) -> Outcome {
-    world.behave(&short, Behaviour::Deny(Deny { message: Some(message), ..Deny::default() }))
+    world.behave(&short, Behavior::Deny(Deny { message: Some(message), ..Deny::default() }))
 }
 
 #[given(expr = "{string} denies the request with {int} {word} and the message {string}")]
 fn denies_with(world: &mut World, short: String, code: i32, reason: String, message: String) -> Outcome {
     let deny = Deny { code: Some(code), reason: Some(reason), message: Some(message), ..Deny::default() };
-    world.behave(&short, Behaviour::Deny(deny))
+    world.behave(&short, Behavior::Deny(deny))
 }
 
 #[given(expr = "{string} never answers")]
 fn never_answers(world: &mut World, short: String) -> Outcome {
-    world.behave(&short, Behaviour::Timeout(Timeout::default()))
+    world.behave(&short, Behavior::Timeout(Timeout::default()))
 }
 
 #[given(expr = "{string} never answers its {ordinal} call")]
 fn never_answers_call(world: &mut World, short: String, call: Ordinal) -> Outcome {
-    world.change(&short)?.on_call.insert(call.0, Behaviour::Timeout(Timeout::default()));
+    world.change(&short)?.on_call.insert(call.0, Behavior::Timeout(Timeout::default()));
     Ok(())
 }
 
 #[given(expr = "{string} answers with the HTTP status {int}")]
 fn answers_with_status(world: &mut World, short: String, code: u16) -> Outcome {
     let code = StatusCode::try_from(code).map_err(StepFailure::new)?;
-    world.behave(&short, Behaviour::BadResponse(BadResponse::Status(code)))
+    world.behave(&short, Behavior::BadResponse(BadResponse::Status(code)))
 }
 
 #[given(expr = "{string} gives the bad response {string}")]
 fn bad_response(world: &mut World, short: String, name: String) -> Outcome {
     let response = serde_json::from_value(json!(name))?;
-    world.behave(&short, Behaviour::BadResponse(response))
+    world.behave(&short, Behavior::BadResponse(response))
 }
 
 #[given(expr = "{string} gives the bad response {string} on its {ordinal} call")]
 fn bad_response_on_call(world: &mut World, short: String, name: String, call: Ordinal) -> Outcome {
     let response = serde_json::from_value(json!(name))?;
-    world.change(&short)?.on_call.insert(call.0, Behaviour::BadResponse(response));
+    world.change(&short)?.on_call.insert(call.0, Behavior::BadResponse(response));
     Ok(())
 }
 
@@ -404,27 +404,27 @@ fn present(world: &mut World, short: &str, defect: certs::Defect) -> Outcome {
     Ok(())
 }
 
-fn operations(world: &World, step: &Step) -> Outcome<Behaviour> {
+fn operations(world: &World, step: &Step) -> Outcome<Behavior> {
     let operations: Vec<Value> = serde_saphyr::from_str(&world.names.expand(&document::text(step)?))
         .map_err(|error| StepFailure::new(format!("a JSON Patch is a list of operations: {error}")))?;
     Ok(patch(operations))
 }
 
-fn patch(operations: Vec<Value>) -> Behaviour {
-    Behaviour::Patch(Patch { operations, ..Patch::default() })
+fn patch(operations: Vec<Value>) -> Behavior {
+    Behavior::Patch(Patch { operations, ..Patch::default() })
 }
 
 /// A patch that changes nothing may still count as a change, so that nothing is sent where the label is there already.
-fn adding_label(label: &str) -> Outcome<Behaviour> {
+fn adding_label(label: &str) -> Outcome<Behavior> {
     let (key, value) = label_parts(label)?;
     let path = label_path(&key);
     let labels = BTreeMap::from([(key, value)]);
-    let adding = Behaviour::AlwaysMutate(AlwaysMutate { labels, annotations: BTreeMap::new() });
+    let adding = Behavior::AlwaysMutate(AlwaysMutate { labels, annotations: BTreeMap::new() });
     Ok(only_when(Condition::Absent(path), adding))
 }
 
-fn only_when(condition: Condition, then: Behaviour) -> Behaviour {
-    Behaviour::When(Box::new(When { condition, then, otherwise: Behaviour::default() }))
+fn only_when(condition: Condition, then: Behavior) -> Behavior {
+    Behavior::When(Box::new(When { condition, then, otherwise: Behavior::default() }))
 }
 
 fn label_path(key: &str) -> String {
@@ -450,15 +450,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_behaviour_on_one_call_leaves_the_others_as_they_are() {
+    fn a_behavior_on_one_call_leaves_the_others_as_they_are() {
         let mut webhook = Webhook::new("a", Admission::Mutating);
-        webhook.on_call.insert(2, Behaviour::Timeout(Timeout::default()));
-        let Behaviour::Sequence(sequence) = webhook.behaviour().unwrap() else {
-            unreachable!("a behaviour on one call makes a sequence");
+        webhook.on_call.insert(2, Behavior::Timeout(Timeout::default()));
+        let Behavior::Sequence(sequence) = webhook.behavior().unwrap() else {
+            unreachable!("a behavior on one call makes a sequence");
         };
-        assert_eq!(*sequence.behaviour(0), Behaviour::default());
-        assert_eq!(*sequence.behaviour(1), Behaviour::Timeout(Timeout::default()));
-        assert_eq!(*sequence.behaviour(2), Behaviour::default());
+        assert_eq!(*sequence.behavior(0), Behavior::default());
+        assert_eq!(*sequence.behavior(1), Behavior::Timeout(Timeout::default()));
+        assert_eq!(*sequence.behavior(2), Behavior::default());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::error::ApiError;
 use crate::fakes_file::{self, FakeEntry};
 use crate::fleet::Running;
 use crate::journal::{Credentials, Filter, document};
-use crate::{Behaviour, Certificate};
+use crate::{Behavior, Certificate};
 
 /// A fake in its longest form is a few KiB.
 const BODY_BYTES: usize = 1 << 20;
@@ -33,7 +33,7 @@ pub(super) fn router(running: Arc<Running>, token: Token) -> Router {
     let behind_token = Router::new()
         .route("/fakes", get(list))
         .route("/fakes/{name}", put(add).delete(remove))
-        .route("/fakes/{name}/behaviour", put(behave))
+        .route("/fakes/{name}/behavior", put(behave))
         .route("/fakes/{name}/reset", post(reset))
         .route("/journal", get(journal).delete(clear))
         .route("/certificates/rotate", post(rotate))
@@ -92,8 +92,8 @@ async fn remove(State(running): State<Arc<Running>>, Path(name): Path<String>) -
 }
 
 async fn behave(State(running): State<Arc<Running>>, Path(name): Path<String>, body: Body) -> Answer {
-    let behaviour: Behaviour = body.json()?;
-    Ok(Json(running.set_behaviour(&full(&name), behaviour).await?).into_response())
+    let behavior: Behavior = body.json()?;
+    Ok(Json(running.set_behavior(&full(&name), behavior).await?).into_response())
 }
 
 async fn reset(State(running): State<Arc<Running>>, Path(name): Path<String>) -> Answer {

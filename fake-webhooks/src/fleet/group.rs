@@ -55,7 +55,7 @@ impl Group {
     /// Whether a fake with this transport and these credentials belongs here.
     pub(super) fn fits(&self, entry: &FakeEntry) -> bool {
         self.planned.transport == entry.transport
-            && self.planned.credentials.as_ref() == entry.behaviour.demanded()
+            && self.planned.credentials.as_ref() == entry.behavior.demanded()
     }
 
     pub(super) fn url(&self, path: &str) -> String {

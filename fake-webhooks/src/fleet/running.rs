@@ -16,7 +16,7 @@ use crate::fakes_file::{FakeEntry, FakesFile};
 use crate::json::set;
 use crate::log_line::log_line;
 use crate::plan::{self, Plan, PlanError, PlannedListener};
-use crate::{Behaviour, Certificate, Credentials, Limits, Observer, StartError, TlsError, Transport};
+use crate::{Behavior, Certificate, Credentials, Limits, Observer, StartError, TlsError, Transport};
 
 /// The fakes of a fleet.
 pub(crate) struct Running {
@@ -109,8 +109,8 @@ impl Running {
     fn place(&self, state: &mut State, entry: FakeEntry, address: SocketAddr) {
         let log = Arc::clone(&self.log);
         let observer = Observer::new(move |entry| log(&log_line(entry)));
-        let behaviour = entry.behaviour.clone();
-        let endpoint = Endpoint::new(&entry.name, behaviour, &self.limits, observer, &self.shared);
+        let behavior = entry.behavior.clone();
+        let endpoint = Endpoint::new(&entry.name, behavior, &self.limits, observer, &self.shared);
         let endpoint = Arc::new(endpoint);
         if let Some(group) = state.groups.iter().find(|group| group.address() == address) {
             group.serve(entry.path.clone(), Arc::clone(&endpoint));
@@ -129,7 +129,7 @@ impl Running {
             let planned = PlannedListener {
                 listen,
                 transport: entry.transport,
-                credentials: entry.behaviour.demanded().cloned(),
+                credentials: entry.behavior.demanded().cloned(),
                 ..self.home.clone()
             };
             let group = self.listen(planned).await?;
@@ -177,12 +177,12 @@ impl Running {
     }
 
     /// Does something else from the next call on.
-    pub(crate) async fn set_behaviour(&self, name: &str, behaviour: Behaviour) -> Result<Value, Missing> {
+    pub(crate) async fn set_behavior(&self, name: &str, behavior: Behavior) -> Result<Value, Missing> {
         let mut state = self.state.lock().await;
         let placed = state.fakes.get_mut(name).ok_or_else(|| Missing(name.to_owned()))?;
-        placed.entry.behaviour = behaviour.clone();
-        placed.endpoint.set_behaviour(behaviour);
-        (self.log)(&format!("{name} has another behaviour"));
+        placed.entry.behavior = behavior.clone();
+        placed.endpoint.set_behavior(behavior);
+        (self.log)(&format!("{name} has another behavior"));
         Ok(self.view(&state, name).unwrap_or_default())
     }
 
@@ -229,7 +229,7 @@ impl Running {
             ("type", json!(entry.kind)),
             ("path", json!(entry.path)),
             ("port", json!(address.port())),
-            ("behaviour", json!(entry.behaviour)),
+            ("behavior", json!(entry.behavior)),
             ("certificate", json!(certificate)),
             ("connection", json!(connection)),
             ("http", json!(http)),

@@ -180,7 +180,7 @@ impl Metrics {
     /// Counts a call of `webhook` that took so long when the client of its request went away.
     ///
     /// Source: apiserver `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, where its error is that the request
-    /// was cancelled.
+    /// was canceled.
     /// Rule: MET-07.
     pub(crate) fn observe_abandoned(&self, operation: Operation, webhook: &Webhook, took: Duration) {
         let rejected = flag(webhook.failure_policy == FailurePolicy::Fail);

@@ -53,21 +53,21 @@ mod tests {
 
     /// What a webhook does in the two rounds.
     #[derive(Clone, Debug)]
-    struct Behaviour {
+    struct Behavior {
         policy: ReinvocationPolicy,
         matches: [bool; 2],
         changes: [bool; 2],
     }
 
-    fn behaviour() -> impl Strategy<Value = Behaviour> {
+    fn behavior() -> impl Strategy<Value = Behavior> {
         (any::<bool>(), any::<[bool; 2]>(), any::<[bool; 2]>()).prop_map(|(if_needed, matches, changes)| {
             let policy = if if_needed { ReinvocationPolicy::IfNeeded } else { ReinvocationPolicy::Never };
-            Behaviour { policy, matches, changes }
+            Behavior { policy, matches, changes }
         })
     }
 
     /// Upstream's two sets, played by hand: who may be reinvoked, and who is scheduled.
-    fn calls_by_sets(webhooks: &[Behaviour], plugin_changes: bool) -> Vec<(usize, usize)> {
+    fn calls_by_sets(webhooks: &[Behavior], plugin_changes: bool) -> Vec<(usize, usize)> {
         let (mut candidates, mut scheduled) = (BTreeSet::new(), BTreeSet::new());
         let (mut calls, mut again) = (Vec::new(), false);
         for round in 0..2 {
@@ -94,7 +94,7 @@ mod tests {
         calls
     }
 
-    fn calls_by_record(webhooks: &[Behaviour], plugin_changes: bool) -> Vec<(usize, usize)> {
+    fn calls_by_record(webhooks: &[Behavior], plugin_changes: bool) -> Vec<(usize, usize)> {
         let mut record = Record::default();
         let mut calls = Vec::new();
         for round in [Round::First, Round::Second] {
@@ -106,15 +106,15 @@ mod tests {
                     record.events.push(Event::PluginChanged { plugin: "LimitRanger", round });
                 }
             }
-            for (index, behaviour) in webhooks.iter().enumerate() {
+            for (index, behavior) in webhooks.iter().enumerate() {
                 let mut webhook = webhook(&format!("w{index}.example.com"));
-                webhook.reinvocation_policy = behaviour.policy;
-                let matches = behaviour.matches[round.number()];
+                webhook.reinvocation_policy = behavior.policy;
+                let matches = behavior.matches[round.number()];
                 if !matches || (round == Round::Second && !is_due(&webhook, &record)) {
                     continue;
                 }
                 calls.push((round.number(), index));
-                let changed = behaviour.changes[round.number()];
+                let changed = behavior.changes[round.number()];
                 let mut called = called(&webhook.id.name, CallResult::Allowed { patch: None, changed });
                 called.round = round;
                 record.events.push(Event::Called(Box::new(called)));
@@ -127,7 +127,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4096))]
         #[test]
         fn the_question_to_the_record_gives_upstreams_calls(
-            webhooks in prop::collection::vec(behaviour(), 0..6),
+            webhooks in prop::collection::vec(behavior(), 0..6),
             plugin_changes: bool,
         ) {
             prop_assert_eq!(

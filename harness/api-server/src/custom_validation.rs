@@ -3,7 +3,7 @@
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::quoting::{go_type, printed};
 use kubernetes_types::status::{FieldError, Status, Unsupported};
-use kubernetes_types::structural::{Judgement, Purpose};
+use kubernetes_types::structural::{Judgment, Purpose};
 use kubernetes_types::unstructured;
 use serde_json::Value;
 
@@ -52,12 +52,12 @@ pub(super) fn validate(
     if !errors.is_empty() {
         return Err(Box::new(Status::invalid(&found.group, &found.kind, name, &errors)));
     }
-    let judgement = judge(object, old, resource, custom, subresource)
+    let judgment = judge(object, old, resource, custom, subresource)
         .map_err(|unsupported| Status::unsupported(&unsupported))?;
-    if judgement.errors.is_empty() {
-        return Ok(judgement.warnings);
+    if judgment.errors.is_empty() {
+        return Ok(judgment.warnings);
     }
-    Err(Box::new(Status::invalid(&found.group, &found.kind, name, &judgement.errors)))
+    Err(Box::new(Status::invalid(&found.group, &found.kind, name, &judgment.errors)))
 }
 
 fn judge(
@@ -66,7 +66,7 @@ fn judge(
     resource: &Resource,
     custom: &Custom,
     subresource: &str,
-) -> Result<Judgement, Unsupported> {
+) -> Result<Judgment, Unsupported> {
     let schema = custom.schema()?;
     let purpose = if subresource == "status" { Purpose::Status } else { Purpose::Object };
     let mut errors = match (wrong_metadata(object), old) {

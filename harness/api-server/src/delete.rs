@@ -355,7 +355,7 @@ async fn admit(
     admitted_name.clone_into(&mut attributes.name);
     attributes.old_object = Some((*old).clone());
     attributes.options =
-        Some(normalised(&options.document, stored, marked, &resource.gvr.group_resource(), admitted_name));
+        Some(normalized(&options.document, stored, marked, &resource.gvr.group_resource(), admitted_name));
     attributes.dry_run = options.dry_run;
     let mut run = request.admitting.begin(attributes, TimePrecision::Seconds);
     request.admitting.mutate(&mut run).await?;
@@ -447,7 +447,7 @@ pub(super) async fn remove(
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`; kubernetes
 /// pkg/registry/core/namespace/storage/storage.go, `Delete`.
 /// Rule: REQ-13.
-fn normalised(options: &Value, stored: &Value, marked: &Value, resource: &str, name: &str) -> Value {
+fn normalized(options: &Value, stored: &Value, marked: &Value, resource: &str, name: &str) -> Value {
     let mut options = options.clone();
     let grace = options.get("gracePeriodSeconds").and_then(Value::as_i64);
     if !name.is_empty() && grace.is_some_and(|seconds| seconds < 0) {

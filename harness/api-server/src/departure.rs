@@ -44,7 +44,7 @@ impl Departure {
 }
 
 /// Answers a request in a task of its own, one of `tasks`. If the client disconnects [during admission](Departure::cuts_off),
-/// `work` still runs to completion, so that the audit log and the records have the request; otherwise it is cancelled.
+/// `work` still runs to completion, so that the audit log and the records have the request; otherwise it is canceled.
 pub(super) async fn outlived<T: Send + 'static>(
     tasks: &TaskTracker,
     departure: Arc<Departure>,

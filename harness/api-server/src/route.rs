@@ -163,7 +163,7 @@ fn in_version(group: &str, version: &str, rest: &[&str], resources: &Resources) 
         if !resource.is_established() {
             return Route::NotEstablished;
         }
-        // What is only created, such as a review, is nowhere afterwards.
+        // What is only created, such as a review, is nowhere afterward.
         if !name.is_empty() && subresource.is_empty() && resource.verbs == ["create"] {
             return Route::NoResource;
         }

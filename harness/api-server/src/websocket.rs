@@ -84,7 +84,7 @@ enum Wrong {
 }
 
 impl Wrong {
-    /// The connection is good for nothing else afterwards.
+    /// The connection is good for nothing else afterward.
     fn into_response(self) -> Response {
         let (code, why) = match self {
             Self::Key => (StatusCode::BAD_REQUEST, "mismatch challenge/response"),

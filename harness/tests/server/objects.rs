@@ -285,9 +285,9 @@ async fn an_object_with_finalizers_stays_until_they_are_gone() {
 #[tokio::test]
 async fn a_deleted_collection_has_what_the_selectors_pick() {
     let server = with_config_map().await;
-    let mut labelled = config_map("b");
-    labelled["metadata"]["labels"] = json!({"tier": "web"});
-    post(&server, CONFIG_MAPS, &labelled).await;
+    let mut labeled = config_map("b");
+    labeled["metadata"]["labels"] = json!({"tier": "web"});
+    post(&server, CONFIG_MAPS, &labeled).await;
     let names = |list: &Value| -> Vec<String> {
         let items = list["items"].as_array().unwrap().iter();
         items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()

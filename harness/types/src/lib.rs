@@ -28,5 +28,5 @@ mod path;
 #[cfg(test)]
 mod testing;
 
-/// The Kubernetes version whose behaviour is imitated.
+/// The Kubernetes version whose behavior is imitated.
 pub const KUBERNETES_VERSION: &str = "1.37.1";

@@ -23,7 +23,7 @@ pub struct ObjectProbe<'a> {
     pub subject: &'a Subject,
     /// All webhooks that are verified, in dispatch order.
     pub subjects: &'a [Subject],
-    /// The creation of the object, with its defaults: `x` in the catalogue.
+    /// The creation of the object, with its defaults: `x` in the catalog.
     pub request: &'a Attributes,
     /// What is known already about this object.
     pub memory: &'a Memory,

@@ -78,7 +78,7 @@ pub struct ShownCall {
     pub webhook: ShownId,
     /// The round.
     pub round: Round,
-    /// Whether the object was another one afterwards.
+    /// Whether the object was another one afterward.
     pub changed: bool,
     /// The operations of its patch.
     pub patch: Vec<Value>,

@@ -382,7 +382,7 @@ async fn redirects_are_followed_as_by_go() {
 }
 
 #[tokio::test]
-async fn plain_http_on_the_tls_port_is_recognised() {
+async fn plain_http_on_the_tls_port_is_recognized() {
     let authority = authority("ca");
     let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[OK]).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use certs::CertificateAuthority;
 use clap::{Parser, Subcommand};
 use tests::cases;
-use tests::catalogue::{self, Page};
+use tests::catalog::{self, Page};
 use tests::cel;
 use tests::coverage::Coverage;
 use tests::differential::{Search, Subject};
@@ -43,7 +43,7 @@ enum Tool {
     Differential(Differential),
     /// Compare random CEL expressions with what Kubernetes' own packages make of them
     Cel(Cel),
-    /// Write a case for every fault of the catalogue, or the page that tells of their recordings
+    /// Write a case for every fault of the catalog, or the page that tells of their recordings
     Faults(Faults),
     /// Compare the reviews that the checks of `admit verify` send with those of a kube-apiserver from KUBEBUILDER_ASSETS
     Probes(Probes),
@@ -60,7 +60,7 @@ enum Tool {
     Openapi(Openapi),
     /// Attack `admit serve` for a while, and tell what it has in memory and how quick it still is
     Soak(Soak),
-    /// Tell section by section which statements of tests/behaviours.md the cases prove
+    /// Tell section by section which statements of tests/behaviors.md the cases prove
     Coverage,
     /// Print docs/coverage.md: which scenarios show which section of the documents about admission webhooks
     Sections,
@@ -212,7 +212,7 @@ async fn main() -> ExitCode {
     // What a tool started ends with it, also when it is told to end.
     let done = tokio::select! {
         done = tool => done,
-        stopped = signalled() => stopped.map(|()| ExitCode::from(130)).map_err(Into::into),
+        stopped = signaled() => stopped.map(|()| ExitCode::from(130)).map_err(Into::into),
     };
     match done {
         Ok(code) => code,
@@ -224,7 +224,7 @@ async fn main() -> ExitCode {
 }
 
 /// SIGINT or SIGTERM.
-async fn signalled() -> std::io::Result<()> {
+async fn signaled() -> std::io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
@@ -272,15 +272,15 @@ fn faults(arguments: &Faults) -> Result<ExitCode, Box<dyn std::error::Error>> {
         anstream::println!("{}", Page::path().display());
         return Ok(ExitCode::SUCCESS);
     }
-    for case in catalogue::write_cases()? {
+    for case in catalog::write_cases()? {
         anstream::println!("{case}: written");
     }
-    anstream::println!("record them with: just record '{}/*'", catalogue::CONCEPT);
+    anstream::println!("record them with: just record '{}/*'", catalog::CONCEPT);
     Ok(ExitCode::SUCCESS)
 }
 
 fn coverage() -> Result<ExitCode, Box<dyn std::error::Error>> {
-    let statements = cases::folder().with_file_name("behaviours.md");
+    let statements = cases::folder().with_file_name("behaviors.md");
     let coverage = Coverage::count(&statements, &cases::folder(), &KnownDifferences::read()?)?;
     anstream::println!("{}", coverage.table());
     for (statement, case) in &coverage.unknown {

@@ -64,7 +64,7 @@ fn webhooks(random: &mut Random, kinds: &[&str]) -> Vec<Value> {
     (0..count)
         .map(|place| {
             let mut webhook = json!({
-                "name": format!("w{place}"), "type": "mutating", "behaviour": behaviour(random, kinds[0]),
+                "name": format!("w{place}"), "type": "mutating", "behavior": behavior(random, kinds[0]),
                 "rules": [{
                     "operations": random.one_of(&[json!(["*"]), json!(["CREATE"]), json!(["UPDATE"])]),
                     "apiGroups": ["*"], "apiVersions": ["*"], "resources": resources, "scope": "Namespaced",
@@ -78,7 +78,7 @@ fn webhooks(random: &mut Random, kinds: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-fn behaviour(random: &mut Random, kind: &str) -> Value {
+fn behavior(random: &mut Random, kind: &str) -> Value {
     let value = random.one_of(&["1", "2", "webhook"]);
     let own = match kind {
         "widgets" => random.one_of(&[

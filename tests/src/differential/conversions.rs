@@ -58,7 +58,7 @@ fn converter(random: &mut Random) -> Value {
     if random.chance(30) {
         convert["trail"] = json!("example.com/converted");
     }
-    json!({"name": "converter", "behaviour": {"convert": convert}})
+    json!({"name": "converter", "behavior": {"convert": convert}})
 }
 
 fn definition(random: &mut Random) -> Value {
@@ -128,7 +128,7 @@ fn webhook(random: &mut Random, place: usize) -> Value {
     let is_mutating = random.chance(70);
     let version = random.one_of(&VERSIONS);
     let value = random.below(9);
-    let behaviour = match random.below(4) {
+    let behavior = match random.below(4) {
         _ if !is_mutating => json!("allow"),
         0 => json!("allow"),
         1 => json!({"mutate": [{"set": {"/metadata/labels/w": "1"}}]}),
@@ -137,7 +137,7 @@ fn webhook(random: &mut Random, place: usize) -> Value {
     };
     json!({
         "name": format!("w{place}"), "type": if is_mutating { "mutating" } else { "validating" },
-        "behaviour": behaviour, "matchPolicy": random.one_of(&["Equivalent", "Equivalent", "Exact"]),
+        "behavior": behavior, "matchPolicy": random.one_of(&["Equivalent", "Equivalent", "Exact"]),
         "rules": [{
             "operations": ["*"], "apiGroups": [GROUP], "apiVersions": [version],
             "resources": random.one_of(&[json!(["widgets"]), json!(["widgets", "widgets/*"])]),

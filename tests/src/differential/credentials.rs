@@ -146,7 +146,7 @@ fn webhook(random: &mut Random, name: &str) -> Value {
     };
     let is_mutating = random.chance(50);
     let demand = |credentials: Value| json!({"demand": {"credentials": credentials}});
-    let behaviour = match random.below(6) {
+    let behavior = match random.below(6) {
         0 => demand(json!({"token": "a-token"})),
         1 => demand(json!({"basic": {"username": "jane", "password": "doe"}})),
         2 => demand(json!({"certificate": "jane"})),
@@ -154,7 +154,7 @@ fn webhook(random: &mut Random, name: &str) -> Value {
     };
     json!({
         "name": name, "type": if is_mutating { "mutating" } else { "validating" },
-        "configuration": random.one_of(&["a", "b"]), "clientConfig": client, "behaviour": behaviour,
+        "configuration": random.one_of(&["a", "b"]), "clientConfig": client, "behavior": behavior,
         "failurePolicy": if is_mutating { random.one_of(&["Fail", "Ignore", "Ignore"]) } else { "Ignore" },
     })
 }

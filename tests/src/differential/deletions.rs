@@ -405,10 +405,10 @@ fn webhooks(random: &mut Random, kinds: &[&str]) -> Vec<Value> {
     if kinds.contains(&"pods") || random.chance(60) {
         return Vec::new();
     }
-    let behaviour =
+    let behavior =
         random.one_of(&[json!("allow"), json!("allow"), json!({"deny": {"code": 403, "message": "no"}})]);
     vec![json!({
-        "name": "w", "type": "validating", "behaviour": behaviour,
+        "name": "w", "type": "validating", "behavior": behavior,
         "rules": [{
             "operations": ["DELETE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"],
             "scope": "Namespaced",

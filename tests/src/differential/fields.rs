@@ -86,14 +86,14 @@ fn case(generator: &mut Generator<'_>) -> Value {
     json!({"version": 1, "cluster": [namespace("<ns>", Map::new())], "webhooks": webhooks, "requests": requests})
 }
 
-fn webhook(subject: &Subject, name: &str, behaviour: &Value) -> Value {
+fn webhook(subject: &Subject, name: &str, behavior: &Value) -> Value {
     let parts: Vec<&str> = subject.resource.split('/').collect();
     let (group, version, resource) = match parts.as_slice() {
         [group, version, resource] => (*group, *version, *resource),
         _ => ("", "v1", subject.resource.as_str()),
     };
     json!({
-        "name": name, "type": "mutating", "behaviour": behaviour, "reach": "as-written",
+        "name": name, "type": "mutating", "behavior": behavior, "reach": "as-written",
         "rules": [{"operations": ["*"], "apiGroups": [group], "apiVersions": [version], "resources": [resource]}],
         "objectSelector": {"matchLabels": {CASE_LABEL: "<id>"}}, "matchPolicy": "Exact",
         "reinvocationPolicy": "IfNeeded",

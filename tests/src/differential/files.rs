@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::behaviour;
+use super::behavior;
 use super::situation::{Generator, Situation};
 use super::webhooks::Leave;
 use crate::names::CASE_LABEL;
@@ -351,14 +351,14 @@ fn add_webhooks(generator: &mut Generator<'_>, folder: &Folder, case: &mut Value
     for (plugin, webhook) in folder.webhooks() {
         let is_mutating = plugin == 0;
         let leave = Leave { refuse: is_mutating, warn: is_mutating };
-        let behaviour = match generator.random.below(4) {
+        let behavior = match generator.random.below(4) {
             0 => json!("allow"),
             1 if is_mutating => json!({"always-mutate": {"labels": {"from": "file"}}}),
-            _ => behaviour::behaviour(generator, is_mutating, leave),
+            _ => behavior::behavior(generator, is_mutating, leave),
         };
         webhooks.push(json!({
             "name": webhook["name"], "type": if is_mutating { "mutating" } else { "validating" },
-            "inFile": true, "behaviour": behaviour,
+            "inFile": true, "behavior": behavior,
         }));
     }
 }

@@ -6,7 +6,7 @@
 mod applied;
 mod apply;
 mod audit;
-mod behaviour;
+mod behavior;
 mod conditions;
 mod configurations;
 mod conversions;
@@ -15,7 +15,7 @@ mod deletions;
 mod expressions;
 mod fields;
 mod files;
-mod judgement;
+mod judgment;
 mod kinds;
 mod plugins;
 mod pods;
@@ -40,7 +40,7 @@ use crate::known_differences::KnownDifferences;
 use crate::replay::{Verdict, compare};
 use crate::server::ServerError;
 use crate::yaml;
-use judgement::{Documents, Judgement, Look, Unsupported};
+use judgment::{Documents, Judgment, Look, Unsupported};
 use servers::Servers;
 pub use situation::Situation;
 
@@ -257,18 +257,18 @@ impl Found {
     fn note(&mut self, name: &str, looks: [Look; 2], tell: &(dyn Fn(&str) + Sync)) -> Option<Box<Documents>> {
         let [first, again] = looks;
         let is_steady = first.does_the_same_here(&again);
-        let documents = match (first.judgement, again.judgement) {
-            (_, Judgement::Differs(documents)) => documents,
-            (Judgement::Differs(documents), Judgement::Agrees) if !is_steady => {
+        let documents = match (first.judgment, again.judgment) {
+            (_, Judgment::Differs(documents)) => documents,
+            (Judgment::Differs(documents), Judgment::Agrees) if !is_steady => {
                 tell(&format!("{name}: admit itself does one thing or another"));
                 documents
             }
-            (_, Judgement::NotRun(why)) => {
+            (_, Judgment::NotRun(why)) => {
                 self.not_run += 1;
                 tell(&format!("{name}: not run: {why}"));
                 return None;
             }
-            (first, Judgement::Agrees) => {
+            (first, Judgment::Agrees) => {
                 self.flaky += 1;
                 tell(&format!("{name}: flaky: {first}"));
                 return None;

@@ -272,8 +272,8 @@ fn webhooks(random: &mut Random, classes: &Classes) -> Vec<Value> {
                 "claims" => rule(random, &[""], &["persistentvolumeclaims"]),
                 _ => rule(random, &["", "apps", "batch", "networking.k8s.io"], &["*"]),
             }]);
-            webhook["behaviour"] = match (is_mutating, of_what) {
-                (true, "pods") if random.chance(80) => pods::behaviour(random, classes),
+            webhook["behavior"] = match (is_mutating, of_what) {
+                (true, "pods") if random.chance(80) => pods::behavior(random, classes),
                 (true, "claims") if random.chance(70) => of_claims(random),
                 (true, _) if random.chance(30) => json!({"always-mutate": {"labels": {"seen": "yes"}}}),
                 (false, _) if place == refuses && random.chance(25) => {

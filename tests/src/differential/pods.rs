@@ -138,7 +138,7 @@ fn container(random: &mut Random, name: &str) -> Value {
 }
 
 /// What a mutating webhook does with a new Pod.
-pub(super) fn behaviour(random: &mut Random, classes: &Classes) -> Value {
+pub(super) fn behavior(random: &mut Random, classes: &Classes) -> Value {
     let then = match random.below(10) {
         0 => json!("sidecar"),
         1 => json!("container-env"),

@@ -8,7 +8,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::judgement::{Look, Pair, Unsupported, judged, refused, run_both};
+use super::judgment::{Look, Pair, Unsupported, judged, refused, run_both};
 use crate::case::{Case, Plugins};
 use crate::names::Names;
 use crate::server::{Server, ServerError};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::judgement::{Documents, Judgement};
+use super::judgment::{Documents, Judgment};
 use super::servers::Servers;
 use crate::server::ServerError;
 
@@ -77,12 +77,10 @@ async fn persisting(
 ) -> Result<Vec<(usize, Box<Documents>)>, ServerError> {
     let cases: Vec<&Value> = cases.iter().collect();
     let looks = servers.looks(&cases, cases.len()).await?;
-    let looks = looks.into_iter().map(|look| look.judgement).enumerate();
-    let persisting = looks.filter_map(|(index, judgement)| match judgement {
-        Judgement::Differs(documents) if is_the_same(&documents.signature, places) => {
-            Some((index, documents))
-        }
-        Judgement::Differs(_) | Judgement::Agrees | Judgement::NotRun(_) => None,
+    let looks = looks.into_iter().map(|look| look.judgment).enumerate();
+    let persisting = looks.filter_map(|(index, judgment)| match judgment {
+        Judgment::Differs(documents) if is_the_same(&documents.signature, places) => Some((index, documents)),
+        Judgment::Differs(_) | Judgment::Agrees | Judgment::NotRun(_) => None,
     });
     Ok(persisting.collect())
 }
@@ -104,11 +102,11 @@ fn edits(case: &Value) -> Vec<Edit> {
     places.retain(|place| !is_needed(case, place));
     let mut edits: Vec<Edit> = places.into_iter().map(Edit::Without).chain(expressions).collect();
     for (place, webhook) in case["webhooks"].as_array().into_iter().flatten().enumerate() {
-        let place = format!("/webhooks/{place}/behaviour");
-        if webhook.get("behaviour").is_some_and(|behaviour| *behaviour != json!("allow")) {
+        let place = format!("/webhooks/{place}/behavior");
+        if webhook.get("behavior").is_some_and(|behavior| *behavior != json!("allow")) {
             edits.insert(0, Edit::With(place.clone(), json!("allow")));
         }
-        for part in webhook.pointer("/behaviour/sequence").and_then(Value::as_array).into_iter().flatten() {
+        for part in webhook.pointer("/behavior/sequence").and_then(Value::as_array).into_iter().flatten() {
             edits.push(Edit::With(place.clone(), part.clone()));
         }
     }
@@ -268,7 +266,7 @@ mod tests {
     fn large_things_are_left_out_first() {
         let case = json!({
             "requests": [{"verb": "create", "dryRun": true}, {"verb": "delete"}],
-            "webhooks": [{"name": "a", "behaviour": "allow"}],
+            "webhooks": [{"name": "a", "behavior": "allow"}],
         });
         let candidates = candidates(&case);
         assert_eq!(candidates[0]["requests"], json!([{"verb": "create", "dryRun": true}]));

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::situation::{GROUP, Generator};
-use super::{behaviour, conditions};
+use super::{behavior, conditions};
 
 /// What a validating webhook may do that only one of a situation may.
 #[derive(Clone, Copy, Debug)]
@@ -62,14 +62,14 @@ fn webhook(generator: &mut Generator<'_>, place: usize, is_mutating: bool, leave
             [&["v1beta1"], &["v1", "v1beta1"], &["v1beta1", "v1"], &["v2", "v1"], &["v1"]];
         set("admissionReviewVersions", json!(random.one_of(&versions)));
     }
-    let behaviour = behaviour::behaviour(generator, is_mutating, leave);
-    if !leave.refuse && behaviour::may_fail(&behaviour) {
+    let behavior = behavior::behavior(generator, is_mutating, leave);
+    if !leave.refuse && behavior::may_fail(&behavior) {
         failure_policy = "Ignore";
     }
     if !failure_policy.is_empty() {
         set("failurePolicy", json!(failure_policy));
     }
-    set("behaviour", behaviour);
+    set("behavior", behavior);
     if generator.random.chance(75) {
         let count = generator.random.weighted(&[(70, 1), (25, 2), (5, 3)]);
         set("rules", (0..count).map(|_| rule(generator)).collect());

@@ -1,5 +1,5 @@
 //! An apply without null that is sent twice changes the object once, one that fails changes nothing, and what stands in
-//! `fieldsV1` afterwards can be read. Sets of fields obey the laws of sets.
+//! `fieldsV1` afterward can be read. Sets of fields obey the laws of sets.
 //!
 //! The input: the object that is there, and what the managers `one` and `two` apply, each as in [`documents`]; then two texts
 //! of `fieldsV1`; all separated by `---`.
@@ -105,7 +105,7 @@ fn forget_times(object: &mut Value) {
     }
 }
 
-/// The object as it is afterwards; none if the server refused.
+/// The object as it is afterward; none if the server refused.
 async fn apply(stored: &Stored, manager: &str, force: bool, applied: &Value) -> Option<Value> {
     let query = format!("fieldManager={manager}&force={force}");
     let object = stored.patch(&query, "application/apply-patch+yaml", &applied.to_string()).await?;

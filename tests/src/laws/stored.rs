@@ -44,7 +44,7 @@ impl Stored {
         self.chain.server().stored(&self.resource, &self.namespace, &self.name)
     }
 
-    /// The object as it is afterwards; none if the server refused the patch, and then left it as it was.
+    /// The object as it is afterward; none if the server refused the patch, and then left it as it was.
     pub(super) async fn patch(&self, query: &str, format: &str, patch: &str) -> Option<Value> {
         let before = self.read();
         let mut request = http::Request::new(Bytes::from(patch.to_owned()));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fake_webhooks::{Behaviour, Fake, FakeWebhook, Observer};
+use fake_webhooks::{Behavior, Fake, FakeWebhook, Observer};
 use harness::attributes::{GroupVersionKind, UserInfo};
 use harness::client::NoServices;
 use harness::server::ClusterFixture;
@@ -39,8 +39,8 @@ type Seen = Arc<Mutex<Vec<Sent>>>;
 /// The reviews that `check` sends to webhooks for everything, a few of each sort.
 pub(super) async fn of(check: &'static Check) -> Result<Vec<Sent>, ServerError> {
     let seen = Seen::default();
-    let mutating = webhook(Kind::Mutating, labelling(), &seen).await?;
-    let validating = webhook(Kind::Validating, Behaviour::default(), &seen).await?;
+    let mutating = webhook(Kind::Mutating, labeling(), &seen).await?;
+    let validating = webhook(Kind::Validating, Behavior::default(), &seen).await?;
     let configurations = [mutating.1, validating.1];
     let subjects = Subject::of(&configurations).unwrap_or_else(|error| unreachable!("{error}"));
     let groups = ["system:masters", "system:authenticated"].map(str::to_owned).to_vec();
@@ -58,7 +58,7 @@ pub(super) async fn of(check: &'static Check) -> Result<Vec<Sent>, ServerError> 
 }
 
 /// Sets a label: most probes ask what a mutation becomes.
-fn labelling() -> Behaviour {
+fn labeling() -> Behavior {
     let change = json!({"always-mutate": {"labels": {"probed": "yes"}}});
     serde_json::from_value(change).unwrap_or_else(|error| unreachable!("{error}"))
 }
@@ -75,7 +75,7 @@ fn objects(subjects: &[Subject], environment: &Environment) -> Vec<Value> {
     built_in.filter(is_wanted).collect()
 }
 
-async fn webhook(kind: Kind, behaviour: Behaviour, seen: &Seen) -> Result<(FakeWebhook, Value), ServerError> {
+async fn webhook(kind: Kind, behavior: Behavior, seen: &Seen) -> Result<(FakeWebhook, Value), ServerError> {
     let seen = Arc::clone(seen);
     let observer = Observer::new(move |entry| {
         let request = entry.review().map(|mut review| review["request"].take());
@@ -83,7 +83,7 @@ async fn webhook(kind: Kind, behaviour: Behaviour, seen: &Seen) -> Result<(FakeW
             seen.lock().unwrap_or_else(PoisonError::into_inner).push(Sent { kind, request });
         }
     });
-    let fake = FakeWebhook::start(Fake { behaviour, observer, ..Fake::default() }).await?;
+    let fake = FakeWebhook::start(Fake { behavior, observer, ..Fake::default() }).await?;
     let configuration = everything(kind, &fake.url(), fake.ca_bundle());
     Ok((fake, configuration))
 }

@@ -200,8 +200,8 @@ impl Load {
         let mut load = Self { counts, tasks: JoinSet::new(), hostile: Vec::new(), _calm: calm };
         let mut webhooks = Vec::new();
         for fault in HOSTILE {
-            let behaviour = serde_json::from_value(json!({"fault": fault})).unwrap_or_default();
-            let fake = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await?;
+            let behavior = serde_json::from_value(json!({"fault": fault})).unwrap_or_default();
+            let fake = FakeWebhook::start(Fake { behavior, ..Fake::default() }).await?;
             webhooks.push(webhook(&fault.to_lowercase(), &fake));
             load.hostile.push(fake);
         }

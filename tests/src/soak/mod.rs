@@ -86,7 +86,7 @@ pub struct Survival {
 const STRETCHES: u32 = 6;
 const STRETCH: Duration = Duration::from_secs(60);
 /// The longest that 99 of 100 answers to the well-behaved client may take. They take 0.2 s on two busy cores, and up to 4 s of
-/// a build without optimisation: longer than this is a stall.
+/// a build without optimization: longer than this is a stall.
 const LONGEST: Duration = Duration::from_secs(10);
 
 impl Soak {

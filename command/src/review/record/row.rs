@@ -22,7 +22,7 @@ const HEADINGS: [&str; 10] = [
     "WEBHOOKS CALLED",
     "ROUNDS",
 ];
-/// Which of them has the colour of the decision.
+/// Which of them has the color of the decision.
 const DECISION: usize = 7;
 
 /// The cells of one request.

@@ -89,7 +89,7 @@ fn rule(group: &str, version: &str, resource: &str) -> Value {
     json!({"operations": ["*"], "apiGroups": [group], "apiVersions": [version], "resources": [resource]})
 }
 
-fn labelled(label: &str) -> Value {
+fn labeled(label: &str) -> Value {
     json!({"metadata": {"labels": {"env": label}}})
 }
 
@@ -313,13 +313,13 @@ fn a_namespace_that_changes_is_picked_by_the_labels_it_is_going_to_have() {
     let state = State::default().namespace("default", "test");
     let picks = webhook(&json!({"namespaceSelector": is_prod()}));
     for (operation, subresource, object, called) in [
-        (Operation::Create, "", Some(labelled("prod")), true),
-        (Operation::Update, "", Some(labelled("prod")), true),
-        (Operation::Update, "", Some(labelled("test")), false),
+        (Operation::Create, "", Some(labeled("prod")), true),
+        (Operation::Update, "", Some(labeled("prod")), true),
+        (Operation::Update, "", Some(labeled("test")), false),
         // The stored labels count for a deletion and for subresources.
         (Operation::Delete, "", None, false),
-        (Operation::Update, "status", Some(labelled("prod")), false),
-        (Operation::Update, "finalize", Some(labelled("prod")), false),
+        (Operation::Update, "status", Some(labeled("prod")), false),
+        (Operation::Update, "finalize", Some(labeled("prod")), false),
     ] {
         let mut request = attributes(operation, "/v1/namespaces", "Namespace");
         request.subresource = subresource.to_owned();
@@ -332,7 +332,7 @@ fn a_namespace_that_changes_is_picked_by_the_labels_it_is_going_to_have() {
 #[test]
 fn a_new_namespace_need_not_be_stored_yet() {
     let mut request = attributes(Operation::Create, "/v1/namespaces", "Namespace");
-    request.object = Some(labelled("prod"));
+    request.object = Some(labeled("prod"));
     let picks = webhook(&json!({"namespaceSelector": is_prod()}));
     check_called(&decide(&picks, &request, &State::default()), "/v1/namespaces", "Namespace");
 }
@@ -341,11 +341,11 @@ fn a_new_namespace_need_not_be_stored_yet() {
 fn the_object_selector_picks_by_the_new_or_the_old_object() {
     let picks = webhook(&json!({"objectSelector": is_prod()}));
     for (object, old_object, called) in [
-        (Some(labelled("prod")), None, true),
-        (Some(labelled("prod")), Some(labelled("test")), true),
-        (Some(labelled("test")), Some(labelled("prod")), true),
-        (None, Some(labelled("prod")), true),
-        (Some(labelled("test")), Some(labelled("test")), false),
+        (Some(labeled("prod")), None, true),
+        (Some(labeled("prod")), Some(labeled("test")), true),
+        (Some(labeled("test")), Some(labeled("prod")), true),
+        (None, Some(labeled("prod")), true),
+        (Some(labeled("test")), Some(labeled("test")), false),
         (None, None, false),
         (Some(json!({"metadata": {}})), None, false),
     ] {

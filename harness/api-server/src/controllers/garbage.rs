@@ -8,7 +8,7 @@ use kubernetes_types::status::Status;
 use serde_json::{Map, Value, json};
 
 use super::actors::{Actor, Actors, Change, JSON, MERGE_PATCH, STRATEGIC_PATCH, path};
-use super::graph::{FOREGROUND, Neighbours, Node, ORPHAN, Owner, has_finalizer, owners};
+use super::graph::{FOREGROUND, Neighbors, Node, ORPHAN, Owner, has_finalizer, owners};
 use super::queue::Outcome;
 use crate::discovery::Resource;
 use crate::in_process::key;
@@ -33,8 +33,8 @@ enum Standing {
 /// Source: kubernetes pkg/controller/garbagecollector/garbagecollector.go, `attemptToDeleteItem`,
 /// `processDeletingDependentsItem` and `attemptToOrphanWorker`.
 /// Rule: CTL-05, CTL-06, CTL-07.
-pub(super) async fn collect(actors: &Actors, neighbours: &Neighbours) -> Outcome {
-    let Neighbours { node, dependents } = neighbours;
+pub(super) async fn collect(actors: &Actors, neighbors: &Neighbors) -> Outcome {
+    let Neighbors { node, dependents } = neighbors;
     let Some(live) = actors.server.state.storage.at(&node.key) else { return Outcome::Done };
     let Some(resource) = actors.stored_as(&node.key.group, &node.key.resource) else { return Outcome::Park };
     if metadata::text(&live, "uid") != node.uid {

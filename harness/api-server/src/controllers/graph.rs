@@ -39,7 +39,7 @@ pub(super) struct Owner {
 
 /// An object with those that it owns.
 #[derive(Debug)]
-pub(super) struct Neighbours {
+pub(super) struct Neighbors {
     pub(super) node: Node,
     pub(super) dependents: Vec<Node>,
 }
@@ -102,10 +102,10 @@ impl Graph {
     }
 
     /// What is known of an object; none if there is nothing to do about it.
-    pub(super) fn neighbours(&self, uid: &str) -> Option<Neighbours> {
+    pub(super) fn neighbors(&self, uid: &str) -> Option<Neighbors> {
         let dependents = self.dependents.get(uid).into_iter().flatten();
         let dependents = dependents.filter_map(|uid| self.nodes.get(uid)).cloned().collect();
-        Some(Neighbours { node: self.nodes.get(uid)?.clone(), dependents })
+        Some(Neighbors { node: self.nodes.get(uid)?.clone(), dependents })
     }
 
     fn remove(&mut self, uid: &str) -> Option<Node> {

@@ -156,16 +156,16 @@ impl Manager {
     /// Looks at one thing.
     fn work(&self, item: Item) -> impl Future<Output = (Item, Outcome)> + Send + 'static {
         let actors = Arc::clone(&self.actors);
-        let neighbours = match &item {
-            Item::Object(uid) => self.graph.neighbours(uid),
+        let neighbors = match &item {
+            Item::Object(uid) => self.graph.neighbors(uid),
             Item::Namespace(_) | Item::Account(_) | Item::RootCertificates(_) => None,
         };
         async move {
-            let outcome = match (&item, neighbours) {
+            let outcome = match (&item, neighbors) {
                 (Item::Namespace(name), _) => namespaces::finish(&actors, name).await,
                 (Item::Account(namespace), _) => accounts::make(&actors, namespace).await,
                 (Item::RootCertificates(namespace), _) => accounts::publish(&actors, namespace).await,
-                (Item::Object(_), Some(neighbours)) => garbage::collect(&actors, &neighbours).await,
+                (Item::Object(_), Some(neighbors)) => garbage::collect(&actors, &neighbors).await,
                 // It is gone, and so are its references.
                 (Item::Object(_), None) => Outcome::Done,
             };

@@ -38,7 +38,7 @@ const ORDER: &[&str] = &[
     "key",
     "operator",
     "values",
-    // A behaviour, whose internal type has no names for JSON.
+    // A behavior, whose internal type has no names for JSON.
     "ScaleUp",
     "ScaleDown",
     "StabilizationWindowSeconds",

@@ -145,7 +145,7 @@ fn internal_behavior(behavior: &Value) -> Value {
     json!({"ScaleUp": direction("scaleUp"), "ScaleDown": direction("scaleDown")})
 }
 
-/// None for a text that is no behaviour, and for one without rules. Go reads members whatever their letters' case.
+/// None for a text that is no behavior, and for one without rules. Go reads members whatever their letters' case.
 fn external_behavior(text: &str) -> Option<Value> {
     let internal: Value = serde_json::from_str(text).ok()?;
     let mut behavior = Map::new();

@@ -155,7 +155,7 @@ pub(super) fn pod_template(object: &mut Value) {
     }
 }
 
-/// A status with counters that are serialised although they are zero.
+/// A status with counters that are serialized although they are zero.
 fn counted_status(object: &mut Value, counters: &[&str]) {
     if let Some(status) = ensure(object, "status") {
         for counter in counters {

@@ -29,7 +29,7 @@ use self::defaulting::{prune_nulls, set_defaults};
 use self::node::Schema;
 use self::pruning::prune;
 use self::rules::Rules;
-pub use self::rules::{Found, Judgement, Notation, resolve};
+pub use self::rules::{Found, Judgment, Notation, resolve};
 pub use self::validation::Purpose;
 use crate::status::{FieldError, Unsupported};
 
@@ -112,7 +112,7 @@ impl Compiled {
         object: &Value,
         old: Option<&Value>,
         purpose: Purpose,
-    ) -> Result<Judgement, Unsupported> {
+    ) -> Result<Judgment, Unsupported> {
         if purpose == Purpose::Object {
             errors.extend(coerce::errors(object, &self.schema));
         }
@@ -121,16 +121,16 @@ impl Compiled {
         if old.is_none_or(|old| list_types::errors(old, &self.schema).is_empty()) {
             errors.extend(lists);
         }
-        let Some(rules) = &self.rules else { return Ok(Judgement { errors, warnings: Vec::new() }) };
+        let Some(rules) = &self.rules else { return Ok(Judgment { errors, warnings: Vec::new() }) };
         if errors.iter().any(is_blocking) {
             let why = "some validation rules were not checked because the object was invalid; correct the existing \
                        errors to complete validation";
             errors.push(FieldError::invalid("<nil>", "null", why));
-            return Ok(Judgement { errors, warnings: Vec::new() });
+            return Ok(Judgment { errors, warnings: Vec::new() });
         }
         let found = rules.judge(&self.schema, object, old)?;
         errors.extend(found.errors);
-        Ok(Judgement { errors, warnings: found.warnings })
+        Ok(Judgment { errors, warnings: found.warnings })
     }
 }
 

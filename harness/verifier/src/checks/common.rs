@@ -156,7 +156,7 @@ fn conditional(webhook: &Webhook) -> impl Iterator<Item = &Webhook> {
     (!webhook.match_conditions.is_empty()).then_some(webhook).into_iter()
 }
 
-/// An example: `CREATE of pods in a namespace with team=a, labelled inject=yes`.
+/// An example: `CREATE of pods in a namespace with team=a, labeled inject=yes`.
 impl fmt::Display for Common<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(rule) = self.rules.first() else { return Ok(()) };
@@ -170,7 +170,7 @@ impl fmt::Display for Common<'_> {
             write!(f, " in a namespace with {}", written(&self.namespace_labels))?;
         }
         if !self.object_labels.is_empty() {
-            write!(f, ", labelled {}", written(&self.object_labels))?;
+            write!(f, ", labeled {}", written(&self.object_labels))?;
         }
         Ok(())
     }
@@ -271,7 +271,7 @@ mod tests {
         check(
             &namespaces("team", "a"),
             &objects("yes"),
-            Some("CREATE of pods in a namespace with team=a, labelled inject=yes"),
+            Some("CREATE of pods in a namespace with team=a, labeled inject=yes"),
         );
         let unnamed = json!({"namespaceSelector": {"matchExpressions": [
             {"key": "kubernetes.io/metadata.name", "operator": "DoesNotExist"},

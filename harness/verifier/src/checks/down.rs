@@ -13,7 +13,7 @@ use kubernetes_types::json::set;
 use serde_json::json;
 
 use super::backend::Needed;
-use super::matched::{LabelSet, Labelled};
+use super::matched::{LabelSet, Labeled};
 use crate::corpus;
 use crate::shown::ShownRequest;
 
@@ -27,7 +27,7 @@ pub(super) fn request(
     cluster_fixture: &ClusterFixture,
 ) -> Option<ShownRequest> {
     let requests = requests(needed, namespace, &[], cluster_fixture)?;
-    let state = Labelled { cluster_fixture, namespace, labels: &LabelSet::new(), is_bare: true };
+    let state = Labeled { cluster_fixture, namespace, labels: &LabelSet::new(), is_bare: true };
     let request = requests.into_iter().find(|request| is_called(webhook, request, &state))?;
     Some(ShownRequest::while_down(webhook, request, true).about_its_namespace())
 }
@@ -48,7 +48,7 @@ pub(super) fn by_labels(
         let missed = requests(needed, corpus::NAMESPACE, others, cluster_fixture)?;
         let mut pairs = called.into_iter().zip(missed);
         let (namespace, labels) = (corpus::NAMESPACE, LabelSet::new());
-        let state = Labelled { cluster_fixture, namespace, labels: &labels, is_bare: false };
+        let state = Labeled { cluster_fixture, namespace, labels: &labels, is_bare: false };
         let (called, missed) = pairs.find(|(called, missed)| {
             is_called(webhook, called, &state) && !is_called(webhook, missed, &state)
         })?;
@@ -87,7 +87,7 @@ fn requests(
     Some([created, updated])
 }
 
-fn is_called(webhook: &Webhook, request: &Attributes, state: &Labelled<'_>) -> bool {
+fn is_called(webhook: &Webhook, request: &Attributes, state: &Labeled<'_>) -> bool {
     let times = TimePrecision::of(request, state.is_built_in(&request.kind));
     let run = AdmissionRun::new(request.clone(), times, state);
     matching::is_called(webhook, &mut run.with_authorizer(state.cluster_fixture.authorizer()))

@@ -140,7 +140,7 @@ pub(super) fn catch(
         user: place.writer(),
     };
     let state =
-        Labelled { cluster_fixture, namespace: place.namespace, labels: namespace_labels, is_bare: false };
+        Labeled { cluster_fixture, namespace: place.namespace, labels: namespace_labels, is_bare: false };
     let mut run = AdmissionRun::new(request, TimePrecision::Seconds, &state)
         .with_authorizer(cluster_fixture.authorizer());
     let decided = matching::decide(webhook, &mut run);
@@ -153,7 +153,7 @@ pub(super) fn catch(
 }
 
 /// The cluster, where one namespace has these labels beside those that it has.
-pub(super) struct Labelled<'a> {
+pub(super) struct Labeled<'a> {
     pub(super) cluster_fixture: &'a ClusterFixture,
     pub(super) namespace: &'a str,
     pub(super) labels: &'a LabelSet,
@@ -161,7 +161,7 @@ pub(super) struct Labelled<'a> {
     pub(super) is_bare: bool,
 }
 
-impl ClusterState for Labelled<'_> {
+impl ClusterState for Labeled<'_> {
     fn namespace(&self, name: &str) -> Option<Arc<Value>> {
         let namespace = self.cluster_fixture.namespace(name);
         if name != self.namespace || (self.labels.is_empty() && !self.is_bare) {

@@ -1,4 +1,4 @@
-//! Which values of an object are others afterwards.
+//! Which values of an object are others afterward.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! V03: what other webhooks added is still there afterwards.
+//! V03: what other webhooks added is still there afterward.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::other_webhooks::LIBRARY;
 
 pub(super) const CHECK: Check = Check {
     id: "V03",
-    title: "considerate: what another webhook added is still there afterwards",
+    title: "considerate: what another webhook added is still there afterward",
     severity: Severity::Error,
     why: "A webhook that replaces a whole list, or sets a whole map, deletes what others have put there: their \
           sidecars, volumes, labels. Nobody is told, and which one wins depends on the names of configurations.",
@@ -51,13 +51,13 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
             let violation = if is_policy {
                 let kind = format!("changes what another webhook added, which {does}");
                 let message = format!(
-                    "another webhook {does}; afterwards it has other values, as the user's own have; right only if it is \
+                    "another webhook {does}; afterward it has other values, as the user's own have; right only if it is \
                      there for that"
                 );
                 Violation::new(kind, message).with_severity(Severity::Note)
             } else {
                 let kind = format!("takes away what another webhook added, which {does}");
-                Violation::new(kind, format!("another webhook {does}; afterwards it is gone or changed"))
+                Violation::new(kind, format!("another webhook {does}; afterward it is gone or changed"))
             };
             violations.push(violation.with_steps([outcome]));
             break;

@@ -70,7 +70,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     if lost.is_empty() {
         return Ok(Vec::new());
     }
-    let message = format!("fields that it does not know are gone afterwards: {}", super::fields(&lost));
+    let message = format!("fields that it does not know are gone afterward: {}", super::fields(&lost));
     Ok(vec![Violation::new("drops unknown fields", message).with_differences(lost).with_steps(steps)])
 }
 

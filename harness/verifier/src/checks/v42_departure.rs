@@ -56,7 +56,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     }
     let mut violations: Vec<Violation> = Vec::new();
     violations.extend(outlasts_timeout(webhook_probe, &usual, took).await);
-    // Connections are there afterwards, so that it is the webhook whom the callers leave, and not a handshake.
+    // Connections are there afterward, so that it is the webhook whom the callers leave, and not a handshake.
     let _ = join_all((0..ABANDONED).map(|_| call(webhook_probe, &usual))).await;
     match slows_the_next(webhook_probe, &usual, took).await {
         Ok(violation) => violations.extend(violation),

@@ -145,7 +145,7 @@ fn of_backend((namespace, name): Backend<'_>) -> Need<'_> {
 
 /// What it takes to renew the certificate of a webhook, as far as the annotations of its configuration tell who does that.
 ///
-/// Source: cert-manager pkg/apis/certmanager/v1/types.go, `WantInjectAnnotation` and its neighbours;
+/// Source: cert-manager pkg/apis/certmanager/v1/types.go, `WantInjectAnnotation` and its neighbors;
 /// openshift/service-ca-operator, `service.beta.openshift.io/inject-cabundle`.
 fn of_certificate<'a>(subject: &'a Subject, (own, _): Backend<'a>, cert_manager: &'a str) -> Vec<Need<'a>> {
     let annotation = |key: &str| {

@@ -27,7 +27,7 @@ struct Round {
 
 /// What came of some rounds.
 #[derive(Debug, PartialEq, Eq)]
-enum Judgement {
+enum Judgment {
     /// This comes of the calls.
     Blamed(String),
     /// More rounds are needed.
@@ -136,9 +136,9 @@ impl<'a> Windows<'a> {
             }
         }
         match judge(&self.rounds, self.names.len()) {
-            Judgement::Undecided => Seen::Again,
-            Judgement::Cleared => self.nothing(),
-            Judgement::Blamed(kind) => {
+            Judgment::Undecided => Seen::Again,
+            Judgment::Cleared => self.nothing(),
+            Judgment::Blamed(kind) => {
                 let blamed: Vec<&String> =
                     self.first_writes.iter().filter(|write| kind_of(write) == kind).collect();
                 let first = blamed.first().map_or(kind, |first| (*first).clone());
@@ -158,23 +158,23 @@ impl<'a> Windows<'a> {
     }
 }
 
-fn judge(rounds: &[Round], calls: usize) -> Judgement {
-    let Some(first) = rounds.first() else { return Judgement::Undecided };
+fn judge(rounds: &[Round], calls: usize) -> Judgment {
+    let Some(first) = rounds.first() else { return Judgment::Undecided };
     let of = |counts: &Counts, kind: &str| counts.get(kind).copied().unwrap_or_default();
     let many = calls.div_ceil(2).max(2);
     let is_strong = |round: &Round, kind: &str| of(&round.during, kind) >= of(&round.without, kind) + many;
     let is_weak = |round: &Round, kind: &str| of(&round.during, kind) > 0 && of(&round.without, kind) == 0;
-    let mut judgement = Judgement::Cleared;
+    let mut judgment = Judgment::Cleared;
     for kind in first.during.keys() {
         if rounds.iter().all(|round| is_strong(round, kind) || is_weak(round, kind)) {
             let is_clear = rounds.len() >= ROUNDS && rounds.iter().all(|round| is_strong(round, kind));
             if is_clear || rounds.len() >= MOST_ROUNDS {
-                return Judgement::Blamed(kind.clone());
+                return Judgment::Blamed(kind.clone());
             }
-            judgement = Judgement::Undecided;
+            judgment = Judgment::Undecided;
         }
     }
-    judgement
+    judgment
 }
 
 fn counts(writes: &[String]) -> Counts {
@@ -203,7 +203,7 @@ mod tests {
 
     /// Rounds of one kind of write: how many during calls and without.
     #[track_caller]
-    fn check(rounds: &[(usize, usize)], expected: &Judgement) {
+    fn check(rounds: &[(usize, usize)], expected: &Judgment) {
         let counts = |count: usize| match count {
             0 => Counts::new(),
             count => Counts::from([("POST v1 configmaps".to_owned(), count)]),
@@ -217,9 +217,9 @@ mod tests {
 
     #[test]
     fn what_comes_with_each_call_is_blamed_after_three_rounds() {
-        let blamed = Judgement::Blamed("POST v1 configmaps".to_owned());
-        check(&[(8, 0)], &Judgement::Undecided);
-        check(&[(8, 0), (8, 0)], &Judgement::Undecided);
+        let blamed = Judgment::Blamed("POST v1 configmaps".to_owned());
+        check(&[(8, 0)], &Judgment::Undecided);
+        check(&[(8, 0), (8, 0)], &Judgment::Undecided);
         check(&[(8, 0), (8, 0), (8, 0)], &blamed);
         // It does the same for reasons of its own, and less.
         check(&[(9, 1), (8, 0), (10, 2)], &blamed);
@@ -227,16 +227,16 @@ mod tests {
 
     #[test]
     fn what_comes_once_in_each_round_is_blamed_after_six() {
-        check(&[(1, 0); 5], &Judgement::Undecided);
-        check(&[(1, 0); 6], &Judgement::Blamed("POST v1 configmaps".to_owned()));
+        check(&[(1, 0); 5], &Judgment::Undecided);
+        check(&[(1, 0); 6], &Judgment::Blamed("POST v1 configmaps".to_owned()));
     }
 
     #[test]
     fn what_comes_without_calls_as_well_is_not_blamed() {
-        check(&[(1, 1)], &Judgement::Cleared);
-        check(&[(1, 0), (0, 1)], &Judgement::Cleared);
-        check(&[(1, 0), (2, 0), (1, 0), (1, 2)], &Judgement::Cleared);
-        check(&[(5, 3), (8, 0), (8, 0)], &Judgement::Cleared);
+        check(&[(1, 1)], &Judgment::Cleared);
+        check(&[(1, 0), (0, 1)], &Judgment::Cleared);
+        check(&[(1, 0), (2, 0), (1, 0), (1, 2)], &Judgment::Cleared);
+        check(&[(5, 3), (8, 0), (8, 0)], &Judgment::Cleared);
     }
 
     #[test]

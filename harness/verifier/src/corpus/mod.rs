@@ -52,7 +52,7 @@ pub fn built_in(
     wanted.into_iter().flat_map(move |(count, make, namespaced)| {
         let labels = labels.clone();
         (0..count).map(move |index| {
-            let mut object = labelled(make(index), &labels);
+            let mut object = labeled(make(index), &labels);
             let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
             if let Some(metadata) = metadata.filter(|_| !namespaced) {
                 metadata.remove("namespace");
@@ -116,7 +116,7 @@ fn labels<'a>(selectors: impl Iterator<Item = &'a Selector>) -> BTreeMap<String,
     selectors.filter_map(|selector| Selector::common_labels(&[selector])).flatten().collect()
 }
 
-fn labelled(mut object: Value, labels: &BTreeMap<String, String>) -> Value {
+fn labeled(mut object: Value, labels: &BTreeMap<String, String>) -> Value {
     if let Some(Value::Object(own)) = object.pointer_mut("/metadata/labels").filter(|own| !is_empty(own)) {
         own.extend(labels.iter().map(|(name, value)| (name.clone(), value.clone().into())));
     }

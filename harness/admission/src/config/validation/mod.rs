@@ -90,7 +90,7 @@ impl Lenience<'_> {
         let mut seen = BTreeSet::new();
         let side_effects =
             |webhook: &Value| SIDE_EFFECTS.contains(&text(webhook, "sideEffects").unwrap_or_default());
-        let recognised = |webhook: &Value| {
+        let recognized = |webhook: &Value| {
             let versions = list(webhook, "admissionReviewVersions");
             let known =
                 |version: &Value| version.as_str().is_some_and(|text| REVIEW_VERSIONS.contains(&text));
@@ -99,7 +99,7 @@ impl Lenience<'_> {
         let conditions = |webhook: &Value| list(webhook, "matchConditions").to_vec();
         Self {
             side_effects: !old.iter().all(side_effects),
-            review_versions: !old.iter().all(recognised),
+            review_versions: !old.iter().all(recognized),
             repeated_names: !old.iter().all(|webhook| seen.insert(text(webhook, "name").unwrap_or_default())),
             label_values: old.iter().any(|webhook| {
                 let mut errors = Errors::default();

@@ -157,11 +157,11 @@ impl Policy {
             return None;
         }
         let labels = at(namespace, &["metadata", "labels"]);
-        let is_labelled = |mode: &str| {
+        let is_labeled = |mode: &str| {
             ["", "-version"].iter().any(|of| labels.get(format!("{PREFIX}{mode}{of}")).is_some())
         };
         let modes = [("enforce", self.enforce), ("audit", self.audit), ("warn", self.warn)].into_iter();
-        let asked = modes.filter(|(name, mode)| mode.level != Level::Privileged && is_labelled(name));
+        let asked = modes.filter(|(name, mode)| mode.level != Level::Privileged && is_labeled(name));
         let asked: Vec<String> = asked.map(|(name, mode)| format!("{name}={mode}")).collect();
         Some(format!(
             "namespace \"{}\" is exempt from Pod Security, and the policy ({}) will be ignored",

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::super::coerce::displayed;
 use super::super::correlation::{Correlation, ItemsByKey};
 use super::super::shown;
-use super::{Judgement, Own, Rule, Rules};
+use super::{Judgment, Own, Rule, Rules};
 use crate::path::Path;
 use crate::quoting::quote;
 use crate::status::{FieldError, Unsupported};
@@ -27,7 +27,7 @@ const COST_EXCEEDED: &str = "operation cancelled: actual cost limit exceeded";
 pub(super) struct Run {
     /// What may still be spent; none once it was too much.
     pub(super) left: Option<u64>,
-    pub(super) judgement: Judgement,
+    pub(super) judgment: Judgment,
     pub(super) unsupported: Option<Unsupported>,
 }
 
@@ -206,7 +206,7 @@ impl Run {
     }
 
     fn invalid(&mut self, own: &Own, path: &Path<'_>, why: &str) {
-        self.judgement.errors.push(FieldError::invalid(shown(&path.to_string()), quote(&own.kind), why));
+        self.judgment.errors.push(FieldError::invalid(shown(&path.to_string()), quote(&own.kind), why));
     }
 
     fn run_out(&mut self, own: &Own, path: &Path<'_>) {
@@ -229,11 +229,11 @@ impl Run {
         let place =
             if rule.field_path.is_empty() { *path } else { path.member(&rule.field_path) }.to_string();
         let is_kept = !rule.uses_old && ratchet.is_unchanged();
-        let add = |judgement: &mut Judgement, error: FieldError| {
+        let add = |judgment: &mut Judgment, error: FieldError| {
             if is_kept {
-                judgement.warnings.push(error.to_string());
+                judgment.warnings.push(error.to_string());
             } else {
-                judgement.errors.push(error);
+                judgment.errors.push(error);
             }
         };
         let mut message = None;
@@ -242,7 +242,7 @@ impl Run {
                 Ok(text) => message = Some(text),
                 Err(None) => {}
                 Err(Some(why)) => {
-                    add(&mut self.judgement, FieldError::invalid(shown(&place), quote(&own.kind), why));
+                    add(&mut self.judgment, FieldError::invalid(shown(&place), quote(&own.kind), why));
                     self.left = None;
                     return false;
                 }
@@ -259,7 +259,7 @@ impl Run {
             _ if is_container => FieldError::invalid_unshown(place, message),
             _ => FieldError::invalid(place, displayed(value), message),
         };
-        add(&mut self.judgement, error);
+        add(&mut self.judgment, error);
         true
     }
 

@@ -63,7 +63,7 @@ struct Rule {
 
 /// What rules say of an object.
 #[derive(Debug, Default)]
-pub struct Judgement {
+pub struct Judgment {
     /// What the rules refuse, in their order.
     pub errors: Vec<FieldError>,
     /// What the rules say of parts that did not change.
@@ -80,7 +80,7 @@ impl Rules {
         schema: &Schema,
         object: &Value,
         old: Option<&Value>,
-    ) -> Result<Judgement, Unsupported> {
+    ) -> Result<Judgment, Unsupported> {
         self.judge_correlated(object, old, old.map(|old| Correlation { old, new: object, schema }))
     }
 
@@ -92,7 +92,7 @@ impl Rules {
         &self,
         object: &Value,
         old: Option<&Value>,
-    ) -> Result<Judgement, Unsupported> {
+    ) -> Result<Judgment, Unsupported> {
         self.judge_correlated(object, old, None)
     }
 
@@ -101,12 +101,12 @@ impl Rules {
         object: &'a Value,
         old: Option<&'a Value>,
         correlation: Option<Correlation<'a>>,
-    ) -> Result<Judgement, Unsupported> {
-        let mut run = Run { left: Some(BUDGET), judgement: Judgement::default(), unsupported: None };
+    ) -> Result<Judgment, Unsupported> {
+        let mut run = Run { left: Some(BUDGET), judgment: Judgment::default(), unsupported: None };
         run.visit(self, object, old, &Path::Root, evaluate::Ratchet::new(correlation));
         match run.unsupported {
             Some(unsupported) => Err(unsupported),
-            None => Ok(run.judgement),
+            None => Ok(run.judgment),
         }
     }
 }

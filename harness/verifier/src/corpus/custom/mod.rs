@@ -156,7 +156,7 @@ impl Version {
             let errors = schema.schema_errors(&object, None, Purpose::Object)?;
             schema.judge_further(errors, &object, None, Purpose::Object)
         });
-        judged.map(|judgement| (object, judgement.errors)).map_err(|unsupported| unsupported.to_string())
+        judged.map(|judgment| (object, judgment.errors)).map_err(|unsupported| unsupported.to_string())
     }
 
     /// The object number `index`, which the schema allows as far as that can be told from each of its fields.

@@ -103,7 +103,7 @@ class WebhookTest {
 
   @Test
   void aPodGetsTheLabel() {
-    Pod created = client.resource(pod("labelled", "registry.example.com/app:1.2")).create();
+    Pod created = client.resource(pod("labeled", "registry.example.com/app:1.2")).create();
     assertEquals(Map.of("team", "unknown"), created.getMetadata().getLabels());
   }
 

@@ -1,6 +1,6 @@
 //! Every fault that a webhook can have: what it is, how to reproduce it, and how kube-apiserver responds.
 //!
-//! The catalogue is data, one file a family. What its entries say of a kube-apiserver is held against recordings of a
+//! The catalog is data, one file a family. What its entries say of a kube-apiserver is held against recordings of a
 //! real one.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::fakes_file::Settings;
-use crate::{Behaviour, Kind};
+use crate::{Behavior, Kind};
 
 /// One fault.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -128,19 +128,19 @@ const FILES: [(Family, &str); 8] = [
     (Family::Conversion, include_str!("conversion.yaml")),
 ];
 
-static CATALOGUE: LazyLock<Vec<Fault>> = LazyLock::new(|| {
+static CATALOG: LazyLock<Vec<Fault>> = LazyLock::new(|| {
     let mut all = Vec::new();
     for (family, text) in FILES {
         let faults: Vec<Fault> =
-            serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("catalogue/{family}.yaml: {error}"));
+            serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("catalog/{family}.yaml: {error}"));
         all.extend(faults.into_iter().map(|fault| Fault { family, ..fault }));
     }
     all
 });
 
 /// Every fault, family by family.
-pub fn catalogue() -> &'static [Fault] {
-    &CATALOGUE
+pub fn catalog() -> &'static [Fault] {
+    &CATALOG
 }
 
 /// A text that names no fault, or one that is not meant here.
@@ -148,42 +148,42 @@ pub fn catalogue() -> &'static [Fault] {
 #[non_exhaustive]
 pub enum FaultError {
     /// There is none.
-    #[error("`{0}` is not a fault of the catalogue: `admit fakes list` prints them")]
+    #[error("`{0}` is not a fault of the catalog: `admit fakes list` prints them")]
     Unknown(String),
     /// It is none of what is answered.
     #[error(
-        "`{0}` is not a fault of an answer but of {1}: it stands as `fault: {0}` in the entry of a webhook, not in a behaviour"
+        "`{0}` is not a fault of an answer but of {1}: it stands as `fault: {0}` in the entry of a webhook, not in a behavior"
     )]
-    NoBehaviour(String, &'static str),
+    NoBehavior(String, &'static str),
 }
 
 impl Fault {
     /// The fault with this id or name.
     pub fn find(text: &str) -> Option<&'static Self> {
-        catalogue().iter().find(|fault| fault.id.eq_ignore_ascii_case(text) || fault.name == text)
+        catalog().iter().find(|fault| fault.id.eq_ignore_ascii_case(text) || fault.name == text)
     }
 
     /// What it says of the entry of a webhook.
     pub(crate) fn settings(&self) -> Settings {
         let settings: Settings = serde_json::from_value(Value::Object(self.fake.clone()))
-            .unwrap_or_else(|error| panic!("catalogue/{}.yaml: {}: {error}", self.family, self.id));
+            .unwrap_or_else(|error| panic!("catalog/{}.yaml: {}: {error}", self.family, self.id));
         // A conversion webhook is named by a definition: no request goes to it for admission.
         if self.family == Family::Conversion { settings.without_rules() } else { settings }
     }
 
-    /// What a webhook does that has it, where the behaviour is all of it.
+    /// What a webhook does that has it, where the behavior is all of it.
     ///
     /// # Errors
     /// There is no such fault, or it is one of the connection, the certificate or the configuration.
-    pub(crate) fn behaviour(text: &str) -> Result<Behaviour, FaultError> {
+    pub(crate) fn behavior(text: &str) -> Result<Behavior, FaultError> {
         let fault = Self::find(text).ok_or_else(|| FaultError::Unknown(text.to_owned()))?;
-        let elsewhere = |what| FaultError::NoBehaviour(fault.id.clone(), what);
+        let elsewhere = |what| FaultError::NoBehavior(fault.id.clone(), what);
         if fault.fake.contains_key("connection") {
             Err(elsewhere("the connection"))
         } else if fault.fake.contains_key("certificate") || fault.fake.contains_key("rotate") {
             Err(elsewhere("the certificate"))
         } else {
-            fault.settings().behaviour.ok_or_else(|| elsewhere("the configuration"))
+            fault.settings().behavior.ok_or_else(|| elsewhere("the configuration"))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Random behaviours of webhooks, as `case.yaml` writes them.
+//! Random behaviors of webhooks, as `case.yaml` writes them.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::webhooks::Leave;
 
 const WARNINGS: [&str; 7] = ["one", "two", "say \"please\"", "", "drei ä", " padded ", "a\tb"];
 
-/// Faults of the catalogue that are answered at once, and are the same on every call. Denials, and faults that are no
+/// Faults of the catalog that are answered at once, and are the same on every call. Denials, and faults that are no
 /// failure to call the webhook, are for who may refuse.
 const FAULTS: [&str; 36] = [
     "H09-404",
@@ -90,7 +90,7 @@ const PATCHES: [&str; 26] = [
 ];
 
 /// What one webhook does.
-pub(crate) fn behaviour(generator: &mut Generator<'_>, is_mutating: bool, leave: Leave) -> Value {
+pub(crate) fn behavior(generator: &mut Generator<'_>, is_mutating: bool, leave: Leave) -> Value {
     if generator.random.chance(10) {
         let count = generator.random.between(2, 3);
         return json!({"sequence": (0..count).map(|_| single(generator, is_mutating, leave)).collect::<Vec<_>>()});
@@ -98,9 +98,9 @@ pub(crate) fn behaviour(generator: &mut Generator<'_>, is_mutating: bool, leave:
     single(generator, is_mutating, leave)
 }
 
-/// Whether the failure policy matters for this behaviour.
-pub(crate) fn may_fail(behaviour: &Value) -> bool {
-    let text = behaviour.to_string();
+/// Whether the failure policy matters for this behavior.
+pub(crate) fn may_fail(behavior: &Value) -> bool {
+    let text = behavior.to_string();
     text.contains("bad-response") || text.contains("\"fault\"")
 }
 
@@ -228,12 +228,12 @@ fn part(generator: &mut Generator<'_>) -> Part {
     generator.random.weighted(&[(62, Part::Metadata), (16, Part::Data), (11, Part::Spec), (11, Part::Odd)])
 }
 
-/// The behaviour for objects that have this part; the others are allowed.
-fn of_those_that_have(part: Part, behaviour: &Value) -> Value {
+/// The behavior for objects that have this part; the others are allowed.
+fn of_those_that_have(part: Part, behavior: &Value) -> Value {
     match part {
-        Part::Metadata | Part::Anything | Part::Odd => behaviour.clone(),
-        Part::Data => json!({"when": {"if": {"present": "/data/k"}, "then": behaviour}}),
-        Part::Spec => json!({"when": {"if": {"present": "/spec/size"}, "then": behaviour}}),
+        Part::Metadata | Part::Anything | Part::Odd => behavior.clone(),
+        Part::Data => json!({"when": {"if": {"present": "/data/k"}, "then": behavior}}),
+        Part::Spec => json!({"when": {"if": {"present": "/spec/size"}, "then": behavior}}),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The catalogue of faults as cases: each fault under `failurePolicy: Fail` and under `Ignore`.
+//! The catalog of faults as cases: each fault under `failurePolicy: Fail` and under `Ignore`.
 
 mod page;
 mod verdict;
@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use fake_webhooks::{Class, Family, Fault, Kind, Reference, catalogue};
+use fake_webhooks::{Class, Family, Fault, Kind, Reference, catalog};
 use serde_json::{Map, Value, json};
 
 use crate::cases;
@@ -23,7 +23,7 @@ pub const CONCEPT: &str = "faults";
 /// The policies in the order in which a case has their requests.
 const POLICIES: [(&str, &str); 2] = [("fail", "Fail"), ("ignore", "Ignore")];
 
-/// Which statements of `tests/behaviours.md` the cases of some faults prove.
+/// Which statements of `tests/behaviors.md` the cases of some faults prove.
 const PROVES: [(&str, &str); 10] = [
     ("H02", "HTTP-31"),
     ("H03", "ERR-16"),
@@ -38,7 +38,7 @@ const PROVES: [(&str, &str); 10] = [
 ];
 
 const HEAD: &str =
-    "# Written by `cargo run -p tests -- faults` from the catalogue of faults: change it there.\n";
+    "# Written by `cargo run -p tests -- faults` from the catalog of faults: change it there.\n";
 
 /// The name of the fault's case.
 pub fn case_name(fault: &Fault) -> String {
@@ -69,12 +69,12 @@ pub fn case_text(fault: &Fault) -> String {
 pub fn write_cases() -> io::Result<Vec<String>> {
     let mut changed = Vec::new();
     for case in cases::find(&cases::folder(), &format!("{CONCEPT}/*"))? {
-        if !catalogue().iter().any(|fault| case_name(fault) == case.name) {
+        if !catalog().iter().any(|fault| case_name(fault) == case.name) {
             fs::remove_dir_all(&case.folder)?;
             changed.push(case.name);
         }
     }
-    for fault in catalogue() {
+    for fault in catalog() {
         let (name, text) = (case_name(fault), case_text(fault));
         let path = cases::folder().join(&name).join("case.yaml");
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {

@@ -23,7 +23,7 @@ pub(crate) struct Pair {
 /// One comparison of both servers.
 #[derive(Debug)]
 pub(crate) struct Look {
-    pub(crate) judgement: Judgement,
+    pub(crate) judgment: Judgment,
     /// What admit did.
     actual: Value,
     /// What admit did not imitate, where that is counted.
@@ -41,7 +41,7 @@ pub(crate) enum Unsupported {
 
 /// Whether both did the same.
 #[derive(Debug)]
-pub(crate) enum Judgement {
+pub(crate) enum Judgment {
     Agrees,
     Differs(Box<Documents>),
     /// The real server could not be asked.
@@ -87,7 +87,7 @@ async fn bounded<T: Send + 'static>(
 impl Look {
     /// Whether both servers did the same.
     pub(crate) fn agrees(&self) -> bool {
-        matches!(self.judgement, Judgement::Agrees)
+        matches!(self.judgment, Judgment::Agrees)
     }
 
     /// Whether admit did the same in both looks.
@@ -96,7 +96,7 @@ impl Look {
     }
 }
 
-impl fmt::Display for Judgement {
+impl fmt::Display for Judgment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Agrees => f.write_str("it agreed"),
@@ -121,7 +121,7 @@ pub(crate) fn judged(pair: Pair, exposition: &str, unsupported: Unsupported) -> 
     let mut expected = match &pair.expected {
         Ok(seen) => seen.masked(exposition),
         Err(error) => {
-            return Look { judgement: Judgement::NotRun(error.to_string()), actual, unsupported: Vec::new() };
+            return Look { judgment: Judgment::NotRun(error.to_string()), actual, unsupported: Vec::new() };
         }
     };
     let unsupported = match unsupported {
@@ -130,7 +130,7 @@ pub(crate) fn judged(pair: Pair, exposition: &str, unsupported: Unsupported) -> 
     };
     let found = differences(&expected, &actual);
     if found.is_empty() {
-        return Look { judgement: Judgement::Agrees, actual, unsupported };
+        return Look { judgment: Judgment::Agrees, actual, unsupported };
     }
     let mut signature: Vec<String> = Vec::new();
     let (metrics, others): (Vec<_>, Vec<_>) = found.iter().partition(|it| it.path.starts_with("metrics"));
@@ -142,7 +142,7 @@ pub(crate) fn judged(pair: Pair, exposition: &str, unsupported: Unsupported) -> 
     }
     let recording = Recording { apiserver: String::new(), alternatives: vec![expected] };
     let documents = Documents { recording, actual: actual.clone(), signature };
-    Look { judgement: Judgement::Differs(Box::new(documents)), actual, unsupported }
+    Look { judgment: Judgment::Differs(Box::new(documents)), actual, unsupported }
 }
 
 /// Compares where the real server said something instead of starting: admit says the same, behind the names of its options.
@@ -159,13 +159,13 @@ pub(crate) async fn refused(said: &str, plugins: &Plugins) -> Result<Look, Serve
     let what = own.split_once(": ").map_or("", |(_, what)| what);
     let what = what.strip_prefix("plugin ").and_then(|what| Some(what.split_once(": ")?.1)).unwrap_or(what);
     if !what.is_empty() && said.iter().any(|said| said.contains(what)) {
-        return Ok(Look { judgement: Judgement::Agrees, actual, unsupported: Vec::new() });
+        return Ok(Look { judgment: Judgment::Agrees, actual, unsupported: Vec::new() });
     }
     let expected = json!({"refused": said[0].lines().rev().take(5).collect::<Vec<_>>()});
     let recording = Recording { apiserver: String::new(), alternatives: vec![expected] };
     let signature = vec!["refused".to_owned()];
     let documents = Documents { recording, actual: actual.clone(), signature };
-    Ok(Look { judgement: Judgement::Differs(Box::new(documents)), actual, unsupported: Vec::new() })
+    Ok(Look { judgment: Judgment::Differs(Box::new(documents)), actual, unsupported: Vec::new() })
 }
 
 /// Takes the requests that admit answers with 501 out of both documents; what it said of them.

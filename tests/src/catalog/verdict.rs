@@ -115,12 +115,12 @@ impl Measured {
         }
     }
 
-    /// Why the catalogue says something else than this; none if it does not.
+    /// Why the catalog says something else than this; none if it does not.
     pub fn contradiction(&self, fault: &Fault) -> Option<String> {
         let measured = self.class();
         (measured != Some(fault.class)).then(|| {
             format!(
-                "{CONCEPT}: {} is {} in the catalogue, and the recording says {}: Fail {} ({}), Ignore {} ({})",
+                "{CONCEPT}: {} is {} in the catalog, and the recording says {}: Fail {} ({}), Ignore {} ({})",
                 fault.id,
                 fault.class,
                 measured.map_or_else(|| "neither".to_owned(), |class| class.to_string()),

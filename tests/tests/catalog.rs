@@ -1,14 +1,14 @@
-//! The catalogue of faults against what a real kube-apiserver did with each.
+//! The catalog of faults against what a real kube-apiserver did with each.
 
 use std::fs;
 
-use fake_webhooks::catalogue;
+use fake_webhooks::catalog;
 use tests::cases;
-use tests::catalogue::{CONCEPT, Measured, Page, case_name, case_text};
+use tests::catalog::{CONCEPT, Measured, Page, case_name, case_text};
 
 #[test]
-fn the_case_of_every_fault_is_what_the_catalogue_says() {
-    for fault in catalogue() {
+fn the_case_of_every_fault_is_what_the_catalog_says() {
+    for fault in catalog() {
         let path = cases::folder().join(case_name(fault)).join("case.yaml");
         let text = fs::read_to_string(&path).unwrap_or_default();
         assert_eq!(text, case_text(fault), "{}: make it with: cargo run -p tests -- faults", path.display());
@@ -18,18 +18,14 @@ fn the_case_of_every_fault_is_what_the_catalogue_says() {
 #[test]
 fn every_case_is_one_of_a_fault() {
     for case in cases::find(&cases::folder(), &format!("{CONCEPT}/*")).expect("the folder is there") {
-        assert!(
-            catalogue().iter().any(|fault| case_name(fault) == case.name),
-            "{}: no such fault",
-            case.name
-        );
+        assert!(catalog().iter().any(|fault| case_name(fault) == case.name), "{}: no such fault", case.name);
     }
 }
 
 #[test]
 fn the_class_of_every_fault_is_what_its_recording_shows() {
     let mut contradictions = Vec::new();
-    for fault in catalogue() {
+    for fault in catalog() {
         match Measured::read(fault) {
             Ok(measured) => contradictions.extend(measured.contradiction(fault)),
             Err(error) => contradictions.push(format!("{}: {error}", case_name(fault))),
@@ -39,7 +35,7 @@ fn the_class_of_every_fault_is_what_its_recording_shows() {
 }
 
 #[test]
-fn the_page_of_faults_is_made_of_the_catalogue_and_the_recordings() {
+fn the_page_of_faults_is_made_of_the_catalog_and_the_recordings() {
     let written = fs::read_to_string(Page::path()).unwrap_or_default();
     let page = Page::make("0000-00-00").expect("every fault is recorded");
     assert!(

@@ -1,16 +1,16 @@
-//! The catalogue of faults: complete, unambiguous, and ready to start.
+//! The catalog of faults: complete, unambiguous, and ready to start.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::Arc;
 
-use fake_webhooks::{Behaviour, Class, FakesFile, Fault, Fleet, Kind, Log, catalogue};
+use fake_webhooks::{Behavior, Class, FakesFile, Fault, Fleet, Kind, Log, catalog};
 use serde_json::{Value, json};
 
 #[test]
 fn ids_and_names_are_unambiguous_and_well_formed() {
     let mut seen = BTreeSet::new();
-    for fault in catalogue() {
+    for fault in catalog() {
         assert!(seen.insert(fault.id.to_lowercase()), "{} is there twice", fault.id);
         assert!(seen.insert(fault.name.clone()), "{} is there twice", fault.name);
         let is_kebab = |text: &str| {
@@ -32,7 +32,7 @@ fn ids_and_names_are_unambiguous_and_well_formed() {
 #[tokio::test]
 async fn every_fault_starts_as_a_fake() {
     let log: Log = Arc::new(|_| {});
-    for fault in catalogue() {
+    for fault in catalog() {
         let kind = fault.kind.unwrap_or(Kind::Validating);
         let entry = json!({"name": "one", "type": kind, "fault": fault.id});
         let file = json!({"version": 1, "host": "hook.faults.svc", "webhooks": [entry]}).to_string();
@@ -43,19 +43,19 @@ async fn every_fault_starts_as_a_fake() {
 }
 
 #[test]
-fn a_fault_is_a_behaviour_where_the_behaviour_is_all_of_it() {
-    let behaviour: Behaviour =
+fn a_fault_is_a_behavior_where_the_behavior_is_all_of_it() {
+    let behavior: Behavior =
         serde_saphyr::from_str("sequence: [allow, {fault: E07-wrong}, {fault: uid-wrong}]").unwrap();
-    let same: Behaviour =
+    let same: Behavior =
         serde_saphyr::from_str("sequence: [allow, {bad-response: wrong-uid}, {bad-response: wrong-uid}]")
             .unwrap();
-    assert_eq!(behaviour, same);
+    assert_eq!(behavior, same);
     for (fault, expected) in [
         ("T01", "of the connection: it stands as `fault: T01` in the entry"),
         ("T05", "of the certificate"),
-        ("E77", "`E77` is not a fault of the catalogue: `admit fakes list` prints them"),
+        ("E77", "`E77` is not a fault of the catalog: `admit fakes list` prints them"),
     ] {
-        let error = serde_saphyr::from_str::<Behaviour>(&format!("fault: {fault}")).unwrap_err().to_string();
+        let error = serde_saphyr::from_str::<Behavior>(&format!("fault: {fault}")).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -66,10 +66,10 @@ fn what_an_entry_says_goes_before_what_its_fault_says() {
     let file = FakesFile::parse(text, "x").unwrap();
     assert_eq!(file.webhooks[0].fields.timeout_seconds, 3);
     for (entry, expected) in [
-        ("{name: one, type: mutating, fault: hang, behaviour: allow}", "not both"),
+        ("{name: one, type: mutating, fault: hang, behavior: allow}", "not both"),
         ("{name: one, type: mutating, fault: hangs}", "`hangs` is not a fault"),
         ("{name: one, type: validating, fault: P06-undecodable}", "other `type`"),
-        ("{name: one, type: validating}", "needs a `behaviour`"),
+        ("{name: one, type: validating}", "needs a `behavior`"),
     ] {
         let text = format!("version: 1\nwebhooks: [{entry}]");
         let error = FakesFile::parse(&text, "x").unwrap_err().to_string();
@@ -84,7 +84,7 @@ fn a_class_is_called_what_it_prints() {
     }
 }
 
-/// Every line of the list that the catalogue was made from.
+/// Every line of the list that the catalog was made from.
 #[test]
 fn nothing_of_the_list_is_missing() {
     let numbers = |letter: &str, numbers: std::ops::RangeInclusive<u8>| {
@@ -102,18 +102,18 @@ fn nothing_of_the_list_is_missing() {
     ]
     .concat();
     let there: BTreeSet<&str> =
-        catalogue().iter().map(|fault| fault.id.split_once('-').map_or(&*fault.id, |(id, _)| id)).collect();
+        catalog().iter().map(|fault| fault.id.split_once('-').map_or(&*fault.id, |(id, _)| id)).collect();
     let missing: Vec<_> = list.iter().filter(|id| !there.contains(id.as_str())).collect();
     assert_eq!(missing, Vec::<&String>::new());
 }
 
 /// What a container prints that has nothing but the binary of the fakes.
 #[test]
-fn the_binary_of_the_fakes_lists_the_catalogue() {
+fn the_binary_of_the_fakes_lists_the_catalog() {
     let binary = env!("CARGO_BIN_EXE_fake-webhooks");
     let output = Command::new(binary).args(["list", "-o", "json", "--class", "immune"]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let immune = catalogue().iter().filter(|fault| fault.class == Class::Immune);
+    let immune = catalog().iter().filter(|fault| fault.class == Class::Immune);
     assert_eq!(document["faults"], json!(immune.collect::<Vec<_>>()));
 }

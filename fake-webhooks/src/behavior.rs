@@ -6,7 +6,7 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::bytes_of::RawBytes;
-use crate::catalogue::Fault;
+use crate::catalog::Fault;
 use crate::change::Mutate;
 use crate::conversion::Convert;
 use crate::demand::{Credentials, Demand};
@@ -17,12 +17,12 @@ use crate::script::{Cycle, Delay, First, Leak, MixUp, Queue, Rate, Sequence, Sid
 
 /// What a fake does with a call.
 ///
-/// In files it is a name (`allow`), a name with parameters (`deny: {message: not today}`), or a fault of the catalogue
-/// (`fault: E07-missing`), which stands for the behaviour that has it.
+/// In files it is a name (`allow`), a name with parameters (`deny: {message: not today}`), or a fault of the catalog
+/// (`fault: E07-missing`), which stands for the behavior that has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Behaviour {
+pub enum Behavior {
     /// `allow`: allows.
     Allow(Allow),
     /// `deny`: denies.
@@ -38,7 +38,7 @@ pub enum Behaviour {
     /// `container-env`: allows and adds an environment variable to each container that lacks it. It mutates again when
     /// somebody else added a container.
     ContainerEnv(ContainerEnv),
-    /// `when`: one behaviour or another, according to the object.
+    /// `when`: one behavior or another, according to the object.
     When(Box<When>),
     /// `timeout`: sends nothing, for ever or for a time.
     Timeout(Timeout),
@@ -50,38 +50,38 @@ pub enum Behaviour {
     Bytes(RawBytes),
     /// `mutate`: allows and makes changes that depend on the object and the call.
     Mutate(Mutate),
-    /// `sequence`: one behaviour after another, call by call; the last one repeats.
+    /// `sequence`: one behavior after another, call by call; the last one repeats.
     Sequence(Sequence),
-    /// `cycle`: one behaviour after another, call by call, and then from the start.
+    /// `cycle`: one behavior after another, call by call, and then from the start.
     Cycle(Cycle),
-    /// `first`: one behaviour for a number of calls, and another one after.
+    /// `first`: one behavior for a number of calls, and another one after.
     First(Box<First>),
-    /// `rate`: one behaviour or another, as dice with a seed say.
+    /// `rate`: one behavior or another, as dice with a seed say.
     Rate(Box<Rate>),
-    /// `delay`: another behaviour after a time, which may be drawn.
+    /// `delay`: another behavior after a time, which may be drawn.
     Delay(Box<Delay>),
-    /// `side-effect`: another behaviour, and something that stays, whether the call is a dry run or not.
+    /// `side-effect`: another behavior, and something that stays, whether the call is a dry run or not.
     SideEffect(SideEffect),
-    /// `leak`: another behaviour, and some memory is never given back.
+    /// `leak`: another behavior, and some memory is never given back.
     Leak(Leak),
-    /// `mix-up`: another behaviour, under the uid of another call if several come at a time.
+    /// `mix-up`: another behavior, under the uid of another call if several come at a time.
     MixUp(MixUp),
-    /// `queue`: another behaviour, for one call after the other, whether their callers still wait or not.
+    /// `queue`: another behavior, for one call after the other, whether their callers still wait or not.
     Queue(Queue),
-    /// `demand`: another behaviour for callers that show credentials, and 401 or 403 for all others.
+    /// `demand`: another behavior for callers that show credentials, and 401 or 403 for all others.
     Demand(Demand),
     /// `convert`: converts custom resources, as the webhook of a definition is asked to.
     Convert(Convert),
 }
 
 /// Allows, without a word.
-impl Default for Behaviour {
+impl Default for Behavior {
     fn default() -> Self {
         Self::Allow(Allow::default())
     }
 }
 
-impl Behaviour {
+impl Behavior {
     /// What callers have to show, if it is a `demand`.
     pub fn demanded(&self) -> Option<&Credentials> {
         if let Self::Demand(demand) = self { Some(&demand.credentials) } else { None }
@@ -148,26 +148,26 @@ const NAMES: &[&str] = &[
 
 /// A name alone takes the defaults of its parameters. Derived code would ask for parameters always, and an untagged
 /// enum would lose the line of what is wrong.
-impl<'de> Deserialize<'de> for Behaviour {
+impl<'de> Deserialize<'de> for Behavior {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct NameOrMap;
 
         impl<'de> Visitor<'de> for NameOrMap {
-            type Value = Behaviour;
+            type Value = Behavior;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "a behaviour: {}, or one of them with its parameters", NAMES.join(", "))
+                write!(f, "a behavior: {}, or one of them with its parameters", NAMES.join(", "))
             }
 
-            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Behaviour, E> {
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Behavior, E> {
                 Ok(match name {
-                    "allow" => Behaviour::Allow(Allow::default()),
-                    "deny" => Behaviour::Deny(Deny::default()),
-                    "always-mutate" => Behaviour::AlwaysMutate(AlwaysMutate::labelled()),
-                    "non-idempotent" => Behaviour::NonIdempotent(Append::default()),
-                    "sidecar" => Behaviour::Sidecar(Sidecar::default()),
-                    "container-env" => Behaviour::ContainerEnv(ContainerEnv::default()),
-                    "timeout" => Behaviour::Timeout(Timeout::default()),
+                    "allow" => Behavior::Allow(Allow::default()),
+                    "deny" => Behavior::Deny(Deny::default()),
+                    "always-mutate" => Behavior::AlwaysMutate(AlwaysMutate::labeled()),
+                    "non-idempotent" => Behavior::NonIdempotent(Append::default()),
+                    "sidecar" => Behavior::Sidecar(Sidecar::default()),
+                    "container-env" => Behavior::ContainerEnv(ContainerEnv::default()),
+                    "timeout" => Behavior::Timeout(Timeout::default()),
                     "raw" => return Err(E::custom("`raw` needs `json` or `text`")),
                     "bytes" => return Err(E::custom("`bytes` needs `text`")),
                     "patch" => return Err(E::custom("`patch` needs `operations`")),
@@ -176,64 +176,62 @@ impl<'de> Deserialize<'de> for Behaviour {
                         return Err(E::custom("`bad-response` needs to say which, such as `not-json`"));
                     }
                     "mutate" => return Err(E::custom("`mutate` needs a list of changes")),
-                    "sequence" => return Err(E::custom("`sequence` needs a list of behaviours")),
-                    "cycle" => return Err(E::custom("`cycle` needs a list of behaviours")),
+                    "sequence" => return Err(E::custom("`sequence` needs a list of behaviors")),
+                    "cycle" => return Err(E::custom("`cycle` needs a list of behaviors")),
                     "first" => return Err(E::custom("`first` needs `calls` and `of`")),
                     "rate" => return Err(E::custom("`rate` needs `of` and `probability`")),
                     "delay" => return Err(E::custom("`delay` needs `for`, such as `{fixed: 100ms}`")),
-                    "side-effect" => Behaviour::SideEffect(SideEffect::default()),
-                    "leak" => Behaviour::Leak(Leak::default()),
-                    "mix-up" => Behaviour::MixUp(MixUp::default()),
-                    "queue" => Behaviour::Queue(Queue::default()),
-                    "convert" => Behaviour::Convert(Convert::default()),
+                    "side-effect" => Behavior::SideEffect(SideEffect::default()),
+                    "leak" => Behavior::Leak(Leak::default()),
+                    "mix-up" => Behavior::MixUp(MixUp::default()),
+                    "queue" => Behavior::Queue(Queue::default()),
+                    "convert" => Behavior::Convert(Convert::default()),
                     "demand" => {
                         return Err(E::custom("`demand` needs `credentials`, such as `{token: s3cret}`"));
                     }
                     "fault" => {
-                        return Err(E::custom(
-                            "`fault` needs the id or the name of a fault of the catalogue",
-                        ));
+                        return Err(E::custom("`fault` needs the id or the name of a fault of the catalog"));
                     }
                     other => return Err(E::unknown_variant(other, NAMES)),
                 })
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Behaviour, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Behavior, A::Error> {
                 let Some(name) = map.next_key::<String>()? else {
                     return Err(A::Error::invalid_length(0, &self));
                 };
-                let behaviour = match name.as_str() {
-                    "allow" => Behaviour::Allow(map.next_value()?),
-                    "deny" => Behaviour::Deny(map.next_value()?),
-                    "patch" => Behaviour::Patch(map.next_value()?),
-                    "always-mutate" => Behaviour::AlwaysMutate(map.next_value()?),
-                    "non-idempotent" => Behaviour::NonIdempotent(map.next_value()?),
-                    "sidecar" => Behaviour::Sidecar(map.next_value()?),
-                    "container-env" => Behaviour::ContainerEnv(map.next_value()?),
-                    "when" => Behaviour::When(map.next_value()?),
-                    "timeout" => Behaviour::Timeout(map.next_value()?),
-                    "bad-response" => Behaviour::BadResponse(map.next_value()?),
-                    "raw" => Behaviour::Raw(map.next_value()?),
-                    "bytes" => Behaviour::Bytes(map.next_value()?),
-                    "mutate" => Behaviour::Mutate(map.next_value()?),
-                    "sequence" => Behaviour::Sequence(map.next_value()?),
-                    "cycle" => Behaviour::Cycle(map.next_value()?),
-                    "first" => Behaviour::First(map.next_value()?),
-                    "rate" => Behaviour::Rate(map.next_value()?),
-                    "delay" => Behaviour::Delay(map.next_value()?),
-                    "side-effect" => Behaviour::SideEffect(map.next_value()?),
-                    "leak" => Behaviour::Leak(map.next_value()?),
-                    "mix-up" => Behaviour::MixUp(map.next_value()?),
-                    "queue" => Behaviour::Queue(map.next_value()?),
-                    "demand" => Behaviour::Demand(map.next_value()?),
-                    "convert" => Behaviour::Convert(map.next_value()?),
-                    "fault" => Fault::behaviour(&map.next_value::<String>()?).map_err(A::Error::custom)?,
+                let behavior = match name.as_str() {
+                    "allow" => Behavior::Allow(map.next_value()?),
+                    "deny" => Behavior::Deny(map.next_value()?),
+                    "patch" => Behavior::Patch(map.next_value()?),
+                    "always-mutate" => Behavior::AlwaysMutate(map.next_value()?),
+                    "non-idempotent" => Behavior::NonIdempotent(map.next_value()?),
+                    "sidecar" => Behavior::Sidecar(map.next_value()?),
+                    "container-env" => Behavior::ContainerEnv(map.next_value()?),
+                    "when" => Behavior::When(map.next_value()?),
+                    "timeout" => Behavior::Timeout(map.next_value()?),
+                    "bad-response" => Behavior::BadResponse(map.next_value()?),
+                    "raw" => Behavior::Raw(map.next_value()?),
+                    "bytes" => Behavior::Bytes(map.next_value()?),
+                    "mutate" => Behavior::Mutate(map.next_value()?),
+                    "sequence" => Behavior::Sequence(map.next_value()?),
+                    "cycle" => Behavior::Cycle(map.next_value()?),
+                    "first" => Behavior::First(map.next_value()?),
+                    "rate" => Behavior::Rate(map.next_value()?),
+                    "delay" => Behavior::Delay(map.next_value()?),
+                    "side-effect" => Behavior::SideEffect(map.next_value()?),
+                    "leak" => Behavior::Leak(map.next_value()?),
+                    "mix-up" => Behavior::MixUp(map.next_value()?),
+                    "queue" => Behavior::Queue(map.next_value()?),
+                    "demand" => Behavior::Demand(map.next_value()?),
+                    "convert" => Behavior::Convert(map.next_value()?),
+                    "fault" => Fault::behavior(&map.next_value::<String>()?).map_err(A::Error::custom)?,
                     other => return Err(A::Error::unknown_variant(other, NAMES)),
                 };
                 match map.next_key::<String>()? {
-                    None => Ok(behaviour),
+                    None => Ok(behavior),
                     Some(second) => Err(A::Error::custom(format!(
-                        "a fake has one behaviour, and `{second}` stands beside `{name}`: use `sequence` for several"
+                        "a fake has one behavior, and `{second}` stands beside `{name}`: use `sequence` for several"
                     ))),
                 }
             }

@@ -1,20 +1,20 @@
-//! How behaviours are written down, and what is said of those that are written wrongly.
+//! How behaviors are written down, and what is said of those that are written wrongly.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
-use fake_webhooks::Behaviour;
+use fake_webhooks::Behavior;
 
 #[derive(Debug, serde::Deserialize)]
 struct File {
     #[expect(dead_code, reason = "only the errors are looked at")]
-    behaviour: Behaviour,
+    behavior: Behavior,
 }
 
-/// `yaml` is what follows `behaviour:`, and its lines are counted from 1.
+/// `yaml` is what follows `behavior:`, and its lines are counted from 1.
 #[track_caller]
 fn refused(yaml: &str, line: u64, parts: &[&str]) {
     let file = match yaml.split_once('\n') {
-        None => format!("behaviour: {yaml}"),
-        Some(_) => format!("behaviour:\n  {}", yaml.replace('\n', "\n  ")),
+        None => format!("behavior: {yaml}"),
+        Some(_) => format!("behavior:\n  {}", yaml.replace('\n', "\n  ")),
     };
     let line = if yaml.contains('\n') { line + 1 } else { line };
     let error = serde_saphyr::from_str::<File>(&file).unwrap_err();
@@ -57,12 +57,12 @@ fn what_is_wrong_is_named_with_its_line_and_what_was_expected() {
     refused("side-effect:\n  write: {url: 'ftp://a'}", 2, &["ftp://a", "https://"]);
     refused("leak:\n  bytes: -1", 2, &["u32"]);
     refused("mix-up:\n  hold: forever", 2, &["forever", "invalid duration"]);
-    refused("{}", 1, &["a behaviour"]);
-    refused("7", 1, &["a behaviour"]);
+    refused("{}", 1, &["a behavior"]);
+    refused("7", 1, &["a behavior"]);
 }
 
 #[test]
-fn a_behaviour_is_read_from_what_it_writes() {
+fn a_behavior_is_read_from_what_it_writes() {
     for yaml in [
         "allow",
         "deny: {code: 400, message: no}",
@@ -90,11 +90,11 @@ fn a_behaviour_is_read_from_what_it_writes() {
         "mutate: [{in-any-order: {changes: [{remove-containers: {except: [a]}}, {replace-containers: {keep: none}}]}}]",
         "when: {if: {all: [{round: first}, {not: {every: 2}}, {operations: [CREATE]}]}, then: deny}",
     ] {
-        let behaviour: Behaviour =
+        let behavior: Behavior =
             serde_saphyr::from_str(yaml).unwrap_or_else(|error| panic!("{yaml}\n{error}"));
-        let json = serde_json::to_value(&behaviour).unwrap();
-        assert_eq!(serde_json::from_value::<Behaviour>(json).unwrap(), behaviour);
-        let written = serde_saphyr::to_string(&behaviour).unwrap();
-        assert_eq!(serde_saphyr::from_str::<Behaviour>(&written).unwrap(), behaviour, "{written}");
+        let json = serde_json::to_value(&behavior).unwrap();
+        assert_eq!(serde_json::from_value::<Behavior>(json).unwrap(), behavior);
+        let written = serde_saphyr::to_string(&behavior).unwrap();
+        assert_eq!(serde_saphyr::from_str::<Behavior>(&written).unwrap(), behavior, "{written}");
     }
 }

@@ -1,11 +1,11 @@
-//! `docs/faults.md`: the catalogue with what a real kube-apiserver said, for people.
+//! `docs/faults.md`: the catalog with what a real kube-apiserver said, for people.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fake_webhooks::{Class, Family, Fault, Reference, catalogue};
+use fake_webhooks::{Class, Family, Fault, Reference, catalog};
 use serde_json::Value;
 
 use super::{Measured, Verdict, case_name};
@@ -41,14 +41,14 @@ impl Page {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/faults.md")
     }
 
-    /// Made of the catalogue and the recordings. `today` is when it was measured, if the page says something new; one
+    /// Made of the catalog and the recordings. `today` is when it was measured, if the page says something new; one
     /// that says the same keeps its date.
     ///
     /// # Errors
     /// A fault was not recorded.
     pub fn make(today: &str) -> Result<Self, PageError> {
         let mut measured = Vec::new();
-        for fault in catalogue() {
+        for fault in catalog() {
             let found = Measured::read(fault)
                 .map_err(|source| PageError::Recording { case: case_name(fault), source })?;
             measured.push((fault, found));
@@ -81,7 +81,7 @@ fn text(measured: &[(&Fault, Measured)], date: &str) -> String {
     let versions: Vec<&str> = versions.into_iter().collect();
     let count = |class: Class| measured.iter().filter(|(fault, _)| fault.class == class).count();
     let mut text = format!(
-        "<!-- Written by `cargo run -p tests -- faults --page` from recordings; change the catalogue instead. -->
+        "<!-- Written by `cargo run -p tests -- faults --page` from recordings; change the catalog instead. -->
 # What kube-apiserver does with a webhook that misbehaves
 
 {total} ways in which a webhook can go wrong, and what a real kube-apiserver {version} said to each of them,{DATE}{date}. Search this page for the message that you have in front of you; every fault can be had from admit.
@@ -109,7 +109,7 @@ does it again on the kube-apiserver in `KUBEBUILDER_ASSETS`.
 
 ## How to have a fault
 
-By id or name in a file for `admit fakes -f`, or in the behaviour of a webhook where the fault is one of its answers:
+By id or name in a file for `admit fakes -f`, or in the behavior of a webhook where the fault is one of its answers:
 
 ```yaml
 version: 1
@@ -119,7 +119,7 @@ webhooks:
   fault: E07-wrong
 - name: broken-at-times
   type: validating
-  behaviour: {{sequence: [allow, {{fault: E07-wrong}}, allow]}}
+  behavior: {{sequence: [allow, {{fault: E07-wrong}}, allow]}}
 ```
 
 A fault of a conversion webhook is had in the same way; its webhook is in no configuration, and its URL belongs into the
