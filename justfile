@@ -172,3 +172,12 @@ cluster KUBECONFIG:
 # What a fake can handle: reviews a second on one core, memory, connections that hang.
 load COUNT="1000000":
     cargo run --quiet --release -p fake-webhooks --example load -- {{COUNT}}
+
+# Checks the prose of README, docs, help texts, changelog, and public doc comments with Vale and Harper. Needs Go and Python,
+# which install the pinned versions.
+prose *FILES:
+    tools/prose/prose.py check {{FILES}}
+
+# Prints COUNT doc comments that are drawn at random, for a reader to judge: `just prose-sample 200 --seed 7`.
+prose-sample COUNT *ARGS:
+    tools/prose/prose.py sample {{COUNT}} {{ARGS}}
