@@ -16,12 +16,12 @@ envtest *ARGS:
 
 # Both targets, compared scenario by scenario.
 compare:
-    cargo test --test targets -- --nocapture
+    cargo test --test command targets:: -- --nocapture
 
 # Everyday kubectl commands on `admit assets` and on the real binaries from KUBEBUILDER_ASSETS, or those of some groups of
 # tests/kubectl/commands: `just kubectl get apply`.
 kubectl *GROUPS:
-    KUBECTL_GROUPS='{{GROUPS}}' cargo test --test kubectl -- --nocapture
+    KUBECTL_GROUPS='{{GROUPS}}' cargo test --test command -- --nocapture --skip serve:: kubectl::
 
 # Answers the expressions and rules of tests/cel with Kubernetes' own packages. Needs Go.
 cel-expressions:
@@ -149,7 +149,7 @@ examples *NAMES:
 # `admit verify` on webhooks of other projects: installs and starts them. Needs Go, Python with pip,
 # Node.js with npm, and Java 17 with Maven; what lacks its tools is skipped.
 verified:
-    ADMIT_TEST_WEBHOOKS=1 cargo test --test verified -- --nocapture
+    ADMIT_TEST_WEBHOOKS=1 cargo test --test command -- --nocapture --skip lint:: verified::
 
 # The images of `admit`, for jobs, and of the fakes, for `admit fakes deploy`, or one: `just image admit-fakes`. Needs
 # docker, or CONTAINER_TOOL=podman; no network.
@@ -167,7 +167,8 @@ otlp:
 # Fakes in a cluster for tests, the features with them, and a Job that verifies one: the kubeconfig, as of `kind get
 # kubeconfig`. The images must be on its nodes.
 cluster KUBECONFIG:
-    ADMIT_TEST_CLUSTER={{KUBECONFIG}} cargo test --test cluster --test cluster_features -- --nocapture
+    ADMIT_TEST_CLUSTER={{KUBECONFIG}} cargo test --test command -- --nocapture cluster::
+    ADMIT_TEST_CLUSTER={{KUBECONFIG}} cargo test --test command -- --nocapture cluster_features::
 
 # What a fake can handle: reviews a second on one core, memory, connections that hang.
 load COUNT="1000000":

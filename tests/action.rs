@@ -3,15 +3,14 @@
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 
-#[path = "borrowed/machine.rs"]
-mod machine;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use crate::helpers::machine;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -2,11 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
-#[path = "borrowed/machine.rs"]
-mod machine;
-#[path = "borrowed/ports.rs"]
-mod ports;
-#[path = "assets/service_accounts.rs"]
 mod service_accounts;
 
 use std::fs::{self, File};
@@ -21,6 +16,8 @@ use http_body_util::BodyExt as _;
 use kube::client::Body;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+
+use crate::helpers::{machine, ports};
 
 fn admit(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_admit")).args(arguments).output().unwrap()

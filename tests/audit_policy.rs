@@ -2,11 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
-#[path = "borrowed/machine.rs"]
-mod machine;
-#[path = "borrowed/serve.rs"]
-mod serve;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -19,7 +14,8 @@ use fake_webhooks::{Fake, FakeWebhook};
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use self::serve::Serve;
+use crate::helpers::machine;
+use crate::helpers::serve::Serve;
 
 const POLICY: &str = r#"
 apiVersion: audit.k8s.io/v1

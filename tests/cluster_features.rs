@@ -11,9 +11,6 @@
     reason = "a test that cannot go on must stop; it says what it does, and how long a real cluster takes"
 )]
 
-#[path = "borrowed/machine.rs"]
-mod machine;
-
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
@@ -23,6 +20,8 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+
+use crate::helpers::machine;
 
 /// A cluster, which one test has for itself: each looks at all that is left in it.
 struct Cluster {

@@ -10,7 +10,7 @@
     reason = "a test that cannot go on must stop, and it says how large an image is"
 )]
 
-#[path = "borrowed/machine.rs"]
+#[path = "helpers/machine.rs"]
 mod machine;
 
 use std::process::Command;

@@ -13,13 +13,7 @@
     reason = "what a test does not expect may panic, and it says what it counted"
 )]
 
-#[path = "borrowed/machine.rs"]
-mod machine;
-#[path = "kubectl/masks.rs"]
 mod masks;
-#[path = "borrowed/ports.rs"]
-mod ports;
-#[path = "kubectl/servers.rs"]
 mod servers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +26,7 @@ use serde::Deserialize;
 
 use self::masks::Masks;
 use self::servers::Servers;
+use crate::helpers::machine;
 
 /// Commands that build on one another.
 #[derive(Debug, Deserialize)]

@@ -3,9 +3,6 @@
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 
-#[path = "borrowed/machine.rs"]
-mod machine;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -16,6 +13,8 @@ use fake_webhooks::{Fake, FakeWebhook};
 use http::Request;
 use kube::client::Body;
 use serde_json::{Value, json};
+
+use crate::helpers::machine;
 
 const REGISTRATION: &str = "/apis/admissionregistration.k8s.io/v1";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";

@@ -3,9 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
-#[path = "borrowed/machine.rs"]
+#[path = "helpers/machine.rs"]
 mod machine;
-#[path = "borrowed/serve.rs"]
+#[path = "helpers/serve.rs"]
 mod serve;
 
 use std::collections::BTreeMap;

@@ -2,9 +2,6 @@
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 
-#[path = "borrowed/machine.rs"]
-mod machine;
-
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::{Command, Output};
 
@@ -13,6 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::{Fake, FakeWebhook};
 use serde_json::json;
 use tempfile::TempDir;
+
+use crate::helpers::machine;
 
 /// The feature; the webhook answers as `inject.example.com`.
 const FEATURE: &str = r#"

@@ -3,10 +3,7 @@
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
-#[path = "serve/kubectl.rs"]
 mod kubectl;
-#[path = "borrowed/machine.rs"]
-mod machine;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -23,6 +20,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+
+use crate::helpers::machine;
 
 const DENIAL: &str = r#"admission webhook "deny.example.com" denied the request: not today"#;
 

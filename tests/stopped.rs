@@ -1,8 +1,5 @@
 //! Commands that are stopped by signals while they still have something to do.
 
-#[path = "borrowed/machine.rs"]
-mod machine;
-
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpListener;
@@ -11,6 +8,8 @@ use std::process::{Command, Stdio};
 use rustix::fs::{CWD, FileType, OFlags, mknodat, openat};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::helpers::machine;
 
 /// The webhook never answers.
 const FEATURE: &str = r#"Feature: Stopped

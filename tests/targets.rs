@@ -9,14 +9,13 @@
     reason = "what a test does not expect may panic, and it says what it counted"
 )]
 
-#[path = "borrowed/machine.rs"]
-mod machine;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+
+use crate::helpers::machine;
 
 /// What one target made of one scenario: its status, and what its steps reported.
 #[derive(Debug, PartialEq, Eq)]

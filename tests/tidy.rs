@@ -133,6 +133,17 @@ fn no_rust_file_is_longer_than_one_responsibility_needs() {
     nothing(&findings);
 }
 
+/// Returns whether Cargo builds a test binary from this file. With `autotests = false` the manifest lists those files.
+fn is_test_target(file: &Path) -> bool {
+    let (Some(folder), Some(stem)) = (file.parent().filter(|it| it.ends_with("tests")), file.file_stem())
+    else {
+        return false;
+    };
+    let manifest = fs::read_to_string(root().join(folder).join("../Cargo.toml")).unwrap_or_default();
+    !manifest.contains("autotests = false")
+        || manifest.contains(&format!("[[test]]\nname = \"{}\"", stem.to_string_lossy()))
+}
+
 #[test]
 fn every_rust_file_is_compiled() {
     let mut findings = Vec::new();
@@ -140,7 +151,7 @@ fn every_rust_file_is_compiled() {
         let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let folder = file.parent().unwrap_or(Path::new(""));
         let is_root = matches!(stem.as_str(), "main" | "lib" | "build")
-            || folder.ends_with("tests")
+            || is_test_target(&file)
             || folder.ends_with("bin")
             || folder.ends_with("examples")
             || folder.ends_with("benches");

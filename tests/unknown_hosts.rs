@@ -8,12 +8,11 @@
     reason = "what is not there fails the test, and what is skipped is told"
 )]
 
-#[path = "borrowed/machine.rs"]
-mod machine;
-
 use std::fs;
 use std::net::ToSocketAddrs as _;
 use std::process::Command;
+
+use crate::helpers::machine;
 
 const FEATURE: &str = r#"
 Feature: Unknown hosts

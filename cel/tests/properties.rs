@@ -1,11 +1,10 @@
 //! What holds for all expressions: no panic, no runaway, the same cost each time.
 
-mod laws;
-
 use kubernetes_cel::Limits;
 use kubernetes_cel::value::{Value, add, compare, equal, modulo, multiply, subtract};
-use laws::{ENVIRONMENT, OBJECT, check};
 use proptest::prelude::*;
+
+use crate::laws::{ENVIRONMENT, OBJECT, check};
 
 /// Pieces of expressions, most of which fit together.
 fn leaf() -> impl Strategy<Value = String> {

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::cluster::{Cluster, fakes, text};
+use super::fixture::{Cluster, fakes, text};
 
 #[test]
 fn webhooks_in_pods_are_called_through_the_api_server_and_leave_nothing() {

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, fakes, text};
+use super::fixture::{Cluster, fakes, text};
 
 const README: &str = include_str!("../../README.md");
 const MANIFEST: &str = include_str!("../../examples/verify-job.yaml");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use certs::CertificateAuthority;
 use serde_json::json;
 
-use crate::ports::free_port;
+use crate::helpers::ports::free_port;
 
 /// Dropped means killed.
 pub(crate) struct Servers {

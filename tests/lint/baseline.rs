@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{lint, prints, root};
+use super::{lint, prints, root};
 
 /// A note about a rule.
 const WIDE: &str = "tests/lint/findings/L05-scope.yaml";

@@ -1,10 +1,10 @@
-//! The page of the checks is what the command lists: `UPDATE_EXPECT=1 cargo test --test lint` writes it.
+//! The page of the checks is what the command lists: `UPDATE_EXPECT=1 cargo test --test command lint::` writes it.
 
 use expect_test::expect_file;
 use harness::verify::checks;
 use serde_json::Value;
 
-use crate::{lint, prints};
+use super::{lint, prints};
 
 #[test]
 fn the_page_of_the_checks_is_their_list_as_markdown() {

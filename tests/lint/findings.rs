@@ -1,9 +1,9 @@
-//! One file for each finding, which has that finding and no other: `UPDATE_EXPECT=1 cargo test --test lint` writes what
+//! One file for each finding, which has that finding and no other: `UPDATE_EXPECT=1 cargo test --test command lint::` writes what
 //! they print.
 
 use expect_test::expect_file;
 
-use crate::{files, lint, prints, report};
+use super::{files, lint, prints, report};
 
 const FOLDER: &str = "tests/lint/findings";
 
@@ -43,7 +43,7 @@ fn each_file_has_the_finding_that_its_name_says_and_no_other() {
         assert_eq!(status, Some(i32::from(findings[0]["severity"] == "error")), "{file}");
         checks.insert(id.to_owned());
         let text = lint(&["-c", &file]).stdout;
-        let golden = crate::root().join(FOLDER).join(format!("{name}.txt"));
+        let golden = super::root().join(FOLDER).join(format!("{name}.txt"));
         expect_file![golden].assert_eq(&without_days(&String::from_utf8_lossy(&text)));
     }
     let all = harness::verify::checks::STATIC.iter().map(|(check, _)| check.id.to_owned());

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::{lint_with_input, root};
+use super::{lint_with_input, root};
 
 fn yaml(path: &Path) -> Value {
     serde_saphyr::from_str(&fs::read_to_string(path).expect("it is there")).expect("YAML")

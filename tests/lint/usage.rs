@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::{lint, lint_with_input, prints, root};
+use super::{lint, lint_with_input, prints, root};
 
 const KUBE_SYSTEM: &str = "tests/lint/findings/V50-kube-system.yaml";
 const TIMEOUT: &str = "tests/lint/findings/L06-timeout.yaml";

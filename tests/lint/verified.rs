@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::{report, root};
+use super::{report, root};
 
 /// What `admit verify` found in a project: check and webhook of each finding.
 fn found(project: &str) -> BTreeSet<(String, String)> {

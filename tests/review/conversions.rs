@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 use fake_webhooks::{Behavior, Fake, FakeWebhook};
 use serde_json::{Value, json};
 
-use crate::files::{Files, fakes, files};
+use super::files::{Files, fakes, files};
 
 const WIDGET: &str = "\
 apiVersion: g.example.com/v2

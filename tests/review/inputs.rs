@@ -6,7 +6,7 @@ use expect_test::expect;
 use fake_webhooks::{Fake, FakeWebhook};
 use serde_json::Value;
 
-use crate::files::{NOWHERE, POD, configuration, fakes, files};
+use super::files::{NOWHERE, POD, configuration, fakes, files};
 
 #[test]
 fn subresources_have_requests_of_their_own() {

@@ -15,7 +15,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::files::{Files, files};
+use super::files::{Files, files};
 
 /// A server that records, and one webhook that denies Pods; dropped means killed.
 struct Recording {

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::files::{NOWHERE, POD, configuration, fakes, files};
+use super::files::{NOWHERE, POD, configuration, fakes, files};
 
 #[test]
 fn a_mutation_is_shown_with_who_made_it() {

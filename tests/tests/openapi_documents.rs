@@ -1,7 +1,6 @@
 //! The OpenAPI documents of admit are those of kube-apiserver.
 
-#[path = "../borrowed/machine.rs"]
-mod machine;
+use crate::machine;
 
 #[tokio::test]
 async fn both_servers_publish_the_same_documents() {

@@ -8,7 +8,7 @@ use harness::verify::{Difference, Severity};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::manifest::Manifest;
+use super::manifest::Manifest;
 
 /// What a verification found.
 #[derive(Debug, Serialize, Deserialize)]

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::machine;
-use crate::manifest::{GoPackage, Manifest, Package, Source};
+use super::manifest::{GoPackage, Manifest, Package, Source};
+use crate::helpers::machine;
 
 /// How a webhook is started.
 #[derive(Debug)]

@@ -7,9 +7,9 @@ use harness::verify::report::{TOGETHER, Tally};
 use harness::verify::{Difference, Severity};
 use serde_json::Value;
 
-use crate::found::{Finding, Found};
-use crate::manifest::Manifest;
-use crate::review::{self, Judgment, Opinion};
+use super::found::{Finding, Found};
+use super::manifest::Manifest;
+use super::review::{self, Judgment, Opinion};
 
 /// More differences than this are counted.
 const DIFFERENCES: usize = 3;
@@ -21,7 +21,7 @@ const HEAD: &str = "\
 
 `admit verify` on webhooks of other projects, each installed from the package that the project publishes, started with the
 arguments that stand here, and called over TLS with the project's own configuration. A framework is verified with a small
-webhook that is made with it; the folders of `tests/verified` have them. `ADMIT_TEST_WEBHOOKS=1 cargo test --test verified`
+webhook that is made with it; the folders of `tests/verified` have them. `just verified`
 repeats the run and fails if a verdict changes. Each finding was checked against the webhook's source and is one of:
 
 * a **defect** nobody can have meant,

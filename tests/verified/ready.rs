@@ -9,7 +9,7 @@ use json_patch::Patch;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::manifest::{Manifest, Ready};
+use super::manifest::{Manifest, Ready};
 
 /// How often the webhook is asked.
 const PERIOD: Duration = Duration::from_millis(200);

@@ -4,8 +4,8 @@ use std::fs;
 
 use serde::Deserialize;
 
-use crate::found::{Finding, Found};
-use crate::manifest::Manifest;
+use super::found::{Finding, Found};
+use super::manifest::Manifest;
 
 /// What somebody who read the webhook's source thinks of findings.
 #[derive(Debug, Deserialize)]

@@ -11,10 +11,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::found::Found;
-use crate::install::Installed;
-use crate::manifest::Manifest;
-use crate::ready;
+use super::found::Found;
+use super::install::Installed;
+use super::manifest::Manifest;
+use super::ready;
 
 /// The file that is there once a webhook is ready.
 const READY: &str = "ready";

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::command::{Stage, ends_with};
+use super::command::{Stage, ends_with};
 
 const BASE: [&str; 6] = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V17"];
 

@@ -11,7 +11,7 @@ use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Recorder, Settings};
 use serde_json::json;
 
-use crate::environment::{
+use super::environment::{
     StoppedClock, Suspect, configuration, entry, finds, only, passes, pods, run, verdict, verify, verify_with,
 };
 

@@ -8,7 +8,7 @@ use fake_webhooks::{Behavior, Fake, FakeWebhook};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::environment::{configuration, entry, pods};
+use super::environment::{configuration, entry, pods};
 
 /// A webhook that runs, with files around it.
 pub(crate) struct Stage {

@@ -4,7 +4,7 @@ use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Settings, Severity};
 use serde_json::{Value, json};
 
-use crate::environment::{Suspect, configuration, entry, finds, only, passes, pods, run, verdict, verify};
+use super::environment::{Suspect, configuration, entry, finds, only, passes, pods, run, verdict, verify};
 
 /// Conditions with the names `a`, `b` and so on.
 fn conditions(expressions: &[&str]) -> Value {

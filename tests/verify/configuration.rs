@@ -4,7 +4,7 @@ use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Settings, Severity};
 use serde_json::{Value, json};
 
-use crate::environment::{configuration, entry, finds, only, passes, run, verdict};
+use super::environment::{configuration, entry, finds, only, passes, run, verdict};
 
 /// What a check of configurations says about a webhook behind a service, with these fields.
 async fn check(id: &str, fields: &Value) -> CheckReport {

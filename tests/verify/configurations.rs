@@ -4,7 +4,7 @@ use harness::verify::Settings;
 use harness::verify::report::{CheckReport, Tally};
 use serde_json::{Value, json};
 
-use crate::environment::{configuration, entry, finds, only, passes, run, verdict};
+use super::environment::{configuration, entry, finds, only, passes, run, verdict};
 
 /// What a check says about mutating webhooks for Pods with these fields, in configurations called `a`, `b` and so on.
 async fn check(id: &str, webhooks: &[Value]) -> CheckReport {

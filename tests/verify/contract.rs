@@ -4,7 +4,7 @@ use harness::verify::Severity;
 use harness::verify::report::Tally;
 use serde_json::json;
 
-use crate::environment::{Suspect, finds, passes, pods, verdict, verify, verify_objects};
+use super::environment::{Suspect, finds, passes, pods, verdict, verify, verify_objects};
 
 /// What is found of a fake that answers whatever version it is asked in.
 const BLIND: &str = "admits in a version that there is not";

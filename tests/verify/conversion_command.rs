@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-use crate::command::{Stage, client, ends_with};
+use super::command::{Stage, client, ends_with};
 
 const GOOD: &str =
     "convert: {versions: [v1, v2], moves: [{version: v2, from: /spec/size, to: /spec/replicas}]}";

@@ -11,8 +11,8 @@ use harness::server::ClusterFixture;
 use harness::verify::{Environment, Subject, corpus};
 use serde_json::{Value, json};
 
-use crate::environment::{configuration, entry};
-use crate::machine;
+use super::environment::{configuration, entry};
+use crate::helpers::machine;
 
 /// What stands around the objects: a server without controllers has no service accounts.
 fn around() -> Vec<(&'static str, Value)> {

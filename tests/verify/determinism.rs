@@ -2,7 +2,7 @@
 
 use harness::verify::Severity;
 
-use crate::environment::{Suspect, finds, kinds, passes, pods, verify, verify_objects};
+use super::environment::{Suspect, finds, kinds, passes, pods, verify, verify_objects};
 
 #[tokio::test]
 async fn v11_finds_random_names() {

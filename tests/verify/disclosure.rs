@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::command::{Stage, ends_with};
-use crate::environment::{configuration, entry};
+use super::command::{Stage, ends_with};
+use super::environment::{configuration, entry};
 
 /// Counts who connects to it, and answers nobody.
 async fn elsewhere() -> (u16, Arc<AtomicUsize>) {

@@ -1,4 +1,4 @@
-//! The page of the checks is what the command lists: `UPDATE_EXPECT=1 cargo test --test verify` writes it.
+//! The page of the checks is what the command lists: `UPDATE_EXPECT=1 cargo test --test command verify::` writes it.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use expect_test::expect_file;
 use harness::verify::checks;
 use serde_json::{Value, json};
 
-use crate::command::ends_with;
+use super::command::ends_with;
 
 /// What `admit verify --list` prints.
 fn list(arguments: &[&str]) -> String {

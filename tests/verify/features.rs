@@ -4,8 +4,8 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use crate::command::{Stage, ends_with};
-use crate::environment::{configuration, entry_of_service};
+use super::command::{Stage, ends_with};
+use super::environment::{configuration, entry_of_service};
 
 const FEATURE: &str = r#"Feature: My injector
   Scenario: It leaves alone what it has done already

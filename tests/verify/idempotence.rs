@@ -3,7 +3,7 @@
 use harness::verify::report::Tally;
 use serde_json::json;
 
-use crate::environment::{Suspect, finds, passes, verdict, verify};
+use super::environment::{Suspect, finds, passes, verdict, verify};
 
 const DENIES_ITS_OWN_WORK: &str = "
 when:

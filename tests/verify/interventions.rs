@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
 
-use crate::command::{Stage, ends_with};
+use super::command::{Stage, ends_with};
 
 /// A running `admit fakes`. It is killed when a test fails before it is ended.
 struct Fakes(Child);

@@ -5,8 +5,8 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::command::{Stage, ends_with};
-use crate::environment::{configuration, entry_of_service, pods};
+use super::command::{Stage, ends_with};
+use super::environment::{configuration, entry_of_service, pods};
 
 const JOB: &str = include_str!("../../examples/verify-job.yaml");
 

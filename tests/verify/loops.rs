@@ -4,7 +4,7 @@ use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Settings, Severity};
 use serde_json::{Value, json};
 
-use crate::environment::{configuration, entry, finds, only, passes, run, verdict};
+use super::environment::{configuration, entry, finds, only, passes, run, verdict};
 
 /// A webhook for pods behind the service `webhook` in `namespace`, called for all namespaces but these.
 fn behind(namespace: &str, but: &[&str]) -> Value {

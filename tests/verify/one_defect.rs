@@ -9,7 +9,7 @@ use harness::verify::{Settings, Severity, checks};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::environment::{configuration, entry, pods, run_checks};
+use super::environment::{configuration, entry, pods, run_checks};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

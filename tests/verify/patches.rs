@@ -2,7 +2,7 @@
 
 use harness::verify::report::Tally;
 
-use crate::environment::{Suspect, finds, kinds, passes, verdict, verify};
+use super::environment::{Suspect, finds, kinds, passes, verdict, verify};
 
 #[tokio::test]
 async fn v14_finds_a_webhook_that_writes_its_own_types() {

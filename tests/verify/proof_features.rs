@@ -9,10 +9,10 @@ use futures::stream::{self, StreamExt as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::command::{Stage, ends_with};
-use crate::environment::{configuration, entry_of_service, pods};
-use crate::machine;
-use crate::one_defect::{Suspect, suspects};
+use super::command::{Stage, ends_with};
+use super::environment::{configuration, entry_of_service, pods};
+use super::one_defect::{Suspect, suspects};
+use crate::helpers::machine;
 
 /// The checks of whose findings at least one has a feature here.
 const WITH_FEATURES: &str = "V01 V02 V03 V04 V05 V06 V07 V08 V09 V10 V15 V17 V18 V21 V22 V24 V25 V28 V29 V30 V31 V32 V34 V36 V38 V45 V48 V49 V50 \

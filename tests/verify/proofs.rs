@@ -5,9 +5,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::command::{Stage, ends_with};
-use crate::environment::{configuration, entry};
-use crate::machine;
+use super::command::{Stage, ends_with};
+use super::environment::{configuration, entry};
+use crate::helpers::machine;
 
 fn files(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder)

@@ -4,7 +4,7 @@ use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Tally};
 use serde_json::{Value, json};
 
-use crate::environment::{Suspect, finds, kinds, passes, verdict, verify, verify_objects};
+use super::environment::{Suspect, finds, kinds, passes, verdict, verify, verify_objects};
 
 const WELL_BEHAVED: [&str; 3] = ["always-mutate", "sidecar", "container-env"];
 

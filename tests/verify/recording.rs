@@ -10,8 +10,8 @@ use fake_webhooks::{Authority, Behavior, Fake, FakeWebhook};
 use harness::verify::report::{CheckReport, Report, Tally};
 use serde_json::{Value, json};
 
-use crate::command::written;
-use crate::environment::{configuration, entry, pods};
+use super::command::written;
+use super::environment::{configuration, entry, pods};
 
 /// Where `ConfigMap`s are created.
 const OBJECTS: &str = "/api/v1/namespaces/default/configmaps";

@@ -4,7 +4,7 @@ use harness::verify::Severity;
 use harness::verify::report::Tally;
 use serde_json::{Value, json};
 
-use crate::environment::{Suspect, finds, kinds, passes, verdict, verify, verify_objects};
+use super::environment::{Suspect, finds, kinds, passes, verdict, verify, verify_objects};
 
 /// Injects nothing more once its volume is there.
 const EARLY_RETURN: &str = "fault: M16";

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::command::{Stage, ends_with};
+use super::command::{Stage, ends_with};
 
 /// `admit verify` of 40 pods.
 const BASE: [&str; 8] = [

@@ -3,7 +3,7 @@
 use harness::verify::Severity;
 use harness::verify::report::Tally;
 
-use crate::environment::{Suspect, finds, kinds, passes, verdict, verify};
+use super::environment::{Suspect, finds, kinds, passes, verdict, verify};
 
 /// Behaves as `then` where the object cannot be read.
 fn unreadable(then: &str) -> String {

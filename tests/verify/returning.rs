@@ -4,7 +4,7 @@ use harness::verify::Severity;
 use harness::verify::report::Tally;
 use serde_json::json;
 
-use crate::environment::{Suspect, finds, kinds, passes, verdict, verify, verify_objects};
+use super::environment::{Suspect, finds, kinds, passes, verdict, verify, verify_objects};
 
 #[tokio::test]
 async fn v04_finds_a_webhook_that_denies_what_was_on_a_node() {

@@ -8,8 +8,8 @@ use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Recorder, Settings, Severity};
 use serde_json::{Value, json};
 
-use crate::cluster_fixture::{asking, recording, writing_by_itself};
-use crate::environment::{
+use super::cluster_fixture::{asking, recording, writing_by_itself};
+use super::environment::{
     Suspect, configuration, entry, finds, kinds, only, passes, pods, run, verdict, verify, verify_with,
 };
 

@@ -11,7 +11,7 @@ use harness::verify::{Bundle, Intervention, Rotation, Settings};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-use crate::environment::{Suspect, configuration, entry, finds, only, passes, pods, run, verdict, verify};
+use super::environment::{Suspect, configuration, entry, finds, only, passes, pods, run, verdict, verify};
 
 async fn fake() -> Arc<FakeWebhook> {
     Arc::new(FakeWebhook::start(Fake::default()).await.expect("the fake starts"))

@@ -4,7 +4,7 @@ use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Tally};
 use serde_json::{Value, json};
 
-use crate::environment::{Suspect, finds, kinds, passes, pods, verdict, verify, verify_objects};
+use super::environment::{Suspect, finds, kinds, passes, pods, verdict, verify, verify_objects};
 
 /// The webhook is asked to see these resources of all groups.
 fn seeing(suspect: Suspect, operations: &[&str], resources: &[&str]) -> Suspect {

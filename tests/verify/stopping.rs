@@ -7,7 +7,7 @@ use fake_webhooks::{Behavior, Fake, FakeWebhook};
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Intervention, Settings, Stop};
 
-use crate::environment::{
+use super::environment::{
     Suspect, configuration, entry, finds, kinds, only, passes, pods, run, verdict, verify,
 };
 

@@ -2,7 +2,7 @@
 
 use harness::verify::report::Tally;
 
-use crate::environment::{Suspect, finds, kinds, passes, verdict, verify};
+use super::environment::{Suspect, finds, kinds, passes, verdict, verify};
 
 /// Each sets the same label to another value.
 fn duel() -> Vec<Suspect> {

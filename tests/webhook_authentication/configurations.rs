@@ -5,7 +5,7 @@ use std::process::Command;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::machine;
+use crate::helpers::machine;
 
 const CONFIGURATIONS: &str = include_str!("configurations.yaml");
 

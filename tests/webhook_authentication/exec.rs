@@ -12,7 +12,7 @@ use fake_webhooks::{Authority, Connection, Fake, FakeWebhook};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{admission, calls, configuration, entry, machine, run};
+use super::{admission, calls, configuration, entry, machine, run};
 
 /// Prints what its arguments say, and counts how often it runs.
 const PLUGIN: &str = include_str!("plugin.sh");

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::{machine, run};
+use super::{machine, run};
 
 const FAKES: &str = "\
 version: 1

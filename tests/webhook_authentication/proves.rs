@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{SITUATIONS, configurations, exec};
+use super::{SITUATIONS, configurations, exec};
 
 const PROVES: &str = include_str!("proves.yaml");
 const STATEMENTS: &str = include_str!("../behaviors.md");

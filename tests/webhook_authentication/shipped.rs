@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::{admission, machine};
+use super::{admission, machine};
 
 /// Runs all of it: nothing is skipped, which the last line would say.
 async fn check(target: &str) {

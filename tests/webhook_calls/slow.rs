@@ -15,7 +15,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::machine;
-use super::serve::Serve;
+use crate::helpers::serve::Serve;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PATIENCE: Duration = Duration::from_secs(20);

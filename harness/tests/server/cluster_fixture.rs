@@ -8,7 +8,7 @@ use http::{Method, Request};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use crate::client::*;
+use super::client::*;
 
 #[tokio::test]
 async fn a_scale_reads_and_writes_the_replicas() {

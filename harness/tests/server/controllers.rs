@@ -8,7 +8,7 @@ use harness::server::{ApiServer, Controllers, ObservedRequest, Options};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::client::{MERGE_PATCH, delete, get, patch, post};
+use super::client::{MERGE_PATCH, delete, get, patch, post};
 
 const MAPS: &str = "/api/v1/namespaces/demo/configmaps";
 const GARBAGE: &str = "generic-garbage-collector";

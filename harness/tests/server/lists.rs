@@ -8,7 +8,7 @@ use harness::server::ApiServer;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::client::{CONFIG_MAPS, check, config_map, delete, get, post, server};
+use super::client::{CONFIG_MAPS, check, config_map, delete, get, post, server};
 
 /// More changes than are remembered.
 async fn change_often(server: &ApiServer) {

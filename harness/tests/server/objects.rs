@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::client::*;
+use super::client::*;
 
 #[tokio::test]
 async fn unknown_groups_are_plain_text_and_unknown_resources_a_status() {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::*;
+use super::client::*;
 
 /// Each call is a request for which the webhook is called again, with a review that has all those before it.
 #[tokio::test]

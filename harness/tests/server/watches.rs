@@ -10,7 +10,7 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::client::{CONFIG_MAPS, delete, post, put, respond, server};
+use super::client::{CONFIG_MAPS, delete, post, put, respond, server};
 
 /// The events of a watch, as they come.
 struct Events(BodyDataStream);

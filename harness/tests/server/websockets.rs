@@ -15,7 +15,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use crate::client::{CONFIG_MAPS, administrator, delete, post, server};
+use super::client::{CONFIG_MAPS, administrator, delete, post, server};
 
 /// Less than a few events.
 const SMALL: usize = 1024;

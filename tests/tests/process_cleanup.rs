@@ -4,14 +4,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
-#[path = "../endings/ending.rs"]
+#[path = "../process_cleanup/ending.rs"]
 mod ending;
-#[path = "../borrowed/machine.rs"]
-mod machine;
 
 use std::process::Command;
 
 use rustix::process::Signal;
+
+use crate::machine;
 
 #[test]
 fn no_server_outlives_a_tool() {

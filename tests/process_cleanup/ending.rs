@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::machine;
+use super::machine;
 
 /// A command of which nobody waits for the end.
 struct Running(Child);

@@ -4,11 +4,6 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
-#[path = "borrowed/machine.rs"]
-mod machine;
-#[path = "borrowed/serve.rs"]
-mod serve;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -22,7 +17,8 @@ use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use self::serve::Serve;
+use crate::helpers::machine;
+use crate::helpers::serve::Serve;
 
 const API: &str = "/apis/admissionregistration.k8s.io/v1";
 /// No dry runs: by those it is seen whether the configurations are used.

@@ -5,12 +5,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod ending;
-#[path = "../borrowed/machine.rs"]
-mod machine;
 
 use std::process::Command;
 
 use rustix::process::Signal;
+
+use crate::helpers::machine;
 
 #[test]
 fn no_server_outlives_a_run() {

@@ -22,8 +22,6 @@ mod idempotence;
 mod interventions;
 mod job;
 mod loops;
-#[path = "../borrowed/machine.rs"]
-mod machine;
 mod one_defect;
 mod patches;
 mod proof_features;

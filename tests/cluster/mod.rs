@@ -12,8 +12,6 @@
     reason = "a test that cannot go on must stop; it says what it does, and how long a real cluster takes"
 )]
 
-mod cluster;
 mod fakes;
-#[path = "../borrowed/machine.rs"]
-mod machine;
+mod fixture;
 mod verify_job;

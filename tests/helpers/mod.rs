@@ -3,9 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
-mod machine;
-mod ports;
-mod serve;
+pub(crate) mod machine;
+pub(crate) mod ports;
+pub(crate) mod serve;
 
 use std::path::PathBuf;
 

@@ -3,9 +3,6 @@
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 
-#[path = "../borrowed/machine.rs"]
-mod machine;
-
 mod configurations;
 mod exec;
 mod fakes;
@@ -20,6 +17,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::{Fake, FakeWebhook};
 use serde_json::{Value, json};
+
+use crate::helpers::machine;
 
 /// A webhook, the user for its calls, and what kube-apiserver 1.37.1 sends or says.
 struct Situation {

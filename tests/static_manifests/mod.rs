@@ -5,8 +5,6 @@
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 
 mod commands;
-#[path = "../borrowed/machine.rs"]
-mod machine;
 mod refusals;
 
 use std::collections::BTreeMap;
@@ -21,6 +19,8 @@ use clap::Parser as _;
 use fake_webhooks::{Fake, FakeWebhook};
 use http::Request;
 use serde_json::{Value, json};
+
+use crate::helpers::machine;
 
 /// The targets that start an API server.
 const IN_PROCESS: &str = "in-process";

@@ -2,7 +2,7 @@
 //! they are, or with a small program of their users' kind where the package is a framework, and verified over TLS with
 //! their own configuration.
 //!
-//! `ADMIT_TEST_WEBHOOKS=1 cargo test --test verified -- --nocapture` does that; it needs the languages' tools, and their
+//! `just verified` does that; it needs the languages' tools, and their
 //! registries unless the packages were installed before. What cannot be had is skipped and says why, as is everything
 //! without the variable. What was found stands in `NAME/found.json`, and what a person thinks of it in
 //! `NAME/review.yaml`; docs/verified.md is made from both. `UPDATE_EXPECT=1` writes `found.json` and the page anew.
@@ -16,8 +16,6 @@
 
 mod found;
 mod install;
-#[path = "../borrowed/machine.rs"]
-mod machine;
 mod manifest;
 mod page;
 mod ready;
@@ -30,6 +28,7 @@ use expect_test::expect_file;
 
 use self::found::Found;
 use self::manifest::Manifest;
+use crate::helpers::machine;
 
 /// The folders beside this file, in the order of the page.
 const NAMES: [&str; 13] = [

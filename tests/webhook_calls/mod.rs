@@ -2,11 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
-#[path = "../borrowed/machine.rs"]
-mod machine;
-#[path = "../borrowed/serve.rs"]
-mod serve;
-
 mod certificates;
 mod proxies;
 mod services;
@@ -20,7 +15,8 @@ use fake_webhooks::FakeWebhook;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use self::serve::Serve;
+use crate::helpers::machine;
+use crate::helpers::serve::Serve;
 
 async fn on_admit(check: impl AsyncFnOnce(kube::Client)) {
     let folder = tempfile::tempdir().unwrap();

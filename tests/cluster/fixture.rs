@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::machine;
+use crate::helpers::machine;
 
 /// A cluster, and a namespace and file of fakes that only one test uses.
 pub(crate) struct Cluster {

@@ -1,0 +1,33 @@
+//! The tests of the `admit` command, in one binary: linking it takes longer than compiling a module.
+//!
+//! `cargo test --test command fakes::` runs the tests of one module.
+
+mod action;
+mod assets;
+mod audit_policy;
+mod cel;
+mod certs;
+mod client_disconnect;
+mod cluster;
+mod cluster_features;
+mod deploy;
+mod fakes;
+mod helpers;
+mod kubectl;
+mod limits;
+mod lint;
+mod metrics;
+mod own_webhooks;
+mod process_cleanup;
+mod review;
+mod run;
+mod serve;
+mod static_manifests;
+mod stopped;
+mod targets;
+mod unknown_hosts;
+mod v1beta1;
+mod verified;
+mod verify;
+mod webhook_authentication;
+mod webhook_calls;

@@ -1,0 +1,9 @@
+//! The tests of the tools, in one binary.
+
+#[path = "../helpers/machine.rs"]
+mod machine;
+
+mod catalog;
+mod faults;
+mod openapi_documents;
+mod process_cleanup;
