@@ -10,7 +10,7 @@ use kubernetes_types::status::{Status, Unsupported};
 use serde_json::Value;
 
 use super::TokenIssuer;
-use super::claims::{self, KUBERNETES, LEEWAY, Reference};
+use super::claims::{Claims, LEEWAY, Reference};
 use super::jwt::{self, Unverified};
 use crate::authentication::Authenticated;
 use crate::storage::ObjectReader;
@@ -71,22 +71,21 @@ pub(crate) fn authenticate(
         let what = "tokens of service accounts that stand in Secrets".to_owned();
         return Err(Refusal::Unsupported(Unsupported { what }));
     }
-    let of_token = match public.get("aud") {
-        Some(Value::String(one)) => vec![one.clone()],
-        Some(several) => serde_json::from_value(several.clone()).unwrap_or_default(),
-        None => settings.api_audiences.clone(),
-    };
+    let claims = Claims::decode(&public).map_err(Refusal::Invalid)?;
+    let is_for_the_api = claims.audiences.is_empty();
+    let of_token = if is_for_the_api { &settings.api_audiences } else { &claims.audiences };
     let shared: Vec<String> = audiences.iter().filter(|it| of_token.contains(it)).cloned().collect();
     if shared.is_empty() {
         return Err(Refusal::Invalid(format!(
             "token audiences {} is invalid for the target audiences {}",
-            list(&of_token),
+            list(of_token),
             list(audiences)
         )));
     }
-    claims::check_time(&public, now)?;
-    let user = user(&public, objects, now)?;
-    Ok(Some(Authenticated { user, audiences: shared, annotations: annotations(&public, now) }))
+    claims.check_time(now)?;
+    let annotations = annotations(&claims, is_for_the_api, now);
+    let user = user(claims, objects, now)?;
+    Ok(Some(Authenticated { user, audiences: shared, annotations }))
 }
 
 /// As `%q` of Go's fmt writes them.
@@ -94,29 +93,32 @@ fn list(texts: &[String]) -> String {
     format!("[{}]", texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(" "))
 }
 
-/// The use of a token that was meant to be replaced by now.
+/// Returns the audit annotations about tokens without audiences and about tokens that were to be replaced by now.
 ///
+/// Source: kubernetes pkg/serviceaccount/jwt.go, `AuthenticateToken`; pkg/serviceaccount/claims.go, `Validate`.
 /// Rule: TOK-05.
-fn annotations(public: &Value, now: Timestamp) -> BTreeMap<String, String> {
-    let warn_after = json::at(public, &[KUBERNETES, "warnafter"]).as_i64().filter(|second| *second != 0);
-    let late = warn_after.map(|second| now.as_second() - second).filter(|seconds| *seconds > 0);
-    let told = late.map(|seconds| {
-        let subject = json::text(public, &["sub"]);
+fn annotations(claims: &Claims, has_no_audience: bool, now: Timestamp) -> BTreeMap<String, String> {
+    let mut annotations = BTreeMap::new();
+    let subject = &claims.subject;
+    if has_no_audience {
+        annotations.insert("authentication.k8s.io/legacy-token".to_owned(), subject.clone());
+    }
+    let warn_after = claims.warn_after.filter(|second| *second != 0);
+    let late = warn_after.map(|second| now.as_second().saturating_sub(second)).filter(|seconds| *seconds > 0);
+    if let Some(seconds) = late {
         let text = format!("subject: {subject}, seconds after warning threshold: {seconds}");
-        ("authentication.k8s.io/stale-token".to_owned(), text)
-    });
-    told.into_iter().collect()
+        annotations.insert("authentication.k8s.io/stale-token".to_owned(), text);
+    }
+    annotations
 }
 
 /// The user, if the service account and what the token is bound to are still there.
 ///
 /// Source: kubernetes pkg/serviceaccount/claims.go, `Validate`; apiserver pkg/authentication/serviceaccount/util.go,
 /// `UserInfo`.
-fn user(public: &Value, objects: &dyn ObjectReader, now: Timestamp) -> Result<UserInfo, Refusal> {
-    let kubernetes = json::at(public, &[KUBERNETES]);
-    let namespace = json::text(kubernetes, &["namespace"]);
-    let account = Reference::read(kubernetes, "serviceaccount");
-    let account = account.unwrap_or(Reference { name: String::new(), uid: String::new() });
+fn user(claims: Claims, objects: &dyn ObjectReader, now: Timestamp) -> Result<UserInfo, Refusal> {
+    let Claims { account, pod, secret, node, id, .. } = claims;
+    let namespace = claims.namespace.as_str();
     let stored = objects.get("", "serviceaccounts", namespace, &account.name);
     let stored = stored
         .ok_or_else(|| Refusal::Invalid(Status::not_found("", "serviceaccounts", &account.name).message))?;
@@ -144,9 +146,6 @@ fn user(public: &Value, objects: &dyn ObjectReader, now: Timestamp) -> Result<Us
         }
         if was_deleted(&stored, now) { Err(Refusal::from(INVALIDATED)) } else { Ok(()) }
     };
-    let secret = Reference::read(kubernetes, "secret");
-    let pod = Reference::read(kubernetes, "pod");
-    let node = Reference::read(kubernetes, "node");
     if let Some(secret) = &secret {
         bound("secret", "secrets", namespace, secret)?;
     }
@@ -163,8 +162,8 @@ fn user(public: &Value, objects: &dyn ObjectReader, now: Timestamp) -> Result<Us
         add("pod-name", &pod.name);
         add("pod-uid", &pod.uid);
     }
-    if let Some(id) = Some(json::text(public, &["jti"])).filter(|id| !id.is_empty()) {
-        add("credential-id", &credential_id(id));
+    if !id.is_empty() {
+        add("credential-id", &credential_id(&id));
     }
     if let Some(node) = node.filter(|node| !node.name.is_empty()) {
         add("node-name", &node.name);
@@ -198,7 +197,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::ServiceAccountTokens;
-    use super::super::claims::{Bound, Validity};
+    use super::super::claims::{self, Bound, Validity};
     use super::*;
     use crate::limits::Limits;
     use crate::storage::{Key, Storage};
@@ -245,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_has_its_time() {
+    fn expired_token_is_rejected() {
         let issuer = issuer();
         let token = token(&issuer, None);
         let valid = |second| at(second, &issuer, &token).map(|found| found.unwrap().user.username);
@@ -256,8 +255,38 @@ mod tests {
         assert_eq!(valid(-61), Err("service account token is not valid yet".into()));
     }
 
+    /// A token whose claims are those of a good one, but for one.
+    fn token_with(issuer: &TokenIssuer, claim: &str, value: Value) -> String {
+        let from = Timestamp::from_second(NOW).unwrap();
+        let validity = Validity { from, seconds: 3600, warn_after: None };
+        let audiences = json!(issuer.api_audiences());
+        let name = &issuer.settings.issuers[0];
+        let mut claims = claims::claims(&account(), &Bound::default(), name, &audiences, validity, "id");
+        claims[claim] = value;
+        jwt::signed(&claims, issuer.signing_key().unwrap()).unwrap()
+    }
+
     #[test]
-    fn the_use_of_a_token_that_was_to_be_replaced_is_told() {
+    fn token_with_an_expiry_that_is_not_a_number_is_rejected() {
+        let issuer = issuer();
+        for expiry in [json!("1"), json!(true), json!([1]), json!(1.5), json!(1e9)] {
+            assert!(at(0, &issuer, &token_with(&issuer, "exp", expiry.clone())).is_err(), "{expiry}");
+        }
+        let later = json!(1_800_000_090.5);
+        assert!(at(0, &issuer, &token_with(&issuer, "exp", later)).is_ok());
+    }
+
+    #[test]
+    fn token_with_an_empty_list_of_audiences_is_for_the_api() {
+        let issuer = issuer();
+        let found = at(0, &issuer, &token_with(&issuer, "aud", json!([]))).unwrap().unwrap();
+        assert_eq!(found.audiences, issuer.api_audiences());
+        let subject = "system:serviceaccount:ns:robot".to_owned();
+        assert_eq!(found.annotations, [("authentication.k8s.io/legacy-token".to_owned(), subject)].into());
+    }
+
+    #[test]
+    fn use_of_a_stale_token_is_annotated() {
         let issuer = issuer();
         let token = token(&issuer, Some(600));
         let told = |second| at(second, &issuer, &token).unwrap().unwrap().annotations;

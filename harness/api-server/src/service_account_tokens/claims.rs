@@ -18,7 +18,7 @@ pub(super) struct Bound {
 }
 
 /// An object by its name and uid; a node that is not there has no uid.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reference {
     pub(super) name: String,
     pub(super) uid: String,
@@ -28,13 +28,6 @@ impl Reference {
     pub(super) fn of(object: &Value) -> Self {
         let text = |field| json::text(object, &["metadata", field]).to_owned();
         Self { name: text("name"), uid: text("uid") }
-    }
-
-    /// None if the claims have no such member.
-    pub(super) fn read(kubernetes: &Value, member: &str) -> Option<Self> {
-        let reference = kubernetes.get(member)?.as_object()?;
-        let text = |field| reference.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        Some(Self { name: text("name"), uid: text("uid") })
     }
 
     fn as_claim(&self) -> Value {
@@ -103,47 +96,229 @@ pub(super) fn claims(
 ///
 /// Source: go-jose jwt/validation.go, `DefaultLeeway`.
 pub(super) const LEEWAY: Duration = Duration::from_secs(60);
+const LEEWAY_SECONDS: i64 = 60;
 
-/// Checks when a token is valid.
+/// The claims of a signed token, decoded as strictly as kube-apiserver decodes them.
 ///
-/// # Errors
-/// In the words of kube-apiserver.
+/// A claim of another type is an error and never counts as absent, since an absent claim sets no limit.
 ///
-/// Source: go-jose jwt/validation.go, `ValidateWithLeeway`; kubernetes pkg/serviceaccount/claims.go, `Validate`.
-/// Rule: TOK-09.
-pub(super) fn check_time(claims: &Value, now: Timestamp) -> Result<(), &'static str> {
-    let time = |claim: &str| {
-        claims.get(claim).and_then(Value::as_i64).and_then(|second| Timestamp::from_second(second).ok())
+/// Source: go-jose jwt/claims.go, `Claims`; kubernetes pkg/serviceaccount/claims.go, `privateClaims`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Claims {
+    pub(super) subject: String,
+    /// Empty for a token that is meant for the API.
+    pub(super) audiences: Vec<String>,
+    pub(super) id: String,
+    pub(super) namespace: String,
+    pub(super) account: Reference,
+    pub(super) pod: Option<Reference>,
+    pub(super) secret: Option<Reference>,
+    pub(super) node: Option<Reference>,
+    /// The second from which the use of the token is noted in the audit log.
+    pub(super) warn_after: Option<i64>,
+    not_before: Option<i64>,
+    expiry: Option<i64>,
+    issued_at: Option<i64>,
+}
+
+impl Claims {
+    /// Decodes the payload of a token.
+    ///
+    /// # Errors
+    ///
+    /// Returns the message of go-jose if a claim has another type.
+    pub(super) fn decode(payload: &Value) -> Result<Self, String> {
+        let kubernetes = object(payload, KUBERNETES)?.unwrap_or(&Value::Null);
+        Ok(Self {
+            subject: text(payload, "sub")?,
+            audiences: audiences(payload)?,
+            id: text(payload, "jti")?,
+            namespace: text(kubernetes, "namespace")?,
+            account: reference(kubernetes, "serviceaccount")?.unwrap_or_default(),
+            pod: reference(kubernetes, "pod")?,
+            secret: reference(kubernetes, "secret")?,
+            node: reference(kubernetes, "node")?,
+            warn_after: numeric_date(kubernetes, "warnafter")?,
+            not_before: numeric_date(payload, "nbf")?,
+            expiry: numeric_date(payload, "exp")?,
+            issued_at: numeric_date(payload, "iat")?,
+        })
+    }
+
+    /// Checks that the token is valid now, give or take a minute.
+    ///
+    /// # Errors
+    ///
+    /// Returns the message of kube-apiserver.
+    ///
+    /// Source: go-jose jwt/validation.go, `ValidateWithLeeway`; kubernetes pkg/serviceaccount/claims.go, `Validate`.
+    /// Rule: TOK-09.
+    pub(super) fn check_time(&self, now: Timestamp) -> Result<(), &'static str> {
+        let shifted =
+            |seconds: i64| (since_year_one(now.as_second()).saturating_add(seconds), now.subsec_nanosecond());
+        let is_to_come = |second: i64| shifted(LEEWAY_SECONDS) < (since_year_one(second), 0);
+        if self.not_before.is_some_and(is_to_come) {
+            return Err("service account token is not valid yet");
+        }
+        if self.expiry.is_some_and(|second| shifted(-LEEWAY_SECONDS) > (since_year_one(second), 0)) {
+            return Err("service account token has expired");
+        }
+        if self.issued_at.is_some_and(is_to_come) {
+            return Err("service account token is issued in the future");
+        }
+        Ok(())
+    }
+}
+
+/// Converts a Unix time to seconds since year one, which wrap around as in Go's `time.Unix`.
+fn since_year_one(second: i64) -> i64 {
+    second.wrapping_add(62_135_596_800)
+}
+
+fn member<'a>(owner: &'a Value, name: &str) -> Option<&'a Value> {
+    owner.get(name).filter(|value| !value.is_null())
+}
+
+fn wrong_type(value: &Value, expected: &str) -> String {
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     };
-    let is_to_come = |time: Timestamp| time.checked_sub(LEEWAY).is_ok_and(|time| now < time);
-    if time("nbf").is_some_and(is_to_come) {
-        return Err("service account token is not valid yet");
+    format!("json: cannot unmarshal {found} into Go value of type {expected}")
+}
+
+fn object<'a>(owner: &'a Value, name: &str) -> Result<Option<&'a Value>, String> {
+    match member(owner, name) {
+        Some(value) if !value.is_object() => Err(wrong_type(value, "serviceaccount.kubernetes")),
+        found => Ok(found),
     }
-    if time("exp").is_some_and(|time| time.checked_add(LEEWAY).is_ok_and(|time| now > time)) {
-        return Err("service account token has expired");
+}
+
+fn text(owner: &Value, name: &str) -> Result<String, String> {
+    match member(owner, name) {
+        None => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Err(wrong_type(other, "string")),
     }
-    if time("iat").is_some_and(is_to_come) {
-        return Err("service account token is issued in the future");
+}
+
+fn reference(kubernetes: &Value, name: &str) -> Result<Option<Reference>, String> {
+    let Some(found) = member(kubernetes, name) else { return Ok(None) };
+    if !found.is_object() {
+        return Err(wrong_type(found, "serviceaccount.ref"));
     }
-    Ok(())
+    Ok(Some(Reference { name: text(found, "name")?, uid: text(found, "uid")? }))
+}
+
+/// Reads the claim `aud`: a string or a list of strings.
+fn audiences(payload: &Value) -> Result<Vec<String>, String> {
+    let expected =
+        || "go-jose/go-jose/jwt: expected string or array value to unmarshal to Audience".to_owned();
+    match payload.get("aud") {
+        None => Ok(Vec::new()),
+        Some(Value::String(one)) => Ok(vec![one.clone()]),
+        Some(Value::Array(several)) => {
+            several.iter().map(|each| each.as_str().map(str::to_owned).ok_or_else(expected)).collect()
+        }
+        Some(_) => Err(expected()),
+    }
+}
+
+/// Reads a time in seconds since 1970, which may have a fraction or an exponent (RFC 7519, section 2).
+fn numeric_date(owner: &Value, name: &str) -> Result<Option<i64>, String> {
+    match member(owner, name) {
+        None => Ok(None),
+        Some(Value::Number(number)) => Ok(number.as_f64().map(truncated)),
+        Some(_) => Err("go-jose/go-jose/jwt: expected number value to unmarshal NumericDate".to_owned()),
+    }
+}
+
+/// Converts to an integer as Go does on amd64, where a number out of range becomes the smallest one.
+fn truncated(number: f64) -> i64 {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    if (-LIMIT..LIMIT).contains(&number) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the fraction is to be cut off, and the range is checked"
+        )]
+        {
+            number as i64
+        }
+    } else {
+        i64::MIN
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const NOW: i64 = 1_000_000;
+
+    #[track_caller]
+    fn check(payload: &Value, expected: Result<(), &str>) {
+        let now = Timestamp::from_second(NOW).unwrap();
+        let found = Claims::decode(payload).and_then(|claims| claims.check_time(now).map_err(str::to_owned));
+        assert_eq!(found, expected.map_err(str::to_owned), "{payload}");
+    }
+
+    const EARLY: Result<(), &str> = Err("service account token is not valid yet");
+    const EXPIRED: Result<(), &str> = Err("service account token has expired");
+    const NO_NUMBER: Result<(), &str> =
+        Err("go-jose/go-jose/jwt: expected number value to unmarshal NumericDate");
+
     #[test]
     fn clocks_may_differ_by_a_minute() {
-        let now = Timestamp::from_second(1_000_000).unwrap();
-        for (claims, expected) in [
-            (json!({}), Ok(())),
-            (json!({"nbf": 1_000_060, "iat": 1_000_060, "exp": 999_940}), Ok(())),
-            (json!({"nbf": 1_000_061}), Err("service account token is not valid yet")),
-            (json!({"exp": 999_939}), Err("service account token has expired")),
-            (json!({"iat": 1_000_061}), Err("service account token is issued in the future")),
-            (json!({"exp": 999_939, "nbf": 1_000_061}), Err("service account token is not valid yet")),
+        check(&json!({}), Ok(()));
+        check(&json!({"nbf": 1_000_060, "iat": 1_000_060, "exp": 999_940}), Ok(()));
+        check(&json!({"nbf": 1_000_061}), EARLY);
+        check(&json!({"exp": 999_939}), EXPIRED);
+        check(&json!({"iat": 1_000_061}), Err("service account token is issued in the future"));
+        check(&json!({"exp": 999_939, "nbf": 1_000_061}), EARLY);
+    }
+
+    #[test]
+    fn times_with_a_fraction_or_an_exponent_count() {
+        check(&json!({"exp": 999_939.5}), EXPIRED);
+        check(&json!({"exp": 999_940.5}), Ok(()));
+        check(&json!({"exp": 1e5}), EXPIRED);
+        check(&json!({"exp": 1e9}), Ok(()));
+        check(&json!({"nbf": 1e9}), EARLY);
+        check(&json!({"exp": -1}), EXPIRED);
+        check(&json!({"exp": 1e30}), EXPIRED);
+        check(&json!({"exp": i64::MAX}), EXPIRED);
+    }
+
+    #[test]
+    fn times_that_are_not_numbers_are_rejected() {
+        for time in [json!("999999999999"), json!("x"), json!(true), json!([2_000_000]), json!({})] {
+            for claim in ["exp", "nbf", "iat"] {
+                check(&json!({claim: time}), NO_NUMBER);
+            }
+            check(&json!({KUBERNETES: {"warnafter": time}}), NO_NUMBER);
+        }
+        check(&json!({"exp": null}), Ok(()));
+    }
+
+    #[test]
+    fn claims_of_another_type_are_rejected() {
+        for claims in [
+            json!({"sub": 1}),
+            json!({"jti": []}),
+            json!({"aud": 1}),
+            json!({"aud": null}),
+            json!({"aud": ["a", 1]}),
+            json!({KUBERNETES: "x"}),
+            json!({KUBERNETES: {"namespace": 1}}),
+            json!({KUBERNETES: {"serviceaccount": "x"}}),
+            json!({KUBERNETES: {"pod": "x"}}),
+            json!({KUBERNETES: {"node": {"uid": 1}}}),
         ] {
-            assert_eq!(check_time(&claims, now), expected, "{claims}");
+            assert!(Claims::decode(&claims).is_err(), "{claims}");
         }
     }
 }
