@@ -191,7 +191,7 @@ fn credentials(configuration: &WebhookAdmission, name: &str, file: &Path) -> Res
     let what = |what: &dyn std::fmt::Display| {
         wrong(file, name, &format!("kubeConfigFile {}: {what}", kubeconfig.display()))
     };
-    let bytes = output::read(kubeconfig).map_err(|error| what(&error))?;
+    let bytes = output::read_regular(kubeconfig).map_err(|error| what(&error))?;
     let text = documents::text(bytes, kubeconfig.display())?;
     Credentials::parse(&text, kubeconfig.parent().unwrap_or(Path::new("/"))).map_err(|error| what(&error))
 }

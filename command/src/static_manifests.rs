@@ -119,7 +119,7 @@ impl Folder {
             // As it is shown: without empty parts.
             let path: PathBuf = folder.join(entry.file_name()).components().collect();
             let path = path.display().to_string();
-            let bytes = output::read(&entry.path()).map_err(|error| {
+            let bytes = output::read_regular(&entry.path()).map_err(|error| {
                 let did = if error.kind() == io::ErrorKind::IsADirectory { "read" } else { "open" };
                 format!("failed to read file {}: {did} {path}: {}", quote(&path), system_error(&error))
             })?;

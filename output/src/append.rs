@@ -1,7 +1,7 @@
 //! Files that grow.
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
@@ -19,6 +19,38 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
         file.set_permissions(Permissions::from_mode(metadata.permissions().mode() & 0o700))?;
     }
     Ok(file)
+}
+
+/// Cuts off what follows the last line break of a regular file, such as half a line of a process that was killed.
+/// Returns how many bytes were cut off; other files are left as they are.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be read or shortened.
+pub fn truncate_to_last_line(file: &File, path: &Path) -> io::Result<u64> {
+    const BLOCK: u64 = 64 << 10;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok(0);
+    }
+    let mut reader = File::open(path)?;
+    let mut block = Vec::new();
+    let mut end = metadata.len();
+    let whole = loop {
+        let start = end.saturating_sub(BLOCK);
+        block.clear();
+        reader.seek(SeekFrom::Start(start))?;
+        (&mut reader).take(end - start).read_to_end(&mut block)?;
+        match block.iter().rposition(|byte| *byte == b'\n') {
+            Some(position) => break start + position as u64 + 1,
+            None if start == 0 => break 0,
+            None => end = start,
+        }
+    };
+    if whole < metadata.len() {
+        file.set_len(whole)?;
+    }
+    Ok(metadata.len() - whole)
 }
 
 /// Opens a file without waiting for the reader of a FIFO.
@@ -42,6 +74,28 @@ pub(crate) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
+
+    #[track_caller]
+    fn check_truncation(content: &str, expected: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        std::fs::write(&path, content).unwrap();
+        let file = open_to_append(&path).unwrap();
+        let cut_off = truncate_to_last_line(&file, &path).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
+        assert_eq!(cut_off, (content.len() - expected.len()) as u64);
+    }
+
+    #[test]
+    fn half_a_line_is_cut_off() {
+        check_truncation("", "");
+        check_truncation("one\n", "one\n");
+        check_truncation("one\ntw", "one\n");
+        check_truncation("on", "");
+        let long = "x".repeat(200_000);
+        check_truncation(&format!("one\n{long}"), "one\n");
+        check_truncation(&long, "");
+    }
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! What commands read, which may be a device that never ends.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -17,6 +17,22 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     } else {
         read_within(File::open(path)?, MAX_FILE)
     }
+}
+
+/// Returns the content of a regular file that a configuration names. Unlike [`read`] it never waits: a FIFO or a device is an
+/// error of the kind [`io::ErrorKind::Unsupported`].
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be read, is not a regular file, or has more than [`MAX_FILE`] bytes.
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let file = crate::append::open(OpenOptions::new().read(true), path)?;
+    let metadata = file.metadata()?;
+    // Reading a folder fails at once, with the error of the system.
+    if !metadata.is_file() && !metadata.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "not a regular file"));
+    }
+    read_within(file, MAX_FILE)
 }
 
 fn read_within(reader: impl Read, limit: u64) -> io::Result<Vec<u8>> {
@@ -41,6 +57,25 @@ mod tests {
         assert_eq!(read(10).unwrap(), 10);
         assert_eq!(read(11).unwrap_err().to_string(), "larger than 64 MiB");
         assert_eq!(read(u64::MAX).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_regular_files_are_read_without_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let (fifo, file) = (folder.path().join("fifo"), folder.path().join("file"));
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        std::fs::write(&file, "content").unwrap();
+        assert_eq!(read_regular(&file).unwrap(), b"content");
+        for path in [fifo.as_path(), Path::new("/dev/zero")] {
+            assert_eq!(
+                read_regular(path).unwrap_err().to_string(),
+                "not a regular file",
+                "{}",
+                path.display()
+            );
+        }
+        assert_eq!(read_regular(folder.path()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
     }
 
     #[cfg(unix)]

@@ -6,7 +6,7 @@ mod file;
 mod input;
 mod text;
 
-pub use append::open_to_append;
+pub use append::{open_to_append, truncate_to_last_line};
 pub use file::{OutputFile, Readers, write};
-pub use input::{MAX_FILE, read};
+pub use input::{MAX_FILE, read, read_regular};
 pub use text::{OneLine, lines, one_line};

@@ -157,8 +157,17 @@ mod tests {
         log.sink()(&json!({}));
         assert_eq!(
             log.is_whole().unwrap_err().to_string(),
-            "events are missing at the end of the audit log /dev/full: No space left on device (os error 28)"
+            "2 events are missing in the audit log /dev/full: No space left on device (os error 28)"
         );
+    }
+
+    #[test]
+    fn half_a_line_of_a_killed_server_is_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        std::fs::write(&path, "{\"a\":1}\n{\"a\":").unwrap();
+        AuditFile::open(&path, None, TEXT).unwrap().sink()(&json!({"a": 2}));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"a\":1}\n{\"a\":2}\n");
     }
 
     #[test]

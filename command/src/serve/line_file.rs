@@ -20,28 +20,64 @@ pub(crate) struct LineFile {
 }
 
 #[derive(Debug)]
-enum State {
-    Open(File),
-    /// A line could not be written, and none is after it: why.
-    Ended(String),
+struct State {
+    file: File,
+    /// How many lines could not be written.
+    lost: u64,
+    /// Whether the last line is among them.
+    is_failing: bool,
+    /// Why the first lost line could not be written.
+    reason: String,
+}
+
+impl State {
+    /// Writes a line whole or not at all. After a failed write the rest of that line is cut off first.
+    fn write(&mut self, path: &Path, line: &str) -> std::io::Result<()> {
+        if self.is_failing {
+            output::truncate_to_last_line(&self.file, path)?;
+        }
+        self.file.write_all(line.as_bytes())
+    }
 }
 
 impl LineFile {
-    /// Opens the file to append to it, and makes it if there is none.
+    /// Opens the file to append to it, and creates it if it does not exist. Half a line at its end, which a server that was
+    /// killed left, is cut off, so that the next line is not lost with it.
     pub(crate) fn open(what: &'static str, path: &Path, log: Log) -> Result<Self, Failure> {
-        let file = output::open_to_append(path).map_err(|error| {
+        let failure = |error: std::io::Error| {
             Failure::environment(format!("cannot write the {what} {}: {error}", path.display()))
-        })?;
-        Ok(Self { what, path: path.to_owned(), state: Arc::new(Mutex::new(State::Open(file))), log })
+        };
+        let file = output::open_to_append(path).map_err(failure)?;
+        let cut_off = output::truncate_to_last_line(&file, path).map_err(failure)?;
+        if cut_off > 0 {
+            log.info(&format!("the {what} {} ended within a line: removed {cut_off} bytes", path.display()));
+        }
+        let state = State { file, lost: 0, is_failing: false, reason: String::new() };
+        Ok(Self { what, path: path.to_owned(), state: Arc::new(Mutex::new(state)), log })
     }
 
-    /// Writes a line, which ends with a line break, at once: memory holds no queue.
+    /// Writes a line, which ends with a line break, at once: memory holds no queue. A line that cannot be written is counted
+    /// as lost, and the next one is tried again.
     pub(crate) fn write(&self, line: &str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State::Open(file) = &mut *state else { return };
-        if let Err(error) = file.write_all(line.as_bytes()) {
-            self.log.error(&format!("the {} {} ends here: {error}", self.what, self.path.display()));
-            *state = State::Ended(error.to_string());
+        let (what, path) = (self.what, self.path.display());
+        match state.write(&self.path, line) {
+            Ok(()) => {
+                if std::mem::take(&mut state.is_failing) {
+                    self.log
+                        .info(&format!("writing the {what} {path} again: {} lines are missing", state.lost));
+                }
+            }
+            Err(error) => {
+                state.lost += 1;
+                if !state.is_failing {
+                    self.log.error(&format!("cannot write the {what} {path}: {error}"));
+                }
+                if state.lost == 1 {
+                    state.reason = error.to_string();
+                }
+                state.is_failing = true;
+            }
         }
     }
 
@@ -50,13 +86,14 @@ impl LineFile {
     /// # Errors
     /// One was not.
     pub(crate) fn is_whole(&self, what: &str) -> Result<(), Failure> {
-        match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
-            State::Open(_) => Ok(()),
-            State::Ended(why) => Err(Failure::environment(format!(
-                "{what} are missing at the end of the {} {}: {why}",
-                self.what,
-                self.path.display()
-            ))),
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.lost == 0 {
+            return Ok(());
         }
+        let (file, path) = (self.what, self.path.display());
+        Err(Failure::environment(format!(
+            "{} {what} are missing in the {file} {path}: {}",
+            state.lost, state.reason
+        )))
     }
 }

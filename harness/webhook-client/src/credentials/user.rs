@@ -253,8 +253,8 @@ impl Pem {
 /// # Errors
 /// Go's text: `open /x: no such file or directory`; a file that is too large.
 fn read(file: &Path) -> Result<Vec<u8>, UserError> {
-    output::read(file).map_err(|error| {
-        if error.kind() == io::ErrorKind::FileTooLarge {
+    output::read_regular(file).map_err(|error| {
+        if matches!(error.kind(), io::ErrorKind::FileTooLarge | io::ErrorKind::Unsupported) {
             let what = format!("a file of the kubeconfig that is {error} ({})", file.display());
             UserError::Unsupported(Unsupported { what })
         } else {
