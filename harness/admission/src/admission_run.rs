@@ -1,4 +1,4 @@
-//! One run of admission: what one attempt at a request knows.
+//! One attempt at a request: its attributes, the values looked up for it, and the record of what happened.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -13,44 +13,45 @@ use crate::custom_scale;
 use crate::event::Record;
 use crate::ownership::TimePrecision;
 
-/// One run of admission: the attributes of one attempt at a request, what was looked up for it, and what happened.
+/// One attempt at a request: its attributes, the values looked up for it, and the record of what happened.
 ///
-/// A write that is retried because another one was faster has a run for each attempt, so that nothing of an earlier
-/// attempt decides about a later one. The mutating phase comes first and changes the object; the validating phase sees
-/// what it left.
+/// A write that is retried after a conflict gets a new run for each attempt, so that no state of an earlier attempt
+/// affects a later one. The mutating phase comes first and changes the object; the validating phase sees the result.
 ///
 /// Source: apiserver pkg/endpoints/handlers/{update,patch}.go and pkg/registry/rest/delete.go: each attempt makes
 /// attributes of its own, and with them the state of reinvocation.
 /// Rule: RIV-13.
 pub struct AdmissionRun<'a> {
-    /// `object` is in the version of `kind`, which may be another one than `attributes.kind`.
+    /// The request. `object` is in the version of `kind`, which may differ from `attributes.kind`.
     attributes: Attributes,
     kind: GroupVersionKind,
-    /// Whether a webhook patched the object since it was last in the version of the request.
+    /// Whether a webhook has patched the object since it was last in the request's version.
     patched: bool,
-    /// The `apiVersion` that a patched custom resource had before.
+    /// The `apiVersion` of a custom resource before it was patched.
     given_version: String,
-    /// The object before it was patched, where [`ClusterState::keeps_what_was_there`]; else null.
+    /// The object before it was patched if [`ClusterState::keeps_what_was_there`]; otherwise null.
     unpatched: Value,
-    /// Of an object that was patched: whether it had labels before it got its defaults.
+    /// Whether a patched object had labels before its defaults were set; none if no webhook patched it.
     had_labels: Option<bool>,
     times: TimePrecision,
     state: &'a dyn ClusterState,
     authorizer: Arc<dyn Authorizer>,
-    /// The new and the old object in other versions than those of `attributes`; the new ones until the object changes.
+    /// The new and the old object in versions other than those of `attributes`.
+    ///
+    /// The new ones are dropped when the object changes.
     versions: Vec<Version>,
     old_versions: Vec<Version>,
-    /// The objects of `attributes` as JSON, once a review has them.
+    /// The objects of `attributes` as JSON, encoded when a review first needs them.
     text: Text,
     old_text: Text,
-    /// What conversion webhooks made of objects, until it is asked for again.
+    /// The results of conversion webhooks, each kept until the conversion that needs it takes it.
     answers: Answers,
     equivalents: Option<Arc<[EquivalentResource]>>,
-    /// What happened so far.
+    /// What has happened so far.
     pub record: Record,
 }
 
-/// An object as JSON, encoded for the first review that has it and spliced into the others.
+/// An object as JSON, encoded for the first review that contains it and reused for later ones.
 type Text = OnceLock<Vec<u8>>;
 
 /// An object in one version.
@@ -66,12 +67,12 @@ impl Version {
     }
 }
 
-/// The new and the old object in one version, as JSON.
+/// The new and the old object in one version, encoded as JSON.
 #[derive(Clone, Copy, Debug)]
 pub struct EncodedObjects<'a> {
     /// The new object; none for a DELETE.
     pub object: Option<&'a [u8]>,
-    /// The stored object; none for a CREATE and a CONNECT.
+    /// The stored object; none for a CREATE or a CONNECT.
     pub old_object: Option<&'a [u8]>,
 }
 
@@ -80,12 +81,12 @@ pub struct EncodedObjects<'a> {
 pub struct Objects<'a> {
     /// The new object; none for a DELETE.
     pub object: Option<&'a Value>,
-    /// The stored object; none for a CREATE and a CONNECT.
+    /// The stored object; none for a CREATE or a CONNECT.
     pub old_object: Option<&'a Value>,
 }
 
 impl<'a> AdmissionRun<'a> {
-    /// A run of a request whose object has these `times`, on a server that knows `state`.
+    /// Creates a run for a request on a server with this `state`; `times` is the precision of the object's timestamps.
     pub fn new(attributes: Attributes, times: TimePrecision, state: &'a dyn ClusterState) -> Self {
         Self {
             kind: attributes.kind.clone(),
@@ -107,43 +108,43 @@ impl<'a> AdmissionRun<'a> {
         }
     }
 
-    /// The same with an authorizer. Without one users may do everything.
+    /// Sets the authorizer. By default, every user may do everything.
     #[must_use]
     pub fn with_authorizer(self, authorizer: Arc<dyn Authorizer>) -> Self {
         Self { authorizer, ..self }
     }
 
-    /// Who is asked what the user may do.
+    /// Returns the authorizer that decides what the user may do.
     pub(crate) fn authorizer(&self) -> &Arc<dyn Authorizer> {
         &self.authorizer
     }
 
-    /// The request. Between the phases its object is in the version of its `kind`.
+    /// Returns the request. Between the phases its object is in the version of its `kind`.
     pub fn attributes(&self) -> &Attributes {
         &self.attributes
     }
 
-    /// The request, to be changed: what was derived from its object is forgotten.
+    /// Returns the request for modification and drops all values derived from its object.
     pub fn attributes_mut(&mut self) -> &mut Attributes {
         self.forget_object();
         self.old_text = Text::new();
         &mut self.attributes
     }
 
-    /// The record, and the request to be changed as by [`Self::attributes_mut`].
+    /// Returns the request for modification, as [`Self::attributes_mut`] does, together with the record.
     pub(crate) fn parts_mut(&mut self) -> (&mut Attributes, &mut Record) {
         self.forget_object();
         self.old_text = Text::new();
         (&mut self.attributes, &mut self.record)
     }
 
-    /// Forgets what was derived from the new object, which changes.
+    /// Drops all values derived from the new object, because it is about to change.
     fn forget_object(&mut self) {
         self.versions.clear();
         self.text = Text::new();
     }
 
-    /// Gives the memory back that the objects take as JSON: no review follows soon.
+    /// Frees the encoded objects, because no review follows soon.
     pub(crate) fn forget_texts(&mut self) {
         (self.text, self.old_text) = Default::default();
         for version in self.versions.iter_mut().chain(&mut self.old_versions) {
@@ -151,39 +152,43 @@ impl<'a> AdmissionRun<'a> {
         }
     }
 
-    /// Takes the object out.
+    /// Takes the object out of the request.
     pub fn take_object(&mut self) -> Option<Value> {
         self.attributes_mut().object.take()
     }
 
-    /// What the server knows beside the request.
+    /// Returns the server's state: namespaces, equivalent resources, versions of kinds.
     pub fn state(&self) -> &'a dyn ClusterState {
         self.state
     }
 
-    /// Sees to it that [`Self::equivalents`] has them. They are looked up once.
+    /// Looks up the equivalent resources for [`Self::equivalents`], unless that has been done already.
     pub(crate) fn look_up_equivalents(&mut self) {
         let Self { attributes, state, equivalents, .. } = self;
         equivalents
             .get_or_insert_with(|| state.equivalent_resources(&attributes.resource, &attributes.subresource));
     }
 
-    /// The resources that lead to the same stored objects, once they were looked up.
+    /// Returns the resources that share the request's stored objects; empty before they are looked up.
     pub(crate) fn equivalents(&self) -> &[EquivalentResource] {
         self.equivalents.as_deref().unwrap_or_default()
     }
 
-    /// Records what a conversion webhook made of an object that [`Self::convert`], [`Self::fold_back`] or a decision needs
-    /// converted: they find the answer here when the caller of the webhook runs them again.
+    /// Records the result of a conversion webhook.
+    ///
+    /// [`Self::convert`], [`Self::fold_back`], or a decision that needed the conversion finds the result here when it
+    /// runs again.
     pub(crate) fn answer(&mut self, asked: ByWebhook, answer: Result<Value, ConversionError>) {
         self.answers.add(asked, answer);
     }
 
-    /// Sees to it that [`Self::objects`] has both objects in the version of `kind`. Each is converted once, the new one
-    /// again after it has changed. An object that was patched is converted by way of the version of the request.
+    /// Converts both objects to the version of `kind`, so that [`Self::objects`] can return them.
+    ///
+    /// Each object is converted once; the new one is converted again after it changes. A patched object is first
+    /// converted back to the version of the request.
     ///
     /// # Errors
-    /// [`ConversionError`] when one of them cannot be had in that version, or a webhook has to be asked for it first.
+    /// [`ConversionError`] if an object cannot be converted to that version, or a webhook has to convert it first.
     ///
     /// Source: apiserver pkg/admission/conversion.go, `NewVersionedAttributes` and `ConvertVersionedAttributes`.
     /// Rule: CNV-14, REQ-10, REQ-20, REQ-21.
@@ -211,7 +216,7 @@ impl<'a> AdmissionRun<'a> {
         Ok(())
     }
 
-    /// Both objects in the version of `kind`, to which they were converted.
+    /// Returns both objects in the version of `kind`, to which [`Self::convert`] converted them.
     pub(crate) fn objects(&self, kind: &GroupVersionKind) -> Objects<'_> {
         let Attributes { kind: own, object, old_object, .. } = &self.attributes;
         let (new, old) = (find(&self.versions, kind), find(&self.old_versions, kind));
@@ -221,10 +226,10 @@ impl<'a> AdmissionRun<'a> {
         }
     }
 
-    /// The same as JSON. Each is encoded once, the new one again after it has changed.
+    /// Returns both objects as JSON. Each is encoded once; the new one is encoded again after it changes.
     ///
     /// # Errors
-    /// An object that is no JSON.
+    /// An object that cannot be encoded as JSON.
     pub(crate) fn encoded(&self, kind: &GroupVersionKind) -> Result<EncodedObjects<'_>, serde_json::Error> {
         let Objects { object, old_object } = self.objects(kind);
         let text = find(&self.versions, kind).map_or(&self.text, |(_, text)| text);
@@ -236,7 +241,7 @@ impl<'a> AdmissionRun<'a> {
         })
     }
 
-    /// A custom resource that says to be of another kind or version is shown as what it should be, if it can be.
+    /// Corrects a `kind` or `apiVersion` of a custom resource that differs from the request, if it can be converted.
     ///
     /// Source: apiserver pkg/admission/conversion.go, `ConvertToGVK`; apiextensions-apiserver
     /// pkg/apiserver/conversion/converter.go, `Convert`.
@@ -260,30 +265,33 @@ impl<'a> AdmissionRun<'a> {
         Ok(())
     }
 
-    /// Whether the object has fractions of seconds in its times, and from now on no longer: a patch sends it through
-    /// JSON.
+    /// Returns whether the object's timestamps have fractions of a second, and marks them as rounded.
+    ///
+    /// A patch encodes the object as JSON, which drops the fractions.
     ///
     /// Rule: MUT-13.
     pub(crate) fn round_times(&mut self) -> bool {
         std::mem::replace(&mut self.times, TimePrecision::Seconds) == TimePrecision::Nanos
     }
 
-    /// Whether the object had labels before it got its defaults, after the last patch of a webhook; none without a patch.
+    /// Returns whether the object had labels before its defaults were set, as of the last patch; none without a patch.
     pub fn had_labels(&self) -> Option<bool> {
         self.had_labels
     }
 
-    /// Whether any webhook patched the object: then it was JSON in between, which has no empty lists.
+    /// Returns whether any webhook patched the object. Such an object went through JSON, which omits empty lists.
     pub fn was_patched(&self) -> bool {
         self.had_labels.is_some()
     }
 
-    /// Whether the object is as the last webhook left it.
+    /// Returns whether the object is still in the form in which the last webhook left it.
     pub(crate) fn is_patched(&self) -> bool {
         self.patched
     }
 
-    /// The object is `patched` now, in the version of `kind`. It `had_labels` before it got its defaults.
+    /// Replaces the object with `patched`, in the version of `kind`.
+    ///
+    /// `had_labels` says whether it had labels before defaulting.
     pub(crate) fn patch(&mut self, kind: &GroupVersionKind, patched: Value, had_labels: bool) {
         self.forget_object();
         self.had_labels = Some(had_labels);
@@ -301,7 +309,7 @@ impl<'a> AdmissionRun<'a> {
     /// Converts a patched object back to the version of the request.
     ///
     /// # Errors
-    /// [`ConversionError`] when it became another kind, or cannot be converted.
+    /// [`ConversionError`] if the kind of the object changed, or it cannot be converted.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `Dispatch`; pkg/admission/conversion.go.
     /// Rule: MUT-12, MUT-15, MUT-22, MUT-23, SCH-19.
@@ -329,7 +337,7 @@ impl<'a> AdmissionRun<'a> {
             if !built_in {
                 check_group(&found, own)?;
             }
-            // A custom resource that became another kind is refused later, by its validation.
+            // A custom resource whose kind changed is rejected later, by its validation.
             let is_converted = found != *own && found.kind == own.kind;
             if is_converted {
                 *object = self.state.convert(object, own).or_else(|error| self.answers.take(error))?;
@@ -339,7 +347,7 @@ impl<'a> AdmissionRun<'a> {
             } else if self.given_version == own.api_version() {
                 false
             } else {
-                // One that said to be of another version is refused later, too: it gets back what it said.
+                // A changed `apiVersion` is also rejected later; until then the original one is restored.
                 json::set(object, &["apiVersion"], self.given_version.as_str())
             };
             if is_converted || is_another {
@@ -364,7 +372,7 @@ impl fmt::Debug for AdmissionRun<'_> {
     }
 }
 
-/// Refuses a custom resource that is `found` to be none of the group of `kind`.
+/// Rejects a custom resource whose group is not that of `kind`.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go, `ConvertToVersion`.
 fn check_group(found: &GroupVersionKind, kind: &GroupVersionKind) -> Result<(), ConversionError> {
@@ -379,7 +387,7 @@ fn find<'v>(versions: &'v [Version], kind: &GroupVersionKind) -> Option<(&'v Val
     Some((&version.object, &version.text))
 }
 
-/// `object` as JSON, which `text` is or becomes.
+/// Returns `object` as JSON, which is cached in `text`.
 fn encoded<'t>(object: &Value, text: &'t Text) -> Result<&'t [u8], serde_json::Error> {
     if let Some(text) = text.get() {
         return Ok(text);
@@ -389,10 +397,10 @@ fn encoded<'t>(object: &Value, text: &'t Text) -> Result<&'t [u8], serde_json::E
     Ok(text.get_or_init(|| new))
 }
 
-/// As long as most objects are.
+/// The initial buffer size: most objects are smaller.
 const OBJECT: usize = 4096;
 
-/// The Go package of a group's internal types.
+/// Returns the Go package of a group's internal types.
 fn internal_package(group: &str) -> &str {
     if group.is_empty() { "core" } else { group.split('.').next().unwrap_or(group) }
 }

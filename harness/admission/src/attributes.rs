@@ -1,4 +1,4 @@
-//! One API request as admission sees it.
+//! An API request as admission sees it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,23 +7,23 @@ pub use kubernetes_types::group_version::{GroupVersionKind, GroupVersionResource
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What the request does: the `operation` of an `AdmissionReview`.
+/// The operation of a request: `request.operation` of an `AdmissionReview`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 #[expect(clippy::exhaustive_enums, reason = "the API has these four")]
 pub enum Operation {
-    /// An object comes to be.
+    /// Creates an object.
     Create,
-    /// An object changes.
+    /// Changes an object.
     Update,
-    /// An object goes.
+    /// Deletes an object.
     Delete,
-    /// A connection is opened, as by `pods/exec`.
+    /// Opens a connection, such as `pods/exec`.
     Connect,
 }
 
 impl Operation {
-    /// The word on the wire: `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
+    /// Returns the value on the wire: `CREATE`, `UPDATE`, `DELETE`, or `CONNECT`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -40,7 +40,7 @@ impl fmt::Display for Operation {
     }
 }
 
-/// Who makes the request: `request.userInfo`. Empty members are left out on the wire.
+/// The user who makes the request: `request.userInfo`. Empty fields are omitted on the wire.
 ///
 /// Rule: REQ-07.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,42 +48,42 @@ pub struct UserInfo {
     /// The user's name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub username: String,
-    /// The user's uid.
+    /// The user's UID.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
     /// The user's groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
-    /// What else the authenticator knows.
+    /// Additional information from the authenticator.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// One API request as admission sees it.
+/// An API request as admission sees it.
 ///
-/// `object` is in the version of `kind`, and is the one part that mutating admission changes.
+/// `object` is in the version of `kind`. It is the only part that mutating admission changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attributes {
-    /// What the request does.
+    /// The operation.
     pub operation: Operation,
-    /// The resource that the path names.
+    /// The resource in the request path.
     pub resource: GroupVersionResource,
-    /// The subresource that the path names, such as `status`; empty for the main resource.
+    /// The subresource in the request path, such as `status`; empty for the main resource.
     pub subresource: String,
-    /// The kind of `object` (of `old_object` for a DELETE; of the options for a CONNECT).
+    /// The kind of `object`; for a DELETE, the kind of `old_object`; for a CONNECT, the kind of the options.
     pub kind: GroupVersionKind,
-    /// The namespace; empty for a cluster-scoped object. A Namespace object has its own name here.
+    /// The namespace; empty for a cluster-scoped object. For a Namespace, this is its own name.
     pub namespace: String,
-    /// The name; empty for a CREATE with `generateName` before the name is made, and in a delete collection.
+    /// The name; empty for a delete collection, and for a CREATE with `generateName` until the name is generated.
     pub name: String,
     /// The new object; none for a DELETE.
     pub object: Option<Value>,
-    /// The stored object; none for a CREATE and a CONNECT.
+    /// The stored object; none for a CREATE or a CONNECT.
     pub old_object: Option<Value>,
-    /// `CreateOptions`, `UpdateOptions` or `DeleteOptions` with their `apiVersion` and `kind`; none for a CONNECT.
+    /// `CreateOptions`, `UpdateOptions`, or `DeleteOptions` with their `apiVersion` and `kind`; none for a CONNECT.
     pub options: Option<Value>,
-    /// Whether nothing is to be stored.
+    /// Whether the request is a dry run, which stores nothing.
     pub dry_run: bool,
-    /// Who makes the request.
+    /// The user who makes the request.
     pub user: UserInfo,
 }

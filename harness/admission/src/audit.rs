@@ -1,4 +1,4 @@
-//! The audit annotations of a request: a view of its [`Record`].
+//! The audit annotations of a request, derived from its [`Record`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,8 +10,9 @@ use url::Url;
 
 use crate::event::{CallResult, Called, Event, Phase, Record};
 
-/// The annotations that an audit event of level Request carries. Of several values for one key the first stays. What
-/// ends after the client was answered comes too late.
+/// Returns the annotations of an audit event of level Request.
+///
+/// If a key has several values, the first one is kept. Calls that end after the response was sent are left out.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go; pkg/admission/attributes.go;
 /// kubernetes plugin/pkg/admission/security/podsecurity/admission.go, `Validate`.
@@ -36,7 +37,7 @@ pub fn annotations(record: &Record) -> BTreeMap<String, String> {
     annotations
 }
 
-/// The annotations that tell how long webhooks took, for a request that took `total`: none up to half a second.
+/// Returns the latency annotations of a request that took `total`; none if it took half a second or less.
 ///
 /// Source: apiserver pkg/endpoints/filters/audit.go; `pkg/endpoints/request/webhook_duration.go`.
 /// Rule: AUD-11.
@@ -54,7 +55,7 @@ pub fn latencies(record: &Record, total: Duration) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The annotations of one call, by their whole keys.
+/// Returns the annotations of one call, by their full keys.
 ///
 /// Rule: AUD-01, AUD-04, AUD-05, AUD-06, AUD-08.
 fn of_call(called: &Called) -> Vec<(String, String)> {
@@ -100,7 +101,7 @@ fn of_call(called: &Called) -> Vec<(String, String)> {
     annotations
 }
 
-/// Why the server refuses a certificate that it took in earlier versions.
+/// Why the server rejects a certificate that it accepted in earlier versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CertificateFlaw {
     MissingSan,
@@ -108,7 +109,7 @@ pub(crate) enum CertificateFlaw {
 }
 
 impl CertificateFlaw {
-    /// The flaw that the `reason` of a failed call is about.
+    /// Returns the certificate flaw that the `reason` of a failed call names.
     ///
     /// Source: apiserver `pkg/util/x509metrics/server_cert_deprecations.go`, which looks at the text of the error as well.
     pub(crate) fn of(reason: &str) -> Option<Self> {
@@ -120,7 +121,7 @@ impl CertificateFlaw {
     }
 }
 
-/// What the server says of such a certificate.
+/// Returns the annotation that the server writes for such a certificate.
 ///
 /// Source: as [`CertificateFlaw::of`].
 fn of_certificate(reason: &str) -> Option<(String, String)> {
@@ -139,7 +140,7 @@ fn json_string(text: &str) -> String {
     encode(&Value::from(text))
 }
 
-/// Whether `key` is a DNS subdomain, a slash, and a name: what the audit log takes as a key.
+/// Returns whether `key` is a DNS subdomain, a slash, and a name, which the audit log requires of a key.
 ///
 /// Source: apiserver pkg/admission/attributes.go, `checkKeyFormat`.
 /// Rule: AUD-02.
@@ -147,7 +148,7 @@ pub fn is_qualified_name(key: &str) -> bool {
     key.contains('/') && names::label_key(key).is_empty()
 }
 
-/// `1.234567891s`: how Go prints a duration.
+/// Formats a duration as Go prints it, such as `1.234567891s`.
 ///
 /// Source: Go's time/time.go, `Duration.String`.
 pub fn go_duration(duration: Duration) -> String {

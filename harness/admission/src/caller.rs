@@ -1,4 +1,4 @@
-//! The edge of the dispatcher, as types only: what is carried to a webhook, and what comes back.
+//! The interface between the dispatcher and the HTTP client: the calls to webhooks and their replies.
 
 use std::future::Future;
 use std::time::Duration;
@@ -10,47 +10,48 @@ use kubernetes_types::status::Unsupported;
 use crate::config::{ClientConfig, Phase};
 use crate::trace_context::TraceContext;
 
-/// Carries a review to a webhook: the only I/O of the dispatcher.
+/// Sends reviews to webhooks. This is the only I/O of the dispatcher.
 pub trait Caller: Send + Sync {
     /// # Errors
-    /// [`CallError`] when no readable reply arrives within `call.timeout`.
+    /// [`CallError`] if no readable reply arrives within `call.timeout`.
     fn call(&self, call: Call<'_>) -> impl Future<Output = Result<Reply, CallError>> + Send;
 
-    /// Takes note that a review is in memory until the last of these bytes is gone.
+    /// Accounts for the memory of a review until its bytes are dropped.
     ///
     /// # Errors
-    /// [`CallError::TooManyRequests`] when others have the memory.
+    /// [`CallError::TooManyRequests`] if other requests use all the memory.
     fn keep(&self, review: Bytes) -> Result<Bytes, CallError> {
         Ok(review)
     }
 }
 
-/// One POST to a webhook.
+/// One POST request to a webhook.
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
-    /// Where to, and whom to trust.
+    /// The webhook's address and CA bundle.
     pub client_config: &'a ClientConfig,
-    /// Which plugin calls: each may have credentials of its own. None for a conversion, which has none.
+    /// The plugin that calls, because each plugin may have its own credentials; none for a conversion, which has none.
     pub phase: Option<Phase>,
-    /// The `AdmissionReview` or `ConversionReview` as JSON, with the newline that the API server ends it with.
+    /// The `AdmissionReview` or `ConversionReview` as JSON, with the trailing newline that the API server adds.
     pub body: Bytes,
-    /// How long connecting, sending, retrying and reading may take together. Goes out as `?timeout=`, rounded up to
-    /// whole seconds.
+    /// The time limit for connecting, sending, retrying, and reading together.
+    ///
+    /// It is sent as `?timeout=`, rounded up to whole seconds.
     pub timeout: Duration,
-    /// The trace to which the call belongs, if the request came with one.
+    /// The trace context of the request, if it has one.
     pub trace: Option<&'a TraceContext>,
 }
 
-/// What came back, undecoded.
+/// The response to a call, undecoded.
 ///
 /// Rule: HTTP-27.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The HTTP status code.
     pub status: u16,
-    /// The `Content-Type`, if there is one.
+    /// The `Content-Type`; none if the header is missing.
     pub content_type: Option<String>,
-    /// The body, already decompressed.
+    /// The decompressed body.
     pub body: Bytes,
 }
 
@@ -58,16 +59,16 @@ pub struct Reply {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum CallError {
-    /// No client can be made from the `clientConfig`: `unable to load root certificates: …`.
+    /// The `clientConfig` does not yield a client: `unable to load root certificates: …`.
     #[error("{0}")]
     Client(String),
-    /// The call was made and failed: `Post "https://…": dial tcp …: connect: connection refused`.
+    /// The call failed: `Post "https://…": dial tcp …: connect: connection refused`.
     #[error("{0}")]
     Transport(String),
-    /// Nobody is to blame: other requests have the memory that the review or the reply takes.
+    /// Other requests use the memory that the review or the reply needs.
     #[error("too many requests, please try again later")]
     TooManyRequests,
-    /// kube-apiserver would read the reply; admit cannot.
+    /// kube-apiserver would read the reply; admit does not support it.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
 }

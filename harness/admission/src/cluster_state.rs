@@ -1,4 +1,4 @@
-//! What the server knows beside the request: namespaces, equivalent resources, versions of kinds.
+//! The server's state apart from the request: namespaces, equivalent resources, versions of kinds.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,13 +10,14 @@ use serde_json::Value;
 pub use crate::attributes::{GroupVersionKind, GroupVersionResource};
 use crate::config::ConversionWebhook;
 
-/// What the server knows beside the request. All of it is in memory: nothing here does I/O.
+/// The server's state apart from the request. It is in memory: these methods do no I/O.
 pub trait ClusterState: Send + Sync {
-    /// A stored Namespace; none if it does not exist.
+    /// Returns a stored Namespace; none if it does not exist.
     fn namespace(&self, name: &str) -> Option<Arc<Value>>;
 
-    /// The resources that lead to the same stored objects as `resource`, itself included, in the order in
-    /// which their versions were installed, and the kind that each has for `subresource`.
+    /// Returns the resources that share the stored objects of `resource`, including itself.
+    ///
+    /// They are in the order in which their versions were installed, each with its kind for `subresource`.
     ///
     /// Source: apimachinery pkg/runtime/mapper.go, `EquivalentResourceRegistry`.
     fn equivalent_resources(
@@ -25,63 +26,67 @@ pub trait ClusterState: Send + Sync {
         subresource: &str,
     ) -> Arc<[EquivalentResource]>;
 
-    /// `object` in the version of `kind`, with `apiVersion` and `kind` set.
+    /// Converts `object` to the version of `kind`, with `apiVersion` and `kind` set.
     ///
     /// # Errors
-    /// [`ConversionError`] when the server cannot convert it, or admit cannot, or only a webhook can.
+    /// [`ConversionError`] if the server or admit cannot convert the object, or if only a webhook can.
     fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError>;
 
-    /// Makes of an object of a type of the server what its Go type makes of it, and fills in what the scheme's or the
-    /// custom resource's defaults say, in the version that `object` is in.
+    /// Normalizes an object as its Go type would, and sets the defaults for its version.
+    ///
+    /// The defaults are those of the scheme, or of the custom resource.
     fn set_defaults(&self, object: &mut Value);
 
-    /// Whether the conversion of a patched object of `kind` into the server's internal object, which it replaces, leaves
-    /// something of that as it was: [`Self::pass_through_internal`] needs that object then.
+    /// Returns whether the internal object keeps parts of its previous state when a patched `kind` is converted to it.
+    ///
+    /// If so, [`Self::pass_through_internal`] needs the object before the patch.
     fn keeps_what_was_there(&self, _kind: &GroupVersionKind) -> bool {
         false
     }
 
-    /// Converts an object of a type of the server, which webhooks patched, into the server's internal object and back: the
-    /// `stringData` of a Secret is in its `data` then. `before` is what was there, null unless
-    /// [`Self::keeps_what_was_there`]. Whether the object may have changed.
+    /// Converts a patched built-in object to the internal type and back, and returns whether it may have changed.
+    ///
+    /// For example, this moves the `stringData` of a Secret to its `data`. `before` is the object before the patch, or
+    /// null unless [`Self::keeps_what_was_there`].
     fn pass_through_internal(&self, _object: &mut Value, _before: &Value) -> bool {
         false
     }
 
-    /// Whether `kind` is a type of the server, rather than a custom resource: only for those an absent and an
-    /// empty map or list are the same.
+    /// Returns whether `kind` is a built-in type rather than a custom resource.
+    ///
+    /// For built-in types, an absent map or list equals an empty one.
     fn is_built_in(&self, kind: &GroupVersionKind) -> bool;
 }
 
-/// A resource that leads to the same stored objects as another.
+/// A resource that shares its stored objects with another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EquivalentResource {
     /// The resource.
     pub resource: Arc<GroupVersionResource>,
-    /// The kind of its objects; none if the subresource has none there.
+    /// The kind of its objects; none if it has no such subresource.
     pub kind: Option<Arc<GroupVersionKind>>,
 }
 
-/// Why an object cannot be had in another version.
+/// Why an object cannot be converted to another version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum ConversionError {
-    /// What kube-apiserver's converter says.
+    /// The error of kube-apiserver's converter.
     #[error("{0}")]
     Refused(String),
-    /// kube-apiserver can and admit cannot.
+    /// kube-apiserver supports the conversion; admit does not.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
-    /// The webhook of its definition converts it: who can call it has to ask it.
+    /// The conversion webhook of the definition has to be called first.
     #[error("unsupported: {0}")]
     ByWebhook(Box<ByWebhook>),
-    /// Others have the memory that the conversion takes.
+    /// Other requests use the memory that the conversion needs.
     #[error("too many requests, please try again later")]
     TooManyRequests,
 }
 
 impl ConversionError {
-    /// What the converter of custom resources says of an object that is `found` to be of another group than `kind`.
+    /// Returns the converter's error for a custom resource that is `found` to be of a group other than that of `kind`.
     ///
     /// Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go, `ConvertToVersion`.
     pub fn unsuitable(found: &GroupVersionKind, kind: &GroupVersionKind) -> Self {
@@ -90,15 +95,15 @@ impl ConversionError {
     }
 }
 
-/// A conversion for which a webhook has to be asked.
+/// A conversion that requires a call to a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a conversion has these parts")]
 pub struct ByWebhook {
-    /// Who converts it.
+    /// The conversion webhook.
     pub webhook: Arc<ConversionWebhook>,
-    /// The object as it is.
+    /// The object before the conversion.
     pub object: Value,
-    /// What it is to become.
+    /// The kind and version to convert to.
     pub kind: GroupVersionKind,
 }
 
@@ -115,27 +120,28 @@ impl From<&ByWebhook> for Unsupported {
     }
 }
 
-/// What conversion webhooks answered: what needs a conversion is computed again once its answer is there.
+/// The results of conversion webhooks. An operation that needed a conversion runs again once its result is here.
 #[derive(Debug, Default)]
 pub struct Answers(Vec<(ByWebhook, Result<Value, ConversionError>)>);
 
 impl Answers {
-    /// Adds what the webhook made of an object, or why it made nothing of it.
+    /// Adds the result of a conversion webhook.
     pub fn add(&mut self, asked: ByWebhook, answer: Result<Value, ConversionError>) {
         self.0.push((asked, answer));
     }
 
-    /// The answer of the webhook that has to be asked, by what [`ClusterState::convert`] returned; `error` itself if that is
-    /// something else or there is no such answer yet.
+    /// Returns the result of the conversion that `error` asks for, where `error` comes from [`ClusterState::convert`].
+    ///
+    /// Returns `error` itself if it does not ask for a conversion, or if the result is missing.
     ///
     /// # Errors
-    /// As the answer, or `error`.
+    /// The error of the conversion, or `error`.
     pub fn get(&self, error: ConversionError) -> Result<Value, ConversionError> {
         let found = self.position(&error).and_then(|index| self.0.get(index));
         found.map_or(Err(error), |(_, answer)| answer.clone())
     }
 
-    /// As [`Self::get`], of an answer that counts once: for the next conversion the webhook is asked again.
+    /// Returns and removes the result that [`Self::get`] returns: the next conversion calls the webhook again.
     pub(crate) fn take(&mut self, error: ConversionError) -> Result<Value, ConversionError> {
         match self.position(&error) {
             Some(index) => self.0.swap_remove(index).1,

@@ -1,4 +1,4 @@
-//! Asks the conversion webhooks of definitions.
+//! Calls the conversion webhooks of custom resource definitions.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,13 +17,13 @@ use crate::event::ConversionCall;
 use crate::metrics::{Conversion, Conversions};
 use crate::review::conversion::{self, Failure, FailureKind, Version};
 
-/// How long a conversion may take; no definition can say otherwise.
+/// The timeout of a conversion, which a definition cannot change.
 ///
 /// Source: client-go `rest/config.go`, by way of apiserver pkg/util/webhook/authentication.go.
 /// Rule: CNV-16.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many conversions of one request are recorded.
+/// The maximum number of recorded conversions per request.
 const MOST_RECORDED: usize = 1000;
 
 type Recorded = Arc<Mutex<Vec<ConversionCall>>>;
@@ -32,8 +32,9 @@ tokio::task_local! {
     static RECORDED: Recorded;
 }
 
-/// What `work` returns, and what it asked conversion webhooks meanwhile: they are asked from many places, of which most have
-/// no record of the request.
+/// Runs `work` and returns its result with the calls it made to conversion webhooks.
+///
+/// The calls are collected per task, because most callers do not have the record of the request.
 pub async fn recorded<T>(work: impl Future<Output = T>) -> (T, Vec<ConversionCall>) {
     let recorded = Recorded::default();
     let done = RECORDED.scope(Arc::clone(&recorded), work).await;
@@ -41,7 +42,7 @@ pub async fn recorded<T>(work: impl Future<Output = T>) -> (T, Vec<ConversionCal
     (done, calls)
 }
 
-/// The same work, of which what is recorded of this task is recorded also if it runs in another one.
+/// Wraps `work` so that its conversion calls are recorded for the current task, even if it runs in another task.
 pub fn recorded_alike<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
     let recorded = RECORDED.try_with(Arc::clone).ok();
     async move {
@@ -53,7 +54,7 @@ pub fn recorded_alike<T>(work: impl Future<Output = T>) -> impl Future<Output = 
 }
 
 fn record(asked: &ByWebhook, took: Duration, converted: &Result<Value, Obstacle>) {
-    // Most tests, and what the server does on its own, belong to no request.
+    // Most tests, and requests that the server makes itself, have no record.
     let _ = RECORDED.try_with(|recorded| {
         let mut recorded = recorded.lock().unwrap_or_else(PoisonError::into_inner);
         if recorded.len() < MOST_RECORDED {
@@ -77,7 +78,7 @@ pub struct Converter<C> {
 }
 
 impl<C: Caller> Converter<C> {
-    /// Converts by `caller`, and counts by `counted`.
+    /// Creates a converter that calls webhooks through `caller` and counts the calls in `counted`.
     pub fn new(caller: Arc<C>, counted: Conversions) -> Self {
         Self { caller, counted }
     }
@@ -86,11 +87,13 @@ impl<C: Caller> Converter<C> {
         &self.caller
     }
 
-    /// The object in the version that was asked for. Each object has a review of its own: kube-apiserver converts what it
-    /// reads and writes one by one, also for a list.
+    /// Returns the object in the requested version.
+    ///
+    /// Each object gets its own review: kube-apiserver converts the objects that it reads and writes one by one, even
+    /// for a list.
     ///
     /// # Errors
-    /// What kube-apiserver says of a conversion that fails, or what admit cannot do.
+    /// kube-apiserver's error for a failed conversion, or a feature that admit does not support.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `Convert`.
     /// Rule: CNV-01, CNV-02, CNV-03, CNV-11.
@@ -105,7 +108,7 @@ impl<C: Caller> Converter<C> {
         let failure = match &converted {
             Ok(_) => None,
             Err(Obstacle::Failure(failure)) => Some(failure.kind.as_str()),
-            // The server would not have failed.
+            // kube-apiserver would not have failed.
             Err(Obstacle::Ours(_)) => return converted.map_err(Into::into),
         };
         let from = GroupVersionKind::of(&asked.object);
@@ -134,7 +137,7 @@ impl<C: Caller> Converter<C> {
             "object-count" = 1,
             UID = uid,
         );
-        // A conversion belongs to no request.
+        // A conversion belongs to no request, so it has no trace context.
         let call =
             Call { client_config: &webhook.client_config, phase: None, body, timeout: TIMEOUT, trace: None };
         let reply = self.caller.call(call).instrument(span.clone()).await;
@@ -147,11 +150,11 @@ impl<C: Caller> Converter<C> {
     }
 }
 
-/// Why there is no converted object.
+/// Why an object was not converted.
 enum Obstacle {
-    /// kube-apiserver would say so, too.
+    /// kube-apiserver would fail, too.
     Failure(Failure),
-    /// It would not.
+    /// kube-apiserver would not fail.
     Ours(ConversionError),
 }
 
@@ -186,7 +189,7 @@ fn obstacle(error: CallError, object: &Value) -> Obstacle {
             kind: FailureKind::Call,
             message: format!("conversion webhook for {from} failed: {text}"),
         }),
-        // kube-apiserver does not serve a resource whose webhook it can make no client for.
+        // kube-apiserver does not serve a resource if it cannot create a client for the webhook.
         CallError::Client(text) => {
             let what = format!("custom resources whose conversion webhook cannot be called ({text})");
             Obstacle::Ours(Unsupported { what }.into())
@@ -214,7 +217,7 @@ mod tests {
     use crate::config::{ClientConfig, ConversionWebhook, WebhookTarget};
     use crate::metrics::Metrics;
 
-    /// Answers each review with the object that it got, in this version.
+    /// A caller that answers each review with its objects in this version.
     struct Converting {
         api_version: &'static str,
         timeouts: Mutex<Vec<Duration>>,

@@ -1,4 +1,6 @@
-//! The Scale of a custom resource: it has a Go type, but once a webhook patched it, it is free-form until all of them have run.
+//! The Scale of a custom resource.
+//!
+//! It has a Go type, but after a webhook patches it, it is unstructured until all webhooks ran.
 
 use kubernetes_types::quoting::quote;
 use kubernetes_types::schema;
@@ -8,16 +10,17 @@ use serde_json::{Value, json};
 use crate::attributes::{Attributes, GroupVersionKind};
 use crate::cluster_state::ClusterState;
 
-/// Whether a request is for the Scale of a custom resource: those of the server are in two groups, in which there are no
-/// custom resources.
+/// Returns whether a request is for the Scale of a custom resource.
+///
+/// Built-in Scales are in two groups that have no custom resources.
 pub(crate) fn is_meant(attributes: &Attributes) -> bool {
     attributes.subresource == "scale" && !matches!(attributes.resource.group.as_str(), "" | "apps")
 }
 
-/// The Scale that a free-form object is.
+/// Decodes an unstructured object into a Scale.
 ///
 /// # Errors
-/// Why it is none, in the words of kube-apiserver.
+/// The error of kube-apiserver if the object is not a Scale.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `UnstructuredObjectTyper`;
 /// apimachinery pkg/runtime/scheme.go, `unstructuredToTyped`.

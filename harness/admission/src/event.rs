@@ -1,6 +1,6 @@
-//! What happened to a request in admission, in order: the only record.
+//! The record of what happens to a request during admission, in order.
 //!
-//! Audit annotations, metrics, warnings and reports are views of it.
+//! The audit annotations, metrics, warnings, and reports are all derived from it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,22 +15,23 @@ pub use crate::config::Phase;
 use crate::config::{FailurePolicy, WebhookId};
 use crate::patch::Operations;
 
-/// Everything that happened in one run of admission, or to one request in all of them, in order.
+/// The events of one admission run, or of all runs for one request, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The events, oldest first.
     pub events: Vec<Event>,
-    /// What ran, oldest first: what metrics time beside the calls.
+    /// How long plugins and phases took, oldest first; used for metrics in addition to the calls.
     pub timings: Vec<Timing>,
-    /// What conversion webhooks were asked for the request, within admission and outside of it, in the order in which they
-    /// answered: the first 1,000.
+    /// Calls to conversion webhooks for the request, inside and outside of admission; at most 1,000.
+    ///
+    /// They are in the order in which they ended.
     pub conversions: Vec<ConversionCall>,
-    /// When the client was answered because the request's time was up, counted from its beginning; none if it was not.
+    /// When the client got a timeout response, from the start of the request; none if it did not time out.
     pub cut_off: Option<Duration>,
 }
 
 impl Record {
-    /// Adds what happened later, in another run of admission for the same request.
+    /// Appends the record of a later admission run for the same request.
     pub fn append(&mut self, later: Self) {
         let Self { events, timings, conversions, cut_off } = later;
         self.events.extend(events);
@@ -39,7 +40,7 @@ impl Record {
         self.cut_off = self.cut_off.or(cut_off);
     }
 
-    /// The calls of webhooks, in the order in which they ended.
+    /// Returns the webhook calls, in the order in which they ended.
     pub fn calls(&self) -> impl Iterator<Item = &Called> {
         self.events.iter().filter_map(|event| match event {
             Event::Called(called) => Some(called.as_ref()),
@@ -53,20 +54,20 @@ impl Record {
     }
 }
 
-/// One run of an admission plugin, or of a whole phase.
+/// The duration of an admission plugin or of a whole phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// What ran.
+    /// The plugin or phase.
     pub part: Part,
-    /// In which phase.
+    /// The phase.
     pub phase: Phase,
     /// How long it took.
     pub took: Duration,
-    /// Whether it refused the request.
+    /// Whether it rejected the request.
     pub refused: bool,
 }
 
-/// A part of admission that the server times.
+/// A part of admission whose duration kube-apiserver measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the server times these two")]
 pub enum Part {
@@ -76,96 +77,97 @@ pub enum Part {
     Phase,
 }
 
-/// One thing that happened.
+/// An event in the admission of a request.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// A webhook was not called. A dispatcher with an index of its webhooks records only those that their conditions exclude.
+    /// A webhook was skipped. A dispatcher with a webhook index records only webhooks that their conditions exclude.
     Skipped {
-        /// Which webhook.
+        /// The webhook.
         webhook: Arc<WebhookId>,
-        /// In which phase.
+        /// The phase.
         phase: Phase,
-        /// In which round.
+        /// The round.
         round: Round,
-        /// Why not.
+        /// The reason.
         mismatch: Mismatch,
     },
-    /// The conditions of a webhook were evaluated: everything else says that it is called.
+    /// The conditions of a webhook were evaluated, because all other criteria match.
     Conditions(Box<Conditions>),
-    /// A webhook was called, or was about to be and could not.
+    /// A webhook was called, or the call failed before it started.
     Called(Box<Called>),
     /// An in-tree plugin changed the object.
     PluginChanged {
         /// The plugin's name.
         plugin: &'static str,
-        /// In which round.
+        /// The round.
         round: Round,
     },
-    /// An in-tree plugin refused the request.
+    /// An in-tree plugin rejected the request.
     PluginRefused {
         /// The plugin's name.
         plugin: &'static str,
-        /// In which phase.
+        /// The phase.
         phase: Phase,
-        /// What the client gets.
+        /// The response for the client.
         status: Box<Status>,
     },
-    /// An in-tree plugin has something to say about the final object.
+    /// An in-tree plugin has warnings or audit annotations for the final object.
     PluginRemarked {
         /// The plugin's name.
         plugin: &'static str,
         /// Warnings for the client.
         warnings: Vec<String>,
-        /// Audit annotations, by their whole key.
+        /// Audit annotations, by their full keys.
         audit_annotations: BTreeMap<String, String>,
     },
-    /// The request was refused while deciding whether to call a webhook: a selector that cannot be evaluated, a
-    /// namespace that is gone, an object that cannot be converted, a condition without a value.
+    /// The request was rejected while deciding whether to call a webhook.
+    ///
+    /// A selector cannot be evaluated, a namespace was deleted, an object cannot be converted, or a condition failed.
     MatchFailed {
-        /// Which webhook.
+        /// The webhook.
         webhook: Arc<WebhookId>,
-        /// In which phase.
+        /// The phase.
         phase: Phase,
-        /// In which round.
+        /// The round.
         round: Round,
-        /// What the client gets.
+        /// The response for the client.
         status: Box<Status>,
     },
 }
 
-/// A conversion webhook was asked for one object, or was about to be and could not.
+/// A call to a conversion webhook for one object, or a call that failed before it started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConversionCall {
     /// The name of the definition that configures the webhook.
     pub definition: String,
-    /// The namespace of the object; empty without one.
+    /// The namespace of the object; empty if it has none.
     pub namespace: String,
-    /// The name of the object; empty before it has one.
+    /// The name of the object; empty until it is set.
     pub name: String,
-    /// Its `apiVersion`.
+    /// The `apiVersion` of the object.
     pub from: String,
-    /// The `apiVersion` that was asked for.
+    /// The requested `apiVersion`.
     pub to: String,
     /// How long the call took.
     pub took: Duration,
-    /// Why there is no converted object; none if there is one.
+    /// Why the conversion failed; none if it succeeded.
     pub failure: Option<String>,
 }
 
-/// The first or the second time through the mutating chain. Validating has the first only.
+/// The pass through the mutating chain. The validating phase has only the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(clippy::exhaustive_enums, reason = "admission has these two")]
 pub enum Round {
-    /// `round_0` of the audit annotations.
+    /// The first pass: `round_0` in audit annotations.
     First,
-    /// `round_1`: reinvocation.
+    /// Reinvocation: `round_1` in audit annotations.
     Second,
 }
 
 impl Round {
-    /// The number in the audit annotations: 0 or 1.
+    /// Returns the number in audit annotations: 0 or 1.
     pub fn number(self) -> usize {
         match self {
             Self::First => 0,
@@ -174,60 +176,61 @@ impl Round {
     }
 }
 
-/// The first test that said that a webhook is not called.
+/// The first criterion that excludes a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum Mismatch {
-    /// The namespace's labels are not selected.
+    /// The selector does not match the labels of the namespace.
     NamespaceSelector,
-    /// Neither the new nor the old object's labels are selected.
+    /// The selector matches the labels of neither the new nor the old object.
     ObjectSelector,
-    /// No rule catches the request, exactly or by an equivalent resource.
+    /// No rule matches the request or an equivalent resource.
     Rules,
-    /// A condition is false, or has no value under `Ignore`.
+    /// A condition is false, or fails under the failure policy `Ignore`.
     Conditions,
     /// The kind is exempt from webhooks, or the resource is virtual.
     Exempt,
-    /// In the second round: the webhook is not due for reinvocation.
+    /// In the second round, the webhook is not due for reinvocation.
     NotReinvoked,
 }
 
-/// The conditions of a webhook, evaluated.
+/// The evaluated conditions of a webhook.
 #[derive(Clone, Debug)]
 pub struct Conditions {
-    /// Which webhook.
+    /// The webhook.
     pub webhook: Arc<WebhookId>,
-    /// In which phase.
+    /// The phase.
     pub phase: Phase,
-    /// In which round.
+    /// The round.
     pub round: Round,
     /// The webhook's failure policy.
     pub failure_policy: FailurePolicy,
-    /// What they came to.
+    /// The values of the conditions and the result.
     pub evaluation: Evaluation,
 }
 
-/// One call of a webhook.
+/// A call to a webhook.
 #[derive(Clone, Debug)]
 pub struct Called {
-    /// Which webhook.
+    /// The webhook.
     pub webhook: Arc<WebhookId>,
-    /// In which phase.
+    /// The phase.
     pub phase: Phase,
-    /// In which round.
+    /// The round.
     pub round: Round,
-    /// The number in the audit annotations: the position among all mutating webhooks, but among the matching ones for
-    /// validating webhooks.
+    /// The index in audit annotations.
+    ///
+    /// This is the position among all mutating webhooks, or among the matching validating webhooks.
     pub index: usize,
     /// The webhook's failure policy.
     pub failure_policy: FailurePolicy,
-    /// `request.uid` of the review; empty if none was made.
+    /// `request.uid` of the review; empty if no review was created.
     pub uid: String,
-    /// The review as it was sent; empty if none was sent.
+    /// The review as sent; empty if none was sent.
     pub review: Bytes,
-    /// What came back; none if no whole reply did.
+    /// The reply; none if no complete reply arrived.
     pub reply: Option<Reply>,
-    /// When the call began, from the beginning of the request.
+    /// When the call started, from the start of the request.
     pub started: Duration,
     /// How long it took.
     pub took: Duration,
@@ -235,54 +238,57 @@ pub struct Called {
     pub warnings: Vec<String>,
     /// `auditAnnotations` of a well-formed response.
     pub audit_annotations: BTreeMap<String, String>,
-    /// How it ended.
+    /// The result.
     pub result: CallResult,
 }
 
-/// How a call ended.
+/// The result of a webhook call.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum CallResult {
     /// `allowed: true`.
     Allowed {
-        /// The patch that was applied: `JSONPatch` operations, never empty; none without a patch.
+        /// The applied `JSONPatch` operations, never empty; none without a patch.
         patch: Option<Operations>,
-        /// Whether the object is another one now.
+        /// Whether the call changed the object.
         changed: bool,
     },
-    /// `allowed: false`: what the client gets.
+    /// `allowed: false`, with the response for the client.
     Denied(Box<Status>),
-    /// The call failed: no valid answer. Only this obeys the failure policy.
+    /// The call failed: there is no valid response. The failure policy applies only to this result.
     Failed {
-        /// What went wrong.
+        /// The failure.
         failure: CallFailure,
-        /// Whether the request went on (`Ignore`) or not (`Fail`).
+        /// Whether the request continued (`Ignore`) or failed (`Fail`).
         failed_open: bool,
     },
-    /// The server itself could not go on, whatever the failure policy: a patch that does not apply, a dry run that the
-    /// webhook does not support. What the client gets.
+    /// The server rejects the request regardless of the failure policy.
+    ///
+    /// For example, a patch does not apply, or the webhook does not support dry runs.
     ServerError {
-        /// The Status that the client gets.
+        /// The response for the client.
         status: Box<Status>,
-        /// The patch that was applied before it went wrong, if any: it leaves an audit annotation.
+        /// The patch that was applied before the error, if any: it is written to an audit annotation.
         patch: Option<Operations>,
     },
 }
 
-/// Why a call has no valid answer: upstream's `ErrCallingWebhook`.
+/// Why a call has no valid response: upstream's `ErrCallingWebhook`.
 ///
 /// Rule: ERR-02.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFailure {
     /// The reason, with its prefix: `failed to call webhook: Post "https://…": …`.
     pub reason: String,
-    /// The code in metrics: what the webhook's server answered, 503 for transport and bad reviews, 400 or 500 for what
-    /// happened before a call.
+    /// The code in metrics.
+    ///
+    /// This is the HTTP status of the webhook, 503 for transport errors and invalid reviews, or 400 or 500 for errors
+    /// before the call.
     pub code: u16,
 }
 
 impl CallFailure {
-    /// Whether the webhook answered with an `AdmissionReview`, and it is the response in it that is not valid.
+    /// Returns whether the webhook answered with an `AdmissionReview` whose response is invalid.
     pub(crate) fn has_response(&self) -> bool {
         self.reason.starts_with("received invalid webhook response: ")
     }

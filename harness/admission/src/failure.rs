@@ -1,4 +1,4 @@
-//! The Status that a client gets when a webhook stands in the way.
+//! The Status that a client gets when a webhook rejects a request or fails.
 
 use kubernetes_types::quoting::quote;
 use kubernetes_types::status::{Status, Unsupported};
@@ -8,7 +8,7 @@ use crate::caller::CallError;
 use crate::config::FailurePolicy;
 use crate::event::{CallFailure, CallResult, Called};
 
-/// How a call that failed ends: only here the failure policy is asked.
+/// Returns the result of a failed call under the failure policy. No other code applies the failure policy.
 ///
 /// Rule: VAL-08.
 pub fn result(policy: FailurePolicy, failure: CallFailure) -> CallResult {
@@ -19,7 +19,7 @@ pub fn result(policy: FailurePolicy, failure: CallFailure) -> CallResult {
     CallResult::Failed { failure, failed_open }
 }
 
-/// What the client gets because of this call; none if the request goes on.
+/// Returns the response for the client because of this call; none if the request continues.
 ///
 /// Source: apiserver pkg/util/webhook/error.go; pkg/admission/plugin/webhook/mutating/dispatcher.go.
 /// Rule: MUT-18.
@@ -33,10 +33,10 @@ pub fn refusal(called: &Called) -> Option<Box<Status>> {
     }
 }
 
-/// A call without a reply, with its code in metrics.
+/// Returns the failure of a call without a reply, with its code for metrics.
 ///
 /// # Errors
-/// [`Unsupported`]: kube-apiserver would have a reply.
+/// [`Unsupported`] if kube-apiserver would have a reply.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `callAttrMutatingHook`.
 /// Rule: HTTP-21.
@@ -55,7 +55,7 @@ pub fn no_reply(error: CallError) -> Result<CallFailure, Unsupported> {
     }
 }
 
-/// 500: the webhook failed, and its policy is `Fail`. The code that the webhook answered is of no matter.
+/// Returns the 500 response for a failed webhook with the failure policy `Fail`, regardless of the webhook's own code.
 ///
 /// Rule: ERR-01, ERR-03.
 pub fn failed_closed(webhook: &str, failure: &CallFailure) -> Box<Status> {
@@ -63,7 +63,7 @@ pub fn failed_closed(webhook: &str, failure: &CallFailure) -> Box<Status> {
     Box::new(Status::internal_error(&message))
 }
 
-/// The webhook said no: its own Status, made to look like a failure.
+/// Returns the webhook's own Status of a denial, corrected so that it is a failure.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/errors/statuserror.go, `ToStatusErr`; pkg/endpoints/handlers/
 /// responsewriters/status.go.
@@ -88,14 +88,14 @@ pub fn denied(webhook: &str, status: Option<Status>) -> Box<Status> {
     Box::new(status)
 }
 
-/// The code of a denial: at least 400.
+/// Returns the code of a denial: at least 400.
 ///
 /// Rule: ERR-10, ERR-12.
 pub fn denial_code(status: &Status) -> i32 {
     status.code.max(400)
 }
 
-/// A dry run, and the webhook does not say whether it has side effects.
+/// Returns the failure of a dry run for a webhook that does not specify its side effects.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go, `Webhook SideEffects is nil`.
 /// Rule: MUT-04.
@@ -103,7 +103,7 @@ pub fn no_side_effects() -> CallFailure {
     CallFailure { reason: "Webhook SideEffects is nil".to_owned(), code: 400 }
 }
 
-/// 400: a dry run, and the webhook has side effects. The failure policy is of no matter.
+/// Returns the 400 response to a dry run if the webhook has side effects, regardless of the failure policy.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/errors/statuserror.go, `NewDryRunUnsupportedErr`.
 /// Rule: MUT-03.
@@ -111,7 +111,7 @@ pub fn dry_run_unsupported(webhook: &str) -> Box<Status> {
     Box::new(Status::bad_request(format!("admission webhook {} does not support dry run", quote(webhook))))
 }
 
-/// 500: a patch where there is no object. The failure policy is of no matter.
+/// Returns the 500 response to a patch if the request has no object, regardless of the failure policy.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go.
 /// Rule: MUT-07.
@@ -122,7 +122,7 @@ pub fn nothing_to_patch(webhook: &str) -> Box<Status> {
     )))
 }
 
-/// 504: the request's own time is up.
+/// Returns the 504 response for a request that exceeded its deadline.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go.
 /// Rule: MUT-17, VAL-02.
@@ -130,7 +130,9 @@ pub fn out_of_time() -> Box<Status> {
     Box::new(Status::timeout("request did not complete within requested timeout"))
 }
 
-/// 500 without a reason: an error of the server that is no Status, such as a patched object that is of another kind.
+/// Returns a 500 response without a reason, for server errors that are not a Status.
+///
+/// An example is a patched object of another kind.
 ///
 /// Source: apiserver pkg/endpoints/handlers/responsewriters/status.go, `ErrorToAPIStatus`.
 /// Rule: ERR-15.

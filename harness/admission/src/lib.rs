@@ -1,15 +1,15 @@
-//! What kube-apiserver does with admission webhooks.
+//! The admission chain of kube-apiserver: how it selects and calls webhooks, and applies their responses.
 //!
-//! A module imports only from the layers above it:
+//! A module imports only from the layers above its own:
 //!
-//! - **facts**: [`attributes`] of one request, webhooks read from [`config`]urations, the [`cluster_state`]
-//!   around them. Everything is parsed, defaulted and checked; nothing below can meet bad input.
-//! - **decisions** about an [`admission_run`]: matching, the review that is sent, what its reply means, JSON patch, failure
-//!   policy, reinvocation. Pure functions of values.
-//! - **shell**: the [`dispatcher`], which carries reviews to webhooks by a [`caller`] and writes down what
-//!   happened in a [record](event); audit annotations, metrics, warnings and reports are views of that record.
+//! - **facts**: the [`attributes`] of a request, webhooks parsed from a [`config`]uration, and the [`cluster_state`].
+//!   Everything is parsed, defaulted, and validated, so that the layers below never see invalid input.
+//! - **decisions** about an [`admission_run`]: matching, the review, interpreting the reply, JSON patch, failure
+//!   policy, reinvocation. These are pure functions of values.
+//! - **shell**: the [`dispatcher`], which sends reviews to webhooks through a [`caller`] and writes the
+//!   [record](event). Audit annotations, metrics, warnings, and reports are derived from that record.
 //!
-//! How a webhook is reached, and the REST API that asks for admission, are crates of their own.
+//! The HTTP client for webhooks and the REST API are separate crates.
 
 pub mod admission_run;
 pub mod attributes;

@@ -1,4 +1,4 @@
-//! The admission metrics of a server: [`Record`]s, counted.
+//! The admission metrics of a server, counted from [`Record`]s.
 
 mod certificates;
 mod conversions;
@@ -20,7 +20,7 @@ use crate::conditions::Outcome;
 use crate::config::{FailurePolicy, Webhook};
 use crate::event::{CallResult, Called, Conditions, Event, Mismatch, Part, Phase, Record, Timing};
 
-/// Upper bounds in seconds.
+/// Upper bounds of histogram buckets, in seconds.
 const STEP_BUCKETS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
 const WEBHOOK_BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
 const CONDITION_BUCKETS: [f64; 7] = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
@@ -43,11 +43,11 @@ pub struct Metrics {
     certificates: Certificates,
     conversions: Conversions,
     reloads: Reloads,
-    /// The library has no summaries.
+    /// Implemented here, because the library does not support summaries.
     summary: Summary,
 }
 
-/// All metrics with nothing counted.
+/// Creates all metrics at zero.
 ///
 /// Rule: MET-01, MET-02, MET-03, MET-04, MET-08, MET-12, MET-13.
 impl Default for Metrics {
@@ -132,7 +132,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts what happened to one request.
+    /// Counts the record of one request.
     ///
     /// Rule: MET-09, MET-11.
     pub fn observe(&self, operation: Operation, record: &Record) {
@@ -160,24 +160,26 @@ impl Metrics {
         }
     }
 
-    /// Counts an attempt to read the manifests of a plugin, `now` in seconds since 1970, on the machine `hostname`.
+    /// Counts an attempt to read the manifests of a plugin.
+    ///
+    /// `now` is in seconds since 1970; `hostname` is the server's host name.
     pub fn observe_reload(&self, phase: Phase, reload: Reload<'_>, hostname: &str, now: f64) {
         self.reloads.observe(phase, reload, hostname, now);
     }
 
-    /// What counts the calls of conversion webhooks.
+    /// Returns the counters for calls to conversion webhooks.
     pub fn conversions(&self) -> Conversions {
         self.conversions.clone()
     }
 
-    /// The metrics in Prometheus' text format.
+    /// Formats the metrics in Prometheus' text format.
     pub fn render(&self) -> String {
         let mut text = TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap_or_default();
         self.summary.render(&mut text, Instant::now());
         text
     }
 
-    /// Counts a call of `webhook` that took so long when the client of its request went away.
+    /// Counts a call to `webhook` that had taken this long when the client disconnected.
     ///
     /// Source: apiserver `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, where its error is that the request
     /// was canceled.
@@ -188,7 +190,7 @@ impl Metrics {
         self.observe_request(labels, took);
     }
 
-    /// A call that failed open counts as not rejected, with the code of its failure.
+    /// Counts a call. One that failed open counts as not rejected, with the code of its failure.
     ///
     /// Rule: MET-01, MET-02, MET-03, MET-04, MET-05, MET-06.
     fn observe_call(&self, operation: Operation, called: &Called) {
@@ -197,7 +199,7 @@ impl Metrics {
         }
         let (name, kind) = (called.webhook.name.as_str(), kind(called.phase));
         let operation = operation.as_str();
-        // What upstream calls its own errors has the code 0.
+        // Upstream's own errors have the code 0.
         let (code, rejected, error_type) = match &called.result {
             CallResult::Allowed { .. } => (200, false, None),
             CallResult::Denied(status) => (status.code, true, Some("no_error")),
@@ -222,7 +224,9 @@ impl Metrics {
         self.webhook.with_label_values(&[name, kind, operation, rejected]).observe(took.as_secs_f64());
     }
 
-    /// The time is observed unless all conditions are true. The type is another one than that of exclusions.
+    /// Counts evaluated conditions.
+    ///
+    /// The duration is observed unless all are true. The `type` label differs from that of exclusions.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/accessors.go, `GetCompiledMatcher`;
     /// pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`.
@@ -240,7 +244,7 @@ impl Metrics {
         }
     }
 
-    /// One observation for each plugin in each round, and one for each phase.
+    /// Counts one observation for each plugin and round, and one for each phase.
     ///
     /// Rule: MET-12, MET-13.
     fn observe_timing(&self, operation: Operation, pass: &Timing) {
@@ -262,7 +266,7 @@ impl Metrics {
     }
 }
 
-/// The `type` of a call.
+/// Returns the `type` label of a call.
 ///
 /// Rule: MET-05.
 fn kind(phase: Phase) -> &'static str {
@@ -356,7 +360,7 @@ mod tests {
         );
     }
 
-    /// Conditions with these values that lead to `outcome`, of a webhook that is not called then.
+    /// Returns events for conditions with these values that lead to `outcome`, for a webhook that is then not called.
     fn conditions(values: &[Result<bool, &str>], outcome: Outcome) -> Vec<Event> {
         let evaluated = |value: &Result<bool, &str>| Evaluated {
             name: "n".into(),

@@ -1,4 +1,4 @@
-//! What the patch of a mutating webhook does to the object.
+//! Applies the patch of a mutating webhook to the object.
 
 use kubernetes_types::equality::semantically_equal;
 use kubernetes_types::quoting::quote;
@@ -16,30 +16,31 @@ use crate::patch::{self, ApplyError, Operations, Patch};
 use crate::review::decode;
 use crate::review::response::Response;
 
-/// What a patch did.
+/// The result of a patch.
 #[derive(Debug)]
 pub(crate) struct Patched {
-    /// The operations, never empty.
+    /// The applied operations, never empty.
     pub(crate) operations: Operations,
-    /// Whether the object is another one now, its defaults aside.
+    /// Whether the object changed, apart from defaults.
     pub(crate) changed: bool,
 }
 
 /// Why a patch was not applied.
 #[derive(Debug)]
 pub(crate) enum PatchError {
-    /// The webhook failed: its failure policy decides.
+    /// The webhook failed: its failure policy applies.
     Failure(CallFailure),
-    /// The server cannot go on, whatever the failure policy.
+    /// The request is rejected regardless of the failure policy.
     Server(Box<Status>),
-    /// kube-apiserver would apply it, or hang; admit cannot.
+    /// kube-apiserver would apply the patch or hang; admit does not support it.
     Unsupported(Unsupported),
 }
 
-/// Applies the patch of `response` to the object in the version of `kind` and fills in the defaults. None: there is no
-/// patch.
+/// Applies the patch of `response` to the object in the version of `kind` and sets the defaults.
 ///
-/// To lose fractions of a second is a change: the first patch sends the object through JSON.
+/// Returns none if there is no patch.
+///
+/// Losing fractions of a second counts as a change: the first patch sends the object through JSON.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `callAttrMutatingHook`.
 /// Rule: MUT-05, MUT-06, MUT-07, MUT-08, MUT-09, MUT-10, MUT-13, MUT-14, MUT-22.
@@ -77,9 +78,9 @@ pub(crate) fn apply(
     let is_scale = custom_scale::is_meant(run.attributes());
     let built_in = state.is_built_in(kind) && !is_scale;
     let mut patched = decoded(patched, kind, built_in, state)?;
-    // Before times lose what is below a second.
+    // Compare before times are truncated to seconds.
     let differs = if is_scale {
-        // It is of no Go type any more, which is a change.
+        // The object no longer has a Go type, which counts as a change.
         !run.is_patched() || *object != patched
     } else {
         !semantically_equal(object, &patched, kind)
@@ -87,19 +88,19 @@ pub(crate) fn apply(
     let changed = (run.round_times() && built_in) || differs;
     let has_labels = has_labels(&patched);
     if !is_scale {
-        // Fields that its type does not have are dropped without a warning.
+        // Fields that the type does not have are dropped without a warning.
         state.set_defaults(&mut patched);
     }
     run.patch(kind, patched, has_labels);
     Ok(Some(Patched { operations: patch.operations_of(&response.patch), changed }))
 }
 
-/// Whether an object has labels that are none of its defaults, before it gets these.
+/// Returns whether an object has labels before its defaults are set.
 fn has_labels(object: &Value) -> bool {
     object.pointer("/metadata/labels").and_then(Value::as_object).is_some_and(|labels| !labels.is_empty())
 }
 
-/// The patched document as an object of the server that was in the version of `kind`.
+/// Converts the patched document to a server object; it was in the version of `kind`.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/json.go, `Decode`; pkg/runtime/error.go.
 /// Rule: MUT-09, MUT-11, MUT-12, MUT-16.
@@ -154,7 +155,7 @@ mod tests {
     use crate::ownership::TimePrecision;
     use crate::testing::{NoCluster, create_config_map};
 
-    /// A custom resource with the same members as the `ConfigMap`.
+    /// Returns a request to create a custom resource with the same fields as the `ConfigMap`.
     fn create_thing() -> Attributes {
         let mut attributes = create_config_map();
         attributes.kind = GroupVersionKind::new("example.com", "v1", "Thing");

@@ -1,4 +1,4 @@
-//! Whether a request leaves a time of its own in `metadata.managedFields`.
+//! Determines whether a request adds a timestamp to `metadata.managedFields`.
 
 use kubernetes_managed_fields::{ConversionError, FieldManager, Type as ManagedType, Versions, Writer};
 use kubernetes_types::schema::{self, Type};
@@ -6,18 +6,18 @@ use serde_json::{Value, json};
 
 pub use crate::attributes::{Attributes, GroupVersionKind, Operation};
 
-/// The times in an object's managedFields.
+/// The precision of the timestamps in an object's managedFields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "either this request set a field or it did not")]
 pub enum TimePrecision {
-    /// One is of this request, and has fractions of a second until the object is JSON for the first time.
+    /// One timestamp is new, and has fractions of a second until the object is first encoded as JSON.
     Nanos,
-    /// All were read from the storage, in whole seconds, or there are none.
+    /// All timestamps were read from storage, in whole seconds, or there are none.
     Seconds,
 }
 
 impl TimePrecision {
-    /// Of a request as admission sees it: all fields that were there are taken to have an owner.
+    /// Returns the precision for a request, assuming that all existing fields have an owner.
     pub fn of(attributes: &Attributes, built_in: bool) -> Self {
         let Some(new) = &attributes.object else { return Self::Seconds };
         let old = match (attributes.operation, &attributes.old_object) {
@@ -41,12 +41,12 @@ impl TimePrecision {
     }
 }
 
-/// A kind of which one version is known.
+/// A schema for a kind with a single known version.
 #[derive(Clone, Copy, Debug)]
 pub struct OneVersion<'a> {
     /// The kind.
     pub kind: &'a GroupVersionKind,
-    /// Whether it is of a type of the server; a custom resource is free-form.
+    /// Whether the kind is a built-in type; a custom resource is unstructured.
     pub built_in: bool,
 }
 
@@ -65,7 +65,7 @@ impl Versions for OneVersion<'_> {
     fn empty(&self, api_version: &str) -> Value {
         let mut object = json!({"apiVersion": api_version, "kind": self.kind.kind});
         if self.built_in {
-            // A kind without a Go type has nothing that is always there.
+            // A kind without a Go type has no fields that are always present.
             drop(schema::normalize(&mut object, self.kind));
         }
         object
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::testing::create_config_map;
 
-    /// A `ConfigMap` with these members.
+    /// Returns a `ConfigMap` with these fields.
     fn config_map(mut members: Value) -> Value {
         members["apiVersion"] = "v1".into();
         members["kind"] = "ConfigMap".into();

@@ -1,4 +1,4 @@
-//! What an in-tree admission plugin is to the dispatcher.
+//! The interface between in-tree admission plugins and the dispatcher.
 
 use std::collections::BTreeMap;
 
@@ -11,42 +11,42 @@ use crate::event::{Event, Part, Phase, Record, Round, Timing};
 
 /// An in-tree admission plugin, such as `LimitRanger`.
 pub trait Plugin: Send + Sync {
-    /// Its name in `--enable-admission-plugins`.
+    /// Returns the name in `--enable-admission-plugins`.
     fn name(&self) -> &'static str;
 
-    /// Changes `attributes.object`, or refuses the request. Runs before the webhooks, in both rounds.
+    /// Changes `attributes.object`, or rejects the request. Runs before the webhooks, in both rounds.
     ///
     /// # Errors
-    /// The Status that the client gets.
+    /// The response for the client.
     fn admit(&self, _attributes: &mut Attributes) -> Result<(), Box<Status>> {
         Ok(())
     }
 
-    /// Refuses the final object, or has `remarks` about it. Runs before the validating webhooks.
+    /// Rejects the final object, or adds `remarks` about it. Runs before the validating webhooks.
     ///
     /// # Errors
-    /// The Status that the client gets.
+    /// The response for the client.
     fn validate(&self, _attributes: &Attributes, _remarks: &mut Remarks) -> Result<(), Box<Status>> {
         Ok(())
     }
 }
 
-/// What a plugin has to say beside its verdict.
+/// Warnings and audit annotations of a plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a plugin says these two")]
 pub struct Remarks {
-    /// The texts of warnings for the client.
+    /// Warnings for the client.
     pub warnings: Vec<String>,
-    /// Annotations of the audit event, by their whole key.
+    /// Annotations of the audit event, by their full keys.
     pub audit_annotations: BTreeMap<String, String>,
 }
 
-/// Runs all plugins that may change the object.
+/// Runs the mutating side of all plugins.
 ///
-/// Only in the second round it matters who changed it: then webhooks may be due again.
+/// Changes by plugins are recorded only in the second round, where they can make webhooks due for reinvocation.
 ///
 /// # Errors
-/// The Status that the client gets.
+/// The response for the client.
 ///
 /// Source: apiserver pkg/admission/{chain,reinvocation}.go.
 /// Rule: CHN-09, RIV-07, RIV-12.
@@ -68,10 +68,10 @@ pub fn admit(plugins: &[&dyn Plugin], run: &mut AdmissionRun<'_>, round: Round) 
     Ok(())
 }
 
-/// Runs all plugins that may refuse the final object.
+/// Runs the validating side of all plugins on the final object.
 ///
 /// # Errors
-/// The Status that the client gets.
+/// The response for the client.
 ///
 /// Source: apiserver pkg/admission/chain.go.
 /// Rule: CHN-09.

@@ -1,10 +1,11 @@
-//! Which mutating webhooks run a second time: a question to the [`Record`].
+//! Decides from the [`Record`] which mutating webhooks run a second time.
 
 use crate::config::{ReinvocationPolicy, Webhook};
 use crate::event::{CallResult, Event, Phase, Record, Round};
 
-/// Whether the mutating chain runs a second time: a webhook changed the object in the first round. What in-tree plugins
-/// change does not count.
+/// Returns whether the mutating chain runs a second time: a webhook changed the object in the first round.
+///
+/// Changes by in-tree plugins do not count.
 ///
 /// Source: apiserver pkg/admission/reinvocation.go; pkg/admission/plugin/webhook/mutating/dispatcher.go.
 /// Rule: RIV-01, RIV-02.
@@ -12,10 +13,11 @@ pub fn is_second_round_due(record: &Record) -> bool {
     record.events.iter().any(|event| changed_by_webhook(event, |round| round == Round::First))
 }
 
-/// Whether `webhook`, which matches in the second round, is called: it asked for it, was called before, and something
-/// changed the object after that.
+/// Returns whether `webhook`, which matches in the second round, is called again.
 ///
-/// A call that failed open counts as called. A webhook's own change does not count against itself.
+/// This requires the policy `IfNeeded`, a call in the first round, and a change of the object after that call.
+///
+/// A call that failed open counts as called. A webhook's own change does not count for itself.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/reinvocationcontext.go.
 /// Rule: RIV-04, RIV-05, RIV-06, RIV-07, RIV-08, RIV-09, RIV-11.
@@ -51,7 +53,7 @@ mod tests {
     use super::*;
     use crate::testing::{called, webhook};
 
-    /// What a webhook does in the two rounds.
+    /// The behavior of a webhook in the two rounds.
     #[derive(Clone, Debug)]
     struct Behavior {
         policy: ReinvocationPolicy,
@@ -66,7 +68,7 @@ mod tests {
         })
     }
 
-    /// Upstream's two sets, played by hand: who may be reinvoked, and who is scheduled.
+    /// Computes the calls with upstream's two sets: webhooks that may be reinvoked, and webhooks that are scheduled.
     fn calls_by_sets(webhooks: &[Behavior], plugin_changes: bool) -> Vec<(usize, usize)> {
         let (mut candidates, mut scheduled) = (BTreeSet::new(), BTreeSet::new());
         let (mut calls, mut again) = (Vec::new(), false);

@@ -1,4 +1,4 @@
-//! Webhooks, calls and requests for the tests of this crate.
+//! Webhooks, calls, and requests for the unit tests of this crate.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::config::{
 };
 use crate::event::{CallResult, Called, Phase, Round};
 
-/// A webhook for everything, in the configuration `c`.
+/// Returns a webhook that matches everything, in the configuration `c`.
 pub(crate) fn webhook(name: &str) -> Webhook {
     let all = || vec!["*".to_owned()];
     Webhook {
@@ -43,7 +43,7 @@ pub(crate) fn webhook(name: &str) -> Webhook {
     }
 }
 
-/// A call of the first round of the mutating phase.
+/// Returns a call in the first round of the mutating phase.
 pub(crate) fn called(name: &str, result: CallResult) -> Called {
     Called {
         webhook: webhook(name).id,
@@ -62,7 +62,7 @@ pub(crate) fn called(name: &str, result: CallResult) -> Called {
     }
 }
 
-/// The creation of a ConfigMap in the namespace `ns`.
+/// Returns a request to create a ConfigMap in the namespace `ns`.
 pub(crate) fn create_config_map() -> Attributes {
     Attributes {
         operation: Operation::Create,
@@ -84,8 +84,9 @@ pub(crate) fn create_config_map() -> Attributes {
     }
 }
 
-/// A cluster without equivalent resources, in which `ConfigMap`, `Secret` and `Pod` are the built-in kinds, and whose
-/// one default is `data.defaulted`.
+/// A cluster state without equivalent resources.
+///
+/// The built-in kinds are `ConfigMap`, `Secret`, and `Pod`; the only default is `data.defaulted`.
 pub(crate) struct NoCluster;
 
 impl ClusterState for NoCluster {

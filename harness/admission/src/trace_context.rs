@@ -1,4 +1,4 @@
-//! The W3C trace context of a request, which the API server hands on to webhooks.
+//! The W3C trace context of a request, which the API server propagates to webhooks.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,25 +11,27 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 
-/// The flags that are handed on: sampled, and random trace id.
+/// The flags that are propagated: sampled, and random trace ID.
 const FLAGS: u8 = 0b11;
-/// How many members a `tracestate`, and a `baggage`, may have.
+/// The maximum number of members of a `tracestate` and of a `baggage`.
 const STATES: usize = 32;
 const MEMBERS: usize = 64;
-/// How long a `baggage` may be.
+/// The maximum length of a `baggage`, in bytes.
 const BAGGAGE_BYTES: usize = 8192;
 
-/// Exports the spans of `tracing`, and so knows to which trace each of them belongs.
+/// Exports the spans of `tracing` and assigns each of them to a trace.
 pub trait SpanContexts: Send + Sync {
-    /// The span of a request has begun. If the user is trusted, it is part of the trace that its headers name; otherwise a
-    /// new trace begins, with a link to that one.
+    /// Starts the span of a request.
+    ///
+    /// For a trusted user, the span joins the trace in the headers; otherwise it starts a new trace with a link to that
+    /// one.
     fn begin(&self, request: &Span, headers: &HeaderMap, is_trusted: bool);
 
-    /// `traceparent` and `tracestate` of a call within `span`; empty if it belongs to no trace.
+    /// Returns `traceparent` and `tracestate` for a call within `span`; empty if the span is not part of a trace.
     fn headers(&self, span: &Span) -> HeaderMap;
 }
 
-/// `traceparent`, `tracestate` and `baggage` as webhooks get them. Empty if the request has none that is valid.
+/// `traceparent`, `tracestate`, and `baggage` as webhooks receive them; empty if the request has no valid ones.
 ///
 /// Source: component-base `tracing/utils.go`, `WrapperFor` and `Propagators`.
 #[derive(Clone, Default)]
@@ -45,8 +47,9 @@ impl fmt::Debug for TraceContext {
 }
 
 impl TraceContext {
-    /// Reads the headers of the request to the API server. The span in `traceparent` stays the client's unless the server's
-    /// own spans are exported, see [`Self::with_spans`].
+    /// Reads the headers of the request to the API server.
+    ///
+    /// `traceparent` names the client's span unless the server's own spans are exported, see [`Self::with_spans`].
     ///
     /// Source: go.opentelemetry.io/otel `propagation/{trace_context,baggage}.go`, `Extract` and `Inject`.
     /// Rule: HTTP-24.
@@ -66,13 +69,13 @@ impl TraceContext {
         Self { headers, spans: None }
     }
 
-    /// The same for a server whose spans are exported: `traceparent` and `tracestate` name the span of the call.
+    /// Sets the exporter of the server's spans, so that `traceparent` and `tracestate` name the span of the call.
     #[must_use]
     pub fn with_spans(self, spans: Option<Arc<dyn SpanContexts>>) -> Self {
         Self { spans, ..self }
     }
 
-    /// The headers of a call that is made in the current span.
+    /// Returns the headers for a call in the current span.
     pub fn headers(&self) -> Cow<'_, HeaderMap> {
         let Some(spans) = &self.spans else { return Cow::Borrowed(&self.headers) };
         let mut headers = spans.headers(&Span::current());
@@ -91,7 +94,7 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-/// `traceparent` in version 00; none if it is not valid.
+/// Parses a `traceparent` and returns it in version 00; none if it is invalid.
 ///
 /// Source: go.opentelemetry.io/otel `propagation/trace_context.go`, `extract`.
 fn parent(text: &str) -> Option<String> {
@@ -106,14 +109,14 @@ fn parent(text: &str) -> Option<String> {
     if version == "ff" || is_zero(trace) || is_zero(span) {
         return None;
     }
-    // Version 00 has no more, and no other flags.
+    // Version 00 has no further parts and no other flags.
     if version == "00" && (parts.next().is_some_and(|rest| !rest.is_empty()) || flags > FLAGS) {
         return None;
     }
     Some(format!("00-{trace}-{span}-{:02x}", flags & FLAGS))
 }
 
-/// `tracestate`; none if one member is not valid.
+/// Parses a `tracestate`; returns none if a member is invalid.
 ///
 /// Source: go.opentelemetry.io/otel/trace `tracestate.go`, `ParseTraceState`.
 fn state(text: &str) -> Option<String> {
@@ -152,7 +155,9 @@ fn is_state_value(value: &str) -> bool {
     (1..=256).contains(&value.len()) && value.bytes().all(is_value) && !value.ends_with(' ')
 }
 
-/// The valid members of all `baggage` headers. kube-apiserver sends them in no order, admit in that of the request.
+/// Returns the valid members of all `baggage` headers, in the order of the request.
+///
+/// kube-apiserver sends them in random order.
 ///
 /// Source: go.opentelemetry.io/otel `propagation/baggage.go`, `extractMultiBaggage`; `baggage/baggage.go`, `Parse`.
 fn handed_on(headers: &[&str]) -> String {
@@ -164,7 +169,7 @@ fn handed_on(headers: &[&str]) -> String {
     for (key, member) in headers.iter().flat_map(|header| header.split(',')).filter_map(member) {
         let count = members.len();
         match members.iter_mut().find(|(known, _)| *known == key) {
-            // The last one counts.
+            // The last member with a key wins.
             Some(known) => known.1 = member,
             None if count == MEMBERS => break,
             None => members.push((key, member)),
@@ -173,7 +178,7 @@ fn handed_on(headers: &[&str]) -> String {
     members.into_iter().map(|(_, member)| member).collect::<Vec<_>>().join(",")
 }
 
-/// Key and text of a member of a `baggage`; none if it is not valid.
+/// Returns the key and the text of a `baggage` member; none if it is invalid.
 ///
 /// Source: go.opentelemetry.io/otel `baggage/baggage.go`, `parseMember`.
 fn member(text: &str) -> Option<(String, String)> {
@@ -210,7 +215,7 @@ fn is_baggage_value(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"\",;\\".contains(&byte)
 }
 
-/// None where a `%` is not followed by two hexadecimal digits.
+/// Decodes percent escapes; returns none if a `%` is not followed by two hexadecimal digits.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

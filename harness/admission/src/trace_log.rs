@@ -1,4 +1,4 @@
-//! What the log says of requests that take long: their spans, and the steps in them that took their time.
+//! Logs slow requests: their spans, and the steps that took the time.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::audit::go_duration;
 
-/// How long a span of this name may take before it is logged; none for spans that are for traces alone.
+/// Returns how long a span with this name may take before it is logged; none for spans that exist only for tracing.
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch,delete}.go` and
 /// `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, `span.End`; apiextensions-apiserver
@@ -23,23 +23,23 @@ pub fn threshold(span: &str) -> Option<SignedDuration> {
     }
 }
 
-/// How many spans and steps are kept of one request; later ones are not in the log. kube-apiserver has no limit.
+/// The maximum number of spans and steps kept per request; later ones are not logged. kube-apiserver has no limit.
 const MOST_ITEMS: usize = 1000;
 
-/// How much of a span that is logged is told.
+/// The level of detail for a logged span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "kube-apiserver tells no more and no less")]
 pub enum Detail {
-    /// The spans and steps that took more than their share: what kube-apiserver logs from `-v=2` on.
+    /// Only spans and steps that took more than their share: what kube-apiserver logs with `-v=2` and above.
     Slow,
-    /// All of them: from `-v=4` on.
+    /// All spans and steps: with `-v=4` and above.
     All,
 }
 
-/// Name and value; the order is that in the log.
+/// Names and values, in log order.
 pub type Fields = Vec<(String, Value)>;
 
-/// A span with the spans and steps in it, while it lasts and after. Times count from its begin.
+/// A span with its nested spans and steps. Times are relative to its start.
 ///
 /// Source: k8s.io/utils trace/trace.go, `Trace`.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ pub struct TraceLog {
     items: usize,
 }
 
-/// One of the spans of a [`TraceLog`].
+/// The index of a span in a [`TraceLog`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanIndex(usize);
 
@@ -59,9 +59,9 @@ struct Span {
     fields: Fields,
     threshold: SignedDuration,
     started: SignedDuration,
-    /// None while it lasts.
+    /// None until the span ends.
     ended: Option<SignedDuration>,
-    /// In the order in which they began.
+    /// Nested spans and steps, in the order in which they started.
     items: Vec<Item>,
 }
 
@@ -79,19 +79,19 @@ impl Span {
 }
 
 impl TraceLog {
-    /// The span that began then.
+    /// Creates a log whose outermost span starts at `began`.
     pub fn new(began: Zoned, name: String, fields: Fields, threshold: SignedDuration) -> Self {
         let started = SignedDuration::ZERO;
         let span = Span { name, fields, threshold, started, ended: None, items: Vec::new() };
         Self { began, spans: vec![span], items: 0 }
     }
 
-    /// The outermost span.
+    /// Returns the outermost span.
     pub fn root(&self) -> SpanIndex {
         SpanIndex(0)
     }
 
-    /// A span in another one; none if there are too many already.
+    /// Adds a nested span; returns none if there are too many spans and steps.
     pub fn nest(
         &mut self,
         parent: SpanIndex,
@@ -106,7 +106,7 @@ impl TraceLog {
         Some(index)
     }
 
-    /// A step of a span has ended.
+    /// Adds a step of a span, which ended at `at`.
     pub fn step(&mut self, span: SpanIndex, at: SignedDuration, name: String, fields: Fields) {
         self.push(span, Item::Step { name, fields, at });
     }
@@ -120,14 +120,16 @@ impl TraceLog {
         Some(())
     }
 
-    /// A span has ended.
+    /// Ends a span.
     pub fn end(&mut self, span: SpanIndex, at: SignedDuration) {
         if let Some(span) = self.spans.get_mut(span.0) {
             span.ended = Some(at);
         }
     }
 
-    /// What is logged when the outermost span has ended: itself if it took long, else the spans in it that did.
+    /// Returns the log entries after the outermost span has ended.
+    ///
+    /// These are that span if it was slow, otherwise the slow spans in it.
     ///
     /// Source: k8s.io/utils trace/trace.go, `logTrace`.
     /// Rule: HTTP-33.
@@ -140,7 +142,7 @@ impl TraceLog {
     }
 }
 
-/// What is written of a [`TraceLog`], and when.
+/// Formats a [`TraceLog`] at a point in time.
 #[derive(Clone, Copy)]
 struct Writing<'a> {
     log: &'a TraceLog,
@@ -197,7 +199,7 @@ impl Writing<'_> {
         items
     }
 
-    /// A span in another one is said to have taken all the time until it is written.
+    /// Formats a nested span. Its duration is measured until it is written, as upstream does.
     ///
     /// Source: k8s.io/utils trace/trace.go, `Trace.writeItem` and `TotalTime`.
     fn write_span(self, span: &Span, items: &mut Vec<Logged>) {
@@ -214,7 +216,7 @@ impl Writing<'_> {
         }
     }
 
-    /// How long one step of a span may take before it is written.
+    /// Returns how long one step of a span may take before it is logged.
     ///
     /// Source: k8s.io/utils trace/trace.go, `calculateStepThreshold`.
     fn share(self, span: &Span) -> SignedDuration {
@@ -236,20 +238,20 @@ impl Writing<'_> {
     }
 }
 
-/// A span or a step, as it is logged.
+/// A span or a step in the log.
 #[derive(Clone, Debug)]
 pub struct Logged {
     name: String,
     fields: Fields,
-    /// When the span began, or the step ended.
+    /// When the span started, or when the step ended.
     at: Zoned,
     took: SignedDuration,
-    /// What is in a span; none of a step.
+    /// The items of a span; none for a step.
     items: Option<Vec<Logged>>,
 }
 
 impl Logged {
-    /// The lines that kube-apiserver logs; `number` is the same in all of them, and chosen at random.
+    /// Formats the lines that kube-apiserver logs. All lines contain `number`, which is chosen at random.
     ///
     /// Source: k8s.io/utils trace/trace.go, `logTrace`.
     pub fn text(&self, number: u32) -> String {
@@ -279,7 +281,7 @@ impl Logged {
         }
     }
 
-    /// The same as a document: `name`, `time`, `milliseconds`, `fields`, and of a span its `steps`.
+    /// Returns a document with `name`, `time`, `milliseconds`, `fields`, and for a span its `steps`.
     pub fn document(&self) -> Value {
         let fields: Map<String, Value> = self.fields.iter().cloned().collect();
         let mut document = json!({
@@ -293,7 +295,10 @@ impl Logged {
     }
 }
 
-/// Values are those of clients: what would break a line is escaped, which kube-apiserver does not do.
+/// Formats the fields.
+///
+/// Characters that would break a line are escaped, because clients choose the values; kube-apiserver does not escape
+/// them.
 fn write_fields(text: &mut String, fields: &Fields) {
     for (index, (name, value)) in fields.iter().enumerate() {
         let separator = if index == 0 { "" } else { "," };
@@ -316,7 +321,7 @@ mod tests {
         "2026-11-23T08:17:04.369[UTC]".parse().unwrap()
     }
 
-    /// A create whose mutating webhook takes 602 ms and its validating one 640 ms.
+    /// Returns the log of a create whose mutating webhook takes 602 ms and whose validating webhook takes 640 ms.
     fn create() -> TraceLog {
         let threshold = |name| threshold(name).unwrap();
         let fields = vec![("accept".to_owned(), json!("*/*")), ("verb".to_owned(), json!("POST\n"))];
@@ -338,7 +343,7 @@ mod tests {
     #[test]
     fn a_request_is_logged_with_the_steps_that_took_their_time() {
         let [logged] = &create().logged(Detail::Slow)[..] else { panic!("one request") };
-        // As kube-apiserver 1.37.1 with -v=2 wrote it, but for the fields and the milliseconds.
+        // Recorded from kube-apiserver 1.37.1 with -v=2, except for the fields and the milliseconds.
         let expected = r#"Trace[7]: "Create" accept:*/*,verb:POST\n (23-Nov-2026 08:17:04.369) (total time: 1249ms):
 Trace[7]: ["Call mutating webhook" 1248ms (08:17:04.370)
 Trace[7]:  ---"Request completed" 601ms (08:17:04.971)]

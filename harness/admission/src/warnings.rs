@@ -1,20 +1,20 @@
-//! The warnings that a client gets: a view of the [`Record`].
+//! The warnings that a client receives, derived from the [`Record`].
 
 use std::collections::BTreeSet;
 
 use crate::event::{Event, Record};
 
-/// What all warnings of a response may hold together, in characters, before they are cut.
+/// The maximum total length of the warnings of a response, in characters, before they are truncated.
 pub const TOTAL: usize = 4096;
-/// What is left of each when they are cut.
+/// The maximum length of each truncated warning.
 const EACH: usize = 256;
 
-/// The values of the `Warning` headers, ready to send: `299 - "…"`.
+/// Returns the values of the `Warning` headers: `299 - "…"`.
 pub fn headers(record: &Record) -> Vec<String> {
     encode(texts(record))
 }
 
-/// The texts of the warnings of webhooks, as they were returned, and of in-tree plugins.
+/// Returns the warnings of webhooks, as returned by them, and of in-tree plugins.
 pub fn texts(record: &Record) -> impl Iterator<Item = &String> {
     record.events.iter().flat_map(|event| match event {
         Event::Called(called) => called.warnings.as_slice(),
@@ -27,8 +27,9 @@ pub fn texts(record: &Record) -> impl Iterator<Item = &String> {
     })
 }
 
-/// The values of the `Warning` headers for `texts`: each text once, control characters drop a text, and beyond 4096
-/// characters in all every text is cut to 256.
+/// Encodes `texts` as values of `Warning` headers, without duplicates and texts with control characters.
+///
+/// If they exceed 4096 characters in total, each text is truncated to 256.
 ///
 /// Source: apiserver pkg/endpoints/filters/warning.go; apimachinery pkg/util/net/http.go, `NewWarningHeader`.
 /// Rule: WRN-01, WRN-02, WRN-03.
@@ -64,7 +65,7 @@ pub fn encode<'a>(texts: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     headers
 }
 
-/// The text of a `Warning` header: that of `299 - "text"`, unescaped; none if it is no such header.
+/// Returns the unescaped text of a `Warning` header of the form `299 - "text"`; none for other headers.
 pub fn decode(header: &str) -> Option<String> {
     let quoted = header.split_once('"')?.1;
     let mut text = String::new();

@@ -1,8 +1,8 @@
-//! Every recorded case of the API server's JSON patch library, against ours.
+//! Compares our JSON patch implementation with recorded cases of the API server's library.
 //!
-//! `data/json-patch.jsonl` has one case a line, recorded from gopkg.in/evanphx/json-patch.v4 4.13.0: a document, a
-//! patch, and the document that came of it (`ok`), or the error (`decode_err`, `apply_err`), or the text of a panic.
-//! `data/json-patch-random.jsonl` has the same of random patches, with documents and patches as texts.
+//! `data/json-patch.jsonl` has one case per line, recorded from gopkg.in/evanphx/json-patch.v4 4.13.0: a document, a
+//! patch, and the resulting document (`ok`), the error (`decode_err`, `apply_err`), or the text of a panic.
+//! `data/json-patch-random.jsonl` has random patches in the same form, with documents and patches as strings.
 
 use std::error::Error;
 
@@ -13,7 +13,7 @@ const CASES: &str = include_str!("data/json-patch.jsonl");
 
 const RANDOM_CASES: &str = include_str!("data/json-patch-random.jsonl");
 
-/// What our library makes of a case, under the recording's names.
+/// Returns the result of our implementation, with the names of the recording.
 fn outcome(document: &str, patch: &str) -> Value {
     let patch = match Patch::decode(patch.as_bytes()) {
         Ok(patch) => patch,
@@ -37,7 +37,7 @@ fn every_recorded_case_agrees() -> Result<(), Box<dyn Error>> {
         let name = recorded.remove("name").unwrap_or_default();
         recorded.remove("doc");
         recorded.remove("patch");
-        // A JSON value tells 1 from 1.0.
+        // A JSON value distinguishes 1 from 1.0.
         if case != ours {
             differing.push(format!("{name}\n  recorded {case}\n  ours     {ours}"));
         }

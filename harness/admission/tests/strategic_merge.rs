@@ -1,7 +1,8 @@
-//! Random strategic merge patches, as the API server's library merges them, against ours.
+//! Compares our strategic merge patch implementation with random merges by the API server's library.
 //!
-//! `data/strategic-merge.jsonl` has one a line, recorded from k8s.io/apimachinery by `harness/tools/strategic_merge.sh`: `kind`
-//! (apiVersion and kind), `object`, `patch`, and what came of it: an object (`ok`), an error (`error`), or a `panic`.
+//! `data/strategic-merge.jsonl` has one merge per line, recorded from k8s.io/apimachinery by
+//! `harness/tools/strategic_merge.sh`: `kind` (apiVersion and kind), `object`, `patch`, and the result: an object
+//! (`ok`), an error (`error`), or a `panic`.
 
 use std::error::Error;
 

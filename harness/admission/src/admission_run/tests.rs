@@ -1,4 +1,4 @@
-//! How often objects are converted, and what a patch leaves of them.
+//! How often objects are converted, and which fields survive a patch.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::attributes::{GroupVersionResource, Operation};
 use crate::testing::create_config_map;
 
-/// Writes down in the object through which versions it went.
+/// A cluster state that records each conversion in the object.
 #[derive(Default)]
 struct Conversions {
     count: AtomicUsize,

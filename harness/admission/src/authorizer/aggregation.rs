@@ -1,4 +1,4 @@
-//! `ClusterRoles` whose rules are gathered from others.
+//! Aggregated `ClusterRoles`, whose rules are collected from other `ClusterRoles`.
 
 use std::sync::Arc;
 
@@ -6,8 +6,11 @@ use serde_json::Value;
 
 use kubernetes_types::selector::{Labels, Selector};
 
-/// The rules that a `ClusterRole` with an `aggregationRule` gathers from `all`, which are in the order of their names;
-/// none if it has no such rule, or a selector of it that selects nothing sensible.
+/// Returns the rules that an aggregated `ClusterRole` collects from `all`, in the order of the roles' names.
+///
+/// Returns none if the role does not have an `aggregationRule`, or if one of its selectors is invalid.
+///
+/// Returns none if the role has no such rule, or if one of its selectors is invalid.
 ///
 /// Source: kubernetes `pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go`, `syncClusterRole`.
 pub fn aggregated_rules(role: &Value, all: &[Arc<Value>]) -> Option<Vec<Value>> {

@@ -1,4 +1,4 @@
-//! Whether a user who has some rights may grant others.
+//! Privilege escalation checks: whether a user may grant permissions to others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,17 +8,17 @@ use kubernetes_types::status::{Unsupported, aggregate};
 use super::policy_rule::{PolicyRule, covers_path, quoted};
 use crate::attributes::UserInfo;
 
-/// Rights that a user would give away without having them.
+/// Permissions that a user would grant without having them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Escalation {
     missing: BTreeSet<String>,
 }
 
 impl Escalation {
-    /// What of `granted` is not in `held`; none if all of it is.
+    /// Returns the permissions in `granted` that are missing from `held`; none if `held` covers them all.
     ///
     /// # Errors
-    /// The rights are too many to be compared one by one: kube-apiserver has no limit, and its memory is filled.
+    /// There are too many permissions to compare. kube-apiserver has no limit and runs out of memory.
     ///
     /// Source: component-helpers `auth/rbac/validation/policy_comparator.go`, `Covers`.
     pub fn find(held: &[PolicyRule], granted: &[PolicyRule]) -> Result<Option<Self>, Unsupported> {
@@ -36,7 +36,7 @@ impl Escalation {
         Ok((!texts.is_empty()).then_some(Self { missing: texts }))
     }
 
-    /// What the user is told; `errors` say why rights of the user may not have been found.
+    /// Returns the message for the user. `errors` say why some of the user's permissions may not have been found.
     ///
     /// Source: kubernetes pkg/registry/rbac/validation/rule.go, `ConfirmNoEscalation`.
     pub fn message(&self, user: &UserInfo, errors: Vec<String>) -> String {
@@ -54,10 +54,10 @@ impl Escalation {
     }
 }
 
-/// How many single rights are compared with those of a user.
+/// The maximum number of single permissions that are compared with those of a user.
 const MAX_RIGHTS: usize = 100_000;
 
-/// How many rules [`broken_down`] makes of a rule.
+/// Returns how many rules [`broken_down`] makes of a rule.
 fn single_rights(rule: &PolicyRule) -> usize {
     let product = |counts: &[usize]| counts.iter().copied().fold(1, usize::saturating_mul);
     let (verbs, names) = (rule.verbs.len(), rule.resource_names.len().max(1));
@@ -65,7 +65,7 @@ fn single_rights(rule: &PolicyRule) -> usize {
         .saturating_add(product(&[rule.non_resource_urls.len(), verbs]))
 }
 
-/// The rule as rules with one verb and one resource, name or path each.
+/// Splits a rule into rules with one verb and one resource, name, or path each.
 fn broken_down(rule: &PolicyRule) -> Vec<PolicyRule> {
     let one = |text: &String| vec![text.clone()];
     let mut rules = Vec::new();
@@ -95,7 +95,7 @@ fn broken_down(rule: &PolicyRule) -> Vec<PolicyRule> {
     rules
 }
 
-/// Whether `owned` covers `part`, which is [`broken_down`].
+/// Returns whether `owned` covers `part`, which is a result of [`broken_down`].
 ///
 /// Source: component-helpers `auth/rbac/validation/policy_comparator.go`, `ruleCovers`.
 fn covers(owned: &PolicyRule, part: &PolicyRule) -> bool {
@@ -119,7 +119,7 @@ fn covers(owned: &PolicyRule, part: &PolicyRule) -> bool {
         && covers_names
 }
 
-/// Rules that differ in nothing but the verb become one.
+/// Merges rules that differ only in their verbs.
 ///
 /// Source: kubernetes `pkg/registry/rbac/validation/policy_compact.go`, `CompactRules`.
 fn compacted(rules: Vec<PolicyRule>) -> Vec<PolicyRule> {

@@ -1,4 +1,4 @@
-//! Who may do what: role-based access control over Roles, `ClusterRoles` and their bindings. Pure decisions.
+//! Role-based access control over Roles, `ClusterRoles`, and their bindings. Pure functions without I/O.
 
 mod aggregation;
 mod coverage;
@@ -21,30 +21,29 @@ pub const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 /// Source: apiserver pkg/authentication/user/user.go, `SystemPrivilegedGroup`.
 pub const PRIVILEGED_GROUP: &str = "system:masters";
 
-/// An access check: who does what with what.
+/// An access check: may a user perform a verb on a target?
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "a caller says all of it")]
 pub struct AccessRequest<'a> {
-    /// Who wants to do it.
+    /// The user who makes the request.
     pub user: &'a UserInfo,
-    /// The verb of the API, such as `list` or `deletecollection`; for a path that is no resource, the HTTP method in
-    /// lower case.
+    /// The API verb, such as `list` or `deletecollection`; for a non-resource path, the HTTP method in lower case.
     pub verb: &'a str,
-    /// What it is about.
+    /// The resource or path.
     pub target: AccessTarget<'a>,
 }
 
-/// What an [`AccessRequest`] is about.
+/// The target of an [`AccessRequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the API has these two")]
 pub enum AccessTarget<'a> {
-    /// A resource of the API.
+    /// An API resource.
     Resource(ResourceTarget<'a>),
-    /// A path that is no resource, such as `/healthz`.
+    /// A non-resource path, such as `/healthz`.
     Path(&'a str),
 }
 
-/// A resource, one object or a subresource. What a request does not say is empty.
+/// A resource, an object, or a subresource. Fields that the request does not specify are empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a caller says all of it")]
 pub struct ResourceTarget<'a> {
@@ -54,41 +53,41 @@ pub struct ResourceTarget<'a> {
     pub version: &'a str,
     /// The plural name.
     pub resource: &'a str,
-    /// The subresource.
+    /// The subresource; empty for the main resource.
     pub subresource: &'a str,
-    /// The namespace.
+    /// The namespace; empty for a cluster-scoped object.
     pub namespace: &'a str,
-    /// The object's name.
+    /// The object's name; empty for all objects.
     pub name: &'a str,
-    /// The field selector, as text. RBAC does not look at it.
+    /// The field selector, as text. RBAC ignores it.
     pub field_selector: &'a str,
-    /// The label selector, as text. RBAC does not look at it.
+    /// The label selector, as text. RBAC ignores it.
     pub label_selector: &'a str,
 }
 
-/// Whether a request is allowed.
+/// The verdict of an authorizer.
 ///
 /// Source: apiserver pkg/authorization/authorizer/interfaces.go, `Decision`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the API has these three")]
 pub enum Decision {
-    /// It is.
+    /// The request is allowed.
     Allow,
-    /// It is not, whatever others say. RBAC never says so.
+    /// The request is denied, regardless of other authorizers. RBAC never returns this.
     Deny,
-    /// Nothing allows it, which refuses it too.
+    /// No rule allows the request; it is rejected unless another authorizer allows it.
     NoOpinion,
 }
 
-/// What an [`Authorizer`] answers.
+/// The answer of an [`Authorizer`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "an authorizer says all of it")]
 pub struct AccessDecision {
-    /// Whether the request is allowed.
+    /// The verdict.
     pub decision: Decision,
-    /// Why, such as `RBAC: allowed by …`; may be empty.
+    /// The reason, such as `RBAC: allowed by …`; may be empty.
     pub reason: String,
-    /// What went wrong while it was decided. RBAC puts that into the reason.
+    /// An error during evaluation. RBAC puts its errors into the reason instead.
     pub error: Option<String>,
 }
 
@@ -97,32 +96,32 @@ impl AccessDecision {
         Self { decision: Decision::Allow, reason: reason.into(), error: None }
     }
 
-    /// Whether the request may go on.
+    /// Returns whether the request is allowed.
     pub fn is_allowed(&self) -> bool {
         self.decision == Decision::Allow
     }
 }
 
-/// All that a user may do in a namespace.
+/// All permissions of a user in a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "an authorizer says all of it")]
 pub struct AccessRules {
-    /// The rules, in the order in which they are found.
+    /// The rules, in the order in which they were found.
     pub rules: Vec<PolicyRule>,
-    /// Why rules may be missing; empty if none are.
+    /// Why rules may be missing; empty if the list is complete.
     pub error: String,
 }
 
-/// Decides who may do what.
+/// Decides what users may do.
 pub trait Authorizer: fmt::Debug + Send + Sync {
-    /// Whether a request is allowed.
+    /// Decides whether a request is allowed.
     fn authorize(&self, request: &AccessRequest<'_>) -> AccessDecision;
 
-    /// All that a user may do in a namespace.
+    /// Returns all permissions of a user in a namespace.
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> AccessRules;
 }
 
-/// Allows everything.
+/// An authorizer that allows every request.
 ///
 /// Source: apiserver pkg/authorization/authorizerfactory/builtin.go, `alwaysAllowAuthorizer`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -143,12 +142,12 @@ impl Authorizer for AlwaysAllow {
     }
 }
 
-/// Whether a user may do everything, whatever the roles are.
+/// Returns whether a user may do everything, regardless of roles.
 pub fn is_privileged(user: &UserInfo) -> bool {
     user.groups.iter().any(|group| group == PRIVILEGED_GROUP)
 }
 
-/// RBAC as kube-apiserver runs it with `--authorization-mode=RBAC`: members of `system:masters` are allowed first.
+/// RBAC as kube-apiserver runs it with `--authorization-mode=RBAC`: members of `system:masters` are always allowed.
 ///
 /// Source: kubernetes pkg/kubeapiserver/authorizer/reload.go, `newForConfig`; apiserver
 /// pkg/authorization/union/union.go, which puts the name of the authorizer before its reason where none decides.

@@ -1,4 +1,4 @@
-//! Roles and bindings as they are looked up.
+//! Roles and bindings, indexed for lookup.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{AccessDecision, AccessRequest, AccessRules, AccessTarget, Decision, PolicyRule};
 use crate::attributes::UserInfo;
 
-/// The stored objects of the RBAC API, all of them.
+/// All stored objects of the RBAC API.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "the API has these four")]
 pub struct RbacObjects {
@@ -25,17 +25,17 @@ pub struct RbacObjects {
     pub role_bindings: Vec<Arc<Value>>,
 }
 
-/// By namespace, empty for what has none, and by name.
+/// Values by namespace (empty for cluster-scoped ones) and by name.
 type Index<T> = BTreeMap<String, BTreeMap<String, Parsed<T>>>;
 
-/// An object and what was read from it.
+/// An object and the value parsed from it.
 #[derive(Clone, Debug)]
 struct Parsed<T> {
     source: Arc<Value>,
     parsed: Arc<T>,
 }
 
-/// Who may do what by the Roles, `ClusterRoles` and bindings of a cluster.
+/// The permissions that the Roles, `ClusterRoles`, and bindings of a cluster grant.
 #[derive(Clone, Debug, Default)]
 pub struct Policies {
     roles: Index<Vec<PolicyRule>>,
@@ -58,17 +58,17 @@ struct Subject {
     name: String,
 }
 
-/// A binding names a role that is not there.
+/// The error for a binding whose role does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "there is no more to say of it")]
 pub struct RoleNotFound {
-    /// `Role`, `ClusterRole`, or a kind that is neither.
+    /// The kind in the binding: `Role`, `ClusterRole`, or an invalid kind.
     pub kind: String,
-    /// Its name.
+    /// The name of the role.
     pub name: String,
 }
 
-/// As the authorizer tells it, which looks into a cache.
+/// Formats the error as the authorizer does, which reads from a cache.
 ///
 /// Source: client-go listers/rbac/v1; kubernetes pkg/registry/rbac/validation/rule.go, `GetRoleReferenceRules`.
 impl fmt::Display for RoleNotFound {
@@ -83,7 +83,7 @@ impl fmt::Display for RoleNotFound {
 }
 
 impl Policies {
-    /// What these objects say. Of an object that `self` was made of already, nothing is read again.
+    /// Returns the policies for `objects`. Objects that `self` has parsed already are not parsed again.
     #[must_use]
     pub fn updated(&self, objects: &RbacObjects) -> Self {
         let roles = objects.cluster_roles.iter().chain(&objects.roles);
@@ -94,7 +94,7 @@ impl Policies {
         }
     }
 
-    /// What RBAC itself says of a request, without regard to `system:masters`.
+    /// Decides a request by RBAC alone, ignoring `system:masters`.
     ///
     /// Source: kubernetes plugin/pkg/auth/authorizer/rbac/rbac.go, `Authorize`.
     /// Rule: RBAC-09.
@@ -118,7 +118,7 @@ impl Policies {
         AccessDecision { decision: Decision::NoOpinion, reason, error: None }
     }
 
-    /// All that a user may do in a namespace, and the roles of bindings that are not there.
+    /// Returns all permissions of a user in a namespace, and an error for each binding whose role is missing.
     pub fn rights(&self, user: &UserInfo, namespace: &str) -> (Vec<PolicyRule>, Vec<RoleNotFound>) {
         let (mut rules, mut missing) = (Vec::new(), Vec::new());
         for (binding, _) in self.applying(user, namespace) {
@@ -135,14 +135,14 @@ impl Policies {
         AccessRules { rules, error: aggregate(missing.iter().map(ToString::to_string)) }
     }
 
-    /// The rules of a role that a binding names.
+    /// Returns the rules of the role in a binding.
     ///
     /// # Errors
-    /// There is no such role.
+    /// The role does not exist.
     pub fn role_rules(&self, kind: &str, name: &str, namespace: &str) -> Result<&[PolicyRule], RoleNotFound> {
         let namespace = match kind {
             "ClusterRole" => Some(""),
-            // Where there is no namespace there is no Role.
+            // A Role without a namespace does not exist.
             "Role" if !namespace.is_empty() => Some(namespace),
             _ => None,
         };
@@ -152,7 +152,7 @@ impl Policies {
             .ok_or_else(|| RoleNotFound { kind: kind.to_owned(), name: name.to_owned() })
     }
 
-    /// The bindings of a user, those of the whole cluster first, and by which subject.
+    /// Returns the bindings that apply to a user, cluster-wide ones first, each with the matching subject.
     ///
     /// Source: kubernetes pkg/registry/rbac/validation/rule.go, `VisitRulesFor`.
     /// Rule: RBAC-03.
@@ -212,7 +212,7 @@ impl Binding {
         }
     }
 
-    /// `ClusterRoleBinding "x" of ClusterRole "y" to User "z"`; where there is a namespace, it follows the name.
+    /// Describes the binding: `ClusterRoleBinding "x" of ClusterRole "y" to User "z"`. A namespace follows the name.
     ///
     /// Source: kubernetes pkg/registry/rbac/validation/rule.go, `roleBindingDescriber` and `describeSubject`.
     /// Rule: RBAC-11.

@@ -1,4 +1,4 @@
-//! One rule of a role, and what it allows.
+//! A rule of a role, and the requests that it allows.
 
 use kubernetes_types::quoting::quote;
 use serde_json::Value;
@@ -9,20 +9,20 @@ use super::{AccessRequest, AccessTarget};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_structs, reason = "the API has these fields")]
 pub struct PolicyRule {
-    /// What may be done; `*` for everything.
+    /// The allowed verbs; `*` for all.
     pub verbs: Vec<String>,
-    /// In which groups; `*` for all.
+    /// The API groups; `*` for all.
     pub api_groups: Vec<String>,
-    /// To which resources: `pods`, `pods/status`, `*/scale` or `*`.
+    /// The resources: `pods`, `pods/status`, `*/scale`, or `*`.
     pub resources: Vec<String>,
-    /// To which objects; all if it is empty.
+    /// The object names; empty for all objects.
     pub resource_names: Vec<String>,
-    /// To which paths that are no resources; `*` stands at the end or alone.
+    /// The non-resource paths; `*` may be the last character or the whole path.
     pub non_resource_urls: Vec<String>,
 }
 
 impl PolicyRule {
-    /// The rule that a role says; what is no list of texts is empty.
+    /// Reads a rule from a role. Fields that are not lists of strings are read as empty.
     pub fn of(value: &Value) -> Self {
         let texts = |field: &str| {
             let items = value.get(field).and_then(Value::as_array).into_iter().flatten();
@@ -37,12 +37,12 @@ impl PolicyRule {
         }
     }
 
-    /// The `rules` of a role.
+    /// Reads the `rules` of a role.
     pub fn all_of(role: &Value) -> Vec<Self> {
         role.get("rules").and_then(Value::as_array).into_iter().flatten().map(Self::of).collect()
     }
 
-    /// Whether the rule allows this.
+    /// Returns whether the rule allows `request`.
     ///
     /// Source: kubernetes plugin/pkg/auth/authorizer/rbac/rbac.go, `RuleAllows`; `pkg/apis/rbac/v1/evaluation_helpers.go`.
     /// Rule: RBAC-05.
@@ -62,7 +62,7 @@ impl PolicyRule {
         }
     }
 
-    /// As messages show it: `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`.
+    /// Formats the rule as messages show it: `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`.
     ///
     /// Source: kubernetes `pkg/apis/rbac/v1/evaluation_helpers.go`, `CompactString`.
     pub(super) fn compact(&self) -> String {
@@ -79,13 +79,13 @@ impl PolicyRule {
     }
 }
 
-/// A list as Go's `%q` prints it.
+/// Formats a list as Go's `%q` prints it.
 pub(super) fn quoted(list: &[String]) -> String {
     let quoted: Vec<String> = list.iter().map(|text| quote(text)).collect();
     format!("[{}]", quoted.join(" "))
 }
 
-/// Whether a rule's resource means this one: `*`, `RESOURCE`, `RESOURCE/SUBRESOURCE` or `*/SUBRESOURCE`.
+/// Returns whether a rule's resource matches: `*`, `RESOURCE`, `RESOURCE/SUBRESOURCE`, or `*/SUBRESOURCE`.
 ///
 /// Rule: RBAC-06.
 fn names(rule: &str, resource: &str, subresource: &str) -> bool {
@@ -95,13 +95,13 @@ fn names(rule: &str, resource: &str, subresource: &str) -> bool {
     if subresource.is_empty() {
         return rule == resource;
     }
-    // A resource may have a slash in it in an access review.
+    // In an access review, a resource may contain a slash.
     rule.strip_suffix(subresource)
         .and_then(|rest| rest.strip_suffix('/'))
         .is_some_and(|rest| rest == "*" || rest == resource)
 }
 
-/// Whether a rule's path means this one. All stars at its end are one.
+/// Returns whether a rule's path matches. Several stars at its end count as one.
 ///
 /// Source: kubernetes `pkg/apis/rbac/v1/evaluation_helpers.go`, `NonResourceURLMatches`.
 /// Rule: RBAC-07.

@@ -1,4 +1,4 @@
-//! RBAC as a whole.
+//! RBAC authorization from roles and bindings to the decision.
 
 use std::sync::Arc;
 

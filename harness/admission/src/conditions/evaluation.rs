@@ -1,35 +1,35 @@
-//! What the conditions of a webhook came to.
+//! The result of evaluating a webhook's match conditions.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use kubernetes_types::status::aggregate;
 
-/// What the conditions of a webhook came to, for one request in one round.
+/// The result of evaluating a webhook's match conditions for one request in one round.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_structs, reason = "an evaluation has these parts")]
 pub struct Evaluation {
-    /// The conditions that were evaluated, in order: all of them unless the budget ran out.
+    /// The evaluated conditions, in order: all of them unless the budget ran out.
     pub conditions: Vec<Evaluated>,
-    /// What follows.
+    /// The overall result.
     pub outcome: Outcome,
-    /// How long it took.
+    /// How long the evaluation took.
     pub took: Duration,
 }
 
-/// One condition that was evaluated.
+/// One evaluated condition.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_structs, reason = "a condition has these parts")]
 pub struct Evaluated {
     /// Its name.
     pub name: Arc<str>,
-    /// Its expression, as it is written.
+    /// Its expression, as written.
     pub expression: Arc<str>,
-    /// Its value, or why it has none.
+    /// Its value, or the evaluation error.
     pub value: Result<bool, EvaluationError>,
-    /// What it cost, of 1,000,000 that it may and of 2,500,000 that all may.
+    /// Its cost: at most 1,000,000 for one condition and 2,500,000 for all conditions of a webhook.
     pub cost: u64,
-    /// How long it took.
+    /// How long its evaluation took.
     pub took: Duration,
 }
 
@@ -37,32 +37,34 @@ pub struct Evaluated {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "either the server has an error, or admit has no answer")]
 pub enum EvaluationError {
-    /// An error of the server, in its words.
+    /// An error in kube-apiserver's words.
     #[error("{0}")]
     Server(String),
-    /// kube-apiserver would have gone on, and admit does not, such as with texts of more than 64 MiB.
+    /// kube-apiserver would continue, but admit does not support it, such as strings of more than 64 MiB.
     #[error("not supported: {0}")]
     Unsupported(String),
 }
 
-/// What follows from the conditions of a webhook.
+/// The overall result of a webhook's conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "upstream has these four")]
 pub enum Outcome {
-    /// All are true: the webhook is called.
+    /// All conditions are true: the webhook is called.
     True,
-    /// This one is false, whatever the others say: the webhook is not called.
+    /// This condition is false, regardless of the others: the webhook is not called.
     False {
-        /// Its index.
+        /// The index of the condition.
         index: usize,
     },
-    /// None is false, and some have no value: the failure policy decides. Their errors in the server's words.
+    /// No condition is false and some failed: the failure policy decides.
+    ///
+    /// Contains the errors in kube-apiserver's words.
     Errors(String),
-    /// All together cost too much, whatever their values: the failure policy decides.
+    /// The conditions exceeded their cost budget: the failure policy decides.
     OutOfBudget,
 }
 
-/// What the client is told when the conditions of a webhook cost too much.
+/// The message for the client if the conditions of a webhook exceed their cost budget.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/activation.go, `Evaluate`.
 /// Rule: MC-15.
@@ -70,7 +72,7 @@ pub const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
 impl Evaluation {
-    /// Why there is no answer, in the server's words: the failure policy decides.
+    /// Returns the error in kube-apiserver's words if the failure policy decides.
     pub fn error(&self) -> Option<&str> {
         match &self.outcome {
             Outcome::True | Outcome::False { .. } => None,
@@ -79,7 +81,7 @@ impl Evaluation {
         }
     }
 
-    /// What kube-apiserver would have gone on with and admit does not.
+    /// Returns the error of a condition that kube-apiserver would evaluate but admit does not support.
     pub fn unsupported(&self) -> Option<&str> {
         self.conditions.iter().find_map(|condition| match &condition.value {
             Err(EvaluationError::Unsupported(what)) => Some(what.as_str()),
@@ -87,8 +89,9 @@ impl Evaluation {
         })
     }
 
-    /// How many errors the server counts: those before the first condition that is false, and none if the budget ran
-    /// out.
+    /// Returns how many errors kube-apiserver counts: those before the first false condition.
+    ///
+    /// The count is zero if the budget ran out.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`.
     /// Rule: MC-15, MET-11.
@@ -102,13 +105,13 @@ impl Evaluation {
         errors.count() as u64
     }
 
-    /// What all of them cost.
+    /// Returns the total cost of the conditions.
     pub fn cost(&self) -> u64 {
         self.conditions.iter().map(|condition| condition.cost).sum()
     }
 }
 
-/// What follows from these conditions, none of which went over the budget.
+/// Combines the values of conditions that stayed within the budget.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`; apimachinery
 /// pkg/util/errors/errors.go, `aggregate.Error`.
@@ -126,7 +129,7 @@ pub(super) fn outcome(conditions: &[Evaluated]) -> Outcome {
 mod tests {
     use super::*;
 
-    /// Conditions of these values: `t`, `f`, or the text of an error.
+    /// Builds an evaluation from values: `t`, `f`, or the text of an error.
     fn evaluation(values: &[&str]) -> Evaluation {
         let conditions: Vec<Evaluated> = values
             .iter()

@@ -1,4 +1,4 @@
-//! Expressions of conditions: compiled once, evaluated for each request.
+//! CEL expressions of match conditions: compiled once, evaluated for each request.
 
 use std::sync::LazyLock;
 
@@ -12,42 +12,43 @@ use kubernetes_cel::{Limits, Program};
 use super::evaluation::EvaluationError;
 use super::variables::Bindings;
 
-/// Which expressions are compiled: what a new one may mention the release before knows too, so that the server can be
-/// rolled back.
+/// The compatibility rules for an expression.
+///
+/// New expressions may use only what the previous release supports, so that the server can be rolled back.
 ///
 /// Source: apiserver pkg/cel/environment/environment.go, `NewExpressions` and `StoredExpressions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "upstream has these two")]
 pub enum Environment {
-    /// New and changed ones.
+    /// Rules for new and changed expressions.
     New,
-    /// Stored ones.
+    /// Rules for stored expressions.
     Stored,
 }
 
-/// An expression that is ready to be evaluated.
+/// A compiled expression.
 #[derive(Clone, Debug)]
 pub struct Expression(Program);
 
-/// Why an expression is not taken.
+/// Why an expression does not compile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(
     clippy::exhaustive_enums,
     reason = "upstream has two types of errors, and what admit does not imitate"
 )]
 pub enum CompileError {
-    /// It is invalid, in the server's words.
+    /// The expression is invalid; the error is in kube-apiserver's words.
     #[error("{0}")]
     Invalid(String),
-    /// It is valid, and no program can be made of it; in the server's words.
+    /// The expression is valid, but no program can be created from it; the error is in kube-apiserver's words.
     #[error("{0}")]
     Internal(String),
-    /// admit does not imitate something in it.
+    /// The expression uses a feature that admit does not support.
     #[error("{0}")]
     Unsupported(String),
 }
 
-/// The version whose expressions are imitated.
+/// The Kubernetes release whose expressions are supported.
 const RELEASE: Version = Version::new(1, 37);
 
 static NEW: LazyLock<environment::Environment> = LazyLock::new(|| declared(Expressions::New));
@@ -60,7 +61,7 @@ fn declared(expressions: Expressions) -> environment::Environment {
     with_admission_variables(kubernetes::environment(RELEASE, expressions), variables)
 }
 
-/// What expressions of conditions can mention.
+/// Returns the variables and functions that expressions of conditions may use.
 pub fn declarations(environment: Environment) -> &'static environment::Environment {
     match environment {
         Environment::New => &NEW,
@@ -68,10 +69,10 @@ pub fn declarations(environment: Environment) -> &'static environment::Environme
     }
 }
 
-/// Compiles the expression of a condition.
+/// Compiles the expression of a match condition.
 ///
 /// # Errors
-/// [`CompileError`] in the words of the server.
+/// [`CompileError`] in kube-apiserver's words.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/compile.go, `CompileCELExpression`; kubernetes
 /// pkg/apis/admissionregistration/validation/validation.go, `convertCELErrorToValidationError`.
@@ -81,7 +82,7 @@ pub fn compile(text: &str, environment: Environment) -> Result<Expression, Compi
         Ok(program) => check_type(program.result_type()).map(|()| Expression(program)),
         Err(error) => Err(match &error {
             environment::CompileError::Invalid(_) => CompileError::Invalid(error.to_string()),
-            // Its type comes first.
+            // Report its type error first.
             environment::CompileError::Instantiation(_) => declared
                 .type_of(text)
                 .map_err(|error| CompileError::Invalid(error.to_string()))
@@ -93,7 +94,7 @@ pub fn compile(text: &str, environment: Environment) -> Result<Expression, Compi
     }
 }
 
-/// A condition must be of the type `bool` when it is compiled; `dyn` is not enough.
+/// Checks that a condition has the static type `bool`; `dyn` is rejected.
 ///
 /// Rule: MC-04, VLD-29.
 fn check_type(found: &Type) -> Result<(), CompileError> {
@@ -104,12 +105,12 @@ fn check_type(found: &Type) -> Result<(), CompileError> {
 }
 
 impl Expression {
-    /// The program.
+    /// Returns the compiled program.
     pub(super) fn program(&self) -> &Program {
         &self.0
     }
 
-    /// The value, or why there is none; and the cost.
+    /// Evaluates the expression and returns its value or error, and the cost.
     ///
     /// Source: apiserver pkg/admission/plugin/cel/activation.go, `Evaluate`.
     /// Rule: MC-13.
@@ -117,7 +118,7 @@ impl Expression {
         let evaluation = self.0.evaluate(variables, &Limits::default());
         let value = match evaluation.value {
             Ok(Value::Bool(value)) => Ok(value),
-            // Its type says that it is a bool.
+            // The type check has already ensured a bool.
             Ok(other) => Err(EvaluationError::Server(format!("{other} is no bool"))),
             Err(Error::Unsupported(what)) => Err(EvaluationError::Unsupported(what)),
             Err(error) => {

@@ -1,4 +1,4 @@
-//! `matchConditions`: expressions that decide whether a webhook is called, and what comes of their values.
+//! `matchConditions`: CEL expressions that decide whether a webhook is called.
 
 mod evaluation;
 mod expression;
@@ -15,25 +15,25 @@ pub use self::expression::{CompileError, Environment, Expression, compile, decla
 pub use self::settled::{Known, settled};
 pub use self::variables::{Bindings, Subject};
 
-/// What all conditions of a webhook may cost together.
+/// The cost budget of all conditions of a webhook together.
 ///
 /// Source: apiserver pkg/apis/cel/config.go, `RuntimeCELCostBudgetMatchConditions`.
 /// Rule: MC-14.
 pub const BUDGET: u64 = 2_500_000;
 
-/// One of the `matchConditions` of a webhook.
+/// One entry of a webhook's `matchConditions`.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "a condition has these parts")]
 pub struct Condition {
     /// `name`.
     pub name: Arc<str>,
-    /// `expression`, as it is written.
+    /// `expression`, as written.
     pub text: Arc<str>,
-    /// The same compiled. A stored one that does not compile is an error of each evaluation.
+    /// The compiled expression. If a stored expression does not compile, each evaluation fails with the error.
     pub expression: Result<Expression, CompileError>,
 }
 
-/// What was compiled follows from the text.
+/// Compares the source texts, which determine the compiled expressions.
 impl PartialEq for Condition {
     fn eq(&self, other: &Self) -> bool {
         (&self.name, &self.text) == (&other.name, &other.text)
@@ -41,20 +41,20 @@ impl PartialEq for Condition {
 }
 
 impl Condition {
-    /// A stored condition.
+    /// Creates a condition with the rules for stored expressions.
     ///
     /// Rule: MC-09.
     pub fn new(name: &str, text: &str) -> Self {
         Self { expression: compile(text, Environment::Stored), name: name.into(), text: text.into() }
     }
 
-    /// Whether its expression names this variable.
+    /// Returns whether the expression uses this variable.
     pub fn mentions(&self, variable: &str) -> bool {
         self.expression.as_ref().is_ok_and(|expression| expression.program().mentions(variable))
     }
 }
 
-/// Evaluates all `conditions` about `subject`, whatever the values of earlier ones are, until the budget runs out.
+/// Evaluates all `conditions` for `subject`, regardless of the values of earlier ones, until the budget runs out.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/condition.go, `ForInput`, and activation.go, `Evaluate`;
 /// pkg/admission/plugin/webhook/matchconditions/matcher.go.

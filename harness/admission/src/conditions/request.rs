@@ -1,11 +1,12 @@
-//! The variable `request`: the request as an expression sees it.
+//! The CEL variable `request`.
 
 use serde_json::{Map, Value, json};
 
 pub(crate) use crate::attributes::{Attributes, GroupVersionKind};
 
-/// The value of `request`: what an `AdmissionReview` of this version would have, as JSON leaves it. The resource is the
-/// request's own, whatever the version; of the objects there is nothing.
+/// Returns the value of `request`: the fields of an `AdmissionReview` in this version, as JSON, without the objects.
+///
+/// The resource is always the request's own.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/condition.go, `CreateAdmissionRequest`; api admission/v1/types.go.
 /// Rule: MC-05, MC-06.

@@ -1,4 +1,4 @@
-//! Conditions of requests of which little is known.
+//! Partial evaluation of conditions for requests that are known only in part.
 
 use kubernetes_cel::value::{Map, Origin, Value};
 use kubernetes_cel::{Limits, Variables};
@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use super::Condition;
 pub use crate::attributes::{GroupVersionKind, GroupVersionResource, Operation};
 
-/// What is known of requests: nothing of who makes them, of names, options and the objects themselves.
+/// The known fields of a set of requests. The user, names, options, and objects are unknown.
 #[derive(Debug)]
 pub struct Known {
     operation: Operation,
@@ -15,12 +15,14 @@ pub struct Known {
     unknown: Vec<&'static str>,
 }
 
-/// What no rule says of a request.
+/// The request fields that rules do not determine.
 const NEVER_KNOWN: [&str; 5] = ["name", "namespace", "userInfo", "dryRun", "options"];
 
 impl Known {
-    /// Requests to do this. What they are about: the resource, the subresource (empty for the object itself), the kind
-    /// that the webhook sees and the kind of the request, each as far as it is known.
+    /// Describes requests by their known fields.
+    ///
+    /// These are the operation, the resource, the subresource (empty for the object itself), the kind in the review,
+    /// and the kind of the request.
     pub fn new(
         operation: Operation,
         resource: Option<&GroupVersionResource>,
@@ -42,7 +44,7 @@ impl Known {
         ] {
             match value {
                 None => unknown.extend(names),
-                // What is empty is left out.
+                // Empty fields are omitted.
                 Some(value) if value == "" => {}
                 Some(value) => {
                     request.extend(names.iter().map(|name| ((*name).to_owned(), value.clone())));
@@ -53,8 +55,10 @@ impl Known {
     }
 }
 
-/// A variable that is not bound is an error, which `&&`, `||` and `?:` pass over where it does not matter. So what has a
-/// value has it whatever the unknown parts are.
+/// Resolves known variables only.
+///
+/// An unbound variable is an error, which `&&`, `||`, and `?:` ignore where it cannot affect the result. So an
+/// expression with a value has that value whatever the unknown fields are.
 impl<'a> Variables<'a> for &'a Known {
     fn get(&self, name: &str) -> Option<Value<'a>> {
         match (name, self.operation) {
@@ -67,10 +71,10 @@ impl<'a> Variables<'a> for &'a Known {
     }
 }
 
-/// The value that `condition` has for all requests of which `known` is true; none if it depends on the rest, or fails.
+/// Returns the value of `condition` for all requests that match `known`; none if it depends on unknown fields or fails.
 pub fn settled(condition: &Condition, known: &Known) -> Option<bool> {
     let program = condition.expression.as_ref().ok()?.program();
-    // As a dyn the request can be counted and searched, and only what is known of it would be there.
+    // As `dyn`, the request could be counted and iterated, and would contain only the known fields.
     if program.calls("dyn") {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The variables of conditions.
+//! The CEL variables of match conditions.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -14,7 +14,7 @@ use super::request;
 pub(crate) use crate::attributes::{Attributes, GroupVersionKind, UserInfo};
 use crate::authorizer::{AccessDecision, AccessRequest, AccessTarget, Authorizer, Decision, ResourceTarget};
 
-/// What conditions are about: a request, as one webhook would see it.
+/// The request that conditions evaluate, as one webhook would see it.
 #[derive(Clone, Copy)]
 #[expect(clippy::exhaustive_structs, reason = "the environment has these variables")]
 pub struct Subject<'a> {
@@ -26,9 +26,9 @@ pub struct Subject<'a> {
     pub object: Option<&'a Json>,
     /// `oldObject` in that version.
     pub old_object: Option<&'a Json>,
-    /// Whether the objects are of a type of the server.
+    /// Whether the objects are of a built-in type.
     pub built_in: bool,
-    /// Who is asked what the user may do.
+    /// The authorizer that answers permission checks.
     pub authorizer: &'a Arc<dyn Authorizer>,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Debug for Subject<'_> {
     }
 }
 
-/// The values of the variables. None is made before an expression asks for it.
+/// The values of the variables, created when an expression uses them.
 #[derive(Debug)]
 pub struct Bindings<'a> {
     subject: Subject<'a>,
@@ -46,12 +46,12 @@ pub struct Bindings<'a> {
 }
 
 impl<'a> Bindings<'a> {
-    /// `request` is where the value of that variable is kept.
+    /// Creates bindings that cache the variable `request` in `request`.
     pub fn new(subject: &Subject<'a>, request: &'a OnceLock<Json>) -> Self {
         Self { subject: *subject, request }
     }
 
-    /// The new or the old object, with the members that its JSON has and no others.
+    /// Returns the new or the old object with exactly the fields of its JSON.
     ///
     /// Rule: MC-07.
     fn object(&self, object: Option<&'a Json>) -> Value<'a> {
@@ -77,7 +77,7 @@ impl<'a> Bindings<'a> {
     }
 }
 
-/// A Namespace is declared, and webhooks never have one.
+/// Resolves variables. `namespaceObject` is declared, but webhooks always see it as null.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/activation.go, `newActivation`;
 /// pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`.
@@ -103,7 +103,7 @@ impl<'a> Variables<'a> for Bindings<'a> {
     }
 }
 
-/// The server's authorizer, as expressions ask it. A check names no version, and its selectors do not matter to RBAC.
+/// The CEL view of the server's authorizer. A check does not name a version, and RBAC ignores its selectors.
 ///
 /// Source: apiserver pkg/cel/library/authz.go, `receiverOnlyObjectVal` and `resourceCheckVal.Authorize`.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ impl authorization::Authorizer for Asked {
                 name: &resource.name,
                 ..ResourceTarget::default()
             }),
-            // What cannot be asked is not allowed.
+            // Deny checks that cannot be expressed.
             _ => return authorization::Decision::default(),
         };
         let AccessDecision { decision, reason, error } =

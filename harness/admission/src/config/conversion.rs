@@ -1,4 +1,4 @@
-//! The conversion webhook of a definition of custom resources.
+//! The conversion webhook of a `CustomResourceDefinition`.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::field::{Field, Wrong};
 use super::reading::client_config;
 use super::{ClientConfig, list, text};
 
-/// The webhook that converts the objects of a `CustomResourceDefinition`, by its `spec.conversion`.
+/// The webhook that converts the objects of a `CustomResourceDefinition`, read from `spec.conversion`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversionWebhook {
     /// The name of the definition.
@@ -21,10 +21,10 @@ pub struct ConversionWebhook {
 }
 
 impl ConversionWebhook {
-    /// Reads the webhook of a valid `definition`; none if its strategy is not `Webhook`.
+    /// Reads the webhook of a valid `definition`; returns none if its strategy is not `Webhook`.
     ///
     /// # Errors
-    /// What admit cannot read of it.
+    /// A field that admit does not support.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `webhookClientConfigForCRD`.
     pub fn of(definition: &Value) -> Result<Option<Self>, Unsupported> {

@@ -1,4 +1,4 @@
-//! Can the API server decode this into a configuration?
+//! Type checks of webhook configurations, as the API server's decoder performs them.
 
 use kubernetes_types::schema;
 use kubernetes_types::status::Status;
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 pub(crate) use crate::attributes::GroupVersionKind;
 
-/// Whether every field of a configuration is of the API's type: the first check of a create or an update.
+/// Checks that every field of a configuration has the API's type. This is the first check of a create or an update.
 ///
 /// # Errors
-/// The 400 that the client gets.
+/// The 400 response for the client.
 ///
 /// Source: apiserver pkg/endpoints/handlers/create.go.
 ///
@@ -41,7 +41,7 @@ mod tests {
         }
     }
 
-    /// `error` is what kube-apiserver 1.37.1 answered; empty where it decoded the configuration.
+    /// Checks the error that kube-apiserver 1.37.1 returned; an empty `error` means that it accepted the configuration.
     #[track_caller]
     fn check_webhook(webhook: &Value, error: &str) {
         assert_eq!(message("MutatingWebhookConfiguration", &json!([webhook])), error, "{webhook}");

@@ -1,13 +1,13 @@
-//! The API's defaults, written into a configuration.
+//! The API's defaults for webhook configurations.
 
 use serde_json::{Map, Value, json};
 
 use super::{DEFAULT_PORT, DEFAULT_TIMEOUT_SECONDS, MUTATING, v1beta1};
 
-/// Writes the defaults of the API version of a configuration into it, as the API server stores it.
+/// Sets the defaults of the API version of a configuration, as the API server does before it stores one.
 ///
-/// In v1 `sideEffects` and `admissionReviewVersions` have no defaults; in v1beta1 they have. What is not of the expected
-/// type is left alone.
+/// `sideEffects` and `admissionReviewVersions` have defaults in v1beta1 but not in v1. Fields of the wrong type are
+/// left unchanged.
 ///
 /// Source: kubernetes `pkg/apis/admissionregistration/{v1,v1beta1}/defaults.go`.
 /// Rule: CFG-04, CFG-05.

@@ -1,17 +1,17 @@
-//! One field of a configuration that is being read, and its path.
+//! A field of a configuration, with its path for error messages.
 
 use serde_json::Value;
 
 static ABSENT: Value = Value::Null;
 
-/// A field's path and value; null where the field is missing.
+/// A field's path and value; the value is null if the field is missing.
 #[derive(Clone, Debug)]
 pub(super) struct Field<'a> {
     path: String,
     value: &'a Value,
 }
 
-/// What is wrong with a field.
+/// An error in a field: its path and what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) field: String,
@@ -40,19 +40,19 @@ impl<'a> Field<'a> {
         Wrong { field: self.path.clone(), what: what.into() }
     }
 
-    /// The same field, known to be an object.
+    /// Returns the field if it is an object.
     pub(super) fn object(self) -> Result<Self, Wrong> {
         if self.value.is_object() { Ok(self) } else { Err(self.wrong(self.expected("an object"))) }
     }
 
-    /// The elements of a list; none where it is missing.
+    /// Returns the elements of a list; empty if the field is missing.
     pub(super) fn items(&self) -> Result<Vec<Self>, Wrong> {
         let values = self.optional("a list", Value::as_array)?.map_or(&[][..], Vec::as_slice);
         let item = |(index, value)| Self { path: format!("{}[{index}]", self.path), value };
         Ok(values.iter().enumerate().map(item).collect())
     }
 
-    /// The elements of a list of which there must be one.
+    /// Returns the elements of a list that must not be empty.
     pub(super) fn some_items(&self) -> Result<Vec<Self>, Wrong> {
         let items = self.items()?;
         if items.is_empty() { Err(self.wrong("must have at least one element")) } else { Ok(items) }
@@ -62,7 +62,7 @@ impl<'a> Field<'a> {
         self.optional("a string", Value::as_str)
     }
 
-    /// A text that is neither missing nor empty.
+    /// Returns a string that must not be missing or empty.
     pub(super) fn some_text(&self) -> Result<&'a str, Wrong> {
         self.text()?.filter(|text| !text.is_empty()).ok_or_else(|| self.wrong("is required"))
     }
@@ -71,7 +71,7 @@ impl<'a> Field<'a> {
         self.optional("an integer", Value::as_i64)
     }
 
-    /// One of a few words, each with its meaning; none where the field is missing.
+    /// Returns the value that `words` assigns to the field's string; none if the field is missing.
     pub(super) fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<Option<T>, Wrong> {
         let Some(text) = self.text()? else {
             return Ok(None);

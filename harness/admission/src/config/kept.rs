@@ -1,17 +1,18 @@
-//! What the caller of a webhook keeps with its configuration.
+//! A cache for the caller of a webhook, stored with the webhook's configuration.
 
 use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
-/// What a caller made of a [`ClientConfig`](super::ClientConfig) for the first call and needs for the next ones, such as the
-/// parsed URL. It goes with the configuration; a copy of that begins with nothing.
+/// A value that a caller derives from a [`ClientConfig`](super::ClientConfig) and reuses, such as the parsed URL.
+///
+/// It is created at the first call and dropped with the configuration; a copy of the configuration starts empty.
 #[derive(Default)]
 pub struct Kept(OnceLock<Box<dyn Any + Send + Sync>>);
 
 impl Kept {
-    /// What is kept, which `make` makes if that is nothing; none if somebody keeps a value of another type.
+    /// Returns the cached value, created by `make` if there is none; returns none if the cache holds another type.
     pub fn get_or_init<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.0.get_or_init(|| Box::new(make())).downcast_ref()
     }
@@ -23,7 +24,7 @@ impl Clone for Kept {
     }
 }
 
-/// It follows from the configuration.
+/// Always equal, because the value is derived from the configuration.
 impl PartialEq for Kept {
     fn eq(&self, _other: &Self) -> bool {
         true

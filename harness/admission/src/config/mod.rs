@@ -1,4 +1,4 @@
-//! Webhook configurations, read into [`Webhook`]s.
+//! Webhook configurations, parsed into [`Webhook`]s.
 
 mod conversion;
 mod decoding;
@@ -35,23 +35,23 @@ pub(crate) const MUTATING: &str = "MutatingWebhookConfiguration";
 pub(crate) const VALIDATING: &str = "ValidatingWebhookConfiguration";
 const DEFAULT_TIMEOUT_SECONDS: i64 = 10;
 const DEFAULT_PORT: u16 = 443;
-/// The end of the names of configurations in files, which the API reserves for them.
+/// The suffix of configuration names that is reserved for configurations in files.
 pub const STATIC_SUFFIX: &str = ".static.k8s.io";
 
-/// One entry of `webhooks` of a configuration: parsed, every default filled in.
+/// One entry of a configuration's `webhooks`: parsed, with all defaults set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Webhook {
-    /// Which one it is.
+    /// The webhook's identity.
     pub id: Arc<WebhookId>,
-    /// Where its configuration is.
+    /// The origin of its configuration.
     pub source: Source,
-    /// Which half of admission calls it, by the kind of its configuration.
+    /// The admission phase that calls it, given by the kind of its configuration.
     pub phase: Phase,
     /// `reinvocationPolicy`; `Never` for a validating webhook.
     pub reinvocation_policy: ReinvocationPolicy,
     /// `clientConfig`.
     pub client_config: ClientConfig,
-    /// `rules`; without any the webhook is never called.
+    /// `rules`; a webhook without rules is never called.
     pub rules: Vec<Rule>,
     /// `failurePolicy`.
     pub failure_policy: FailurePolicy,
@@ -67,34 +67,34 @@ pub struct Webhook {
     pub timeout: Duration,
     /// `admissionReviewVersions`, in the author's order of preference.
     pub admission_review_versions: Vec<String>,
-    /// `matchConditions`: all of them must be true for a call.
+    /// `matchConditions`: the webhook is called only if all are true.
     pub match_conditions: Vec<Condition>,
 }
 
-/// Where the API server has a configuration from.
+/// The origin of a configuration.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `apiSource` and `staticSource`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "the API server has these two")]
 pub enum Source {
-    /// A client created it by the API.
+    /// A client created it through the API.
     #[default]
     Api,
-    /// A file in the `staticManifestsDir` of the plugin's configuration.
+    /// A file in the plugin's `staticManifestsDir` contains it.
     Manifest,
 }
 
-/// The first or the second of admission's two halves.
+/// One of the two phases of admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(clippy::exhaustive_enums, reason = "admission has these two")]
 pub enum Phase {
-    /// In-tree plugins and webhooks that may change the object, one after another.
+    /// In-tree plugins and webhooks that may change the object run in sequence.
     Mutating,
-    /// Those that may only refuse it.
+    /// In-tree plugins and webhooks that may only reject the object.
     Validating,
 }
 
-/// Which webhook: unique in a cluster, and how reinvocation remembers it.
+/// The identity of a webhook: unique in a cluster, and the key for reinvocation.
 ///
 /// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go`.
 /// Rule: LOAD-05.
@@ -104,11 +104,11 @@ pub struct WebhookId {
     pub configuration: String,
     /// `name` of the webhook.
     pub name: String,
-    /// How many earlier webhooks of the configuration have that name.
+    /// How many earlier webhooks of the configuration have the same name.
     pub ordinal: usize,
 }
 
-/// `configuration/name/ordinal`.
+/// Formats the identity as `configuration/name/ordinal`.
 impl fmt::Display for WebhookId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.configuration, self.name, self.ordinal)
@@ -119,77 +119,79 @@ impl fmt::Display for WebhookId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the API has these two")]
 pub enum ReinvocationPolicy {
-    /// At most once in a request.
+    /// The webhook is called at most once per request.
     #[default]
     Never,
-    /// Again, when something later changed the object.
+    /// The webhook is called again if the object changed after its call.
     IfNeeded,
 }
 
-/// What a call that fails does to the request.
+/// What happens to a request if the call to a webhook fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the API has these two")]
 pub enum FailurePolicy {
-    /// The request fails.
+    /// The request is rejected.
     #[default]
     Fail,
-    /// The request goes on as if the webhook were not there.
+    /// The request continues as if the webhook did not exist.
     Ignore,
 }
 
-/// Whether a rule also catches a request for an equivalent resource.
+/// Whether a rule also matches a request for an equivalent resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the API has these two")]
 pub enum MatchPolicy {
-    /// The request's own resource only.
+    /// Rules match only the request's own resource.
     Exact,
-    /// Equivalent resources too; the object is converted.
+    /// Rules also match equivalent resources; the object is converted.
     #[default]
     Equivalent,
 }
 
-/// What a call does beside answering.
+/// The side effects of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the API has these four, or none")]
 pub enum SideEffects {
-    /// Nothing.
+    /// The webhook has no side effects.
     None,
-    /// Nothing on a dry run.
+    /// The webhook has no side effects on a dry run.
     NoneOnDryRun,
-    /// Something; never called on a dry run. Only in configurations older than v1.
+    /// The webhook has side effects; it is never called on a dry run. Only in configurations older than v1.
     Some,
-    /// Nobody knows; never called on a dry run. Only in configurations older than v1.
+    /// The side effects are unknown; the webhook is never called on a dry run. Only in configurations older than v1.
     Unknown,
-    /// The configuration does not say; a call on a dry run fails. Only in a storage that was written by hand.
+    /// The configuration does not specify side effects; a call on a dry run fails.
+    ///
+    /// Only possible if the storage was edited by hand.
     Unset,
 }
 
 impl SideEffects {
-    /// Whether the webhook may be called on a dry run.
+    /// Returns whether the webhook may be called on a dry run.
     pub fn allow_dry_run(self) -> bool {
         matches!(self, Self::None | Self::NoneOnDryRun)
     }
 }
 
-/// Where a webhook is and whom to trust there.
+/// The address of a webhook and the CA bundle that verifies it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClientConfig {
     /// `url` or `service`.
     pub target: WebhookTarget,
-    /// `caBundle`, decoded from base64: PEM. Empty: the system's roots.
+    /// `caBundle`: PEM, decoded from base64. If empty, the system's root certificates are used.
     pub ca_bundle: Vec<u8>,
-    /// What its caller keeps from one call to the next.
+    /// The caller's cache.
     pub kept: Kept,
 }
 
 impl ClientConfig {
-    /// The webhook at `target`, trusted by `ca_bundle`.
+    /// Creates a configuration for the webhook at `target`, verified by `ca_bundle`.
     pub fn new(target: WebhookTarget, ca_bundle: Vec<u8>) -> Self {
         Self { target, ca_bundle, kept: Kept::default() }
     }
 }
 
-/// The address in a `clientConfig`.
+/// The address of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "the API has these two")]
 pub enum WebhookTarget {
@@ -200,8 +202,9 @@ pub enum WebhookTarget {
 }
 
 impl WebhookTarget {
-    /// What serves the webhook: the host of its URL, with the port if it is written there, or the service's
-    /// [`authority`](ServiceReference::authority).
+    /// Returns the host that serves the webhook.
+    ///
+    /// This is the URL's host, with its port if specified, or the service's [`authority`](ServiceReference::authority).
     pub fn authority(&self) -> String {
         match self {
             Self::Url(url) => {
@@ -222,17 +225,17 @@ pub struct ServiceReference {
     pub name: String,
     /// The path of the webhook; may be empty.
     pub path: String,
-    /// The service's port; 443 by default.
+    /// The service's port; defaults to 443.
     pub port: u16,
 }
 
 impl ServiceReference {
-    /// The host that the API server calls, and the name that it asks for in TLS: `NAME.NAMESPACE.svc`.
+    /// Returns the host that the API server calls, which is also the TLS server name: `NAME.NAMESPACE.svc`.
     pub fn host(&self) -> String {
         format!("{}.{}.svc", self.name, self.namespace)
     }
 
-    /// The host and the port, which is always there: `NAME.NAMESPACE.svc:443`.
+    /// Returns the host and the port, which is always present: `NAME.NAMESPACE.svc:443`.
     ///
     /// Source: apiserver pkg/util/webhook/client.go.
     /// Rule: HTTP-02.
@@ -241,10 +244,10 @@ impl ServiceReference {
     }
 }
 
-/// One of `rules`.
+/// One entry of a webhook's `rules`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// `operations`: `CREATE`, `UPDATE`, `DELETE`, `CONNECT` or `*`.
+    /// `operations`: `CREATE`, `UPDATE`, `DELETE`, `CONNECT`, or `*`.
     pub operations: Vec<String>,
     /// `apiGroups`; the empty string is the core group.
     pub api_groups: Vec<String>,
@@ -256,39 +259,39 @@ pub struct Rule {
     pub scope: Scope,
 }
 
-/// Which objects a rule is for.
+/// The scope of the objects that a rule matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the API has these three")]
 pub enum Scope {
-    /// `*`: all.
+    /// `*`: all objects.
     #[default]
     All,
-    /// Objects without a namespace, and Namespaces.
+    /// Cluster-scoped objects, including Namespaces.
     Cluster,
-    /// Objects in a namespace.
+    /// Namespaced objects.
     Namespaced,
 }
 
-/// A configuration that cannot be read.
+/// Why a configuration cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum ConfigError {
-    /// A field is missing or wrong. Names the field's path in the configuration.
+    /// A field is missing or invalid.
     #[error("{}{field}: {what}", prefix(configuration))]
     Field {
         /// `metadata.name` of the configuration; empty if it has none.
         configuration: String,
         /// The field's path, such as `webhooks[0].rules[1].operations`.
         field: String,
-        /// What is wrong and what was expected.
+        /// What is wrong and what is expected.
         what: String,
     },
-    /// admit does not imitate something that the configuration asks for.
+    /// The configuration uses a feature that admit does not support.
     #[error(transparent)]
     Unsupported(#[from] kubernetes_types::status::Unsupported),
 }
 
-/// What stands before a field: the configuration that has it, if it has a name.
+/// Returns the prefix of a field error: the name of the configuration, if it has one.
 fn prefix(configuration: &str) -> String {
     if configuration.is_empty() { String::new() } else { format!("{configuration}: ") }
 }

@@ -1,4 +1,4 @@
-//! Reads the webhooks of a configuration, with the API's defaults where it says nothing.
+//! Parses the webhooks of a configuration and sets the API's defaults.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::{
 pub(crate) use crate::attributes::GroupVersionKind;
 use crate::conditions::{CompileError, Condition};
 
-/// Those that the API takes in v1 come first.
+/// The values that the v1 API accepts come first.
 const SIDE_EFFECTS: [(&str, SideEffects); 4] = [
     ("None", SideEffects::None),
     ("NoneOnDryRun", SideEffects::NoneOnDryRun),
@@ -26,18 +26,17 @@ const SIDE_EFFECTS: [(&str, SideEffects); 4] = [
     ("Unknown", SideEffects::Unknown),
 ];
 
-/// Whose webhooks these are.
+/// The kind of a configuration.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Admission {
     Mutating,
     Validating,
 }
 
-/// The webhooks of one `MutatingWebhookConfiguration` or `ValidatingWebhookConfiguration` of
-/// `admissionregistration.k8s.io/v1`, in the author's order.
+/// Parses the webhooks of a configuration of `admissionregistration.k8s.io/v1`, in the author's order.
 ///
-/// Fields that may be left out have the API's defaults. What the API would refuse to store is an error here. One of v1beta1
-/// has the defaults of that version, and is read as one that the API took before v1: see [`stored_webhooks`].
+/// Omitted fields get the API's defaults. A value that the API would not store is an error. A v1beta1 configuration
+/// gets the defaults of that version and is read as [`stored_webhooks`] reads it.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/v1/defaults.go; the ordinals of equal names: apiserver
 /// `pkg/admission/configuration/mutating_webhook_manager.go`.
@@ -51,8 +50,9 @@ pub fn webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigError> {
     }
 }
 
-/// The webhooks of a configuration that is stored, as [`webhooks`]. What the API took before v1 may stay there: other
-/// `sideEffects`, and selectors with invalid label values.
+/// Parses the webhooks of a stored configuration, as [`webhooks`] does.
+///
+/// Values that the API accepted before v1 are valid here: other `sideEffects`, and selectors with invalid label values.
 ///
 /// # Errors
 /// [`ConfigError`] names the first field that cannot be read.
@@ -60,7 +60,7 @@ pub fn stored_webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigErro
     read(configuration, Origin::Storage)
 }
 
-/// The webhooks of a configuration that is in a file of `staticManifestsDir` and valid there, as [`webhooks`].
+/// Parses the webhooks of a valid configuration in a file of `staticManifestsDir`, as [`webhooks`] does.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/manifest/loader/loader.go, `BuildMutatingAccessors` and
 /// `BuildValidatingAccessors`.
@@ -105,14 +105,14 @@ fn read(configuration: &Value, origin: Origin) -> Result<Vec<Webhook>, ConfigErr
     Ok(webhooks)
 }
 
-/// Where a configuration comes from.
+/// The origin of a configuration, which determines how strictly it is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// A client sends it to the API, which validates it.
     Author,
-    /// The API took it.
+    /// The API has stored it.
     Storage,
-    /// A file of the API server's own holds it.
+    /// It is in a file on the API server's host.
     Manifest,
 }
 
@@ -146,7 +146,7 @@ fn webhook(
         Admission::Mutating => field
             .child("reinvocationPolicy")
             .word(&[("Never", ReinvocationPolicy::Never), ("IfNeeded", ReinvocationPolicy::IfNeeded)])?,
-        // A validating webhook has no such field: the API server drops it.
+        // Validating webhooks do not have this field: the API server drops it.
         Admission::Validating => None,
     };
     let failure_policy = field
@@ -190,7 +190,9 @@ fn webhook(
     })
 }
 
-/// The conditions of a webhook, compiled as stored ones: what is wrong with them is an error of each evaluation.
+/// Parses and compiles the conditions of a webhook with the rules for stored ones.
+///
+/// An invalid condition fails at each evaluation.
 fn conditions(webhook: &Field<'_>) -> Result<Vec<Condition>, Wrong> {
     let conditions = webhook.child("matchConditions").items()?.into_iter().map(|condition| {
         let condition = condition.object()?;
@@ -292,7 +294,7 @@ mod tests {
         json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "c"}, "webhooks": webhooks})
     }
 
-    /// A webhook with the fields that the API demands, and `more`.
+    /// Returns a webhook with the fields that the API requires, and `more`.
     fn entry(more: &Value) -> Value {
         let mut entry = json!({
             "name": "w.example.com",

@@ -1,4 +1,4 @@
-//! Configurations of `admissionregistration.k8s.io/v1beta1`, which API servers served up to Kubernetes 1.21.
+//! Configurations of `admissionregistration.k8s.io/v1beta1`, which API servers served until Kubernetes 1.21.
 //!
 //! Source: kubernetes pkg/apis/admissionregistration/v1beta1/defaults.go, which is still there for what was stored.
 
@@ -10,7 +10,7 @@ use super::{API_VERSION, MUTATING, VALIDATING, list, validate};
 
 const OLD_API_VERSION: &str = "admissionregistration.k8s.io/v1beta1";
 
-/// A field that a configuration of v1beta1 leaves out, and of which v1 makes something else.
+/// A field that a v1beta1 configuration omits and that has a different default in v1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Differing {
@@ -22,20 +22,20 @@ pub struct Differing {
     pub v1: String,
 }
 
-/// `webhooks[0].failurePolicy is not set: Ignore in v1beta1, Fail in v1`.
+/// Formats the difference: `webhooks[0].failurePolicy is not set: Ignore in v1beta1, Fail in v1`.
 impl std::fmt::Display for Differing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} is not set: {} in v1beta1, {} in v1", self.field, self.v1beta1, self.v1)
     }
 }
 
-/// Whether `object` is a webhook configuration of v1beta1.
+/// Returns whether `object` is a v1beta1 webhook configuration.
 pub fn is_v1beta1(object: &Value) -> bool {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     text("apiVersion") == OLD_API_VERSION && [MUTATING, VALIDATING].contains(&text("kind"))
 }
 
-/// The defaults of v1beta1 that are not those of v1.
+/// Sets the v1beta1 defaults that differ from those of v1.
 ///
 /// Rule: CFG-06.
 pub(super) fn set_own_defaults(webhook: &mut Map<String, Value>) {
@@ -44,16 +44,17 @@ pub(super) fn set_own_defaults(webhook: &mut Map<String, Value>) {
     set(webhook, "sideEffects", || json!("Unknown"));
     set(webhook, "timeoutSeconds", || json!(30));
     let versions = webhook.get("admissionReviewVersions").unwrap_or(&Value::Null);
-    // An empty list has the default, too.
+    // An empty list is defaulted, too.
     if versions.is_null() || versions.as_array().is_some_and(Vec::is_empty) {
         webhook.insert("admissionReviewVersions".to_owned(), json!(["v1beta1"]));
     }
 }
 
-/// A configuration of v1beta1 as an API server of today reads it from its storage: in v1, with the defaults of v1beta1
-/// written out. None if it is not of v1beta1.
+/// Converts a v1beta1 configuration to v1, with the v1beta1 defaults written out.
 ///
-/// It may have what v1 refuses: see [`v1_errors`].
+/// A current API server does the same when it reads one from storage. Returns none for other objects.
+///
+/// The result may contain values that v1 rejects: see [`v1_errors`].
 pub fn upgraded(configuration: &Value) -> Option<Value> {
     if !is_v1beta1(configuration) {
         return None;
@@ -64,7 +65,9 @@ pub fn upgraded(configuration: &Value) -> Option<Value> {
     Some(upgraded)
 }
 
-/// The fields that a configuration of v1beta1 leaves out and that have another default in v1; none for one of v1.
+/// Returns the fields that a v1beta1 configuration omits and that have a different default in v1.
+///
+/// The result is empty for a v1 configuration.
 pub fn v1_differences(configuration: &Value) -> Vec<Differing> {
     if !is_v1beta1(configuration) {
         return Vec::new();
@@ -84,7 +87,9 @@ pub fn v1_differences(configuration: &Value) -> Vec<Differing> {
     differing
 }
 
-/// What v1 refuses of a configuration of v1beta1 in which nothing but the version is changed; none for one of v1.
+/// Returns the errors of v1 for a v1beta1 configuration in which only the version is changed.
+///
+/// The result is empty for a v1 configuration.
 pub fn v1_errors(configuration: &Value) -> Vec<FieldError> {
     if is_v1beta1(configuration) { validate(&as_v1(configuration)) } else { Vec::new() }
 }

@@ -1,4 +1,4 @@
-//! What the API warns of in a configuration that it takes.
+//! The API's warnings about configurations that it accepts.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{list, text};
 
-/// Reviews that no webhook is ever called for: group and resource.
+/// The group and resource of reviews that never call webhooks.
 ///
 /// Source: kubernetes pkg/kubeapiserver/admission/exclusion/resources.go.
 pub const EXCLUDED: [(&str, &str); 6] = [
@@ -18,7 +18,7 @@ pub const EXCLUDED: [(&str, &str); 6] = [
     ("authorization.k8s.io", "subjectaccessreviews"),
 ];
 
-/// The warnings that a create or an update of `configuration` gives: one for each rule and resource without effect.
+/// Returns the warnings for a create or an update of `configuration`: one for each rule and resource without effect.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/warnings.go.
 /// Rule: VLD-34.
@@ -37,14 +37,14 @@ pub fn warnings(configuration: &Value) -> Vec<String> {
     warnings
 }
 
-/// The excluded resources that a rule names, each once; a rule with a star names none.
+/// Returns the distinct excluded resources in a rule; empty for a rule with a star.
 fn excluded(rule: &Value) -> Vec<(&str, &str)> {
     let texts = |field| list(rule, field).iter().filter_map(Value::as_str).collect::<Vec<_>>();
     let (groups, resources) = (texts("apiGroups"), texts("resources"));
     if groups.contains(&"*") || resources.contains(&"*") {
         return Vec::new();
     }
-    // Each name once, and only those of the table: a rule may have a hundred thousand of both.
+    // Deduplicate names and keep only those in the table: a rule may contain a hundred thousand groups and resources.
     let (mut seen_groups, mut seen_resources) = (BTreeSet::new(), BTreeSet::new());
     let groups = groups
         .into_iter()
@@ -59,7 +59,7 @@ fn excluded(rule: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// The warning that an update of a configuration with a reserved name gives; on a create it is an error.
+/// Returns the warning for an update of a configuration with a reserved name; a create is an error instead.
 ///
 /// Source: kubernetes `pkg/apis/admissionregistration/validation/static_suffix.go`, `WarningsForStaticSuffix`.
 /// Rule: VLD-33.

@@ -1,4 +1,4 @@
-//! One call of a webhook, from the review to what its reply means.
+//! One webhook call, from building the review to interpreting the reply.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,19 +20,19 @@ use crate::review::ReviewVersion;
 use crate::review::request;
 use crate::review::response::{self, Response};
 
-/// Seconds after which a client may try again for whose call there was no memory.
+/// The `Retry-After` value, in seconds, if there is no memory for a call.
 ///
 /// Source: apiserver pkg/server/filters/maxinflight.go, `retryAfter`.
 pub(super) const RETRY_AFTER: i32 = 1;
 
-/// What came of a call.
+/// The result of a call.
 pub(super) struct Answered {
     pub(super) called: Called,
     /// The response, if it allows the request.
     pub(super) allowed: Option<Response>,
-    /// Why the request does not go on whatever the failure policy is.
+    /// Why the request is rejected regardless of the failure policy.
     refusal: Option<Refusal>,
-    /// The span of the call; none if there was no call.
+    /// The span of the call; empty if there was no call.
     pub(super) span: Span,
 }
 
@@ -61,21 +61,21 @@ impl From<CallError> for Obstacle {
 }
 
 impl Answered {
-    /// admit cannot go on: the record has what a client is told.
+    /// Marks the request as unsupported by admit; the record contains the message for the client.
     pub(super) fn set_unsupported(&mut self, unsupported: Unsupported) {
         let status = Box::new(Status::unsupported(&unsupported));
         self.called.result = CallResult::ServerError { status, patch: None };
         self.refusal = Some(Refusal::Unsupported(unsupported));
     }
 
-    /// There is no memory for the call: the client may try again.
+    /// Rejects the request because there is no memory for the call: the client may retry.
     fn set_too_many_requests(&mut self) {
         let status = Box::new(Status::too_many_requests(RETRY_AFTER));
         self.called.result = CallResult::ServerError { status: status.clone(), patch: None };
         self.refusal = Some(Refusal::Status(status));
     }
 
-    /// Why the request does not go on after this call, if it does not.
+    /// Returns why the request is rejected after this call; none if it continues.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         match &self.refusal {
             Some(refusal) => Some(refusal.clone()),
@@ -85,7 +85,7 @@ impl Answered {
 }
 
 impl<C: Caller> Dispatcher<C> {
-    /// Calls one webhook with the objects of `run`, which has them in the version of `invocation`.
+    /// Calls one webhook with the objects of `run`, which [`AdmissionRun::convert`] has converted for `invocation`.
     ///
     /// Rule: MUT-03, MUT-04, RSP-18, RSP-19, VAL-06.
     pub(super) async fn call(
@@ -181,12 +181,12 @@ impl<C: Caller> Dispatcher<C> {
     }
 }
 
-/// A call under way. If this is dropped, the request has ended without it: its client has gone.
+/// A call in progress. If it is dropped, the client has disconnected and the request has ended.
 struct UnderWay<'a> {
     webhook: &'a Webhook,
     operation: Operation,
     chain: &'a DispatchContext<'a>,
-    /// After the request began.
+    /// When the call started, from the beginning of the request.
     started: Duration,
 }
 
@@ -199,7 +199,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// The span of a call.
+/// Creates the trace span of a call.
 ///
 /// Source: apiserver `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, `tracing.Start`.
 fn span_of(webhook: &Webhook, run: &AdmissionRun<'_>, called: &Called) -> Span {

@@ -1,4 +1,4 @@
-//! Admits a request: in-tree plugins and mutating webhooks, a second round, then the validating ones.
+//! Runs admission: mutating plugins and webhooks, reinvocation, then validating plugins and webhooks.
 
 mod call;
 
@@ -24,48 +24,49 @@ use crate::plugin::{self, Plugin};
 use crate::reinvocation;
 use crate::trace_context::TraceContext;
 
-/// Admits requests by calling webhooks with a [`Caller`].
+/// Runs admission for requests and calls webhooks through a [`Caller`].
 pub struct Dispatcher<C> {
     caller: Arc<C>,
-    /// Without one nothing is converted by a webhook.
+    /// Calls conversion webhooks; if none, they are not supported.
     converter: Option<Arc<Converter<C>>>,
     new_uid: fn() -> String,
 }
 
-/// What a request is admitted with.
+/// The webhooks, plugins, and limits for admitting a request.
 #[derive(Clone, Copy)]
 pub struct DispatchContext<'a> {
-    /// All mutating webhooks of the cluster; none if `MutatingAdmissionWebhook` is off.
+    /// All mutating webhooks of the cluster; none if `MutatingAdmissionWebhook` is disabled.
     pub mutating: Option<Webhooks<'a>>,
-    /// All validating webhooks of the cluster; none if `ValidatingAdmissionWebhook` is off.
+    /// All validating webhooks of the cluster; none if `ValidatingAdmissionWebhook` is disabled.
     pub validating: Option<Webhooks<'a>>,
     /// The in-tree plugins that run before the webhooks, in the server's order.
     pub plugins: &'a [&'a dyn Plugin],
     /// The in-tree plugins that run after the webhooks, in the server's order.
     pub last: &'a [&'a dyn Plugin],
-    /// When the request began.
+    /// When the request started.
     pub started: Instant,
-    /// When the request's own time is up.
+    /// The request's deadline.
     pub deadline: Option<Instant>,
-    /// The trace to which the request belongs, if it came with one.
+    /// The trace context of the request, if it has one.
     pub trace: Option<&'a TraceContext>,
-    /// What counts the calls that are under way when the client goes away: the record goes with it.
+    /// Counts the calls in progress when the client disconnects, because the record is then dropped.
     pub metrics: Option<&'a Metrics>,
 }
 
-/// The webhooks of one phase, in the order in which they are called.
+/// The webhooks of one phase, in call order.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "they are all looked at, or an index says which")]
 pub enum Webhooks<'a> {
-    /// Each is decided about, and the record has the reason for each that is not called.
+    /// Decides about every webhook and records why each one is skipped.
     Listed(&'a [Arc<Webhook>]),
-    /// Only those whose rules may match are decided about, and of those that are not called the record has only the ones whose
-    /// conditions are not true.
+    /// Decides only about webhooks whose rules may match.
+    ///
+    /// Of skipped webhooks, only those excluded by their conditions are recorded.
     Indexed(&'a WebhookIndex),
 }
 
 impl<'a> Webhooks<'a> {
-    /// Those that are decided about for the request of `run`, each with its position among all.
+    /// Returns the webhooks to decide about for the request of `run`, each with its position among all webhooks.
     fn candidates(
         self,
         run: &mut AdmissionRun<'_>,
@@ -85,7 +86,7 @@ impl<'a> Webhooks<'a> {
     }
 }
 
-/// What the record has of webhooks that are not called, beside those whose conditions are not true.
+/// Which skipped webhooks are recorded, in addition to those whose conditions exclude them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Skips {
     Recorded,
@@ -104,14 +105,14 @@ impl DispatchContext<'_> {
     }
 }
 
-/// Why a request is not admitted.
+/// Why a request is rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "the server answers, or admit cannot")]
 pub enum Refusal {
-    /// What the client gets.
+    /// The response for the client.
     #[error("{}", .0.message)]
     Status(Box<Status>),
-    /// kube-apiserver would have gone on; admit cannot.
+    /// kube-apiserver would continue; admit does not support it.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
 }
@@ -122,7 +123,7 @@ impl From<Box<Status>> for Refusal {
     }
 }
 
-/// Which call of a request.
+/// The position of a webhook call in a request.
 #[derive(Clone, Copy)]
 struct Place {
     phase: Phase,
@@ -132,20 +133,22 @@ struct Place {
 }
 
 impl<C: Caller> Dispatcher<C> {
-    /// A dispatcher whose reviews get random uids. It calls no conversion webhook: what needs one is unsupported.
+    /// Creates a dispatcher that gives reviews random UIDs. Conversion webhooks are not supported.
     ///
     /// Rule: REQ-02.
     pub fn new(caller: C) -> Self {
         Self { caller: Arc::new(caller), converter: None, new_uid: || uuid::Uuid::new_v4().to_string() }
     }
 
-    /// The same, which calls webhooks with what `converter` calls conversion webhooks with, and those by it.
+    /// Creates a dispatcher that calls conversion webhooks through `converter`.
+    ///
+    /// Other webhooks are called through the converter's caller.
     pub fn with_converter(converter: Arc<Converter<C>>) -> Self {
         let caller = Arc::clone(converter.caller());
         Self { caller, converter: Some(converter), new_uid: || uuid::Uuid::new_v4().to_string() }
     }
 
-    /// Takes a step of `run`, calling the conversion webhooks that it needs: what the core asks for is answered here.
+    /// Runs `step` on `run`, and repeats it after calling each conversion webhook that it needs.
     async fn converting<'r, T>(
         &self,
         run: &mut AdmissionRun<'r>,
@@ -163,7 +166,7 @@ impl<C: Caller> Dispatcher<C> {
         }
     }
 
-    /// The invocation if the webhook is called; what else there is to say goes into the record.
+    /// Decides whether `webhook` is called, records the decision, and returns the invocation if it is.
     async fn decide<'r>(
         &self,
         webhook: &Webhook,
@@ -181,10 +184,10 @@ impl<C: Caller> Dispatcher<C> {
         take_down(decided, webhook, place, run)
     }
 
-    /// The mutating phase: changes the object of `run` and writes into its record what happened.
+    /// Runs the mutating phase: changes the object of `run` and records what happens.
     ///
     /// # Errors
-    /// [`Refusal`] when the request is not admitted; the record then says how it came to that.
+    /// [`Refusal`] if the request is rejected; the record explains why.
     ///
     /// Source: apiserver pkg/admission/reinvocation.go; pkg/admission/plugin/webhook/mutating/dispatcher.go.
     pub async fn mutate(
@@ -197,10 +200,11 @@ impl<C: Caller> Dispatcher<C> {
         timed(&mut run.record, Part::Phase, Phase::Mutating, started, outcome)
     }
 
-    /// The validating phase: all webhooks that match are called at the same time.
+    /// Runs the validating phase, which calls all matching webhooks in parallel.
     ///
     /// # Errors
-    /// [`Refusal`] when the request is not admitted: the one that came first, as upstream; the record has them all.
+    /// [`Refusal`] if the request is rejected. As upstream, the first rejection to arrive is returned; the record has
+    /// them all.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/validating/dispatcher.go.
     pub async fn validate(
@@ -229,7 +233,7 @@ impl<C: Caller> Dispatcher<C> {
         Ok(())
     }
 
-    /// In each round all plugins come before all webhooks.
+    /// Runs both rounds. In each round, all plugins run before all webhooks.
     ///
     /// Rule: RIV-01, RIV-03.
     async fn mutate_in_rounds(
@@ -253,7 +257,7 @@ impl<C: Caller> Dispatcher<C> {
         Ok(())
     }
 
-    /// One webhook after another; each sees what those before it did.
+    /// Calls mutating webhooks in sequence; each one sees the changes of the earlier ones.
     ///
     /// Rule: AUD-07, MUT-01, MUT-02, MUT-17, RIV-10, SEL-25, SEL-32.
     async fn mutate_by_webhooks(
@@ -267,7 +271,7 @@ impl<C: Caller> Dispatcher<C> {
         for (index, webhook) in webhooks.candidates(run) {
             let place = Place { phase, round, index, skips: webhooks.skips() };
             let Some(invocation) = self.decide(webhook, place, run).await? else { continue };
-            // The decision comes first: in the second round, too, it may refuse the request.
+            // Decide before checking for reinvocation: the decision can reject the request in the second round, too.
             if round == Round::Second && !reinvocation::is_due(webhook, &run.record) {
                 skip(webhook, place, Mismatch::NotReinvoked, run);
                 continue;
@@ -309,7 +313,7 @@ impl<C: Caller> Dispatcher<C> {
         self.converting(run, AdmissionRun::fold_back).await.map_err(not_refused)
     }
 
-    /// Decides about all webhooks, then calls all that match at the same time and waits for all of them.
+    /// Decides about all webhooks, then calls the matching ones in parallel and waits for all of them.
     ///
     /// Rule: AUD-08, SEL-33, VAL-01, VAL-02, VAL-03, VAL-04, VAL-05.
     async fn validate_by_webhooks(
@@ -358,7 +362,7 @@ impl<C> fmt::Debug for Dispatcher<C> {
     }
 }
 
-/// Why a request is not admitted whose conversion failed in another way than kube-apiserver's would.
+/// Converts an error that is not kube-apiserver's own rejection of a conversion.
 fn not_refused(error: ConversionError) -> Refusal {
     match error {
         ConversionError::Refused(text) => Refusal::Status(failure::bare(text)),
@@ -370,7 +374,7 @@ fn not_refused(error: ConversionError) -> Refusal {
     }
 }
 
-/// What a decision comes to.
+/// Records a decision and returns the invocation if the webhook is called.
 fn take_down(
     decided: Decided,
     webhook: &Webhook,
@@ -395,10 +399,10 @@ fn take_down(
     }
 }
 
-/// Records that a webhook is not called, if that is to be recorded.
+/// Records that a webhook is skipped, if `place.skips` or its conditions require a record.
 fn skip(webhook: &Webhook, place: Place, mismatch: Mismatch, run: &mut AdmissionRun<'_>) {
     let Place { phase, round, skips, .. } = place;
-    // Metrics count those that their conditions exclude.
+    // Exclusions by conditions are always recorded, because metrics count them.
     if skips == Skips::Recorded || mismatch == Mismatch::Conditions {
         run.record.events.push(Event::Skipped { webhook: webhook.id.clone(), phase, round, mismatch });
     }
@@ -411,7 +415,7 @@ fn refused(webhook: &Webhook, place: Place, status: Box<Status>, run: &mut Admis
     Refusal::Status(status)
 }
 
-/// Upstream wraps the error of a mutating webhook's conversion twice.
+/// Rejects the request because its object cannot be converted. Upstream wraps the error twice for a mutating webhook.
 ///
 /// Rule: REQ-19.
 fn unconvertible(

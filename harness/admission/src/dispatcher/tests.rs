@@ -1,4 +1,4 @@
-//! The dispatcher with webhooks in memory: rounds, failures, refusals and what is recorded of them.
+//! The dispatcher with in-memory webhooks: rounds, failures, rejections, and the record.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::config::{FailurePolicy, ReinvocationPolicy, SideEffects, WebhookTarge
 use crate::ownership::TimePrecision;
 use crate::testing::{NoCluster, create_config_map, webhook};
 
-/// What a webhook does with a review.
+/// How a webhook answers a review.
 enum Answer {
     Allow,
     Deny,
-    /// A response without the uid, not allowed.
+    /// A denial without the `uid`.
     MalformedDenial,
     Patch(Value),
-    /// The bytes of a patch.
+    /// A response with these bytes as its patch.
     RawPatch(&'static str),
-    /// After as many milliseconds, the same.
+    /// The same answer, after a delay in milliseconds.
     After(u64, Box<Answer>),
     Refused,
 }
@@ -46,7 +46,7 @@ impl Answer {
     }
 }
 
-/// Webhooks in memory: the answer is a function of the webhook's name and of how often it was called before.
+/// In-memory webhooks: the answer is a function of the webhook's name and its number of earlier calls.
 struct InMemory<F> {
     answer: F,
     calls: Mutex<Vec<(String, Value)>>,
@@ -80,14 +80,14 @@ impl<F: Fn(&str, usize) -> Answer + Send + Sync> Caller for &InMemory<F> {
     }
 }
 
-/// A request on its way.
+/// The request, webhooks, and plugins of a test.
 struct Run {
     attributes: Attributes,
     plugins: Vec<&'static dyn Plugin>,
     deadline: Option<Duration>,
 }
 
-/// What came of it.
+/// The result of a test run.
 struct Outcome {
     result: Result<(), Refusal>,
     attributes: Attributes,
@@ -180,7 +180,7 @@ fn set(key: &str, value: impl Into<Value>) -> Answer {
     Answer::Patch(json!([{"op": "add", "path": format!("/data/{key}"), "value": value.into()}]))
 }
 
-/// Counts its runs in the object, once for every webhook that was there.
+/// A plugin that counts its runs in the object, once for each webhook that has patched it.
 struct Copies;
 
 impl Plugin for Copies {

@@ -1,4 +1,4 @@
-//! Reads one document as the API server's strict decoder does.
+//! Decodes a manifest document as the API server's strict decoder does.
 //!
 //! Source: apimachinery pkg/runtime/serializer/json/json.go, `Serializer.Decode` and `unmarshal`.
 
@@ -15,24 +15,24 @@ use crate::config::{self, MUTATING, VALIDATING};
 use crate::review::decode::in_go;
 
 const GROUP: &str = "admissionregistration.k8s.io";
-/// What the server calls the scheme of its manifests.
+/// The name of the scheme in the server's error messages.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
-/// What a document holds.
+/// The content of a document.
 #[derive(Debug)]
 pub(super) enum Decoded {
-    /// The configurations of a kind, as Go's types hold them: unknown fields are gone, `apiVersion` and `kind` are set.
+    /// The configurations of a kind, as Go's types hold them: without unknown fields, with `apiVersion` and `kind` set.
     Configurations(Vec<Value>),
-    /// The items of a `v1` `List`: each is a document of its own, in JSON; empty for `null`.
+    /// The items of a `v1` `List`, each a JSON document; an item that is null is an empty string.
     List(Vec<String>),
 }
 
 /// Why a document cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DecodeError {
-    /// The text of the server's decoder.
+    /// The error of kube-apiserver's decoder.
     Invalid(String),
-    /// It can, but is no configuration of the kind: what the server says of that.
+    /// The document is not a configuration of the expected kind; the error is kube-apiserver's.
     OtherKind(String),
     Unsupported(Unsupported),
 }
@@ -43,15 +43,15 @@ impl From<String> for DecodeError {
     }
 }
 
-/// A document as JSON.
+/// A document converted to JSON.
 struct Json {
     text: String,
     value: Value,
-    /// What is said of keys that a YAML document has twice; in JSON they are found in the text.
+    /// The error for duplicate keys of a YAML document. In a JSON document, duplicates are detected in the text.
     repeated: Option<String>,
 }
 
-/// The configurations of `kind` in a document, or the items of a list.
+/// Returns the configurations of `kind` in a document, or the items of a list.
 ///
 /// Rule: LOAD-11.
 pub(super) fn decode(document: &[u8], kind: &str) -> Result<Decoded, DecodeError> {
@@ -72,7 +72,7 @@ fn json(document: &[u8]) -> Result<Json, DecodeError> {
         let what = "a manifest in protobuf: write it as YAML or JSON".to_owned();
         return Err(DecodeError::Unsupported(Unsupported { what }));
     }
-    // Go puts the replacement character in the place of what is not UTF-8.
+    // Go replaces invalid UTF-8 by the replacement character.
     let text = String::from_utf8_lossy(document);
     if text.trim_start().starts_with('{') {
         let unreadable = |error: String| format!("couldn't get version/kind; json parse error: {error}");
@@ -84,7 +84,9 @@ fn json(document: &[u8]) -> Result<Json, DecodeError> {
     Ok(yaml(text)?)
 }
 
-/// Of several documents, which an end marker may divide, the first counts. The keys of a map are sorted in its JSON.
+/// Converts YAML to JSON with sorted keys.
+///
+/// Only the first of several documents, which an end marker may separate, is used.
 ///
 /// Source: sigs.k8s.io/yaml yaml.go, `YAMLToJSON` and `YAMLToJSONStrict`.
 fn yaml(text: &str) -> Result<Json, String> {
@@ -99,7 +101,7 @@ fn yaml(text: &str) -> Result<Json, String> {
     Ok(Json { text: value.to_string(), value, repeated })
 }
 
-/// What is said of the first key that is there twice.
+/// Returns the error for the first duplicate key.
 fn repeated(error: &serde_saphyr::Error) -> Option<String> {
     let serde_saphyr::Error::DuplicateMappingKey { key, location } = error.without_snippet() else {
         return None;
@@ -108,7 +110,7 @@ fn repeated(error: &serde_saphyr::Error) -> Option<String> {
     Some(format!("yaml: unmarshal errors:\n  line {line}: key {key} already set in map"))
 }
 
-/// What the document says it is. The names of the two fields count in any case.
+/// Returns the `apiVersion` and `kind` of the document. The two field names are matched without regard to case.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/meta.go, `SimpleMetaFactory.Interpret`.
 fn interpret(value: &Value, document: &[u8]) -> Result<GroupVersionKind, String> {
@@ -155,13 +157,13 @@ fn configuration(json: &Json, kind: &str) -> Result<Decoded, DecodeError> {
     Ok(Decoded::Configurations(vec![configuration]))
 }
 
-/// Refuses unknown fields, and names that an object has twice.
+/// Rejects unknown fields and duplicate keys.
 fn check_strictly(json: &Json, unknown: &[String]) -> Result<(), String> {
     let errors = strictness::errors(&json.text, unknown, Type::Free)?;
     strictness::refuse(json.repeated.iter().cloned().chain(errors))
 }
 
-/// A list of one kind: its items need not say what they are, and what they say does not count.
+/// Decodes a list of one kind: the `apiVersion` and `kind` of its items are ignored and may be missing.
 fn typed_list(json: &Json, kind: &str) -> Result<Decoded, DecodeError> {
     let list = format!("{kind}List");
     let mut unknown = list_fields(&json.value)?;
@@ -210,7 +212,7 @@ fn items(json: &Json) -> Result<Decoded, DecodeError> {
     Ok(Decoded::List(list.items.unwrap_or_default().into_iter().map(text).collect()))
 }
 
-/// The configuration as Go's types hold it, and the paths of the fields that they do not have.
+/// Returns the configuration as Go's types hold it, and the paths of the fields that these types do not have.
 fn fields(value: &Value, kind: &str, path: &str) -> Result<(Value, Vec<String>), String> {
     let mut value = value.clone();
     let gvk = GroupVersionKind::new(GROUP, "v1", kind);
@@ -223,7 +225,7 @@ fn fields(value: &Value, kind: &str, path: &str) -> Result<(Value, Vec<String>),
     Ok((value, unknown))
 }
 
-/// The unknown fields of a list, beside those of its items.
+/// Returns the unknown fields of a list, without those of its items.
 fn list_fields(list: &Value) -> Result<Vec<String>, String> {
     const KNOWN: [&str; 4] = ["apiVersion", "kind", "metadata", "items"];
     const METADATA: [&str; 5] =
@@ -265,7 +267,7 @@ fn list_items<'a>(list: &'a Value, kind: &str, go_type: &str) -> Result<&'a [Val
     }
 }
 
-/// What is said of an object of another kind. Of those of the scheme only their unknown fields come first.
+/// Returns the error for an object of another kind. For kinds of the scheme, errors about unknown fields come first.
 ///
 /// Source: kubernetes pkg/admission/plugin/webhook/manifest/loader/loader.go, `init` and `acceptObject`; api
 /// admissionregistration/*/register.go.

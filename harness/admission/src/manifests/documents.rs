@@ -1,15 +1,15 @@
-//! The documents of a manifest.
+//! Splits a manifest into its YAML documents.
 
-/// The YAML documents of a file, each without the space around it; those of nothing but space are left out.
+/// Splits a file into YAML documents, trimmed of whitespace; documents of only whitespace are omitted.
 ///
-/// A separator at the beginning of a document belongs to it: of `---\n---\n` there is one document, `---`.
+/// A separator at the start of a document belongs to it: `---\n---\n` has one document, `---`.
 ///
 /// Source: apiserver pkg/admission/plugin/manifest/loader.go, `splitYAMLDocuments`; apimachinery pkg/util/yaml/decoder.go,
 /// `YAMLReader.Read`.
 /// Rule: LOAD-11.
 ///
 /// # Errors
-/// The server's text for a line that begins with `---` and goes on with something other than a comment.
+/// kube-apiserver's error for a line that starts with `---` and continues with something other than a comment.
 pub(super) fn split(bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let mut documents = Vec::new();
     let mut document = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn split(bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     Ok(documents)
 }
 
-/// `bytes` without the space at both ends, as Go counts it: U+0085 and U+00A0, too.
+/// Trims whitespace as Go defines it, including U+0085 and U+00A0.
 fn trim(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.trim().as_bytes(),

@@ -1,6 +1,6 @@
 //! Webhook configurations in files: the `staticManifestsDir` of the plugins' configuration.
 //!
-//! Which files there are is for the caller to find out; here is what they say.
+//! This module parses the files; the caller finds and reads them.
 
 mod decoding;
 mod documents;
@@ -18,51 +18,53 @@ use sha2::{Digest as _, Sha256};
 use self::decoding::{DecodeError, Decoded};
 use crate::config::{self, ConfigError, MUTATING, Phase, STATIC_SUFFIX, VALIDATING, Webhook};
 
-/// A file of the folder.
+/// A manifest file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a file has a path and bytes")]
 pub struct ManifestFile {
-    /// The path as messages show it.
+    /// The path for messages.
     pub path: String,
-    /// What it holds.
+    /// The content.
     pub bytes: Vec<u8>,
 }
 
-/// The configurations of one kind in a folder.
+/// The configurations of one kind in a directory.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Manifests {
-    /// The configurations as they were written, without the API's defaults, by name, byte by byte.
+    /// The configurations as written, without the API's defaults, sorted by name in byte order.
     pub configurations: Vec<Arc<Value>>,
     /// Their webhooks, in dispatch order.
     pub webhooks: Vec<Arc<Webhook>>,
-    /// `sha256:` and 64 hexadecimal digits, of what the files hold; empty if they hold nothing.
+    /// `sha256:` and 64 hexadecimal digits: the hash of the files' contents; empty if there are none.
     pub hash: String,
 }
 
-/// What the folders of both plugins hold; none for a plugin without a folder.
+/// The manifests of both plugins; none for a plugin without a directory.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(clippy::exhaustive_structs, reason = "admission has these two halves")]
 pub struct StaticManifests {
-    /// Of `MutatingAdmissionWebhook`.
+    /// The configurations for `MutatingAdmissionWebhook`.
     pub mutating: Option<Manifests>,
-    /// Of `ValidatingAdmissionWebhook`.
+    /// The configurations for `ValidatingAdmissionWebhook`.
     pub validating: Option<Manifests>,
 }
 
-/// Why the files of a folder cannot be used.
+/// Why the files of a directory cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "the server says so, or admit cannot tell")]
 pub enum ManifestError {
-    /// What kube-apiserver says.
+    /// The error of kube-apiserver.
     #[error("{0}")]
     Invalid(String),
-    /// kube-apiserver might take it; admit cannot tell.
+    /// admit does not support the file, although kube-apiserver might.
     #[error("{0}")]
     Unsupported(Unsupported),
 }
 
-/// Whether a file of this name is read: its extension is `yaml`, `yml` or `json`, in any case. `.yaml` is one, too.
+/// Returns whether a file is read: its extension is `yaml`, `yml`, or `json`, in any case.
+///
+/// A file named `.yaml` is read, too.
 ///
 /// Source: apiserver pkg/admission/plugin/manifest/loader.go, `LoadFiles`; Go path/filepath, `Ext`.
 /// Rule: LOAD-11.
@@ -72,10 +74,10 @@ pub fn is_manifest(file_name: &str) -> bool {
         .is_some_and(|found| ["yaml", "yml", "json"].iter().any(|known| found.eq_ignore_ascii_case(known)))
 }
 
-/// Reads the configurations for `phase` in `files`, which are sorted by name. A file of nothing is left out.
+/// Reads the configurations for `phase` from `files`, which are sorted by name. Empty files are ignored.
 ///
 /// # Errors
-/// The first thing that is wrong, in the words of kube-apiserver; the text names the file.
+/// The first error, in the words of kube-apiserver; the message names the file.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/manifest/loader/loader.go, `LoadManifests`; kubernetes
 /// pkg/admission/plugin/webhook/manifest/loader/loader.go.
@@ -126,7 +128,7 @@ fn hash(files: &[ManifestFile]) -> String {
     if is_empty { String::new() } else { shown(&hash.finalize()) }
 }
 
-/// A hash as the labels of metrics show it: `sha256:` and hexadecimal digits.
+/// Formats a hash as the labels of metrics show it: `sha256:` and hexadecimal digits.
 fn shown(hash: &[u8]) -> String {
     let mut text = "sha256:".to_owned();
     for byte in hash {
@@ -136,7 +138,7 @@ fn shown(hash: &[u8]) -> String {
     text
 }
 
-/// `text` as the labels of metrics show it when it is not to be read.
+/// Returns the hash that replaces `text` in the labels of metrics.
 ///
 /// Source: apiserver pkg/admission/plugin/manifest/metrics/metrics.go, `getHash`.
 pub(crate) fn hash_of(text: &str) -> String {
@@ -145,13 +147,13 @@ pub(crate) fn hash_of(text: &str) -> String {
 
 struct Loader<'a> {
     kind: &'static str,
-    /// The names that were seen, and in which files.
+    /// The names seen so far, each with its file.
     seen: BTreeMap<String, &'a str>,
     found: Vec<(Arc<Value>, Vec<Arc<Webhook>>)>,
 }
 
 impl<'a> Loader<'a> {
-    /// `decoding` stands before what the decoder says.
+    /// Decodes and validates one document. `decoding` is the prefix of decoder errors.
     fn document(&mut self, document: &[u8], path: &'a str, decoding: &str) -> Result<(), ManifestError> {
         let decoded = decoding::decode(document, self.kind).map_err(|error| match error {
             DecodeError::Invalid(text) => ManifestError::Invalid(format!("{decoding}{text}")),

@@ -1,4 +1,4 @@
-//! What follows `error loading FILE: ` is what kube-apiserver 1.37.1 printed before it ended.
+//! Errors after `error loading FILE: ` were printed by kube-apiserver 1.37.1 before it exited.
 
 use serde_json::{Value, json};
 
@@ -299,7 +299,7 @@ fn lists_are_read() {
             "MutatingWebhookConfiguration \"\": metadata.name: Required value: name or generateName is required"
                 .to_owned(),
         ),
-        // All are validated before the name of the first one is looked at.
+        // All configurations are validated before the name of the first one is checked.
         (
             typed(json!([configuration(&json!({"metadata": {"name": "a"}})), with_webhook(&json!({"sideEffects": null}))])),
             "MutatingWebhookConfiguration \"a.static.k8s.io\": webhooks[0].sideEffects: Required value: must specify \

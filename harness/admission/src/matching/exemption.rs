@@ -1,10 +1,12 @@
-//! Which requests a webhook never sees, whatever its rules.
+//! Requests that never call webhooks, regardless of rules.
 
 use crate::attributes::Attributes;
 use crate::config::{self, Source};
 
-/// Whether no webhook from `source` is called for this request. A configuration from a file cannot be changed by the API,
-/// so that its webhooks may refuse changes of what configures admission.
+/// Returns whether webhooks from `source` are never called for this request.
+///
+/// A configuration from a file cannot be changed through the API, so its webhooks may reject changes to webhook
+/// configurations.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `Dispatch`; kubernetes
 /// pkg/kubeapiserver/admission/exclusion/resources.go.
@@ -17,14 +19,18 @@ pub(super) fn is_exempt(source: Source, attributes: &Attributes) -> bool {
     is_protected || is_virtual(attributes)
 }
 
-/// Reviews of who somebody is and what they may do: a webhook in their way could lock everybody out.
+/// Returns whether the request is an authentication or authorization review.
+///
+/// A webhook that blocked these could lock out every user.
 ///
 /// Rule: EXM-03, NEW-05.
 fn is_virtual(attributes: &Attributes) -> bool {
     config::EXCLUDED.contains(&(attributes.resource.group.as_str(), attributes.resource.resource.as_str()))
 }
 
-/// A webhook that refused these could never be removed again.
+/// Returns whether the request is for a configuration of admission.
+///
+/// A webhook that rejected these could never be removed.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/predicates/rules/rules.go,
 /// `IsExemptAdmissionConfigurationResource`.

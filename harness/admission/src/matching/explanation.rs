@@ -1,4 +1,4 @@
-//! Why is a webhook not called? For people.
+//! Explains to users why a webhook is not called.
 
 use kubernetes_types::selector::Labels;
 use serde_json::{Value, json};
@@ -8,9 +8,10 @@ use crate::attributes::Attributes;
 use crate::config::{MatchPolicy, Rule, Scope, Webhook};
 use crate::event::Mismatch;
 
-/// What the test that said no compared: one line for a selector, one for each rule.
+/// Returns what the failed criterion compared: one line for a selector, or one line for each rule.
 ///
-/// `attributes` has the object as it was then; `namespace` is the request's namespace as it is stored, if there is one.
+/// `attributes` has the object at the time of the decision; `namespace` is the request's namespace as stored, if it
+/// exists.
 pub fn explain(
     webhook: &Webhook,
     attributes: &Attributes,
@@ -19,7 +20,7 @@ pub fn explain(
 ) -> Vec<String> {
     match mismatch {
         Mismatch::NamespaceSelector => {
-            // A Namespace that comes to be or changes has the labels that it is going to have.
+            // For a Namespace that is created or updated, its new labels count.
             let own = attributes.object.as_ref().filter(|_| attributes.resource.resource == "namespaces");
             let Some(namespace) = own.or(namespace) else { return Vec::new() };
             let what = format!("namespace {}", Value::from(attributes.namespace.as_str()));
@@ -51,7 +52,7 @@ pub fn explain(
         Mismatch::Exempt => {
             vec![format!("{} are exempt, whatever the rules say", attributes.resource.group_resource())]
         }
-        // What the conditions came to stands in the record.
+        // The record contains the values of the conditions.
         Mismatch::Conditions | Mismatch::NotReinvoked => Vec::new(),
     }
 }

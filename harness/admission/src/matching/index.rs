@@ -1,4 +1,4 @@
-//! The webhooks of one phase by what their rules name, so that most of those that do not match are never looked at.
+//! An index of webhooks by their rules, so that most webhooks that do not match are never examined.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,29 +8,29 @@ use crate::admission_run::AdmissionRun;
 use crate::attributes::{GroupVersionResource, Operation};
 use crate::config::{MatchPolicy, Rule, Webhook};
 
-/// The webhooks of one phase, in the order in which they are called, with an index of what their rules name.
+/// The webhooks of one phase in call order, indexed by the resources in their rules.
 #[derive(Clone, Debug, Default)]
 pub struct WebhookIndex {
     webhooks: Vec<Arc<Webhook>>,
-    /// Rules that name resources one by one, by each of these.
+    /// Rules for specific resources, by resource.
     by_resource: HashMap<String, Vec<Entry>>,
-    /// Rules for any resource of some API groups, by each of these.
+    /// Rules for all resources of specific API groups, by group.
     by_group: HashMap<String, Vec<Entry>>,
-    /// Rules for any resource of any group.
+    /// Rules for all resources of all groups.
     for_all: Vec<Entry>,
-    /// Whether a webhook also matches equivalent resources.
+    /// Whether any webhook also matches equivalent resources.
     has_equivalent: bool,
 }
 
-/// The rules of one webhook that stand at one place of the index.
+/// The rules of one webhook under one key of the index.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// Which webhook.
+    /// The position of the webhook.
     position: usize,
     operations: Operations,
 }
 
-/// A set of operations, one bit each.
+/// A set of operations as a bit mask.
 #[derive(Clone, Copy, Debug)]
 struct Operations(u8);
 
@@ -60,7 +60,7 @@ impl Operations {
 }
 
 impl WebhookIndex {
-    /// Indexes `webhooks`, which are called in this order.
+    /// Creates an index of `webhooks`, which are in call order.
     pub fn new(webhooks: Vec<Arc<Webhook>>) -> Self {
         let mut index = Self::default();
         for (position, webhook) in webhooks.iter().enumerate() {
@@ -72,7 +72,7 @@ impl WebhookIndex {
         Self { webhooks, ..index }
     }
 
-    /// Takes no more memory than the rule itself: the groups of a rule that names resources stay with the rule.
+    /// Adds a rule. The index takes no more memory than the rule: if it names resources, its groups are not indexed.
     fn add(&mut self, position: usize, rule: &Rule) {
         let entry = Entry { position, operations: Operations::of(rule) };
         let resources = || {
@@ -93,12 +93,12 @@ impl WebhookIndex {
         }
     }
 
-    /// All webhooks.
+    /// Returns all webhooks.
     pub fn webhooks(&self) -> &[Arc<Webhook>] {
         &self.webhooks
     }
 
-    /// Whether a webhook has a rule that matches requests for a cluster-scoped resource, whatever their objects are.
+    /// Returns whether a webhook has a rule for a cluster-scoped resource that can match regardless of the object.
     pub fn has_rule_for(
         &self,
         operation: Operation,
@@ -110,8 +110,9 @@ impl WebhookIndex {
         rules.any(|rule| rules::matches(rule, request))
     }
 
-    /// The positions of those that have a rule that may match the request of `run`, or an equivalent resource, in order. The
-    /// decision about any other is [`Skip`](super::Decision::Skip).
+    /// Returns the positions of webhooks whose rules may match the request of `run` or an equivalent resource.
+    ///
+    /// All other webhooks would be [`Skip`](super::Decision::Skip)ped.
     pub(crate) fn candidates(&self, run: &mut AdmissionRun<'_>) -> Vec<usize> {
         if self.has_equivalent {
             run.look_up_equivalents();
@@ -125,7 +126,7 @@ impl WebhookIndex {
         };
         add(&self.for_all);
         let others = run.equivalents().iter().map(|equivalent| &*equivalent.resource);
-        // Most resources have one version, which is the request's own.
+        // Most resources have a single version, which is that of the request.
         let others = others.filter(|other| (&other.group, &other.resource) != (&own.group, &own.resource));
         for (group, resource) in std::iter::once(own).chain(others).map(|it| (&it.group, &it.resource)) {
             add(self.by_resource.get(resource).map_or(&[], Vec::as_slice));
@@ -137,7 +138,7 @@ impl WebhookIndex {
     }
 }
 
-/// The webhooks come in order, and each of them stands at one place once.
+/// Adds an entry. Webhooks are added in order, so a webhook that is present already is the last entry.
 fn insert(entries: &mut Vec<Entry>, entry: Entry) {
     match entries.last_mut() {
         Some(last) if last.position == entry.position => last.operations.0 |= entry.operations.0,
@@ -157,7 +158,7 @@ mod tests {
     use crate::ownership::TimePrecision;
     use crate::testing::{create_config_map, webhook};
 
-    /// Where `configmaps` are also `things` of the group `other`.
+    /// A cluster state in which `configmaps` are also served as `things` of the group `other`.
     struct Renamed;
 
     impl ClusterState for Renamed {

@@ -1,4 +1,4 @@
-//! Is this webhook called for this request, and in which version?
+//! Decides whether a webhook is called for a request, and in which version.
 
 mod exemption;
 mod explanation;
@@ -27,24 +27,24 @@ use crate::event::Mismatch;
 #[must_use]
 #[expect(clippy::exhaustive_enums, reason = "called, not called, or the server cannot say")]
 pub enum Decision {
-    /// It is called, with a review in this version.
+    /// The webhook is called with a review in this version.
     Call(Invocation),
-    /// It is not called, and the request goes on.
+    /// The webhook is skipped and the request continues.
     Skip(Mismatch),
-    /// The request is refused: the server cannot tell, whatever the failure policy. What the client gets.
+    /// The request is rejected regardless of the failure policy, with this response for the client.
     Refuse(Box<Status>),
-    /// The request is refused: there is no such version of the object for the conditions.
+    /// The request is rejected because the object cannot be converted for the conditions.
     Unconvertible(ConversionError),
 }
 
-/// A [`Decision`], and what the conditions of the webhook came to if they were evaluated.
+/// A [`Decision`], and the evaluation of the webhook's conditions if it took place.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 #[expect(clippy::exhaustive_structs, reason = "a decision has these parts")]
 pub struct Decided {
-    /// Whether the webhook is called.
+    /// The decision.
     pub decision: Decision,
-    /// Its conditions.
+    /// The evaluated conditions.
     pub conditions: Option<Evaluation>,
 }
 
@@ -54,7 +54,7 @@ impl From<Decision> for Decided {
     }
 }
 
-/// The version in which a webhook is called. Only [`decide`] can make one: no review without a match.
+/// The version in which a webhook is called. Only [`decide`] creates one: without a match there is no review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
     resource: Arc<GroupVersionResource>,
@@ -62,12 +62,12 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// `request.resource` of the review: the request's resource, or an equivalent one that a rule names.
+    /// Returns `request.resource` of the review: the request's resource, or an equivalent one that a rule matches.
     pub fn resource(&self) -> &GroupVersionResource {
         &self.resource
     }
 
-    /// `request.kind` of the review: the version that the object is sent in.
+    /// Returns `request.kind` of the review: the version in which the object is sent.
     pub fn kind(&self) -> &GroupVersionKind {
         &self.kind
     }
@@ -75,8 +75,9 @@ impl Invocation {
 
 /// Decides whether `webhook` is called for this request, and in which version.
 ///
-/// The order: exempt kinds, namespace selector, object selector, rules, equivalent resources, conditions. A namespace
-/// that is not there, or a selector that cannot be evaluated, refuses the request only if everything before the conditions matches.
+/// Criteria are checked in this order: exempt kinds, namespace selector, object selector, rules, equivalent resources,
+/// conditions. A missing namespace, or a selector that cannot be evaluated, rejects the request only if all criteria
+/// before the conditions match.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `ShouldCallHook` and `Dispatch`.
 /// Rule: SEL-01, SEL-02.
@@ -108,7 +109,7 @@ pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decided {
     }
 }
 
-/// Asks the conditions of a webhook that is called otherwise. They see the objects as the webhook would.
+/// Evaluates the conditions of a webhook that all other criteria match. They see the objects as the webhook would.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `ShouldCallHook`.
 /// Rule: MC-01, MC-07, MC-11, MC-12, NEW-01.
@@ -146,12 +147,12 @@ fn by_conditions(webhook: &Webhook, invocation: Invocation, run: &mut AdmissionR
     Decided { decision, conditions: Some(evaluation) }
 }
 
-/// Whether `webhook` is called for a request.
+/// Returns whether `webhook` is called for a request.
 pub fn is_called(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> bool {
     matches!(decide(webhook, run).decision, Decision::Call(_))
 }
 
-/// Any rule that catches the request as it came.
+/// Returns an invocation if a rule matches the request's own resource.
 ///
 /// Rule: SEL-09.
 fn exact(webhook: &Webhook, run: &AdmissionRun<'_>) -> Option<Invocation> {
@@ -160,7 +161,7 @@ fn exact(webhook: &Webhook, run: &AdmissionRun<'_>) -> Option<Invocation> {
     webhook.rules.iter().any(|rule| rules::matches(rule, request)).then(|| own(run))
 }
 
-/// The request's own version, which is among the equivalent ones if they were looked up.
+/// Returns an invocation in the request's own version, taken from the equivalent resources if they were looked up.
 fn own(run: &AdmissionRun<'_>) -> Invocation {
     let Attributes { resource, kind, .. } = run.attributes();
     let shared = run.equivalents().iter().find_map(|known| {
@@ -172,7 +173,7 @@ fn own(run: &AdmissionRun<'_>) -> Invocation {
         .unwrap_or_else(|| Invocation { resource: Arc::new(resource.clone()), kind: Arc::new(kind.clone()) })
 }
 
-/// The first rule that catches an equivalent resource, and the first such resource: only for webhooks that ask for it.
+/// Returns an invocation for the first rule and equivalent resource that match, if the match policy allows it.
 ///
 /// Rule: SEL-10, SEL-11.
 fn equivalent(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Result<Option<Invocation>, Box<Status>> {
@@ -184,7 +185,7 @@ fn equivalent(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Result<Option<In
     let attributes = run.attributes();
     for rule in &webhook.rules {
         for candidate in run.equivalents() {
-            // The request's own resource is among them, but no rule catches that: it was tried before.
+            // The request's own resource is among the candidates, but no rule matches it: it was tried before.
             if !rules::matches(rule, request(attributes, &candidate.resource)) {
                 continue;
             }

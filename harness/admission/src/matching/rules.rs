@@ -1,9 +1,11 @@
-//! Does a rule catch a request?
+//! Matches rules against requests.
 
 pub(crate) use crate::attributes::{GroupVersionResource, Operation};
 use crate::config::{Rule, Scope};
 
-/// What of a request a rule looks at. The resource may be an equivalent one; all else is the request's own.
+/// The parts of a request that rules match.
+///
+/// The resource may be an equivalent one; the other fields are the request's own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
     pub(super) operation: Operation,
@@ -12,7 +14,7 @@ pub(super) struct Request<'a> {
     pub(super) namespace: &'a str,
 }
 
-/// Whether `rule` catches `request`.
+/// Returns whether `rule` matches `request`.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/predicates/rules/rules.go, `Matcher.Matches`.
 /// Rule: SEL-03.
@@ -20,7 +22,7 @@ pub(super) fn matches(rule: &Rule, request: Request<'_>) -> bool {
     mismatch(rule, request).is_none()
 }
 
-/// The first field of `rule` that does not catch `request`.
+/// Returns the first field of `rule` that does not match `request`.
 pub(super) fn mismatch(rule: &Rule, request: Request<'_>) -> Option<Field> {
     let tests: [(Field, Test); 5] = [
         (Field::Scope, scope),
@@ -34,7 +36,7 @@ pub(super) fn mismatch(rule: &Rule, request: Request<'_>) -> Option<Field> {
 
 type Test = fn(&Rule, Request<'_>) -> bool;
 
-/// A field of a rule, in the order in which they are looked at.
+/// A field of a rule, in the order of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Scope,
@@ -44,7 +46,7 @@ pub(super) enum Field {
     Resources,
 }
 
-/// Namespaces are cluster-scoped, although a request for one has its name as the namespace.
+/// Matches the scope. Namespaces are cluster-scoped, although a request for one has a namespace, its own name.
 ///
 /// Rule: SEL-07.
 fn scope(rule: &Rule, request: Request<'_>) -> bool {
@@ -68,7 +70,9 @@ fn version(rule: &Rule, request: Request<'_>) -> bool {
     exact_or_star(&rule.api_versions, &request.resource.version)
 }
 
-/// An entry without a slash is for no subresource; a star behind the slash is for every subresource and for none.
+/// Matches the resource.
+///
+/// An entry without a slash matches only the main resource; `/*` matches the main resource and every subresource.
 ///
 /// Rule: SEL-05, SEL-06.
 fn resource(rule: &Rule, request: Request<'_>) -> bool {
@@ -78,7 +82,7 @@ fn resource(rule: &Rule, request: Request<'_>) -> bool {
     })
 }
 
-/// Operations, groups and versions: a star may stand anywhere in the list.
+/// Returns whether a list of operations, groups, or versions contains the value or a star, at any position.
 ///
 /// Rule: SEL-04.
 pub fn exact_or_star(entries: &[String], requested: &str) -> bool {
@@ -111,7 +115,9 @@ mod tests {
         }
     }
 
-    /// A CREATE in namespace `default`; the path is `group/version/resource` or `group/version/resource/subresource`.
+    /// Checks a CREATE in namespace `default`.
+    ///
+    /// The path is `group/version/resource` or `group/version/resource/subresource`.
     #[track_caller]
     fn check(rule: &Rule, path: &str, expect: bool) {
         check_in("default", Operation::Create, rule, path, expect);
@@ -198,7 +204,7 @@ mod tests {
         for (namespace, path, is_namespaced) in [
             ("default", "/v1/pods", true),
             ("", "/v1/nodes", false),
-            // A Namespace and its subresources have a namespace in the request and none in truth.
+            // A Namespace and its subresources have a namespace in the request, but are cluster-scoped.
             ("default", "/v1/namespaces", false),
             ("default", "/v1/namespaces/status", false),
             // Only those of the core group are Namespaces.

@@ -1,4 +1,4 @@
-//! Do a webhook's selectors pick a request?
+//! Matches the namespace and object selectors of a webhook.
 
 use kubernetes_types::selector::{Labels, Selector};
 use kubernetes_types::status::Status;
@@ -7,9 +7,9 @@ use crate::attributes::{Attributes, Operation};
 use crate::cluster_state::ClusterState;
 use crate::config::Webhook;
 
-/// Whether the namespace selector picks the request; the Status is what the client gets if the rules match too.
+/// Returns whether the namespace selector matches; the Status is the response for the client if the rules match, too.
 ///
-/// Objects without a namespace are always picked, unless they are Namespaces.
+/// Cluster-scoped objects always match, unless they are Namespaces.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/predicates/namespace/matcher.go, `MatchNamespaceSelector` and
 /// `GetNamespaceLabels`.
@@ -27,7 +27,7 @@ pub(super) fn namespace(
     }
     let selector = &webhook.namespace_selector;
     can_be_evaluated(selector)?;
-    // A Namespace that comes to be or changes has the labels that it is going to have; otherwise the stored ones count.
+    // For a Namespace that is created or updated, its new labels count; otherwise the stored ones.
     if attributes.resource.resource == "namespaces"
         && attributes.subresource.is_empty()
         && matches!(attributes.operation, Operation::Create | Operation::Update)
@@ -43,8 +43,9 @@ pub(super) fn namespace(
     Ok(selector.matches(Labels::of(&namespace).unwrap_or_default()))
 }
 
-/// Whether the object selector picks the new object or the old one; the Status is what the client gets if the rules match
-/// too.
+/// Returns whether the object selector matches the new or the old object.
+///
+/// The Status is the response for the client if the rules match, too.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/predicates/object/matcher.go, `MatchObjectSelector`.
 /// Rule: SEL-21, SEL-30, SEL-31.

@@ -1,4 +1,4 @@
-//! Tests of the decision as a whole: selectors, exemptions, equivalent resources and their order.
+//! The complete decision: selectors, exemptions, equivalent resources, and their order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::cluster_state::{ClusterState, EquivalentResource};
 use crate::config::{self, Source};
 use crate::ownership::TimePrecision;
 
-/// Namespaces with labels, and resources that are equivalent to each other.
+/// A cluster state with labeled namespaces and equivalent resources.
 #[derive(Default)]
 struct State {
     namespaces: BTreeMap<String, Arc<Value>>,
@@ -59,12 +59,12 @@ fn resource(path: &str) -> GroupVersionResource {
     GroupVersionResource::new(parts[0], parts[1], parts[2])
 }
 
-/// The decision in a run of its own.
+/// Decides in a new run.
 fn decide(webhook: &Webhook, attributes: &Attributes, state: &State) -> Decision {
     super::decide(webhook, &mut AdmissionRun::new(attributes.clone(), TimePrecision::Seconds, state)).decision
 }
 
-/// A webhook whose only rule is for everything; `more` replaces fields.
+/// Returns a webhook with one rule that matches everything; `more` replaces fields.
 fn webhook(more: &Value) -> Webhook {
     let mut entry = json!({
         "name": "w.example.com",
@@ -93,7 +93,7 @@ fn labeled(label: &str) -> Value {
     json!({"metadata": {"labels": {"env": label}}})
 }
 
-/// A request in namespace `default`, with a new object that has no labels.
+/// Returns a request in namespace `default`, with a new object without labels.
 fn attributes(operation: Operation, path: &str, kind: &str) -> Attributes {
     let resource = resource(path);
     Attributes {
@@ -316,7 +316,7 @@ fn a_namespace_that_changes_is_picked_by_the_labels_it_is_going_to_have() {
         (Operation::Create, "", Some(labeled("prod")), true),
         (Operation::Update, "", Some(labeled("prod")), true),
         (Operation::Update, "", Some(labeled("test")), false),
-        // The stored labels count for a deletion and for subresources.
+        // Deletions and subresources use the stored labels.
         (Operation::Delete, "", None, false),
         (Operation::Update, "status", Some(labeled("prod")), false),
         (Operation::Update, "finalize", Some(labeled("prod")), false),

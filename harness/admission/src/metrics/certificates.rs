@@ -1,4 +1,4 @@
-//! How often a webhook showed a certificate that the server took in earlier versions.
+//! Counts webhook certificates that earlier Kubernetes versions accepted.
 
 use prometheus::{IntCounter, Registry};
 

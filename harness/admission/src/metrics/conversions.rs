@@ -1,4 +1,4 @@
-//! How often conversion webhooks were called, and how long that took.
+//! Counts calls to conversion webhooks and observes their duration.
 
 use std::time::Duration;
 
@@ -6,28 +6,28 @@ use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 
 use super::registered;
 
-/// Upper bounds in seconds.
+/// Upper bounds of histogram buckets, in seconds.
 const SECONDS: [f64; 15] =
     [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0];
-/// How many buckets there are of the time of a definition, each twice as wide as the one before.
+/// The number of duration buckets per definition; each is twice as wide as the previous one.
 const DOUBLED: usize = 15;
 
-/// One call of a conversion webhook.
+/// A call to a conversion webhook.
 #[derive(Clone, Copy, Debug)]
 pub struct Conversion<'a> {
     /// The name of the definition.
     pub(crate) definition: &'a str,
-    /// The version of the object, without its group.
+    /// The object's version, without its group.
     pub(crate) from: &'a str,
-    /// The version that was asked for.
+    /// The requested version.
     pub(crate) to: &'a str,
-    /// What failed, if it did.
+    /// The reason for a failure; none if the call succeeded.
     pub(crate) failure: Option<&'a str>,
     /// How long it took.
     pub(crate) took: Duration,
 }
 
-/// Counts the calls of conversion webhooks. Clones count together.
+/// Counts calls to conversion webhooks. Clones share their counters.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/conversion/metrics.go.
 /// Rule: CNV-12.

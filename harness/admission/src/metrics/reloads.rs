@@ -1,4 +1,4 @@
-//! How often the manifests of webhooks were read, and which they are.
+//! Counts how often manifests of webhooks were read, and exposes their hashes.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,15 +11,15 @@ use super::registered;
 use crate::event::Phase;
 use crate::manifests::hash_of;
 
-/// How an attempt to read a folder ended.
+/// The result of reading a manifest directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reload<'a> {
-    /// Its webhooks are used now.
+    /// The webhooks in the directory are now in use.
     Success {
         /// The hash of the files.
         hash: &'a str,
     },
-    /// They stay as they were.
+    /// The previous webhooks stay in use.
     Failure,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Reloads {
     total: IntCounterVec,
     last: GaugeVec,
     info: IntGaugeVec,
-    /// The hash that `info` has of each plugin.
+    /// The hash in `info` for each plugin.
     hashes: Mutex<BTreeMap<&'static str, String>>,
 }
 
@@ -65,7 +65,7 @@ impl Reloads {
         reloads
     }
 
-    /// `now` is in seconds since 1970. Of each plugin there is one hash, the last.
+    /// Counts an attempt; `now` is in seconds since 1970. Each plugin has one hash, the latest.
     pub(super) fn observe(&self, phase: Phase, reload: Reload<'_>, hostname: &str, now: f64) {
         let plugin = match phase {
             Phase::Mutating => "MutatingAdmissionWebhook",
@@ -81,7 +81,7 @@ impl Reloads {
         if let Reload::Success { hash } = reload {
             let mut last = self.hashes.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(before) = last.insert(plugin, hash.to_owned()) {
-                // It is there: it was set when it was the last.
+                // The label values exist: they were set with the previous hash.
                 let _ = self.info.remove_label_values(&[plugin, &server, &before]);
             }
             self.info.with_label_values(&[plugin, &server, hash]).set(1);
@@ -89,7 +89,7 @@ impl Reloads {
     }
 }
 
-/// The identity of an API server on the machine `hostname`.
+/// Returns the identity of an API server with this host name.
 ///
 /// Source: apiserver pkg/server/config.go, `NewConfig`.
 pub fn identity(hostname: &str) -> String {

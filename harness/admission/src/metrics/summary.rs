@@ -1,4 +1,4 @@
-//! How long the phases of admission took, as quantiles of the last hours.
+//! A summary metric: the duration of admission phases as quantiles over the last hours.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -15,17 +15,17 @@ const HELP: &str = "Admission sub-step latency summary in seconds, broken out fo
 /// Source: component-base metrics/opts.go, `defObjectives`.
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 
-/// What is older does not count for the quantiles. It goes an hour at a time.
+/// How long observations count for the quantiles. They expire an hour at a time.
 ///
 /// Source: apiserver pkg/admission/metrics/metrics.go, `latencySummaryMaxAge`; `client_golang` prometheus/summary.go,
 /// `DefAgeBuckets`.
 const AGE: Duration = Duration::from_secs(5 * 3600);
 const BUCKETS: u32 = 5;
 
-/// The values of `type`, `operation` and `rejected`.
+/// The values of the labels `type`, `operation`, and `rejected`.
 pub(super) type Labels = [&'static str; 3];
 
-/// `apiserver_admission_step_admission_duration_seconds_summary`.
+/// The metric `apiserver_admission_step_admission_duration_seconds_summary`.
 ///
 /// Rule: MET-13.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ impl Summary {
         all.entry(labels).or_insert_with(|| Series::new(now)).observe(seconds, now);
     }
 
-    /// Adds it to an exposition in Prometheus' text format.
+    /// Appends the metric in Prometheus' text format.
     pub(super) fn render(&self, text: &mut String, now: Instant) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !all.is_empty() {
@@ -54,13 +54,13 @@ impl Summary {
     }
 }
 
-/// What was observed under the same labels.
+/// The observations with the same labels.
 struct Series {
     sum: f64,
     count: u64,
-    /// The last of them is being filled.
+    /// Sketches, oldest first; the last one receives new observations.
     buckets: Vec<DDSketch>,
-    /// When it is full.
+    /// When the next bucket starts.
     full: Instant,
 }
 
@@ -85,23 +85,23 @@ impl Series {
         }
     }
 
-    /// The values of [`QUANTILES`]; NaN if there was nothing of late.
+    /// Returns the values of [`QUANTILES`]; NaN without recent observations.
     fn quantiles(&mut self, now: Instant) -> [f64; QUANTILES.len()] {
         self.forget(now);
         let mut all = sketch();
         for bucket in &self.buckets {
-            // They have the same configuration, which is all that merging asks for.
+            // Merging only requires equal configurations.
             let _ = all.merge(bucket);
         }
         QUANTILES.map(|quantile| all.quantile(quantile).ok().flatten().unwrap_or(f64::NAN))
     }
 
-    /// Begins as many buckets as are due, and drops those that are too old.
+    /// Starts the buckets that are due and drops expired ones.
     fn forget(&mut self, now: Instant) {
         let Some(late) = now.checked_duration_since(self.full) else { return };
         let width = AGE / BUCKETS;
         let due = 1 + late.as_secs() / width.as_secs();
-        // After so many nothing is left of the old ones.
+        // After this many buckets, all old ones have been dropped.
         for _ in 0..due.min(u64::from(BUCKETS)) {
             self.buckets.push(sketch());
         }
@@ -111,7 +111,7 @@ impl Series {
     }
 }
 
-/// One whose quantiles are right to a hundredth.
+/// Creates a sketch with a relative error of 1 %.
 fn sketch() -> DDSketch {
     DDSketch::new(Config::defaults())
 }
@@ -123,7 +123,7 @@ mod tests {
     const LABELS: Labels = ["admit", "CREATE", "false"];
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// The quantiles that are exposed, and the count.
+    /// Returns the exposed quantiles and the count.
     fn exposed(summary: &Summary, now: Instant) -> (Vec<f64>, String) {
         let mut text = String::new();
         summary.render(&mut text, now);

@@ -1,7 +1,7 @@
-//! JSON patches as the API server applies them: RFC 6902 in the dialect of its library.
+//! JSON patches as the API server applies them: RFC 6902 with the deviations of its library.
 //!
-//! The dialect: `replace` adds a missing member, a negative index counts from the end, `copy` of what is missing
-//! gives null, and `test` compares numbers and strings by the text that they were written with.
+//! Deviations: `replace` adds a missing member, a negative index counts from the end, `copy` of a missing value yields
+//! null, and `test` compares numbers and strings by their source text.
 //!
 //! Source: gopkg.in/evanphx/json-patch.v4 patch.go.
 
@@ -21,48 +21,49 @@ use self::node::Node;
 use self::operation::{Document, Operation};
 pub use self::written::Operations;
 
-/// A JSON patch that has been read; its operations may still turn out not to apply.
+/// A decoded JSON patch, whose operations may still fail to apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Patch {
     operations: Vec<Operation>,
     values: Vec<Value>,
 }
 
-/// Why a text is no patch, in the words of Go's decoder.
+/// Why a text is not a patch, in the words of Go's decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DecodeError(String);
 
-/// Why a patch gives no document.
+/// Why a patch cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum ApplyError {
-    /// An operation cannot be done. The library's text: `testing value /a failed: test failed`.
+    /// An operation fails. The error is the library's: `testing value /a failed: test failed`.
     #[error("{0}")]
     DoesNotApply(String),
-    /// The library panics, and the API server drops the client's connection without an answer.
+    /// The library panics, and the API server closes the client's connection without a response.
     #[error("{0}")]
     Panic(&'static str),
-    /// The library would go on for very long.
+    /// The library would run for a very long time.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
 }
 
-/// How many operations the patch of a webhook may have: as many as kube-apiserver takes from a client. From webhooks it takes
-/// any number.
+/// The maximum number of operations in a webhook's patch.
+///
+/// kube-apiserver limits patches from clients to this number, but does not limit patches from webhooks.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.
 pub const MAX_OPERATIONS: usize = 10_000;
-/// How many JSON values the patch of a webhook may consist of.
+/// The maximum number of JSON values in a webhook's patch.
 const MAX_VALUES: usize = 250_000;
 
-/// Whether the patch of a webhook is small enough to be read; each of its values costs some hundred bytes.
+/// Checks that a webhook's patch is small enough to be decoded; each of its values takes some hundred bytes.
 ///
 /// # Errors
-/// [`Unsupported`]: kube-apiserver takes patches of any size.
+/// [`Unsupported`] if it is larger; kube-apiserver accepts patches of any size.
 pub fn check_size(patch: &[u8]) -> Result<(), Unsupported> {
     let (mut depth, mut deepest, mut operations, mut values) = (0_usize, 0_usize, 0_usize, 0_usize);
-    // What is no JSON is told when the patch is read.
+    // Invalid JSON is reported when the patch is decoded.
     let _ = json_text::scan(patch, json_text::MAX_DEPTH, |token| {
         if matches!(token, Token::Begin(_) | Token::Scalar(_)) {
             values += 1;
@@ -91,12 +92,12 @@ pub fn check_size(patch: &[u8]) -> Result<(), Unsupported> {
 }
 
 impl Patch {
-    /// Reads a patch: a JSON list of operations. A JSON null is a patch without operations.
+    /// Decodes a patch: a JSON list of operations. A JSON null is a patch without operations.
     ///
     /// Rule: PAT-13.
     ///
     /// # Errors
-    /// [`DecodeError`] when `bytes` are no JSON, or not a list of objects.
+    /// [`DecodeError`] if `bytes` is not valid JSON, or not a list of objects.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let nodes = match reader::read(bytes)? {
             Node::Null => Vec::new(),
@@ -116,35 +117,35 @@ impl Patch {
         Ok(Self { operations: operations.collect::<Result<_, _>>()?, values })
     }
 
-    /// The operations of `bytes`, of which this patch was read.
+    /// Returns the operations of `bytes`, from which this patch was decoded.
     pub(crate) fn operations_of(self, bytes: &[u8]) -> Operations {
         Operations::new(self.values, bytes)
     }
 
-    /// The operations as they were given.
+    /// Returns the operations as given.
     pub fn operations(&self) -> &[Value] {
         &self.values
     }
 
-    /// Whether there are no operations: the API server then takes no notice of the patch.
+    /// Returns whether there are no operations: the API server then ignores the patch.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
 
-    /// The document that comes of `document` when all operations are done, one after another.
+    /// Applies all operations to `document`, in order, and returns the result.
     ///
     /// Rule: PAT-02.
     ///
     /// # Errors
-    /// [`ApplyError`] of the first operation that cannot be done.
+    /// [`ApplyError`] of the first operation that fails.
     pub fn apply(&self, document: &Value) -> Result<Value, ApplyError> {
         self.apply_to(Node::untouched(document.clone()))
     }
 
-    /// As [`Patch::apply`], but on a JSON text, whose numbers and strings count as they are written.
+    /// Applies the patch to a JSON text, as [`Patch::apply`] does, comparing numbers and strings by their source text.
     ///
     /// # Errors
-    /// [`ApplyError`], also when the text is no JSON.
+    /// [`ApplyError`], also if the text is not valid JSON.
     pub fn apply_to_text(&self, document: &[u8]) -> Result<Value, ApplyError> {
         let node = reader::read(document).map_err(|error| ApplyError::DoesNotApply(error.to_string()))?;
         self.apply_to(node)

@@ -1,6 +1,6 @@
-//! A JSON document whose scalars keep the text that they were written with.
+//! A JSON document whose scalars keep their source text.
 //!
-//! `1` and `1.0` are two values to a `test` operation, and so are `"<"` and `"\u003c"`.
+//! A `test` operation treats `1` and `1.0` as different values, and also `"<"` and `"\u003c"`.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use kubernetes_types::quoting::{encode, escape_html};
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
-    /// A null of the document.
+    /// A null in the document.
     Null,
-    /// The value of an operation that gave null or nothing. A `test` tells it from [`Node::Null`].
+    /// The value of an operation that is null or missing. A `test` distinguishes it from [`Node::Null`].
     Given,
-    /// A boolean, a number or a string: its text.
+    /// A boolean, a number, or a string, as its source text.
     Scalar(String),
     Object(BTreeMap<String, Node>),
     Array(Vec<Node>),
-    /// A part of the document that no operation has looked into.
+    /// A part of the document that no operation has accessed.
     Untouched(Value),
 }
 
 impl Node {
-    /// `value` in the text that the API server's encoder gives it.
+    /// Converts `value`, with scalars as the API server's encoder writes them.
     ///
     /// Source: apimachinery pkg/runtime/serializer/json/json.go: Go's encoder escapes for HTML.
     pub(super) fn from_value(value: &Value) -> Self {
@@ -39,12 +39,12 @@ impl Node {
         }
     }
 
-    /// A document that no operation has looked into. Null has no inside.
+    /// Wraps a document that no operation has accessed. Null is converted, because it has no members.
     pub(super) fn untouched(value: Value) -> Self {
         if value.is_null() { Self::Null } else { Self::Untouched(value) }
     }
 
-    /// Makes the members of what was untouched nodes; they themselves stay untouched.
+    /// Converts an untouched value to a node whose members are untouched.
     pub(super) fn open(&mut self) {
         let Self::Untouched(value) = self else { return };
         *self = match value.take() {
@@ -58,7 +58,7 @@ impl Node {
         };
     }
 
-    /// Leaves nothing in it untouched.
+    /// Converts all untouched values in the node.
     pub(super) fn open_all(&mut self) {
         match self {
             Self::Null | Self::Given | Self::Scalar(_) => {}
@@ -68,7 +68,7 @@ impl Node {
         }
     }
 
-    /// As [`Self::to_value`], without a copy of what is untouched.
+    /// Converts the node as [`Self::to_value`] does, without copying untouched values.
     pub(super) fn into_value(self) -> Result<Value, String> {
         Ok(match self {
             Self::Untouched(value) => value,
@@ -86,7 +86,7 @@ impl Node {
     }
 
     /// # Errors
-    /// A number that no `f64` can hold, in the words of Go's decoder.
+    /// A number out of the range of `f64`, in the words of Go's decoder.
     pub(super) fn to_value(&self) -> Result<Value, String> {
         Ok(match self {
             Self::Null | Self::Given => Value::Null,
@@ -105,7 +105,7 @@ impl Node {
         })
     }
 
-    /// The text, if this is a string.
+    /// Returns the string if this node is one.
     pub(super) fn as_string(&self) -> Option<String> {
         match self {
             Self::Scalar(text) if text.starts_with('"') => Some(string(text)),
@@ -114,7 +114,9 @@ impl Node {
         }
     }
 
-    /// A copy, as the library makes it: encoded and decoded again, which escapes for HTML. And its size in bytes.
+    /// Returns a copy as the library makes it, and its size in bytes.
+    ///
+    /// The copy is encoded and decoded, which escapes for HTML.
     pub(super) fn copied(&self) -> (Self, usize) {
         match self {
             Self::Null => (Self::Null, 0),
@@ -127,7 +129,7 @@ impl Node {
         }
     }
 
-    /// Escapes all texts, and says how long the compact JSON is.
+    /// Escapes all strings and returns the length of the compact JSON.
     fn encode(&mut self) -> usize {
         match self {
             Self::Untouched(value) => {
@@ -149,7 +151,7 @@ impl Node {
         }
     }
 
-    /// How deep objects and arrays lie in each other.
+    /// Returns the nesting depth of objects and arrays.
     pub(super) fn depth(&self) -> usize {
         match self {
             Self::Null | Self::Given | Self::Scalar(_) => 0,
@@ -159,7 +161,7 @@ impl Node {
         }
     }
 
-    /// How many values this is, itself among them.
+    /// Returns the number of values, including this one.
     pub(super) fn values(&self) -> usize {
         match self {
             Self::Null | Self::Given | Self::Scalar(_) => 1,
@@ -169,7 +171,7 @@ impl Node {
         }
     }
 
-    /// What Go's decoder calls this kind of value.
+    /// Returns the name of this kind of value in Go's decoder.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Null | Self::Given => "null",
@@ -185,7 +187,7 @@ impl Node {
     }
 }
 
-/// The text between the quotes of a valid JSON string; half a surrogate pair becomes U+FFFD.
+/// Decodes the text between the quotes of a valid JSON string; an unpaired surrogate becomes U+FFFD.
 pub(super) fn string(raw: &str) -> String {
     let mut text = String::with_capacity(raw.len());
     let inner = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"')).unwrap_or(raw);

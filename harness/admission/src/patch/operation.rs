@@ -1,4 +1,4 @@
-//! The six operations of a patch, on a document.
+//! The six operations of a JSON patch.
 
 use std::collections::BTreeMap;
 use std::num::IntErrorKind;
@@ -11,7 +11,7 @@ use super::node::Node;
 use super::reader::MAX_LEVELS;
 use super::work::Work;
 
-/// One operation: its members, of which null ones count as missing, but for `value`.
+/// One operation. Null members count as missing, except `value`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Operation {
     members: BTreeMap<String, Node>,
@@ -25,7 +25,7 @@ pub(super) struct Document {
     work: Work,
 }
 
-/// How many bytes the copies of one patch may have together.
+/// The maximum size of all copies of one patch together, in bytes.
 ///
 /// Source: apiserver pkg/server/config.go, `JSONPatchMaxCopyBytes`.
 /// Rule: PAT-12.
@@ -61,7 +61,7 @@ impl Operation {
         }
     }
 
-    /// The value: none if the operation has no such member.
+    /// Returns the value; none if the operation has no such member.
     ///
     /// Rule: PAT-11.
     fn value(&self) -> Option<Node> {
@@ -76,7 +76,7 @@ impl Operation {
 
 impl Document {
     /// # Errors
-    /// A document that is neither an object nor a list nor null.
+    /// A document that is not an object, a list, or null.
     pub(super) fn new(mut root: Node) -> Result<Self, ApplyError> {
         root.open();
         match root {
@@ -94,7 +94,7 @@ impl Document {
         self.root
     }
 
-    /// Does one operation.
+    /// Applies one operation.
     ///
     /// Rule: PAT-01.
     pub(super) fn apply(&mut self, operation: &Operation) -> Result<(), ApplyError> {
@@ -136,7 +136,7 @@ impl Document {
             .map_err(|error| error.within(&format!("error in remove for path: '{path}'")))
     }
 
-    /// The path `""` is the whole document.
+    /// Replaces a value. The path `""` replaces the whole document.
     ///
     /// Rule: PAT-05, PAT-09, PAT-13.
     fn replace(&mut self, operation: &Operation) -> Result<(), ApplyError> {
@@ -225,7 +225,7 @@ impl Document {
             .map_err(|error| error.within("error while adding value during copy"))
     }
 
-    /// A member that is missing equals null, and no value at all.
+    /// Tests a value. A missing member equals null and an omitted value.
     ///
     /// Rule: PAT-08, PAT-09.
     fn test(&mut self, operation: &Operation) -> Result<(), ApplyError> {
@@ -235,7 +235,7 @@ impl Document {
         let expected = operation.value();
         let holds = if path.is_empty() {
             self.root.open_all();
-            // A document that is null counts as an object without members.
+            // A null document counts as an object without members.
             let nothing = Node::Object(BTreeMap::new());
             let whole = if self.root == Node::Null { &nothing } else { &self.root };
             equal(whole, expected.as_ref().unwrap_or(&NULL))?
@@ -256,9 +256,9 @@ impl Document {
     }
 }
 
-/// The object or list that holds what `path` leads to, and the last key; none if there is no way.
+/// Finds the object or list that contains the value at `path`, and the last key; returns none if it does not exist.
 ///
-/// What is before the first slash counts for nothing.
+/// Text before the first slash is ignored.
 ///
 /// Rule: PAT-03, PAT-09, PAT-10.
 fn find<'n>(root: &'n mut Node, path: &str) -> Option<(&'n mut Node, String)> {
@@ -286,7 +286,7 @@ fn unescaped(key: &str) -> String {
     key.replace("~1", "/").replace("~0", "~")
 }
 
-/// What a container has at `key`: a member that is missing is null.
+/// Returns the value at `key` of a container; a missing member is null.
 ///
 /// Rule: PAT-05, PAT-07.
 fn get<'n>(container: &'n Node, key: &str) -> Result<&'n Node, String> {
@@ -300,7 +300,7 @@ fn get<'n>(container: &'n Node, key: &str) -> Result<&'n Node, String> {
     }
 }
 
-/// Sees to it that what a container has at `key` can be compared.
+/// Opens the value at `key` of a container so that it can be compared.
 fn open_at(container: &mut Node, key: &str) {
     let node = match container {
         Node::Array(nodes) => index(key, nodes.len()).ok().and_then(|index| nodes.get_mut(index)),
@@ -312,7 +312,7 @@ fn open_at(container: &mut Node, key: &str) {
     }
 }
 
-/// Adds a value to a container: to a list before the element of that index, or at its end for `-`.
+/// Adds a value to a container: in a list, before the element with this index, or at the end for `-`.
 ///
 /// Rule: PAT-06.
 fn add(container: &mut Node, key: String, value: Node, work: &mut Work) -> Result<(), ApplyError> {
@@ -351,7 +351,7 @@ fn set(container: &mut Node, key: String, value: Node) -> Result<(), ApplyError>
     Ok(())
 }
 
-/// Takes out what a container has at `key`, which must be there.
+/// Removes the value at `key` of a container, which must exist.
 ///
 /// Rule: PAT-04.
 fn remove(container: &mut Node, key: &str, work: &mut Work) -> Result<Node, ApplyError> {
@@ -370,12 +370,12 @@ fn nonexistent(key: &str) -> ApplyError {
     does_not_apply(format!("Unable to remove nonexistent key: {key}: {MISSING}"))
 }
 
-/// The position that `key` names in a list of `length` elements.
+/// Parses `key` as an index of a list of `length` elements.
 fn index(key: &str, length: usize) -> Result<usize, String> {
     within(number(key)?, length)
 }
 
-/// Negative numbers count from the end.
+/// Checks an index. Negative numbers count from the end.
 ///
 /// Rule: PAT-06.
 fn within(number: i64, length: usize) -> Result<usize, String> {
@@ -395,7 +395,7 @@ fn number(key: &str) -> Result<i64, String> {
     })
 }
 
-/// Whether a value of the document is the one that a `test` expects.
+/// Returns whether a value of the document equals the one that a `test` expects.
 ///
 /// Source: gopkg.in/evanphx/json-patch.v4 patch.go, `lazyNode.equal`.
 /// Rule: PAT-08.
@@ -433,7 +433,7 @@ fn equal(value: &Node, expected: &Node) -> Result<bool, ApplyError> {
     }
 }
 
-/// Keeps what a hostile webhook can build as shallow as what can be read.
+/// Limits the depth of the values that a hostile webhook can build to that of documents that can be read.
 fn check_depth(path: &str, value: &Node) -> Result<(), ApplyError> {
     if path.split('/').count() + value.depth() > MAX_LEVELS {
         let what = format!("a JSON patch that makes an object of more than {MAX_LEVELS} levels");
@@ -451,7 +451,7 @@ fn fail<T>(what: String) -> Result<T, ApplyError> {
 }
 
 impl ApplyError {
-    /// The same error with a prefix, if it is the library's.
+    /// Adds a prefix to the error if it is the library's.
     fn within(self, prefix: &str) -> Self {
         match self {
             Self::DoesNotApply(what) => Self::DoesNotApply(format!("{prefix}: {what}")),

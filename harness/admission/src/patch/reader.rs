@@ -1,4 +1,4 @@
-//! Reads JSON into [`Node`]s.
+//! Parses JSON into [`Node`]s.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,14 @@ use kubernetes_types::json_text::{Container, Token, scan};
 use super::DecodeError;
 use super::node::{Node, string};
 
-/// How deep a patch may be: its operations, and in them documents that are as deep as those that the server reads. Go's own
-/// limit is 10,000.
+/// The maximum depth of a patch: its operations, with values as deep as the documents that the server reads.
+///
+/// Go's own limit is 10,000.
 pub(super) const MAX_DEPTH: usize = MAX_LEVELS + 2;
-/// How deep a document may be that a patch makes: all that is done to it, to drop it too, takes stack for each level.
+/// The maximum depth of a patched document: every operation on it, including dropping it, takes stack for each level.
 pub(super) const MAX_LEVELS: usize = 128;
 
-/// Reads one JSON document.
+/// Parses a JSON document.
 ///
 /// # Errors
 /// [`DecodeError`] with Go's text, such as `invalid character 'x' looking for beginning of value`.
@@ -24,7 +25,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Node, DecodeError> {
 }
 
 struct Builder {
-    /// The objects and lists that have not ended yet, the innermost last.
+    /// The unfinished objects and lists, the innermost last.
     open: Vec<Open>,
     document: Node,
 }
@@ -56,7 +57,7 @@ impl Builder {
         }
     }
 
-    /// Puts a value where it belongs. Of two members of one name the later counts.
+    /// Adds a value to the innermost container. If two members have the same name, the later one wins.
     fn put(&mut self, node: Node) {
         match self.open.last_mut() {
             Some(Open::Object { members, key }) => drop(members.insert(std::mem::take(key), node)),

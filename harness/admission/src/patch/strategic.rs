@@ -1,4 +1,4 @@
-//! Strategic merge patches: merge patches that know which items of a list are the same.
+//! Strategic merge patches: merge patches that match list items by their merge keys.
 //!
 //! Source: apimachinery pkg/util/strategicpatch/patch.go, `StrategicMergeMapPatch`; pkg/util/mergepatch/errors.go.
 
@@ -11,34 +11,34 @@ use serde_json::{Map, Value};
 use super::strategic_order::{DIRECTIVE, is_directed, is_scalar, keyed, normalized, object, partitioned};
 pub use crate::attributes::GroupVersionKind;
 
-/// The keys of an object that stay.
+/// The directive for the keys to keep in an object.
 const RETAIN_KEYS: &str = "$retainKeys";
-/// Values to be taken out of the list whose name follows behind a slash.
+/// The prefix of a directive for values to delete from a list; the name of the list follows a slash.
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
-/// The order of the list whose name follows behind a slash.
+/// The prefix of a directive for the order of a list; the name of the list follows a slash.
 const SET_ORDER: &str = "$setElementOrder";
 
-/// Why a patch gives no object.
+/// Why a patch cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StrategicError {
-    /// A directive has a wrong form.
+    /// A directive is malformed.
     #[error("{0}")]
     Malformed(&'static str),
-    /// It asks for what no such patch can do.
+    /// The patch requests an operation that strategic merge patches do not support.
     #[error("{0}")]
     Unprocessable(&'static str),
-    /// Every other error: the server treats it as its own.
+    /// Any other error, which kube-apiserver reports as an internal error.
     #[error("{0}")]
     Other(String),
-    /// kube-apiserver panics, or its sorting depends on how it is written.
+    /// kube-apiserver panics, or its result depends on the implementation of its sort.
     #[error("{0}")]
     Unsupported(&'static str),
 }
 
-/// How many pairs of items are compared, at most.
+/// The maximum number of item pairs that are compared.
 const MOST_COMPARED: usize = 1_000_000;
 
-/// Go panics.
+/// The error for values that make Go panic.
 pub(super) const NOT_COMPARABLE: StrategicError =
     StrategicError::Unsupported("a strategic merge patch that compares lists or objects");
 
@@ -49,10 +49,10 @@ const WRONG_DELETE_LIST: StrategicError = StrategicError::Malformed("invalid pat
 const WRONG_RETAIN_KEYS: StrategicError = StrategicError::Malformed("invalid patch format of retainKeys");
 const WRONG_ORDER: StrategicError = StrategicError::Malformed("invalid patch format of setElementOrder list");
 
-/// What `patch` makes of `object`, which is of this kind of the server.
+/// Applies `patch` to `object`, which is of this built-in kind.
 ///
 /// # Errors
-/// [`StrategicError`] in the words of the server.
+/// [`StrategicError`] in the words of kube-apiserver.
 pub fn apply(object: &Value, patch: &Object, kind: &GroupVersionKind) -> Result<Value> {
     let Some(message) = MESSAGES.of_kind(kind) else {
         return Err(StrategicError::Unsupported("a strategic merge patch of a kind without a Go type"));
@@ -61,17 +61,17 @@ pub fn apply(object: &Value, patch: &Object, kind: &GroupVersionKind) -> Result<
     merge(original, patch.clone(), Type::Struct(MESSAGES.get(message))).map(Value::Object)
 }
 
-/// The Go type of an object.
+/// The Go type of a value.
 #[derive(Clone, Copy)]
 enum Type {
     Struct(&'static Message),
     Map,
-    /// A list without objects, or what has a JSON form of its own.
+    /// A type without fields: a list of scalars, or a type with its own JSON encoding.
     Other,
 }
 
 impl Type {
-    /// The field that Go reads a member into.
+    /// Returns the field into which Go decodes a member.
     ///
     /// Source: apimachinery `third_party/forked/golang/json/fields.go`, `LookupPatchMetadataForStruct`.
     fn field(self, name: &str) -> Result<&'static Field> {
@@ -94,7 +94,7 @@ impl Type {
         })
     }
 
-    /// The field of a list.
+    /// Returns the field of a list.
     fn list(self, name: &str) -> Result<&'static Field> {
         let field = self.field(name)?;
         match field.shape {
@@ -105,7 +105,7 @@ impl Type {
         }
     }
 
-    /// That of a field's value, or of the items of its list.
+    /// Returns the type of a field's value, or of its list's items.
     fn of(field: &Field) -> Self {
         match (field.shape, field.kind) {
             (Shape::Map, _) => Self::Map,
@@ -158,7 +158,7 @@ fn merge(mut original: Object, mut patch: Object, of: Type) -> Result<Object> {
                 let field = of.list(&key)?;
                 Some(Value::Array(merge_lists(present, patch, field, deletes)?))
             }
-            // Nothing can be deleted from what is no list.
+            // Nothing can be deleted from a value that is not a list.
             (None, _) if deletes => original.remove(&key),
             (_, value) => without_directives(without_nulls(value)),
         };
@@ -211,7 +211,7 @@ fn merge_lists(original: Vec<Value>, patch: Vec<Value>, field: &Field, deletes: 
             Some(place) => {
                 let present = place.as_object_mut().map(std::mem::take).unwrap_or_default();
                 *place = Value::Object(merge(present, item.clone(), Type::of(field))?);
-                // To merge a null takes the key away.
+                // Merging a null removes the key.
                 if wanted.is_null() {
                     places.remove(wanted);
                 }
@@ -223,7 +223,7 @@ fn merge_lists(original: Vec<Value>, patch: Vec<Value>, field: &Field, deletes: 
     normalized(ours, theirs, &patch, &original, Some(key))
 }
 
-/// The list and the patch once the items with directives have been obeyed.
+/// Applies the items with directives, and returns the remaining list and patch.
 ///
 /// Source: `mergeSliceWithSpecialElements`.
 fn after_directives(
@@ -269,7 +269,7 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<()> {
     Ok(())
 }
 
-/// Merges the lists whose order the patch says, and takes them out of it.
+/// Merges the lists for which the patch specifies an order, and removes them from the patch.
 ///
 /// Source: `mergePatchIntoOriginal`.
 fn order_lists(original: &mut Object, patch: &mut Object, of: Type) -> Result<()> {
@@ -309,8 +309,9 @@ fn order_lists(original: &mut Object, patch: &mut Object, of: Type) -> Result<()
     Ok(())
 }
 
-/// The list of the server as Go's array has it once the patch has been merged into it: what is deleted is overwritten by what
-/// stands behind it, and new items stand in the room that this leaves.
+/// Returns the server's list as Go's array contains it after the patch has been merged into it.
+///
+/// Deleting an item overwrites it with the items after it, and new items use the freed slots.
 ///
 /// Source: `deleteMatchingEntries`; `mergeSliceWithoutSpecialElements`.
 fn overwritten(present: &[Value], patch: &[Value], key: &str) -> Result<Vec<Value>> {
@@ -340,7 +341,7 @@ fn overwritten(present: &[Value], patch: &[Value], key: &str) -> Result<Vec<Valu
         if place_of(&array, length, item.get(key)).is_some() {
             continue;
         }
-        // Without room, Go makes another array.
+        // Without a free slot, Go allocates another array.
         let Some(room) = array.get_mut(length) else { break };
         *room = item.clone();
         length += 1;
@@ -348,7 +349,7 @@ fn overwritten(present: &[Value], patch: &[Value], key: &str) -> Result<Vec<Valu
     Ok(array)
 }
 
-/// Whether the items of a patch that stay stand in `order`, in the same order.
+/// Checks that the items of a patch that are kept appear in `order`, in the same order.
 ///
 /// Source: `validatePatchWithSetOrderList`.
 fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<()> {
@@ -393,7 +394,7 @@ fn are_same(item: &Value, other: &Value, key: &str) -> Result<bool> {
     Ok(item == other)
 }
 
-/// Whether each of these can be a key of a map in Go.
+/// Checks that each of these values can be a map key in Go.
 fn scalars<'a>(values: impl IntoIterator<Item = &'a Value>) -> Result<()> {
     if values.into_iter().all(is_scalar) { Ok(()) } else { Err(NOT_COMPARABLE) }
 }
@@ -408,7 +409,7 @@ fn list(value: Value) -> Result<Vec<Value>> {
     }
 }
 
-/// Whether the items of these lists are objects: all or none.
+/// Returns whether the items of these lists are all objects; rejects mixed lists.
 ///
 /// Source: `sliceElementType`.
 fn are_objects(lists: &[&[Value]]) -> Result<bool> {
@@ -429,11 +430,11 @@ fn are_objects(lists: &[&[Value]]) -> Result<bool> {
     Ok(first.is_object())
 }
 
-/// Each value once; the last one takes the place of a repetition.
+/// Removes duplicates; each duplicate is replaced by the last value.
 ///
 /// Source: `deduplicateScalars`.
 fn distinct(mut items: Vec<Value>) -> Vec<Value> {
-    // Where each value stands, so that not each is compared with all.
+    // Index the positions of each value, to avoid comparing all pairs.
     let mut places: HashMap<Value, BTreeSet<usize>> = HashMap::new();
     for (place, item) in items.iter().enumerate() {
         places.entry(item.clone()).or_default().insert(place);
@@ -470,7 +471,7 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// What is new, without what has a directive.
+/// Returns a new value without the items that have directives.
 ///
 /// Source: `removeDirectives`.
 fn without_directives(value: Value) -> Option<Value> {

@@ -1,4 +1,4 @@
-//! In which order the items of a list stand that a strategic merge patch has changed.
+//! The order of list items after a strategic merge patch.
 //!
 //! Source: apimachinery pkg/util/strategicpatch/patch.go, `normalizeElementOrder`.
 
@@ -9,15 +9,15 @@ use serde_json::Value;
 
 use super::strategic::{NOT_COMPARABLE, StrategicError};
 
-/// The longest list that Go sorts by insertion alone.
+/// The maximum length of a list that Go sorts by insertion sort alone.
 ///
 /// Source: Go sort/zsortfunc.go, `stable_func`.
 const BLOCK: usize = 20;
 
-/// What is done to the object or the item in which this stands: `replace`, `delete` or `merge`.
+/// The directive for the object or item that contains it: `replace`, `delete`, or `merge`.
 pub(super) const DIRECTIVE: &str = "$patch";
 
-/// Whether an item has this directive.
+/// Returns whether an item has this directive.
 pub(super) fn is_directed(item: &Value, directive: &str) -> bool {
     item.get(DIRECTIVE).is_some_and(|found| found == directive)
 }
@@ -26,7 +26,7 @@ pub(super) fn is_scalar(value: &Value) -> bool {
     !value.is_array() && !value.is_object()
 }
 
-/// Whether an item is an object.
+/// Checks that an item is an object.
 ///
 /// Source: apimachinery pkg/util/mergepatch/errors.go, `ErrBadArgType`.
 pub(super) fn object(item: &Value) -> Result<(), StrategicError> {
@@ -37,7 +37,7 @@ pub(super) fn object(item: &Value) -> Result<(), StrategicError> {
     Err(StrategicError::Other(format!("expected a map[string]interface {{}}, but received a {found}")))
 }
 
-/// The value of an object's key in a list.
+/// Returns the value of an object's merge key.
 pub(super) fn keyed<'a>(item: &'a Value, key: &str) -> Result<&'a Value, StrategicError> {
     object(item)?;
     match item.get(key) {
@@ -51,7 +51,7 @@ pub(super) fn keyed<'a>(item: &'a Value, key: &str) -> Result<&'a Value, Strateg
     }
 }
 
-/// Objects whose keys are among those of `by`, and the others.
+/// Splits objects into those whose keys occur in `by` and the others.
 ///
 /// Source: `partitionMapsByPresentInList`.
 pub(super) fn partitioned(
@@ -60,7 +60,7 @@ pub(super) fn partitioned(
     key: &str,
 ) -> Result<(Vec<Value>, Vec<Value>), StrategicError> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    // It is searched up to the first item that is no object.
+    // Go searches only up to the first item that is not an object.
     let objects = by.iter().take_while(|other| other.is_object());
     let known: HashSet<&Value> = objects.clone().filter_map(|other| other.get(key)).collect();
     let end = objects.count();
@@ -76,8 +76,9 @@ pub(super) fn partitioned(
     Ok((ours, theirs))
 }
 
-/// One list of the items that the patch knows, in the order of `patch`, and of the others, in the order of `server`: that
-/// of the server decides where these stand between those, as far as it can. `key` tells objects apart.
+/// Merges the items in the patch, in the order of `patch`, with the other items, in the order of `server`.
+///
+/// Where possible, their relative order in `server` decides where the other items go. `key` identifies objects.
 pub(super) fn normalized(
     ours: Vec<Value>,
     theirs: Vec<Value>,
@@ -104,14 +105,14 @@ pub(super) fn normalized(
     Ok(all)
 }
 
-/// Where items stand in a list: the first of those that are the same.
+/// The positions of items in a list: for equal items, the first one.
 struct Places<'a> {
     key: Option<&'a str>,
     first: HashMap<Option<&'a Value>, usize>,
 }
 
 impl<'a> Places<'a> {
-    /// `key` tells the items apart; without one, the items themselves do.
+    /// Indexes a list. Items are identified by `key`, or by their value if there is none.
     fn new(list: &'a [Value], key: Option<&'a str>) -> Self {
         let mut first = HashMap::new();
         for (place, item) in list.iter().enumerate() {

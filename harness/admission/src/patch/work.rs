@@ -1,20 +1,22 @@
-//! How much one patch may have the server do.
+//! Limits the work that one patch can cause.
 
 use kubernetes_types::status::Unsupported;
 
 use super::ApplyError;
 
-/// How many values the operations of one patch have shifted in lists or measured so far.
+/// The number of list elements that the operations of one patch have shifted or measured so far.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Work(usize);
 
-/// How many values the operations of one patch may shift and measure: an insertion at the front of a list shifts all of
-/// it, so that many of them take the square of their number. kube-apiserver has no such limit, and hangs.
+/// The maximum number of values that the operations of one patch may shift and measure.
+///
+/// Inserting at the front of a list shifts all its elements, so many insertions take quadratic time. kube-apiserver has
+/// no limit, and hangs.
 const MAX_WORK: usize = 100_000_000;
 
 impl Work {
     /// # Errors
-    /// [`ApplyError::Unsupported`] once it is too much.
+    /// [`ApplyError::Unsupported`] if the limit is exceeded.
     pub(super) fn add(&mut self, values: usize) -> Result<(), ApplyError> {
         self.0 = self.0.saturating_add(values);
         if self.0 > MAX_WORK {

@@ -1,4 +1,4 @@
-//! A patch as it is written into the audit log.
+//! Formats a patch for the audit log.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::node;
 
-/// The operations of a patch, and the text with which they stand in the audit log.
+/// The operations of a patch, and their text in the audit log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operations {
     values: Vec<Value>,
@@ -20,7 +20,7 @@ impl Operations {
         Self { values, written: compact(patch) }
     }
 
-    /// Compact JSON with the numbers and escapes that the webhook wrote.
+    /// Returns the operations as compact JSON with the webhook's own number formats and escapes.
     pub fn written(&self) -> &str {
         &self.written
     }
@@ -34,14 +34,18 @@ impl std::ops::Deref for Operations {
     }
 }
 
-/// A patch as compact JSON. The members of each operation are sorted, the last of one name counts; their values keep the
-/// numbers, the escapes and the order that they were written with. Empty where `patch` is no list of objects.
+/// Formats a patch as compact JSON.
+///
+/// The members of each operation are sorted, and the last duplicate wins; their values keep their number formats,
+/// escapes, and order.
+///
+/// Returns an empty string if `patch` is not a list of objects.
 ///
 /// Source: gopkg.in/evanphx/json-patch.v4 patch.go: an `Operation` is a map of `json.RawMessage`s, which Go's encoder compacts
 /// and escapes for HTML.
 pub(super) fn compact(patch: &[u8]) -> String {
     let mut writer = Writer::default();
-    // What is no JSON is told where the patch is read.
+    // Invalid JSON is reported when the patch is decoded.
     if json_text::scan(patch, json_text::MAX_DEPTH, |token| writer.take(token)).is_err() {
         return String::new();
     }
@@ -57,7 +61,7 @@ struct Writer {
     /// The value that is being read.
     value: String,
     open: Vec<Container>,
-    /// Whether a comma comes before what follows.
+    /// Whether a comma is needed before the next value.
     follows: bool,
 }
 

@@ -1,4 +1,4 @@
-//! From the bytes of a reply to an object of a known kind, as the API machinery's decoder goes.
+//! Decodes the bytes of a reply into an object of a known kind, as the API machinery does.
 
 use kubernetes_types::json::json_type;
 use kubernetes_types::json_text;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 pub use crate::attributes::GroupVersionKind;
 
-/// Why bytes are not the object that was asked for, in Go's words.
+/// Why bytes cannot be decoded into the expected object, in Go's words.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DecodeError {
     text: String,
@@ -18,28 +18,28 @@ impl DecodeError {
         Self { text: text.into() }
     }
 
-    /// The message.
+    /// Returns the message.
     pub fn into_text(self) -> String {
         self.text
     }
 }
 
-/// An object and what it says it is: `apiVersion` and `kind` as they stand in the document.
+/// An object with the `apiVersion` and `kind` in the document.
 #[derive(Debug)]
 pub struct Document {
-    /// Its members.
+    /// The fields of the object.
     pub fields: Map<String, Value>,
-    /// The `apiVersion` and `kind` that it claims.
+    /// The `apiVersion` and `kind` in the document.
     pub claimed: GroupVersionKind,
 }
 
-/// Reads `body` as JSON when it begins with a brace, else as YAML.
+/// Decodes `body` as JSON if it starts with a brace, otherwise as YAML.
 ///
 /// Source: apimachinery pkg/runtime/serializer/recognizer/recognizer.go; pkg/runtime/serializer/json/{json,meta}.go.
 /// Rule: RSP-01, RSP-03.
 ///
 /// # Errors
-/// What Go says of a body that is no JSON object, or whose `apiVersion` or `kind` cannot be read.
+/// Go's error for a body that is not a JSON object, or whose `apiVersion` or `kind` cannot be read.
 pub fn document(body: &[u8]) -> Result<Document, DecodeError> {
     let value = if body.trim_ascii_start().starts_with(b"{") { json(body)? } else { yaml(body)? };
     let claimed = type_meta(&value)?;
@@ -50,10 +50,10 @@ pub fn document(body: &[u8]) -> Result<Document, DecodeError> {
     Ok(Document { fields, claimed })
 }
 
-/// What `document` says it is. A null is an empty document.
+/// Returns the `apiVersion` and `kind` of `document`. A null counts as an empty document.
 ///
 /// # Errors
-/// It is no object, or one of them is no text.
+/// The document is not an object, or a field is not a string.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/meta.go, `Interpret`.
 pub fn type_meta(document: &Value) -> Result<GroupVersionKind, DecodeError> {
@@ -81,8 +81,9 @@ pub fn type_meta(document: &Value) -> Result<GroupVersionKind, DecodeError> {
     Ok(GroupVersionKind::new(group, version, kind))
 }
 
-/// The fields of an object in `body` that is to be an `expected` one, and the kind that it claims for itself. `kinds` are
-/// those of the group that its scheme has in v1 and v1beta1.
+/// Decodes `body` into an object of the kind `expected`, and returns its fields and its own `apiVersion` and `kind`.
+///
+/// `kinds` are the kinds of the group in v1 and v1beta1 of its scheme.
 ///
 /// Source: apimachinery pkg/runtime/serializer/versioning/versioning.go; pkg/runtime/error.go; pkg/runtime/scheme.go.
 /// Rule: RSP-04, RSP-05.
@@ -108,7 +109,7 @@ pub(super) fn review(
     }))
 }
 
-/// What an object is that claims to be `claimed`: `defaults` stand for what it does not say.
+/// Returns the kind of an object that names `claimed`; `defaults` fill in missing parts.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/json.go, `gvkWithDefaults`.
 pub fn with_defaults(claimed: &GroupVersionKind, defaults: &GroupVersionKind) -> GroupVersionKind {
@@ -123,7 +124,7 @@ pub fn with_defaults(claimed: &GroupVersionKind, defaults: &GroupVersionKind) ->
     meant
 }
 
-/// That a scheme does not know `kind`.
+/// Returns the error for a `kind` that a scheme does not contain.
 ///
 /// Source: apimachinery pkg/runtime/error.go, `notRegisteredErr`.
 pub fn not_registered(kind: &GroupVersionKind) -> String {
@@ -136,8 +137,9 @@ pub fn not_registered(kind: &GroupVersionKind) -> String {
     format!("no kind {kind} is registered for {unknown} in scheme \"pkg/runtime/scheme.go:111\"")
 }
 
-/// The Go package of `kind`, if a scheme knows it that has `kinds` of `group` in the versions v1 and v1beta1. Some kinds are
-/// the same in all versions.
+/// Returns the Go package of `kind` in a scheme that has `kinds` of `group` in v1 and v1beta1; none for other kinds.
+///
+/// Some kinds are the same in all versions.
 ///
 /// Source: apiserver pkg/util/webhook/client.go; apimachinery pkg/apis/meta/v1/register.go, `AddToGroupVersion`.
 pub fn go_package<'a>(kind: &'a GroupVersionKind, group: &str, kinds: &[&str]) -> Option<&'a str> {
@@ -154,12 +156,12 @@ fn json(body: &[u8]) -> Result<Value, DecodeError> {
     let parse_error =
         |text: &str| DecodeError::new(format!("couldn't get version/kind; json parse error: {text}"));
     json_text::scan(body, json_text::MAX_DEPTH, |_| {}).map_err(|text| parse_error(&text))?;
-    // Go replaces bytes that are not UTF-8 rather than refusing them. What is left are numbers and depths beyond
+    // Like Go, replace invalid UTF-8 instead of rejecting it. The remaining errors are numbers and depths beyond
     // serde_json's range.
     serde_json::from_str(&String::from_utf8_lossy(body)).map_err(|error| parse_error(&error.to_string()))
 }
 
-/// The first document of several counts.
+/// Decodes YAML; only the first of several documents is used.
 fn yaml(body: &[u8]) -> Result<Value, DecodeError> {
     let text = String::from_utf8_lossy(body);
     let parsed = serde_saphyr::from_str(&text).or_else(|error| {
@@ -169,7 +171,9 @@ fn yaml(body: &[u8]) -> Result<Value, DecodeError> {
     parsed.map_err(|error| DecodeError::new(format!("yaml: {}", in_go(&error.to_string()))))
 }
 
-/// The first line of an error: without its place in the first line of the document, and without its column elsewhere.
+/// Returns the first line of an error.
+///
+/// The position is removed if it is in the first line of the document; otherwise, the column is removed.
 pub(crate) fn in_go(error: &str) -> String {
     let first = error.lines().next().unwrap_or_default();
     let first = first.strip_prefix("error: ").unwrap_or(first);

@@ -1,5 +1,6 @@
-//! Fields of a JSON document as Go's decoder puts them into a struct: absent and `null` leave the zero value, a wrong
-//! type is an error that names the Go type.
+//! Reads fields of a JSON document as Go's decoder reads a struct.
+//!
+//! Absent fields and `null` yield the zero value; a wrong type is an error that names the Go type.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +11,33 @@ use serde_json::{Map, Value};
 
 use super::decode::DecodeError;
 
-/// A JSON object that is being read into a Go struct.
+/// A JSON object that is being decoded into a Go struct.
 ///
 /// Rule: RSP-02.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     object: &'a Map<String, Value>,
-    /// The struct's name in Go, without its package.
+    /// The name of the Go struct, without its package.
     go_struct: &'a str,
-    /// The path from the document's root, with a dot at its end unless it is empty.
+    /// The path from the root of the document, with a trailing dot unless it is empty.
     path: String,
 }
 
 impl<'a> Fields<'a> {
-    /// The members of `object`, which is decoded into the Go type `go_struct`.
+    /// Reads the fields of `object`, which is decoded into the Go type `go_struct`.
     pub fn root(object: &'a Map<String, Value>, go_struct: &'a str) -> Self {
         Self::under(object, go_struct, "")
     }
 
-    /// The same of an object whose fields are under `path`, which ends in a dot unless it is empty.
+    /// Reads the fields of an object at `path`, which has a trailing dot unless it is empty.
     pub(crate) fn under(object: &'a Map<String, Value>, go_struct: &'a str, path: &str) -> Self {
         Self { object, go_struct, path: path.to_owned() }
     }
 
-    /// The members of the object in `field`, which has `go_type` in Go and belongs to `go_struct`; none where it is missing or null.
+    /// Returns the object in `field`, of the Go types `go_type` and `go_struct`; none if it is missing or null.
     ///
     /// # Errors
-    /// What Go says of a value of another type.
+    /// Go's error for a value of another type.
     pub fn object(
         &self,
         field: &str,
@@ -52,10 +53,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The string in `field`; none where it is missing or null.
+    /// Returns the string in `field`; none if it is missing or null.
     ///
     /// # Errors
-    /// What Go says of a value of another type.
+    /// Go's error for a value of another type.
     pub fn string(&self, field: &str, go_type: &str) -> Result<Option<String>, DecodeError> {
         match self.present(field) {
             None => Ok(None),
@@ -117,7 +118,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The items of a list, whatever they are; none where it is missing.
+    /// Returns the items of a list, of any type; empty if it is missing.
     pub(crate) fn values(&self, field: &str, go_type: &str) -> Result<Vec<Value>, DecodeError> {
         match self.present(field) {
             None => Ok(Vec::new()),
@@ -126,7 +127,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Bytes: base64, or an array of small numbers, as Go takes both for a `[]byte`.
+    /// Returns bytes from base64 or from an array of small numbers: Go accepts both for a `[]byte`.
     pub(crate) fn bytes(&self, field: &str) -> Result<Vec<u8>, DecodeError> {
         match self.present(field) {
             None => Ok(Vec::new()),
@@ -164,7 +165,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The Status in `fields`.
+/// Reads the Status in `fields`.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/types.go, `Status`.
 pub(super) fn status(fields: &Fields<'_>) -> Result<Status, DecodeError> {

@@ -1,4 +1,4 @@
-//! What an answer outside 200–206 says.
+//! Interprets responses with an HTTP status outside of 200–206.
 
 use kubernetes_types::quoting::quote;
 use kubernetes_types::status::Status;
@@ -7,10 +7,10 @@ use super::decode;
 use super::fields::{self, Fields};
 use crate::caller::Reply;
 
-/// How much of a body goes into a message.
+/// The maximum length of a body in a message, in bytes.
 const MAX_BODY: usize = 2048;
 
-/// The message and the code of a reply that is no success: those of a Status in the body, else those of the HTTP status.
+/// Returns the message and code of an unsuccessful reply: those of a Status in the body, or those of the HTTP status.
 ///
 /// Source: client-go rest/request.go, `Result.Error`; apimachinery pkg/api/errors/errors.go,
 /// `NewGenericServerResponse`.
@@ -19,7 +19,7 @@ pub(super) fn failure(reply: &Reply) -> (String, u16) {
     status_in(&reply.body).unwrap_or_else(|| (generic(reply.status, &text(reply)), reply.status))
 }
 
-/// A `Status` must say its kind; its version may be missing.
+/// Reads a `Status` from the body. It must have its `kind`; `apiVersion` may be missing.
 fn status_in(body: &[u8]) -> Option<(String, u16)> {
     let document = decode::document(body).ok()?;
     let claimed = &document.claimed;
@@ -30,7 +30,7 @@ fn status_in(body: &[u8]) -> Option<(String, u16)> {
     (status == "Failure").then(|| (message, u16::try_from(code).unwrap_or_default()))
 }
 
-/// The body, when it is text.
+/// Returns the body if it is text.
 ///
 /// Rule: HTTP-29.
 fn text(reply: &Reply) -> String {

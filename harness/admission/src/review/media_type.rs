@@ -1,6 +1,6 @@
-//! Whether a `Content-Type` can be read.
+//! Validates `Content-Type` headers as Go does.
 
-/// What Go's `mime.ParseMediaType` says about a header that is there and broken.
+/// Returns the error of Go's `mime.ParseMediaType` for an invalid header; none if it is valid.
 ///
 /// Source: Go mime/mediatype.go.
 pub(super) fn complaint(header: &str) -> Option<&'static str> {

@@ -1,4 +1,4 @@
-//! The `AdmissionReview` that a webhook gets, and what its reply means.
+//! The `AdmissionReview` for a webhook: encoding it and interpreting the reply.
 
 pub(crate) mod conversion;
 pub mod request;
@@ -15,21 +15,21 @@ use std::sync::LazyLock;
 use crate::attributes::GroupVersionKind;
 use crate::event::CallFailure;
 
-/// A version of `admission.k8s.io` that the server speaks.
+/// A version of `admission.k8s.io` that the server supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the API server speaks these two")]
 pub enum ReviewVersion {
-    /// `admission.k8s.io/v1`: replies are checked strictly.
+    /// `admission.k8s.io/v1`: replies are validated strictly.
     V1,
-    /// `admission.k8s.io/v1beta1`: hardly anything in a reply is checked.
+    /// `admission.k8s.io/v1beta1`: replies are hardly validated.
     V1beta1,
 }
 
 impl ReviewVersion {
-    /// The first of a webhook's `admissionReviewVersions` that the server speaks.
+    /// Returns the first of a webhook's `admissionReviewVersions` that the server supports.
     ///
     /// # Errors
-    /// [`CallFailure`] when it speaks none of them.
+    /// [`CallFailure`] if the server supports none of them.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/request/admissionreview.go, `CreateAdmissionObjects`.
     /// Rule: REQ-01.

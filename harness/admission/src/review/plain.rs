@@ -1,4 +1,4 @@
-//! A reply in the form that most webhooks send, read in place.
+//! Reads replies in the form that most webhooks send, without copying.
 
 use kubernetes_types::go_base64;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::ReviewVersion;
 
-/// `response` of a review that has these members and no others, and says what it is.
+/// The `response` of a review that has only these fields and names its `apiVersion` and `kind`.
 pub(super) struct PlainResponse<'a> {
     /// `uid`.
     pub(super) uid: &'a str,
@@ -36,8 +36,9 @@ struct Response<'a> {
     patch_type: Option<&'a str>,
 }
 
-/// The response in `body`, JSON in which each member comes once and no text has escapes. None for all else, which is no
-/// error yet: it has to be read as a document.
+/// Reads the response from `body` if it is JSON without duplicate keys and escapes.
+///
+/// Returns none otherwise; that is not an error, and the body has to be decoded as a document.
 pub(super) fn response(body: &[u8], version: ReviewVersion) -> Option<PlainResponse<'_>> {
     let Review { api_version, kind, response } = object(body)?;
     if api_version != version.api_version() || kind != "AdmissionReview" {
@@ -48,7 +49,7 @@ pub(super) fn response(body: &[u8], version: ReviewVersion) -> Option<PlainRespo
     Some(PlainResponse { uid, allowed, patch, patch_type })
 }
 
-/// A struct of an object only: serde also takes a list of its members for one.
+/// Decodes a struct from an object only: serde would also accept a list of field values.
 fn object<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Option<T> {
     text.trim_ascii_start().starts_with(b"{").then(|| serde_json::from_slice(text).ok())?
 }

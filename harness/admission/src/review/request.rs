@@ -1,4 +1,4 @@
-//! The `AdmissionReview` that a webhook is sent.
+//! Encodes the `AdmissionReview` for a webhook.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -10,10 +10,10 @@ pub use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, 
 use crate::event::CallFailure;
 use crate::matching::Invocation;
 
-/// The review as it goes out: JSON with a newline at its end.
+/// Encodes the review as sent: JSON with a trailing newline.
 ///
 /// # Errors
-/// [`CallFailure`] if the objects are no JSON.
+/// [`CallFailure`] if the objects cannot be encoded as JSON.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/request/admissionreview.go; client-go rest/request.go.
 /// Rule: REQ-03, REQ-04.
@@ -45,7 +45,7 @@ pub fn encode(
     body.extend_from_slice(version.api_version().as_bytes());
     body.extend_from_slice(br#"","request":"#);
     serde_json::to_writer(&mut body, &head).map_err(|error| not_encoded(&error))?;
-    // The members go on: in place of the brace that ends the first ones, and of the one that begins the last ones.
+    // Join the members before and after the objects: drop the closing brace here and the opening one below.
     body.pop();
     body.extend_from_slice(br#","object":"#);
     body.extend_from_slice(object.unwrap_or(b"null"));
@@ -60,10 +60,10 @@ pub fn encode(
     Ok(Bytes::from(body))
 }
 
-/// More than most reviews take beside their objects.
+/// An upper bound for the size of most reviews without their objects, in bytes.
 const BESIDE_OBJECTS: usize = 1024;
 
-/// That an object of a review is no JSON.
+/// Returns the failure for an object that cannot be encoded as JSON.
 pub(crate) fn not_encoded(error: &serde_json::Error) -> CallFailure {
     CallFailure { reason: format!("could not create admission objects: {error}"), code: 400 }
 }
@@ -91,7 +91,7 @@ struct Head<'a> {
     user_info: &'a UserInfo,
 }
 
-/// The members behind the objects.
+/// The members after the objects.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Tail<'a> {

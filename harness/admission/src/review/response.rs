@@ -1,4 +1,4 @@
-//! What a webhook's reply means.
+//! Decodes and validates a webhook's reply.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,16 +15,16 @@ use crate::attributes::GroupVersionKind;
 use crate::caller::Reply;
 use crate::event::{CallFailure, Phase};
 
-/// A reply that passed every check: the `response` of an `AdmissionReview`.
+/// A validated reply: the `response` of an `AdmissionReview`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// `allowed`; false when it is missing.
+    /// `allowed`; false if it is missing.
     pub allowed: bool,
     /// `patch`, decoded from base64; empty without one.
     pub patch: Vec<u8>,
     /// `patchType`; empty without one.
     pub patch_type: String,
-    /// `status`: why not.
+    /// `status`: the reason for a denial.
     pub status: Option<Status>,
     /// `warnings`.
     pub warnings: Vec<String>,
@@ -32,9 +32,9 @@ pub struct Response {
     pub audit_annotations: BTreeMap<String, String>,
 }
 
-/// Decodes and checks the reply to the review `uid` that was sent in `version`.
+/// Decodes and validates the reply to the review `uid` in `version`.
 ///
-/// The checks do not look at `allowed`: a malformed denial is a failed call.
+/// The checks ignore `allowed`: a malformed denial is a failed call.
 ///
 /// # Errors
 /// [`CallFailure`] with the reason in kube-apiserver's words.
@@ -50,7 +50,7 @@ pub fn read(reply: &Reply, version: ReviewVersion, uid: &str, phase: Phase) -> R
     }
 }
 
-/// The same of a reply in any form.
+/// Reads a reply in any form.
 fn read_document(
     reply: &Reply,
     version: ReviewVersion,
@@ -65,7 +65,7 @@ fn read_document(
     checked(answer, &document.claimed, version, uid, phase)
 }
 
-/// The response of a review that says it is `claimed`.
+/// Validates the response of a review whose `apiVersion` and `kind` are `claimed`.
 fn checked(
     answer: Answer<'_>,
     claimed: &GroupVersionKind,
@@ -89,7 +89,7 @@ fn checked(
     }
 }
 
-/// `response` as it was decoded, before the checks.
+/// The decoded `response`, before validation.
 struct Answer<'a> {
     uid: Cow<'a, str>,
     patch_type: Option<String>,
@@ -114,7 +114,7 @@ impl<'a> From<PlainResponse<'a>> for Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// A patch and its type must be given together, and only a mutating webhook may give them.
+    /// Validates a v1 response: a patch and its type require each other, and only a mutating webhook may return them.
     ///
     /// Rule: RSP-13, RSP-14.
     fn strict(self, phase: Phase) -> Result<Response, CallFailure> {
@@ -135,7 +135,7 @@ impl Answer<'_> {
         Err(invalid(complaint))
     }
 
-    /// Any patch counts as a `JSONPatch`, and a validating webhook's is not looked at.
+    /// Accepts a v1beta1 response: any patch counts as a `JSONPatch`, and a validating webhook's patch is ignored.
     ///
     /// Rule: RSP-15.
     fn lax(self, phase: Phase) -> Response {
@@ -149,8 +149,9 @@ impl Answer<'_> {
     }
 }
 
-/// Whether a reply has a body to decode: by its media type, its HTTP status and its length. If not, what is wrong and the
-/// code of it.
+/// Checks by media type, HTTP status, and length whether a reply has a body to decode.
+///
+/// Otherwise, returns the error and its code.
 ///
 /// Rule: HTTP-26, HTTP-30.
 pub(super) fn successful(reply: &Reply) -> Result<(), (String, u16)> {
@@ -172,7 +173,7 @@ pub(super) fn successful(reply: &Reply) -> Result<(), (String, u16)> {
     Ok(())
 }
 
-/// `response` of a review, whose missing fields have the zero values of their Go types; none if it has no response.
+/// Reads `response` of a review, with Go's zero values for missing fields; returns none if it is missing.
 ///
 /// Rule: RSP-17.
 fn answer(review: &serde_json::Map<String, Value>) -> Result<Option<Answer<'static>>, DecodeError> {
@@ -195,14 +196,14 @@ fn answer(review: &serde_json::Map<String, Value>) -> Result<Option<Answer<'stat
     }))
 }
 
-/// No review could be decoded.
+/// Returns the failure if no review could be decoded.
 ///
 /// Rule: RSP-06.
 fn failed_to_call(text: &str, code: u16) -> CallFailure {
     CallFailure { reason: format!("failed to call webhook: {text}"), code }
 }
 
-/// A review was decoded and is not valid.
+/// Returns the failure if a decoded review is invalid.
 ///
 /// Rule: RSP-06.
 fn invalid(text: &str) -> CallFailure {

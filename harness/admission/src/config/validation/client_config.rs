@@ -1,4 +1,4 @@
-//! What is wrong with the address of a webhook?
+//! Validates the address of a webhook.
 
 use kubernetes_types::names;
 use kubernetes_types::quoting::quote;
@@ -54,7 +54,7 @@ fn validate_url(text: &str, path: &str, errors: &mut Errors) {
 /// Source: apiserver pkg/util/webhook/validation.go, `ValidateWebhookService`.
 /// Rule: VLD-22, VLD-23.
 fn validate_service(service: &Value, path: &str, errors: &mut Errors) {
-    // Upstream passes name and namespace the wrong way round: each is missed in the other's place.
+    // kube-apiserver swaps name and namespace: each is reported missing in the other's place.
     if text(service, "namespace").unwrap_or_default().is_empty() {
         errors.required(format!("{path}.name"), "");
     }
@@ -69,7 +69,7 @@ fn validate_service(service: &Value, path: &str, errors: &mut Errors) {
     service_path(text(service, "path").unwrap_or_default(), &format!("{path}.path"), errors);
 }
 
-/// The path of a service, segment by segment.
+/// Validates the path of a service, segment by segment.
 ///
 /// Rule: VLD-24.
 fn service_path(text: &str, path: &str, errors: &mut Errors) {
@@ -84,7 +84,7 @@ fn service_path(text: &str, path: &str, errors: &mut Errors) {
     if !text.starts_with('/') {
         errors.invalid(path, text, "must start with a '/'");
     }
-    // The first byte goes even if it is no slash; what is left of a longer character is not empty.
+    // The first character is skipped even if it is not a slash; the remainder of a multi-byte character is not empty.
     let mut rest = text.chars();
     let first = rest.next().filter(|first| !first.is_ascii());
     let rest = first.map_or_else(|| rest.as_str().to_owned(), |_| text.to_owned());

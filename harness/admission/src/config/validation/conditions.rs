@@ -1,4 +1,4 @@
-//! What the API refuses in the match conditions of a webhook.
+//! Validates the match conditions of a webhook.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,16 @@ use crate::conditions::{CompileError, Environment, compile};
 
 const MOST: usize = 64;
 
-/// The expressions of `webhooks`.
+/// Returns the expressions of `webhooks`.
 pub(super) fn expressions(webhooks: &[Value]) -> BTreeSet<&str> {
     let conditions = webhooks.iter().flat_map(|webhook| list(webhook, "matchConditions"));
     conditions.filter_map(|condition| text(condition, "expression")).collect()
 }
 
-/// `stored` are the expressions of the webhooks that an update replaces: one that is among them may mention what only this
-/// release knows. What is compiled, and compared with theirs, is the expression without blanks around it.
+/// Validates the match conditions of a webhook.
+///
+/// `stored` are the expressions of the webhooks that an update replaces: an expression among them may use features that
+/// only this release supports. Expressions are trimmed before they are compared and compiled.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateMatchConditions`,
 /// `validateMatchCondition`, `validateMatchConditionsExpression` and `convertCELErrorToValidationError`.
@@ -57,7 +59,7 @@ fn validate_expression(expression: &str, environment: Environment, path: String,
         return;
     }
     match compile(expression, environment) {
-        // What admit does not imitate is said when the configuration is read.
+        // Unsupported features are reported when the configuration is read.
         Ok(_) | Err(CompileError::Unsupported(_)) => {}
         Err(CompileError::Invalid(detail)) => errors.invalid(path, expression, &detail),
         Err(CompileError::Internal(detail)) => errors.internal(path, &detail),

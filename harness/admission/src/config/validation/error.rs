@@ -1,4 +1,4 @@
-//! The things that are wrong with a configuration, in the API server's words.
+//! The errors of a configuration, in the API server's words.
 
 use std::collections::HashSet;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 use kubernetes_types::quoting::{encode, quote};
 use kubernetes_types::status::{FieldError, MAX_ERRORS};
 
-/// A list of errors that is being written.
+/// Collects validation errors.
 ///
 /// Source: apimachinery pkg/util/validation/field/errors.go.
 #[derive(Debug, Default)]
 pub(super) struct Errors(Vec<FieldError>);
 
 impl Errors {
-    /// The errors in order, each once.
+    /// Returns the errors in order, without duplicates.
     ///
     /// Source: apimachinery pkg/api/validate/errors.go: the filter that all errors of a create pass through drops
     /// repetitions.
@@ -24,7 +24,7 @@ impl Errors {
         self.0.into_iter().filter(|error| seen.insert(error.clone())).collect()
     }
 
-    /// Beyond the errors that an answer can list, more of them change nothing.
+    /// Adds an error, unless there are more than a response can list.
     fn push(&mut self, error: FieldError) {
         if self.0.len() <= MAX_ERRORS {
             self.0.push(error);
@@ -35,26 +35,26 @@ impl Errors {
         self.push(FieldError::required(path, detail));
     }
 
-    /// A text that is invalid.
+    /// Adds an error for an invalid string.
     pub(super) fn invalid(&mut self, path: impl Into<String>, text: &str, detail: &str) {
         self.push(FieldError::invalid(path, quote(text), detail));
     }
 
-    /// A number or a list that is invalid.
+    /// Adds an error for an invalid number or list.
     ///
     /// Rule: NEW-12.
     pub(super) fn invalid_value(&mut self, path: impl Into<String>, value: &Value, detail: &str) {
         self.push(FieldError::invalid(path, encode(value), detail));
     }
 
-    /// A text that is wrong in several ways: one error for each.
+    /// Adds an error for each reason why a string is invalid.
     pub(super) fn all_invalid(&mut self, path: &str, text: &str, details: &[String]) {
         for detail in details {
             self.invalid(path, text, detail);
         }
     }
 
-    /// A text that is none of a few words; `supported` is sorted.
+    /// Adds an error for a string that is not in `supported`, which is sorted.
     pub(super) fn unsupported(&mut self, path: impl Into<String>, text: &str, supported: &[&str]) {
         let words: Vec<String> = supported.iter().map(|word| quote(word)).collect();
         self.push(FieldError::not_supported(path, quote(text), words.join(", ")));

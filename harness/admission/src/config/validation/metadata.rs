@@ -1,4 +1,4 @@
-//! What is wrong with the metadata of a cluster-scoped object?
+//! Validates the metadata of a cluster-scoped object.
 
 use kubernetes_types::names;
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use crate::config::{STATIC_SUFFIX, list, text};
 
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// Name, labels, annotations and finalizers. Owner references and managed fields are not looked at.
+/// Validates name, labels, annotations, and finalizers. Owner references and managed fields are not checked.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMeta`.
 /// Rule: VLD-03.
@@ -35,7 +35,7 @@ pub(super) fn validate(metadata: &Value, errors: &mut Errors) {
     }
 }
 
-/// A prefix may end in a dash. Upstream looks away from the character before it, too.
+/// Removes the trailing dash that a prefix may have. Like upstream, this also ignores the character before it.
 ///
 /// Source: apimachinery pkg/api/validation/generic.go, `maskTrailingDash`.
 fn without_trailing_dash(prefix: &str) -> String {

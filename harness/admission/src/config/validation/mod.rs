@@ -1,4 +1,4 @@
-//! What the API refuses in a new configuration.
+//! Validates webhook configurations as the API does.
 
 mod client_config;
 mod conditions;
@@ -23,9 +23,9 @@ const SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];
 const OLD_SIDE_EFFECTS: [&str; 4] = ["None", "NoneOnDryRun", "Some", "Unknown"];
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// What is wrong with a configuration that is to be created, in the API server's order; nothing when it is valid.
+/// Returns the errors of a configuration to be created, in the API server's order; empty if it is valid.
 ///
-/// `configuration` has its defaults already. A field of another type than the API's counts as missing.
+/// The defaults of `configuration` are already set. A field of the wrong type counts as missing.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
 /// `ValidateMutatingWebhookConfiguration` and `ValidateValidatingWebhookConfiguration`; `static_suffix.go` beside it.
@@ -37,14 +37,16 @@ pub fn validate(configuration: &Value) -> Vec<FieldError> {
     errors.distinct()
 }
 
-/// What is wrong with the address in a `clientConfig`, which stands at `path`.
+/// Returns the errors of the address in a `clientConfig` at `path`.
 pub fn client_config_errors(client_config: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Errors::default();
     client_config::validate(client_config, path, &mut errors);
     errors.distinct()
 }
 
-/// What is wrong with a configuration in a file of `staticManifestsDir`, as [`validate`]; its name may be reserved.
+/// Returns the errors of a configuration in a file of `staticManifestsDir`, as [`validate`] does.
+///
+/// Its name may be reserved.
 ///
 /// Source: kubernetes pkg/admission/plugin/webhook/manifest/loader/loader.go, `defaultAndValidateMWC` and
 /// `defaultAndValidateVWC`.
@@ -54,9 +56,9 @@ pub fn validate_manifest(configuration: &Value) -> Vec<FieldError> {
     errors.distinct()
 }
 
-/// What is wrong with a configuration that is to replace `old`: what was wrong with `old` may stay so.
+/// Returns the errors of a configuration that replaces `old`. Errors that `old` already has may remain.
 ///
-/// Changes of the metadata are not looked at.
+/// Changes of the metadata are not checked.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
 /// `ValidateMutatingWebhookConfigurationUpdate`.
@@ -68,7 +70,7 @@ pub fn validate_update(configuration: &Value, old: &Value) -> Vec<FieldError> {
     errors.distinct()
 }
 
-/// What an update is forgiven.
+/// The errors that an update may keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is independent of the others")]
 struct Lenience<'a> {
@@ -77,12 +79,12 @@ struct Lenience<'a> {
     repeated_names: bool,
     label_values: bool,
     match_conditions: bool,
-    /// The expressions of the old webhooks, which are compiled as stored ones.
+    /// The expressions of the old webhooks, which are compiled with the rules for stored ones.
     stored: Option<&'a BTreeSet<&'a str>>,
 }
 
 impl Lenience<'_> {
-    /// Judged by all of the old webhooks together, but for match conditions, which must not have changed.
+    /// Compares with all old webhooks together, except for match conditions, which must be unchanged.
     ///
     /// Rule: VLD-31, VLD-32.
     fn towards(new: &Value, old: &Value) -> Self {
@@ -112,7 +114,7 @@ impl Lenience<'_> {
     }
 }
 
-/// The metadata first, then one webhook after another.
+/// Validates the metadata, then each webhook in order.
 ///
 /// Rule: VLD-02, VLD-05.
 fn validate_with(configuration: &Value, lenience: Lenience<'_>, errors: &mut Errors) {
@@ -130,7 +132,7 @@ fn validate_with(configuration: &Value, lenience: Lenience<'_>, errors: &mut Err
     }
 }
 
-/// The fields of one webhook, in the API server's order.
+/// Validates the fields of one webhook, in the API server's order.
 ///
 /// Rule: VLD-02, VLD-06, VLD-15, VLD-16, VLD-17.
 fn validate_webhook(
@@ -273,7 +275,9 @@ mod tests {
         webhook
     }
 
-    /// An update to what is wrong: refused if the old webhook was in order, taken if it was wrong in the same way.
+    /// Checks an update to a wrong value.
+    ///
+    /// It is rejected if the old webhook was valid, and accepted if it had the same error.
     #[track_caller]
     fn check(field: &str, wrong: &Value, path: &str) {
         let sound = configuration(&[webhook("failurePolicy", &json!("Fail"))]);

@@ -1,4 +1,4 @@
-//! What is wrong with the rules of a webhook?
+//! Validates the rules of a webhook.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ pub(super) fn validate(rule: &Value, path: &str, errors: &mut Errors) {
     }
 }
 
-/// An entry is held against the entries before it only.
+/// Validates the resources of a rule. Each entry is compared only with the entries before it.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateResources`.
 /// Rule: VLD-09, VLD-10, VLD-11, VLD-12, VLD-13.
@@ -48,7 +48,7 @@ fn resources(resources: &[&str], path: &str, errors: &mut Errors) {
     some(resources, path, errors);
     let mut with_any_subresource = BTreeSet::new();
     let mut of_any_resource = BTreeSet::new();
-    // Only the last entry without a slash counts, as upstream.
+    // As upstream, only the last entry without a slash counts.
     let mut last_plain_is_a_name = false;
     for (index, entry) in resources.iter().enumerate() {
         let entry_path = format!("{path}[{index}]");

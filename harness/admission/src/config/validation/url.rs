@@ -1,10 +1,10 @@
-//! A URL as Go takes it apart.
+//! A URL parser with the behavior of Go's.
 
 use std::net::Ipv6Addr;
 
 use kubernetes_types::quoting::quote;
 
-/// The parts of a URL that count for a webhook. Nothing is escaped.
+/// The parts of a URL that matter for a webhook, unescaped.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Url {
     pub(super) scheme: String,
@@ -18,7 +18,7 @@ impl Url {
     /// Source: Go net/url/url.go, `Parse`.
     ///
     /// # Errors
-    /// Go's text, without the `parse "…": ` before it.
+    /// Go's error, without the prefix `parse "…": `.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
         if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
@@ -138,7 +138,7 @@ fn unescape(text: &str, part: Part) -> Result<String, String> {
     let mut index = 0;
     while let Some(&byte) = bytes.get(index) {
         if byte != b'%' {
-            // Go lets these through although RFC 3986 does not.
+            // Go accepts these characters, although RFC 3986 does not.
             let odd = !byte.is_ascii_alphanumeric() && !b"-_.~!$&'()*+,;=:[]<>\"%".contains(&byte);
             if part == Part::Host && byte < 0x80 && odd {
                 return Err(format!(

@@ -1,17 +1,17 @@
-//! What of the metadata a conversion webhook may change: labels and annotations.
+//! Checks the metadata of converted objects: a conversion webhook may change only labels and annotations.
 
 use serde_json::{Map, Value};
 
 use kubernetes_types::names;
 use kubernetes_types::quoting::{go_type, quote};
 
-/// The most bytes that all annotations together may have.
+/// The maximum size of all annotations together, in bytes.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// Whether `converted` is the object `original`: its kind, name, namespace and uid.
+/// Checks that `converted` has the kind, name, namespace, and UID of `original`.
 ///
 /// # Errors
-/// What differs.
+/// The first difference.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `validateConvertedObject`.
 /// Rule: CNV-06.
@@ -31,10 +31,10 @@ pub(super) fn check_identity(original: &Value, converted: &Value) -> Result<(), 
     Ok(())
 }
 
-/// Gives `converted` the metadata of `original`, but its own labels and annotations.
+/// Gives `converted` the metadata of `original`, except for its labels and annotations.
 ///
 /// # Errors
-/// What is wrong with its metadata.
+/// An error in the metadata.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `restoreObjectMeta`.
 /// Rule: CNV-07.
@@ -107,7 +107,7 @@ fn wrong_labels(labels: &Map<String, Value>) -> Vec<String> {
     wrong
 }
 
-/// Upstream calls the field by the wrong name.
+/// Returns the errors of annotations. Upstream uses the wrong field name.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateAnnotations`.
 fn wrong_annotations(annotations: &Map<String, Value>) -> Vec<String> {
@@ -125,7 +125,7 @@ fn wrong_annotations(annotations: &Map<String, Value>) -> Vec<String> {
     wrong
 }
 
-/// Several errors as one, each once.
+/// Combines errors into one, without duplicates.
 ///
 /// Source: apimachinery pkg/util/errors/errors.go, `aggregate.Error`.
 fn aggregate(mut errors: Vec<String>) -> Result<(), String> {
@@ -161,7 +161,7 @@ mod tests {
         }
     }
 
-    /// The metadata after a webhook has answered an object of `original` with that of `answered`.
+    /// Returns the metadata of an object with `original` metadata after a webhook returned the metadata `answered`.
     fn restored(original: &Value, answered: &Value) -> Result<Value, String> {
         let mut converted = Map::from_iter([("metadata".to_owned(), answered.clone())]);
         restore(&json!({"metadata": original}), &mut converted)?;

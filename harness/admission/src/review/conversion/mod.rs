@@ -1,4 +1,4 @@
-//! The `ConversionReview` that the conversion webhook of a definition gets, and what its reply means.
+//! The `ConversionReview` for a conversion webhook: encoding it and interpreting the reply.
 
 mod metadata;
 mod response;
@@ -10,12 +10,12 @@ use serde_json::Value;
 pub(crate) use self::response::{Failure, FailureKind, read};
 use crate::attributes::GroupVersionKind;
 
-/// A version of `ConversionReview` that the server speaks.
+/// A version of `ConversionReview` that the server supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
     /// `apiextensions.k8s.io/v1`.
     V1,
-    /// `apiextensions.k8s.io/v1beta1`: what a reply says of itself is not checked.
+    /// `apiextensions.k8s.io/v1beta1`: the `apiVersion`, `kind`, and `uid` of a reply are not checked.
     V1beta1,
 }
 
@@ -23,7 +23,7 @@ pub(crate) const GROUP: &str = "apiextensions.k8s.io";
 pub(crate) const KIND: &str = "ConversionReview";
 
 impl Version {
-    /// The first of a webhook's `conversionReviewVersions` that the server speaks; none if it speaks none of them.
+    /// Returns the first of a webhook's `conversionReviewVersions` that the server supports; none if there is none.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `createConversionReviewObjects`.
     /// Rule: CNV-02.
@@ -35,7 +35,7 @@ impl Version {
         })
     }
 
-    /// The version without its group.
+    /// Returns the version without its group.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::V1 => "v1",
@@ -48,10 +48,10 @@ impl Version {
     }
 }
 
-/// The review as it goes out: JSON with a newline at its end. It has an empty response.
+/// Encodes the review as sent: JSON with a trailing newline. It contains an empty response.
 ///
 /// # Errors
-/// The objects are no JSON.
+/// An object that cannot be encoded as JSON.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `createConversionReviewObjects`.
 /// Rule: CNV-01.
@@ -85,7 +85,7 @@ struct Review<'a> {
     response: EmptyResponse,
 }
 
-/// In the order of upstream's struct.
+/// The request, with fields in the order of upstream's struct.
 #[derive(Serialize)]
 struct Request<'a> {
     uid: &'a str,
@@ -94,7 +94,7 @@ struct Request<'a> {
     objects: &'a [Value],
 }
 
-/// A response that says nothing, which upstream sends along.
+/// The empty response that upstream sends with each request.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct EmptyResponse {

@@ -1,4 +1,4 @@
-//! What the reply of a conversion webhook means.
+//! Interprets the reply of a conversion webhook.
 
 use kubernetes_types::json::json_type;
 use kubernetes_types::quoting::quote;
@@ -12,34 +12,34 @@ use crate::review::decode::{self, DecodeError};
 use crate::review::fields::Fields;
 use crate::review::response::successful;
 
-/// The kinds that the converter's scheme has of its group.
+/// The kinds of the group in the converter's scheme.
 const KINDS: [&str; 3] = [KIND, "CustomResourceDefinition", "CustomResourceDefinitionList"];
 
-/// Why a reply is no conversion.
+/// Why a conversion reply is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) kind: FailureKind,
-    /// What the client is told.
+    /// The message for the client.
     pub(crate) message: String,
 }
 
-/// What is wrong, as metrics tell it.
+/// The kind of failure in metrics.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/conversion/metrics.go, `ConversionWebhookErrorType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureKind {
-    /// There is no review.
+    /// No review was returned.
     Call,
-    /// The review is not the answer to the request, or says that the conversion failed.
+    /// The review does not answer the request, or reports a failed conversion.
     MalformedResponse,
-    /// Objects are missing or too many.
+    /// The number of objects is wrong.
     PartialResponse,
     /// An object is not the one that was sent.
     InvalidConvertedObject,
 }
 
 impl FailureKind {
-    /// The label of the metrics.
+    /// Returns the label value in metrics.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Call => "conversion_webhook_call_failure",
@@ -50,8 +50,9 @@ impl FailureKind {
     }
 }
 
-/// The converted form of `original`, from the reply to the review `uid` that was sent in `version`: an object of the kind
-/// `target`, with the metadata that it had but for labels and annotations.
+/// Returns the converted form of `original` from the reply to the review `uid` in `version`.
+///
+/// The result has the kind `target` and the original metadata, except for labels and annotations.
 ///
 /// # Errors
 /// [`Failure`] in kube-apiserver's words.
@@ -110,7 +111,7 @@ pub(crate) fn read(
     Ok(converted)
 }
 
-/// `response` as it was decoded, before the checks.
+/// The decoded `response`, before validation.
 struct Answer {
     uid: String,
     status: String,
@@ -119,7 +120,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// None if there is no response.
+    /// Reads `response`; returns none if it is missing.
     fn read(review: &Map<String, Value>) -> Result<Option<Self>, DecodeError> {
         let review = Fields::root(review, KIND);
         let Some(fields) = review.object("response", "v1.ConversionResponse", "ConversionResponse")? else {
@@ -145,7 +146,7 @@ fn converted_objects(
     uid: &str,
 ) -> Result<Vec<Value>, String> {
     let expected = version.kind();
-    // A review of v1beta1 may be of any uid, and say nothing of itself.
+    // In v1beta1, the reply may have any UID and may omit its kind.
     if version == Version::V1 && *claimed != expected {
         return Err(format!("expected webhook response of {expected}, got {claimed}"));
     }
@@ -162,7 +163,7 @@ fn converted_objects(
     Err(format!("response.result.status was '{}', not 'Success'", answer.status))
 }
 
-/// An item of `convertedObjects`, whose kind must be given.
+/// Reads an item of `convertedObjects`, whose kind must be set.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/unstructured/helpers.go, `unstructuredJSONScheme`.
 fn object_in(item: &Value) -> Result<Map<String, Value>, String> {
@@ -187,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    /// What is made of an answer with these objects for a widget of v1 that v2 is wanted of.
+    /// Converts a widget from v1 to v2 with a reply that contains these objects.
     fn converted(objects: &Value) -> Result<Value, (FailureKind, String)> {
         let review = json!({
             "apiVersion": "apiextensions.k8s.io/v1",
@@ -223,7 +224,7 @@ mod tests {
         }
     }
 
-    /// What is made of an answer with the uid `uid` to a review with the uid `u`, with `message` unless it succeeded.
+    /// Reads a reply with the UID `uid` to a review with the UID `u`, with the failure `message` if there is one.
     fn objects(claimed: Version, spoken: Version, uid: &str, message: Option<&str>) -> Result<usize, String> {
         let answer = Answer {
             uid: uid.to_owned(),
