@@ -1,8 +1,8 @@
-//! Memory that several share: the bytes that requests, answers, reviews and events may have under way.
+//! Memory budgets: limits on the bytes of requests, responses, reviews, and events in flight.
 //!
-//! kube-apiserver limits the requests under way (`--max-requests-inflight`), and a request is small beside a server of
-//! a cluster. Here a hundred bodies or answers of the largest size would be most of what a laptop has, so that bytes
-//! are counted, too.
+//! kube-apiserver limits only the number of requests in flight (`--max-requests-inflight`), because a request is small
+//! compared with the memory of a cluster's server. Here, a hundred bodies or responses of the maximum size would take
+//! most of a laptop's memory, so bytes are limited, too.
 
 use std::sync::Arc;
 
@@ -11,104 +11,104 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::status::{Status, Unsupported};
 
-/// Seconds after which a client that was refused may try again.
+/// The `Retry-After` value, in seconds, for a rejected client.
 ///
 /// Source: apiserver pkg/server/filters/maxinflight.go, `retryAfter`.
 const RETRY_AFTER: i32 = 1;
 
-/// Bytes, or places, that are shared; clones share the same ones.
+/// A shared number of bytes or slots; clones share the same budget.
 #[derive(Clone, Debug)]
 pub struct Budget {
     left: Arc<Semaphore>,
     all: usize,
 }
 
-/// A share of a [`Budget`], given back when it is dropped.
+/// A share of a [`Budget`], released when it is dropped.
 #[derive(Debug)]
 pub struct Reservation {
     budget: Budget,
-    /// What is used, and how much of it is free.
+    /// The reserved bytes, and how many of them are free: not taken from the budget.
     used: usize,
     free: usize,
-    /// What is not free of it.
+    /// The bytes taken from the budget.
     permit: OwnedSemaphorePermit,
-    /// A place that is given back with it.
+    /// Another reservation that is released together with this one.
     _place: Option<Box<Reservation>>,
 }
 
-/// Why there is none left.
+/// Why a reservation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exhausted {
-    /// Others have it.
+    /// Other reservations use the budget.
     ForNow,
-    /// There are not as many: so many there are.
+    /// The request exceeds the whole budget, which has this size.
     For(usize),
 }
 
 impl Budget {
-    /// `all` bytes, or places, of which none is taken.
+    /// Creates a budget of `all` bytes or slots.
     pub fn new(all: usize) -> Self {
         let all = all.min(Semaphore::MAX_PERMITS).min(u32::MAX as usize);
         Self { left: Arc::new(Semaphore::new(all)), all }
     }
 
-    /// Reserves so many.
+    /// Reserves `bytes` without waiting.
     ///
     /// # Errors
-    /// [`Exhausted`].
+    /// [`Exhausted`] if the budget has fewer bytes left.
     pub fn try_reserve(&self, bytes: usize) -> Result<Reservation, Exhausted> {
         let mut reservation = self.share(0);
         reservation.resize(bytes)?;
         Ok(reservation)
     }
 
-    /// A share of nothing yet, which takes from the budget only what it has beyond so many `free` bytes.
+    /// Returns an empty reservation whose first `free` bytes are not taken from the budget.
     pub fn share(&self, free: usize) -> Reservation {
-        // Of nothing there is always enough.
+        // Acquiring zero permits always succeeds.
         let permit = Arc::clone(&self.left).try_acquire_many_owned(0);
         let permit = permit.unwrap_or_else(|_closed| unreachable!("nobody closes it"));
         Reservation { budget: self.clone(), used: 0, free, permit, _place: None }
     }
 
-    /// Reserves so many, after all who asked earlier; none if there are not as many.
+    /// Reserves `bytes`, waiting in line behind earlier callers; returns none if the whole budget is smaller.
     pub async fn reserve(&self, bytes: usize) -> Option<Reservation> {
         let many = u32::try_from(bytes).ok().filter(|_| bytes <= self.all)?;
-        // It is never closed.
+        // The semaphore is never closed.
         let permit = Arc::clone(&self.left).acquire_many_owned(many).await.ok()?;
         Some(Reservation { used: bytes, permit, ..self.share(0) })
     }
 
-    /// The bytes that nobody has.
+    /// Returns the number of unreserved bytes.
     pub fn available(&self) -> usize {
         self.left.available_permits()
     }
 }
 
 impl Reservation {
-    /// The share together with a place, which is given back with it.
+    /// Attaches another reservation that is released together with this one.
     #[must_use]
     pub fn with(self, place: Reservation) -> Self {
         Self { _place: Some(Box::new(place)), ..self }
     }
 
-    /// Reserves more of the same budget.
+    /// Reserves `bytes` more of the same budget.
     ///
     /// # Errors
-    /// [`Exhausted`].
+    /// [`Exhausted`] if the budget has fewer bytes left.
     pub fn try_grow(&mut self, bytes: usize) -> Result<(), Exhausted> {
         self.resize(self.used.saturating_add(bytes))
     }
 
-    /// Gives back so many bytes.
+    /// Releases `bytes`.
     pub fn shrink(&mut self, bytes: usize) {
-        // What is less is always there.
+        // Shrinking always succeeds.
         let _ = self.resize(self.used.saturating_sub(bytes));
     }
 
-    /// Reserves so many bytes instead of those that it has.
+    /// Changes the reservation to `bytes`.
     ///
     /// # Errors
-    /// [`Exhausted`].
+    /// [`Exhausted`] if the budget has fewer bytes left.
     pub fn resize(&mut self, bytes: usize) -> Result<(), Exhausted> {
         let (has, wants) = (self.permit.num_permits(), bytes.saturating_sub(self.free));
         if wants > self.budget.all {
@@ -125,7 +125,9 @@ impl Reservation {
         Ok(())
     }
 
-    /// Bytes that keep their reservation until the last of them is gone, which is when they were written to a socket.
+    /// Wraps bytes that keep the reservation until the last reference to them is dropped.
+    ///
+    /// This happens after they were written to a socket.
     pub fn hold(self, bytes: impl AsRef<[u8]> + Send + 'static) -> Bytes {
         Bytes::from_owner(Held { bytes, _reservation: self })
     }

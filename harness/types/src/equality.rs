@@ -1,4 +1,4 @@
-//! Whether two objects mean the same to the API server.
+//! Semantic equality of objects, as the API server defines it.
 
 use serde_json::{Map, Number, Value};
 
@@ -8,11 +8,13 @@ use crate::group_version::GroupVersionKind;
 use crate::quantity;
 use crate::schema::{Field, Form, Kind, MESSAGES, Message, Shape, Type};
 
-/// Whether `a` and `b` are the same object of `kind` to the API server, which decides whether a patch changed anything.
+/// Returns whether the API server considers `a` and `b` equal objects of `kind`.
 ///
-/// A custom resource is a free-form map: only the same JSON is the same object. A built-in type is compared as its Go
-/// struct: an absent, a null and an empty map or list are the same, and so are an absent field and its zero, unless it is
-/// a pointer; quantities compare by value, times by instant. Fields that the type does not have do not count.
+/// This decides whether a patch changed anything.
+///
+/// Custom resources are unstructured: they are equal if their JSON is equal. Built-in types are compared as Go structs:
+/// absent, null, and empty maps or lists are equal; an absent field equals its zero value unless it is a pointer;
+/// quantities compare by value, and times by instant. Fields that the type does not have are ignored.
 ///
 /// Source: apimachinery pkg/api/equality/semantic.go, `Semantic`, and
 /// `third_party/forked/golang/reflect/deep_equal.go`.
@@ -22,7 +24,7 @@ pub fn semantically_equal(a: &Value, b: &Value, kind: &GroupVersionKind) -> bool
     same(a, b, Type::of_kind(kind))
 }
 
-/// The same for two values of one type; [`Value::Null`] for one that is not there.
+/// Returns whether two values of one type are equal; [`Value::Null`] represents an absent value.
 pub fn same(a: &Value, b: &Value, of: Type) -> bool {
     match of {
         Type::Free => a == b,
@@ -41,7 +43,7 @@ pub fn same(a: &Value, b: &Value, of: Type) -> bool {
     }
 }
 
-/// The elements of a list count in their order.
+/// Compares lists, including the order of their elements.
 fn same_lists(a: &Value, b: &Value, field: &'static Field) -> bool {
     match (list(a), list(b)) {
         (Some(a), Some(b)) => {
@@ -51,7 +53,7 @@ fn same_lists(a: &Value, b: &Value, field: &'static Field) -> bool {
     }
 }
 
-/// The keys of a map count although their values are empty.
+/// Compares maps, including keys with empty values.
 fn same_maps(a: &Value, b: &Value, field: &'static Field) -> bool {
     let none = Map::new();
     match (members(a, &none), members(b, &none)) {
@@ -64,7 +66,7 @@ fn same_maps(a: &Value, b: &Value, field: &'static Field) -> bool {
     }
 }
 
-/// Two values that are not pointers, of which null is the zero.
+/// Compares two values that are not pointers, for which null is the zero value.
 fn same_values(a: &Value, b: &Value, kind: Kind) -> bool {
     let same = match kind {
         Kind::Message(id) => return same_messages(a, b, MESSAGES.get(id)),
@@ -80,7 +82,7 @@ fn same_values(a: &Value, b: &Value, kind: Kind) -> bool {
         Kind::MicroTime => same_times(a, b, Layout::Micros),
         Kind::Json => None,
     };
-    // What is of a wrong type equals only itself.
+    // A value of the wrong type equals only itself.
     same.unwrap_or_else(|| a == b)
 }
 
@@ -99,7 +101,7 @@ fn same_messages(a: &Value, b: &Value, message: &'static Message) -> bool {
     })
 }
 
-/// What may be of several forms is the same only in the same form.
+/// Compares values of a type with several JSON forms: they are equal only in the same form.
 fn same_forms(a: &Value, b: &Value, message: &'static Message) -> bool {
     if let [only] = message.fields.as_slice() {
         return same(a, b, Type::Field(only));
@@ -235,7 +237,7 @@ mod tests {
         check_of(&kind("v1", "Secret"), &data(json!("aGk=")), &data(json!("aGo=")), false);
     }
 
-    /// Whether kube-apiserver 1.37.1 said that such an addition to a Pod is no change.
+    /// Checks additions to a Pod that kube-apiserver 1.37.1 does not consider a change.
     #[test]
     fn what_the_server_takes_for_no_change_to_a_pod_is_none() {
         for (parent, member, value, same) in [

@@ -1,4 +1,4 @@
-//! Bytes in JSON as Go's decoder reads them. In base64, line breaks are skipped, and an error says where it is.
+//! Decodes bytes in JSON as Go does. Base64 may contain line breaks, and errors include the offset.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -6,7 +6,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
-/// Padding is checked before it; the bits that it cuts off may be anything.
+/// Padding is checked separately; the unused bits before it may have any value.
 const LETTERS: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -14,10 +14,12 @@ const LETTERS: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// The bytes of a field: base64, or a list of numbers from 0 to 255, of which `null` is 0; `null` itself is empty.
+/// Decodes the bytes of a field from base64, or from a list of numbers from 0 to 255.
+///
+/// A `null` in the list is 0; a `null` instead of the list is empty.
 ///
 /// # Errors
-/// Go's text for text that is not base64, and what was expected for a value of another type.
+/// Go's error for invalid base64, or the expected type for a value of another type.
 ///
 /// Source: Go encoding/json/decode.go, `literalStore` and `array`.
 pub fn bytes(value: &Value) -> Result<Vec<u8>, String> {
@@ -36,9 +38,9 @@ pub fn bytes(value: &Value) -> Result<Vec<u8>, String> {
     }
 }
 
-/// What Go writes for the bytes that it read from `value`. None if that is what stands there, or if it cannot be read.
+/// Returns the text that Go writes for the bytes in `value`; none if `value` is that text already or cannot be decoded.
 pub(crate) fn canonical(value: &Value) -> Option<String> {
-    // Most text is: without looking closer, only line breaks and padding can be otherwise.
+    // Most values are canonical: without line breaks and padding, no other form is possible.
     if value.as_str().is_some_and(|text| !text.ends_with('=') && !text.contains(['\r', '\n'])) {
         return None;
     }
@@ -46,10 +48,10 @@ pub(crate) fn canonical(value: &Value) -> Option<String> {
     (value != text.as_str()).then_some(text)
 }
 
-/// The bytes of `text`.
+/// Decodes base64 in `text`.
 ///
 /// # Errors
-/// Go's text, with the offset of the byte that it blames: `illegal base64 data at input byte 3`.
+/// Go's error with the offset of the invalid byte: `illegal base64 data at input byte 3`.
 pub fn decode(text: &str) -> Result<Vec<u8>, String> {
     decode_or_blame(text).map_err(|at| format!("illegal base64 data at input byte {at}"))
 }
@@ -77,7 +79,7 @@ fn decode_or_blame(text: &str) -> Result<Vec<u8>, usize> {
     LETTERS.decode(&letters).or(Err(bytes.len()))
 }
 
-/// Whether what follows the first `=`, which stands before `at`, ends the text well.
+/// Checks the padding: `at` is the position after the first `=`.
 fn padding(bytes: &[u8], mut at: usize, letters_in_quantum: usize) -> Result<(), usize> {
     let skip = |mut at: usize| {
         while bytes.get(at).is_some_and(|byte| matches!(byte, b'\r' | b'\n')) {
@@ -129,7 +131,7 @@ mod tests {
         check("=", Err(0));
     }
 
-    // Recorded from kube-apiserver 1.37.1, which answers 400 where there is none.
+    // Recorded from kube-apiserver 1.37.1, which returns 400 for lists without an expected result.
     #[test]
     fn a_list_of_numbers_is_bytes_too_and_written_as_text() {
         for (value, expect) in [

@@ -1,4 +1,4 @@
-//! Times as Go reads and writes them: `time.Parse` with its errors, and the formats of `Time` and `MicroTime`.
+//! Parses and formats times as Go does: the errors of `time.Parse`, and the formats of `Time` and `MicroTime`.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -6,10 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::quoting::quote;
 
-/// How a time is written.
+/// The layout of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// `Time`: whole seconds, and as many digits after them as one likes when it is read.
+    /// `Time`: whole seconds; a fraction of any length is accepted when parsing.
     Seconds,
     /// `MicroTime`: six digits after the seconds.
     Micros,
@@ -24,10 +24,10 @@ impl Layout {
     }
 }
 
-/// Reads a time.
+/// Parses a time.
 ///
 /// # Errors
-/// Go's text.
+/// Go's error.
 ///
 /// Source: Go time/format.go, `parse`.
 pub(crate) fn parse(text: &str, layout: Layout) -> Result<Timestamp, String> {
@@ -53,12 +53,13 @@ pub(crate) fn parse(text: &str, layout: Layout) -> Result<Timestamp, String> {
         .map_err(|_range| reader.out_of("day out of range"))?;
     let civil = date.at(small(hour), small(minute), small(second), nanos);
     let here = civil.to_zoned(TimeZone::UTC).map_err(|error| error.to_string())?.timestamp();
-    // Beyond the year 9999 a time cannot be written either.
+    // A time after the year 9999 cannot be formatted either.
     Ok(here.checked_sub(SignedDuration::from_secs(offset)).unwrap_or(here))
 }
 
-/// The time as Go writes it: in UTC, without what `layout` has no digits for; none for the first instant of the year 1,
-/// which is no time in Go.
+/// Formats a time as Go does: in UTC, without the digits that `layout` does not have.
+///
+/// Returns none for the start of the year 1, which is Go's zero time.
 pub(crate) fn written(time: Timestamp, layout: Layout) -> Option<String> {
     const ZERO: i64 = -62_135_596_800;
     if time.as_second() == ZERO && time.subsec_nanosecond() == 0 {
@@ -77,13 +78,13 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The error for what is no `element` of the layout.
+    /// Returns the error for text that does not match `element` of the layout.
     fn unlike(&self, rest: &str, element: &str) -> String {
         let (text, layout) = (quote(self.text), quote(self.layout.text()));
         format!("parsing time {text} as {layout}: cannot parse {} as {}", quote(rest), quote(element))
     }
 
-    /// The error for what is well written and no time.
+    /// Returns the error for a well-formed time that is out of range.
     fn out_of(&self, why: &str) -> String {
         format!("parsing time {}: {why}", quote(self.text))
     }
@@ -93,7 +94,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// As many digits as are there, up to the most that `count` allows.
+    /// Reads as many digits as possible, within the limits of `count`.
     fn digits(&mut self, element: &str, count: std::ops::RangeInclusive<usize>) -> Result<i64, String> {
         let there = digits(self.rest).min(*count.end());
         let parts = self.rest.split_at_checked(there).filter(|_| count.contains(&there));
@@ -113,7 +114,7 @@ impl Reader<'_> {
         if range.contains(&number) { Ok(number) } else { Err(self.out_of(&format!("{what} out of range"))) }
     }
 
-    /// The nanoseconds: a layout without a fraction takes one of any length.
+    /// Reads nanoseconds: a layout without a fraction accepts one of any length.
     fn fraction(&mut self) -> Result<i32, String> {
         let after = self.rest.strip_prefix(['.', ',']);
         let count = after.map_or(0, digits);
@@ -129,7 +130,7 @@ impl Reader<'_> {
         Ok(nanos.parse().unwrap_or_default())
     }
 
-    /// The seconds that the time is ahead of UTC.
+    /// Reads the offset from UTC, in seconds.
     fn offset(&mut self) -> Result<i64, String> {
         const ELEMENT: &str = "Z07:00";
         if let Some(rest) = self.rest.strip_prefix('Z') {
@@ -191,7 +192,7 @@ mod tests {
         format!("parsing time \"{text}\" as \"{layout}\": cannot parse \"{rest}\" as \"{element}\"")
     }
 
-    // The texts are those of Go 1.26.
+    // Recorded from Go 1.26.
     #[test]
     fn what_go_does_not_read_is_refused_in_its_words() {
         for (text, rest, element) in [

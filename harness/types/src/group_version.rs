@@ -1,11 +1,11 @@
-//! How paths name resources, and how objects name their kinds.
+//! Identifiers of resources in paths, and of kinds in objects.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A resource as a path names it: `apps/v1 deployments`. Serialises as in `request.resource`.
+/// A resource in a path: `apps/v1 deployments`. Serializes as in `request.resource`.
 ///
 /// Rule: REQ-05.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -14,17 +14,17 @@ pub struct GroupVersionResource {
     pub group: String,
     /// The API version, such as `v1`.
     pub version: String,
-    /// The plural, lower-case name, such as `pods`.
+    /// The plural, lowercase name, such as `pods`.
     pub resource: String,
 }
 
 impl GroupVersionResource {
-    /// A resource from its three parts.
+    /// Creates a resource from its three parts.
     pub fn new(group: impl Into<String>, version: impl Into<String>, resource: impl Into<String>) -> Self {
         Self { group: group.into(), version: version.into(), resource: resource.into() }
     }
 
-    /// `pods` or `deployments.apps`: how error messages name a resource.
+    /// Returns the name for error messages: `pods` or `deployments.apps`.
     ///
     /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `GroupResource.String`.
     pub fn group_resource(&self) -> String {
@@ -36,7 +36,7 @@ impl GroupVersionResource {
     }
 }
 
-/// `apps/v1, Resource=deployments`.
+/// Formats as `apps/v1, Resource=deployments`.
 ///
 /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `GroupVersionResource.String`.
 impl fmt::Display for GroupVersionResource {
@@ -45,7 +45,7 @@ impl fmt::Display for GroupVersionResource {
     }
 }
 
-/// A kind as an object names it: `apps/v1, Kind=Deployment`. Serialises as in `request.kind`.
+/// A kind in an object: `apps/v1, Kind=Deployment`. Serializes as in `request.kind`.
 ///
 /// Rule: REQ-05.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -59,17 +59,17 @@ pub struct GroupVersionKind {
 }
 
 impl GroupVersionKind {
-    /// A kind from its three parts.
+    /// Creates a kind from its three parts.
     pub fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { group: group.into(), version: version.into(), kind: kind.into() }
     }
 
-    /// The `apiVersion` of an object of this kind: `v1` or `apps/v1`.
+    /// Returns the `apiVersion` of an object of this kind: `v1` or `apps/v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// The kind that `object` claims in `apiVersion` and `kind`; empty parts where they are missing.
+    /// Reads the kind of `object` from its `apiVersion` and `kind`; missing parts are empty.
     pub fn of(object: &Value) -> Self {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let api_version = text("apiVersion");
@@ -77,7 +77,7 @@ impl GroupVersionKind {
         Self::new(group, version, text("kind"))
     }
 
-    /// Whether this is the kind that `object` claims, as [`Self::of`] reads it.
+    /// Returns whether `object` is of this kind, as [`Self::of`] reads it.
     pub fn is_of(&self, object: &Value) -> bool {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let api_version = text("apiVersion");
@@ -86,7 +86,7 @@ impl GroupVersionKind {
     }
 }
 
-/// `apps/v1, Kind=Deployment`, and `/v1, Kind=Pod` for the core group.
+/// Formats as `apps/v1, Kind=Deployment`, or `/v1, Kind=Pod` for the core group.
 ///
 /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `GroupVersionKind.String`.
 impl fmt::Display for GroupVersionKind {

@@ -1,19 +1,20 @@
-//! Members of JSON documents: reading and setting them without an index, which panics where there is none.
+//! Reads and writes members of JSON documents without indexing, which would panic for missing members.
 
 use serde_json::{Map, Value};
 
-/// The member of `document` at `path`, which has the names from the outermost one; null where there is none.
+/// Returns the member of `document` at `path`, a list of names from the outermost one; null if it does not exist.
 pub fn at<'a>(document: &'a Value, path: &[&str]) -> &'a Value {
     path.iter().try_fold(document, |place, name| place.get(name)).unwrap_or(&Value::Null)
 }
 
-/// The text there; empty where there is none.
+/// Returns the string at `path`; empty if it does not exist.
 pub fn text<'a>(document: &'a Value, path: &[&str]) -> &'a str {
     at(document, path).as_str().unwrap_or_default()
 }
 
-/// Writes `value` at `path`, the names of members, with the objects on the way to it. Says whether it could: an object on
-/// the way that is something else stays as it is, since objects come from users and webhooks in any shape.
+/// Writes `value` at `path`, creating objects as needed, and returns whether it succeeded.
+///
+/// If a value on the path is not an object, nothing changes: users and webhooks can send objects of any shape.
 pub fn set(document: &mut Value, path: &[&str], value: impl Into<Value>) -> bool {
     let mut place = document;
     for name in path {
@@ -27,7 +28,7 @@ pub fn set(document: &mut Value, path: &[&str], value: impl Into<Value>) -> bool
     true
 }
 
-/// Makes a member of `object` what it is in `old`, or takes it away.
+/// Restores a member of `object` from `old`, or removes it if `old` does not have it.
 pub fn keep(object: &mut Value, old: &Value, name: &str) {
     let Some(members) = object.as_object_mut() else { return };
     match old.get(name) {
@@ -36,7 +37,7 @@ pub fn keep(object: &mut Value, old: &Value, name: &str) {
     };
 }
 
-/// What Go's decoder calls a kind of value: `cannot unmarshal string into …`.
+/// Returns the name of a value's type in Go's decoder: `cannot unmarshal string into …`.
 ///
 /// Source: Go encoding/json/decode.go, `UnmarshalTypeError`.
 pub fn json_type(value: &Value) -> &'static str {

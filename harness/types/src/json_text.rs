@@ -1,24 +1,24 @@
-//! Takes JSON text apart as Go's scanner does, and says in its words where it stops being JSON.
+//! Tokenizes JSON text as Go's scanner does, with Go's error messages.
 
 use crate::quoting::quote_byte;
 
-/// The deepest nesting that Go's scanner takes.
+/// The maximum nesting depth of Go's scanner.
 pub const MAX_DEPTH: usize = 10_000;
 
-/// A part of a document.
+/// A token of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token<'a> {
-    /// An object or a list begins.
+    /// The start of an object or a list.
     Begin(Container),
     /// The name of a member, with its quotes and escapes; its value follows.
     Key(&'a [u8]),
-    /// A string, a number, a boolean or null, as it is written.
+    /// A string, a number, a boolean, or null, as written.
     Scalar(&'a [u8]),
-    /// The innermost object or list ends.
+    /// The end of the innermost object or list.
     End,
 }
 
-/// What holds other values.
+/// A type of container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
     /// An object.
@@ -27,11 +27,12 @@ pub enum Container {
     Array,
 }
 
-/// Shows `found` the parts of one JSON document, one after another, until it ends or is none. Objects and lists may lie
-/// `max_depth` deep in each other.
+/// Passes the tokens of a JSON document to `found`, in order, until the document ends or is invalid.
+///
+/// Objects and lists may be nested up to `max_depth` levels.
 ///
 /// # Errors
-/// Go's text, such as `invalid character 't' after top-level value`.
+/// Go's error, such as `invalid character 't' after top-level value`.
 ///
 /// Source: sigs.k8s.io/json internal/golang/encoding/json/scanner.go, which is Go encoding/json/scanner.go.
 pub fn scan<'a>(text: &'a [u8], max_depth: usize, found: impl FnMut(Token<'a>)) -> Result<(), String> {
@@ -54,7 +55,7 @@ enum Next {
 }
 
 impl<'a, F: FnMut(Token<'a>)> Scanner<'a, F> {
-    /// A loop instead of recursion, so that depth costs no stack.
+    /// Scans a document in a loop rather than by recursion, so that nesting takes no stack.
     fn document(&mut self) -> Result<(), String> {
         let mut next = Next::Value;
         loop {
@@ -246,7 +247,7 @@ mod tests {
         assert_eq!(error, expect, "{text}");
     }
 
-    // The texts are those of Go 1.26's encoding/json.
+    // Recorded from encoding/json of Go 1.26.
     #[test]
     fn what_is_no_json_is_refused_in_gos_words() {
         check(r#" {"a":[1,-2.5e+3,{}],"b":{"c":"\u00e9"},"d":null} "#, "");

@@ -1,10 +1,11 @@
-//! The types of the Kubernetes API, as kube-apiserver reads, compares and validates them.
+//! The types of the Kubernetes API, as kube-apiserver decodes, compares, and validates them.
 //!
-//! [`schema`] is one description of all built-in types, [`structural`] what the schema of a `CustomResourceDefinition`
-//! makes of its objects; decoding, equality, ownership and validation walk them. The rest are values that every layer
-//! above speaks of: [statuses](status), [selectors](selector), [quantities](quantity), texts as Go writes them.
+//! [`schema`] describes all built-in types, and [`structural`] handles custom resources by the schema of their
+//! `CustomResourceDefinition`; decoding, equality, ownership, and validation use these descriptions. The other modules
+//! contain values that all layers above use: [statuses](status), [selectors](selector), [quantities](quantity), and
+//! Go's text formats.
 //!
-//! Nothing here knows of admission, and nothing does I/O.
+//! This crate does not depend on admission and does no I/O.
 
 pub mod budget;
 pub mod equality;
@@ -28,5 +29,5 @@ mod path;
 #[cfg(test)]
 mod testing;
 
-/// The Kubernetes version whose behavior is imitated.
+/// The Kubernetes version whose behavior is implemented.
 pub const KUBERNETES_VERSION: &str = "1.37.1";

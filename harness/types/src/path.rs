@@ -1,30 +1,31 @@
-//! Where a value is in an object.
+//! The path of a value in an object, for error messages.
 
 use std::fmt;
 
-/// The way from a whole object to a value in it. It is written out where something is reported, and costs nothing where
-/// nothing is.
+/// A path from an object to a value in it, as a linked list.
+///
+/// It is formatted only if an error is reported, so paths are free otherwise.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Path<'a> {
-    /// The whole object, whose path is empty.
+    /// The object itself, whose path is empty.
     Root,
-    /// A member of an object: `spec.name`, and `spec` at the root.
+    /// A member of an object: `spec.name`; at the root, `spec`.
     Member(&'a Path<'a>, &'a str),
-    /// A member with a dot in front of it also at the root.
+    /// A member of an object with a leading dot even at the root.
     Dotted(&'a Path<'a>, &'a str),
-    /// A member of a map: `spec[name]`.
+    /// An entry of a map: `spec[name]`.
     Entry(&'a Path<'a>, &'a str),
     /// An item of a list: `spec[0]`.
     Item(&'a Path<'a>, usize),
 }
 
 impl<'a> Path<'a> {
-    /// The path of a member.
+    /// Returns the path of a member.
     pub(crate) const fn member(&'a self, name: &'a str) -> Self {
         Self::Member(self, name)
     }
 
-    /// Whether nothing is written.
+    /// Returns whether the path is formatted as an empty string.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Root => true,

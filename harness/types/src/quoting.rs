@@ -1,16 +1,16 @@
-//! How Go writes a text between quotes, and errors of the system: kube-apiserver's messages are full of them.
+//! Formats strings, values, and system errors as Go does in kube-apiserver's messages.
 
 use std::fmt::Write as _;
 use std::io;
 
 use serde_json::Value;
 
-/// What went wrong, as Go says it: `no such file or directory`.
+/// Formats a system error as Go does: `no such file or directory`.
 pub fn system_error(error: &io::Error) -> String {
     error.to_string().split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
-/// `text` as Go's `%q` prints it.
+/// Quotes `text` as Go's `%q` does.
 ///
 /// Source: Go strconv/quote.go, `Quote`.
 pub fn quote(text: &str) -> String {
@@ -43,12 +43,12 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
-/// As `%v` of Go writes it.
+/// Formats a value as Go's `%v` does.
 pub fn printed(value: &Value) -> String {
     formatted(value, &|_, plain| plain)
 }
 
-/// As `%s` of Go writes it, which says so where a value is not a string.
+/// Formats a value as Go's `%s` does, which marks values that are not strings.
 ///
 /// Source: Go fmt/print.go, `badVerb`.
 pub fn printed_as_string(value: &Value) -> String {
@@ -64,7 +64,7 @@ pub fn printed_as_string(value: &Value) -> String {
     })
 }
 
-/// As Go's fmt writes a value; `adorned` has each that is neither a list nor a map, and how `%v` writes it.
+/// Formats a value as Go's fmt does. `adorned` formats scalars; it gets the value and its `%v` form.
 fn formatted(value: &Value, adorned: &impl Fn(&Value, String) -> String) -> String {
     match value {
         Value::Null => adorned(value, "<nil>".to_owned()),
@@ -85,7 +85,7 @@ fn formatted(value: &Value, adorned: &impl Fn(&Value, String) -> String) -> Stri
     }
 }
 
-/// A float as `%v` of Go writes it.
+/// Formats a float as Go's `%v` does.
 ///
 /// Source: Go fmt/print.go, `fmtFloat`; strconv/ftoa.go.
 pub(crate) fn printed_float(float: f64) -> String {
@@ -99,7 +99,7 @@ pub(crate) fn printed_float(float: f64) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// As `%T` of Go writes it.
+/// Returns the type of a value as Go's `%T` formats it.
 pub fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -112,12 +112,12 @@ pub fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// The type of a value as `%s` of Go writes `reflect.TypeOf`.
+/// Returns the type of a value as Go's `%s` formats `reflect.TypeOf`.
 pub fn go_type_as_string(value: &Value) -> &'static str {
     if value.is_null() { "%!s(<nil>)" } else { go_type(value) }
 }
 
-/// A byte as Go's JSON scanner quotes it: as the character of that number, between apostrophes.
+/// Quotes a byte as Go's JSON scanner does: as the character with that number, in single quotes.
 ///
 /// Source: Go encoding/json/scanner.go, `quoteChar`.
 pub(crate) fn quote_byte(byte: u8) -> String {
@@ -131,14 +131,14 @@ pub(crate) fn quote_byte(byte: u8) -> String {
     }
 }
 
-/// `value` as Go's JSON encoder writes it: compact, and `<`, `>` and `&` escaped for HTML.
+/// Encodes `value` as Go's JSON encoder does: compact, with `<`, `>`, and `&` escaped for HTML.
 ///
 /// Source: Go encoding/json/encode.go, `appendHTMLEscape`.
 pub fn encode(value: &Value) -> String {
     escape_html(&value.to_string())
 }
 
-/// JSON with what HTML could misunderstand escaped: such characters stand in strings only.
+/// Escapes the characters in JSON that are special in HTML, which occur only in strings.
 pub fn escape_html(json: &str) -> String {
     if !json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
         return json.to_owned();
@@ -150,14 +150,15 @@ pub fn escape_html(json: &str) -> String {
         .replace('\u{2029}', "\\u2029")
 }
 
-/// Whether Go takes a character for printable: neither a control character nor a blank but the space itself, nor
-/// unassigned.
+/// Returns whether Go considers a character printable.
+///
+/// A printable character is assigned, not a control character, and not whitespace except the space.
 ///
 /// Source: Go unicode/graphic.go, `IsPrint`.
 pub fn is_printable(character: char) -> bool {
     match character {
         ' ' | '\'' | '"' | '\\' => true,
-        // What Rust's own escaping leaves alone.
+        // Characters that Rust does not escape.
         _ => !character.is_whitespace() && character.escape_debug().len() == 1,
     }
 }

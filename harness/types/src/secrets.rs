@@ -1,9 +1,8 @@
-//! Keeps the values of Secrets out of what is written.
+//! Masks the values of Secrets in output.
 //!
-//! Masked is what stands in `data` and `stringData` of a Secret, wherever in a document the Secret stands, in patches of
-//! it, in differences, and in the copy of it that `kubectl apply` leaves in an annotation. The names of the values stay.
-//! Texts are searched for the values that were masked; a text that quotes a part of a value, or another form of it, keeps
-//! that.
+//! Values in `data` and `stringData` are masked wherever in a document a Secret occurs: in patches, in differences, and
+//! in the copy that `kubectl apply` stores in an annotation. The keys remain visible. Other texts are searched for
+//! masked values; a text that contains only part of a value, or the value in another form, is not masked.
 
 use std::collections::BTreeSet;
 
@@ -15,59 +14,59 @@ use crate::go_base64;
 use crate::group_version::GroupVersionKind;
 use crate::json;
 
-/// The annotation in which `kubectl apply` keeps the whole object.
+/// The annotation in which `kubectl apply` stores the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What stands for a value.
+/// The replacement for a value.
 const ASTERISKS: &str = "***";
 
-/// The same in `data` of an object, which is Base64: a masked object can still be sent.
+/// The replacement in `data` of an object, encoded as base64 so that the masked object is still valid.
 const ENCODED_ASTERISKS: &str = "Kioq";
 
-/// A shorter value is no secret, and would be found in every text.
+/// The minimum length of values to search for: shorter ones are not secret and would match many texts.
 const SHORTEST_IN_TEXTS: usize = 4;
 
-/// Masks the values of Secrets, and knows those that it has masked.
+/// Masks the values of Secrets and remembers them.
 #[derive(Debug, Default)]
 pub struct Masker {
     values: BTreeSet<String>,
     has_masked: bool,
 }
 
-/// What stands for the values of one place.
+/// The replacements in one context.
 #[derive(Clone, Copy)]
 struct Mask {
     data: &'static str,
     string_data: &'static str,
 }
 
-/// In objects.
+/// The mask for objects.
 const IN_OBJECTS: Mask = Mask { data: ENCODED_ASTERISKS, string_data: ASTERISKS };
 
 impl Mask {
-    /// Where nothing is sent again.
+    /// Returns the mask for output that is not sent again.
     fn shown(asterisks: &'static str) -> Self {
         Self { data: asterisks, string_data: asterisks }
     }
 }
 
-/// Whether objects of this kind are Secrets.
+/// Returns whether objects of this kind are Secrets.
 pub fn is_secret_kind(kind: &GroupVersionKind) -> bool {
     kind.group.is_empty() && kind.kind == "Secret"
 }
 
-/// Whether `object` is a Secret.
+/// Returns whether `object` is a Secret.
 pub fn is_secret(object: &Value) -> bool {
     object.as_object().is_some_and(has_kind_secret)
 }
 
 fn has_kind_secret(object: &Map<String, Value>) -> bool {
     let text = |field: &str| object.get(field).and_then(Value::as_str);
-    // A version that nobody wrote, or that there is not, is no reason to show a value.
+    // A missing or unknown version is not a reason to show a value.
     text("kind") == Some("Secret") && !text("apiVersion").is_some_and(|version| version.contains('/'))
 }
 
-/// Whether a review is about a Secret.
+/// Returns whether a review contains a Secret.
 pub fn is_of_secret(review: &Value) -> bool {
     let request = &review["request"];
     let kind = |field: &str| {
@@ -79,12 +78,12 @@ pub fn is_of_secret(review: &Value) -> bool {
 }
 
 impl Masker {
-    /// Whether anything was masked until now.
+    /// Returns whether any value has been masked so far.
     pub fn has_masked(&self) -> bool {
         self.has_masked
     }
 
-    /// Masks every Secret in `document`, which may be one, a list, or a review.
+    /// Masks every Secret in `document`, which may be an object, a list, or a review.
     pub fn document(&mut self, document: &mut Value) {
         match document {
             Value::Object(members) if has_kind_secret(members) => self.secret(members, IN_OBJECTS),
@@ -94,7 +93,7 @@ impl Masker {
         }
     }
 
-    /// Masks a review as it was sent, and what came back: JSON, or a text where it was no JSON.
+    /// Masks a review as sent, and its reply: JSON, or text if it was not valid JSON.
     pub fn exchange(&mut self, review: &mut Value, reply: &mut Value) {
         let is_of_secret =
             is_of_secret(review) || review.as_str().is_some_and(mentions_a_secret) || is_of_secret(reply);
@@ -102,7 +101,7 @@ impl Masker {
             if let Value::String(text) = body
                 && mentions_a_secret(text)
             {
-                // Where a value begins and ends in it, nobody can tell.
+                // The boundaries of a value in such a text are unknown.
                 self.has_masked = true;
                 *text = format!("{ASTERISKS} ({} bytes in which there may be a Secret)", text.len());
             }
@@ -139,8 +138,9 @@ impl Masker {
         }
     }
 
-    /// Masks what stood at `path` of a Secret, such as `data.password` or `data["a.b"]`, and what stands there now. That
-    /// both are there, and are not the same, can still be seen.
+    /// Masks the old and new value at `path` of a Secret, such as `data.password` or `data["a.b"]`.
+    ///
+    /// It remains visible that both exist and differ.
     ///
     /// Source: kubectl pkg/cmd/diff/diff.go, `Masker`.
     pub fn difference(&mut self, path: &str, before: &mut Option<Value>, after: &mut Option<Value>) {
@@ -157,7 +157,7 @@ impl Masker {
         }
     }
 
-    /// Masks the values in `text` that were masked elsewhere until now.
+    /// Masks values in `text` that have been masked elsewhere.
     pub fn text(&self, text: &mut String) {
         // A value may be a part of another one.
         let mut values: Vec<&String> =
@@ -168,7 +168,7 @@ impl Masker {
         }
     }
 
-    /// The same in every text of a document.
+    /// Masks such values in every string of a document.
     pub fn texts(&self, document: &mut Value) {
         match document {
             Value::String(text) => self.text(text),
@@ -184,7 +184,7 @@ impl Masker {
         }
     }
 
-    /// Masks `value`, which stands at `fields` of a Secret.
+    /// Masks `value`, which is at `fields` of a Secret.
     fn field(&mut self, fields: &[&str], value: &mut Value, mask: Mask) {
         match (fields, &mut *value) {
             (["data", ..], value) => self.values(value, mask.data, true),
@@ -217,7 +217,7 @@ impl Masker {
         };
     }
 
-    /// All that stands there, but for the names of members.
+    /// Masks all scalars in `value`; the names of members remain.
     fn values(&mut self, value: &mut Value, asterisks: &str, is_encoded: bool) {
         match value {
             Value::Null => return,
@@ -235,7 +235,7 @@ impl Masker {
     fn remember(&mut self, text: &str, is_encoded: bool) {
         let decoded = is_encoded.then(|| STANDARD.decode(text).ok()).flatten();
         let decoded = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
-        // What is compared with data that stringData was written to.
+        // The encoded form is compared with `data`, into which `stringData` is merged.
         let encoded = (!is_encoded).then(|| STANDARD.encode(text));
         let forms = [Some(text.to_owned()), decoded, encoded].into_iter().flatten();
         let is_masked = |form: &str| form.starts_with(ASTERISKS) || form == ENCODED_ASTERISKS;
@@ -244,7 +244,7 @@ impl Masker {
     }
 }
 
-/// The first fields of a path, as far as [`Masker::field`] asks for them.
+/// Returns the first fields of a path, as many as [`Masker::field`] needs.
 fn fields(path: &str) -> Vec<&str> {
     let (first, rest) = path.split_at(path.find(['.', '[']).unwrap_or(path.len()));
     let Some(rest) = rest.get(1..) else {
@@ -259,7 +259,7 @@ fn fields(path: &str) -> Vec<&str> {
     }
 }
 
-/// Whether a text that is no JSON may have a Secret in it, or a part of one.
+/// Returns whether a text that is not valid JSON may contain a Secret or a part of one.
 fn mentions_a_secret(text: &str) -> bool {
     ["\"Secret\"", "kind: Secret", "\"data\"", "\"stringData\""].iter().any(|words| text.contains(words))
 }
@@ -359,7 +359,7 @@ mod tests {
             assert_eq!(broken["response"]["patch"], "Kioq");
         }
 
-        // As kube-apiserver reads it, too.
+        // Decode the numbers as kube-apiserver does.
         let numbers = |value: &str| STANDARD.decode(patch(value)).unwrap();
         let mut answered = json!({"response": {"patch": numbers("Yg==")}});
         Masker::default().exchange(&mut review, &mut answered);

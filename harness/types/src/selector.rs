@@ -1,4 +1,4 @@
-//! Which labels a `metav1.LabelSelector` picks.
+//! Label selectors: `metav1.LabelSelector`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,33 +9,33 @@ use crate::names;
 use crate::quoting::quote;
 use crate::status::FieldError;
 
-/// The labels of an object, where they stand: `metadata.labels`.
+/// The labels of an object, in `metadata.labels`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Labels<'a>(Option<&'a Map<String, Value>>);
 
 impl<'a> Labels<'a> {
-    /// The labels of `object`; none if it has no metadata, as the options of a CONNECT.
+    /// Returns the labels of `object`; none if it has no metadata, such as the options of a CONNECT.
     ///
     /// Source: apimachinery pkg/api/meta/meta.go, `Accessor`; `pkg/apis/meta/v1/unstructured/{unstructured,helpers}.go`,
     /// `NestedNullCoercingStringMap`.
     pub fn of(object: &'a Value) -> Option<Self> {
         let metadata = object.get("metadata")?.as_object()?;
         let labels = metadata.get("labels").and_then(Value::as_object);
-        // Labels of which one is something else than a text are none.
+        // If any label is not a string, there are no labels.
         Some(Self(labels.filter(|labels| labels.values().all(|value| value.is_string() || value.is_null()))))
     }
 
-    /// The value of a label. A null counts as empty.
+    /// Returns the value of a label. A null counts as empty.
     fn value(self, key: &str) -> Option<&'a str> {
         self.0?.get(key).map(|value| value.as_str().unwrap_or_default())
     }
 }
 
-/// A parsed label selector; without requirements it matches everything.
+/// A parsed label selector; without requirements, it matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     requirements: Vec<Requirement>,
-    /// Of a stored one: why the server cannot evaluate it.
+    /// Why the server cannot evaluate a stored selector.
     error: Option<String>,
 }
 
@@ -53,7 +53,7 @@ enum Operator {
     DoesNotExist,
 }
 
-/// A label selector that cannot be read.
+/// Why a label selector is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {what}")]
 pub struct SelectorError {
@@ -64,12 +64,12 @@ pub struct SelectorError {
 }
 
 impl Selector {
-    /// Reads a `LabelSelector`: `matchLabels` and `matchExpressions`.
+    /// Parses a `LabelSelector`: `matchLabels` and `matchExpressions`.
     ///
     /// Source: apimachinery pkg/apis/meta/v1/helpers.go, `LabelSelectorAsSelector`.
     ///
     /// # Errors
-    /// [`SelectorError`] names the first field that is wrong.
+    /// [`SelectorError`] for the first invalid field.
     pub fn parse(selector: &Value) -> Result<Self, SelectorError> {
         let Value::Object(selector) = selector else {
             return Err(wrong("", "must be an object"));
@@ -95,14 +95,16 @@ impl Selector {
         Ok(Self { requirements, error: None })
     }
 
-    /// Reads a `LabelSelector` that is stored. Its label values may be invalid, as kube-apiserver once took them; such a
-    /// selector has an [error](Self::error).
+    /// Parses a stored `LabelSelector`.
+    ///
+    /// Its label values may be invalid, because kube-apiserver once accepted them; such a selector has an
+    /// [error](Self::error).
     ///
     /// Source: apimachinery pkg/apis/meta/v1/helpers.go, `LabelSelectorAsSelector`, and pkg/labels/selector.go,
     /// `NewRequirement`.
     ///
     /// # Errors
-    /// [`SelectorError`] as [`Self::parse`], of everything but label values.
+    /// [`SelectorError`] as in [`Self::parse`], except for label values.
     pub fn parse_stored(selector: &Value) -> Result<Self, SelectorError> {
         let mut valid = selector.clone();
         let mut error = None;
@@ -119,19 +121,19 @@ impl Selector {
         Ok(Self { error, ..Self::parse(&valid)? })
     }
 
-    /// Why the server cannot evaluate the selector, in its words.
+    /// Returns why the server cannot evaluate the selector, in its words.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
-    /// The keys of labels that it names.
+    /// Returns the label keys in the selector.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.requirements.iter().map(|requirement| requirement.key.as_str())
     }
 
-    /// Labels that all of `selectors` pick; none if there are no such labels.
+    /// Returns labels that all of `selectors` match; none if no such labels exist.
     ///
-    /// Each key is decided for itself, since no requirement is about two of them.
+    /// Each key is decided separately, because no requirement involves two keys.
     pub fn common_labels(selectors: &[&Self]) -> Option<BTreeMap<String, String>> {
         let mut by_key: BTreeMap<&str, Vec<&Operator>> = BTreeMap::new();
         for requirement in selectors.iter().flat_map(|selector| &selector.requirements) {
@@ -148,7 +150,7 @@ impl Selector {
         Some(labels)
     }
 
-    /// A label that keeps an object without others from being picked; none if no single label does.
+    /// Returns a label that keeps an object without other labels from matching; none if no single label does.
     pub fn refused_label(&self) -> Option<(String, String)> {
         self.requirements.iter().find_map(|Requirement { key, operator }| {
             let value = candidates(&[operator]).flatten().find(|value| !operator.holds(Some(value)))?;
@@ -156,19 +158,21 @@ impl Selector {
         })
     }
 
-    /// Whether every requirement holds for `labels`.
+    /// Returns whether `labels` satisfy every requirement.
     ///
     /// Source: apimachinery pkg/labels/selector.go, `Requirement.Matches`.
     pub fn matches(&self, labels: Labels<'_>) -> bool {
         self.requirements.iter().all(|requirement| requirement.holds(labels))
     }
 
-    /// The first requirement that does not hold for `labels`, as `kubectl -l` writes it: `tier in (gold,silver)`.
+    /// Returns the first requirement that `labels` do not satisfy, in the syntax of `kubectl -l`.
+    ///
+    /// An example is `tier in (gold,silver)`.
     pub fn refused_by(&self, labels: Labels<'_>) -> Option<String> {
         self.requirements.iter().find(|requirement| !requirement.holds(labels)).map(ToString::to_string)
     }
 
-    /// Whether the selector has no requirements, and so matches everything.
+    /// Returns whether the selector has no requirements and so matches everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
@@ -187,7 +191,7 @@ impl fmt::Display for Requirement {
     }
 }
 
-/// The requirements as `kubectl -l` takes them: `tier in (gold,silver),!skip`.
+/// Formats the requirements in the syntax of `kubectl -l`: `tier in (gold,silver),!skip`.
 ///
 /// Source: apimachinery pkg/labels/selector.go, `internalSelector.String`.
 impl fmt::Display for Selector {
@@ -202,8 +206,9 @@ impl fmt::Display for Selector {
     }
 }
 
-/// The values of one label among which there is one for which all of `operators` hold, if there is any at all: it is not
-/// there, it has a value that one of them names, or one that none of them names.
+/// Returns candidate values of a label: if any value satisfies all of `operators`, a candidate does.
+///
+/// The candidates are no label, each value in the operators, and a value in none of them.
 fn candidates(operators: &[&Operator]) -> impl Iterator<Item = Option<String>> {
     let named: Vec<String> = operators
         .iter()
@@ -278,7 +283,7 @@ impl Requirement {
     }
 }
 
-/// Empties the invalid values of a label and says what is wrong with them, in the server's words.
+/// Replaces invalid label values by empty ones, and returns the error in the server's words.
 fn replace_invalid(key: &str, values: &mut [Value]) -> Option<String> {
     let mut errors = Vec::new();
     for (index, value) in values.iter_mut().enumerate() {
@@ -297,7 +302,7 @@ fn replace_invalid(key: &str, values: &mut [Value]) -> Option<String> {
     }
 }
 
-/// A field that may be missing or null.
+/// Reads a field that may be missing or null.
 fn optional<'a, T>(
     value: Option<&'a Value>,
     read: impl Fn(&'a Value) -> Option<T>,

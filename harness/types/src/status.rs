@@ -1,4 +1,4 @@
-//! What the server answers instead of an object: a `v1 Status`.
+//! The `v1 Status`, which the server returns instead of an object.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status {
-    /// `Status` on the way to a client, who is not told only where the request's time is up.
+    /// `Status`; empty only in a timeout response.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// `v1` where `kind` is there.
+    /// `v1` if `kind` is set.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub api_version: String,
     /// An empty `ListMeta`.
@@ -23,13 +23,13 @@ pub struct Status {
     /// `Success` or `Failure`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub status: String,
-    /// For people.
+    /// The human-readable message.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// For machines, such as `NotFound`; may be empty.
+    /// The machine-readable reason, such as `NotFound`; may be empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Which object, and the single causes.
+    /// The object and the individual causes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<StatusDetails>,
     /// The HTTP status code.
@@ -52,16 +52,16 @@ pub struct StatusDetails {
     /// The object's group.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// The object's kind, or its resource: the server itself is not of one mind.
+    /// The object's kind or resource: the server uses either.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// The object's uid.
+    /// The object's UID.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// One entry for each thing that is wrong.
+    /// One entry for each error.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<StatusCause>,
-    /// Seconds to wait before the next try; zero for none.
+    /// The number of seconds to wait before a retry; zero if unspecified.
     #[serde(skip_serializing_if = "is_zero")]
     pub retry_after_seconds: i32,
 }
@@ -70,10 +70,10 @@ pub struct StatusDetails {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StatusCause {
-    /// For machines, such as `FieldValueRequired`.
+    /// The machine-readable reason, such as `FieldValueRequired`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// For people.
+    /// The human-readable message.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The field's path, such as `webhooks[0].name`.
@@ -81,23 +81,23 @@ pub struct StatusCause {
     pub field: String,
 }
 
-/// One thing that is wrong with an object: a line of a 422.
+/// One error in an object: a line of a 422 response.
 ///
 /// Source: apimachinery pkg/util/validation/field/errors.go.
 /// Rule: VLD-01.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FieldError {
-    /// `FieldValueRequired`, `FieldValueInvalid`, `FieldValueNotSupported`, `FieldValueDuplicate`,
-    /// `FieldValueForbidden` …: the reason of the cause.
+    /// The reason of the cause, such as `FieldValueRequired` or `FieldValueInvalid`.
     pub reason: &'static str,
     /// The field's path.
     pub field: String,
-    /// What is wrong, with the bad value, as in `Invalid value: "x": must be …`.
+    /// What is wrong, with the invalid value: `Invalid value: "x": must be …`.
     pub detail: String,
 }
 
-/// How many errors one answer can list. kube-apiserver has no limit but that of the body, of which each byte can be an
-/// error of some hundred bytes.
+/// The maximum number of errors in one response.
+///
+/// kube-apiserver limits only the size of the body, each byte of which can cause an error of some hundred bytes.
 pub const MAX_ERRORS: usize = 100_000;
 
 impl fmt::Display for FieldError {
@@ -111,14 +111,14 @@ impl FieldError {
         Self { reason, field: field.into(), detail }
     }
 
-    /// A field that must be there; `why` may be empty.
+    /// Creates an error for a missing field; `why` may be empty.
     pub fn required(field: impl Into<String>, why: &str) -> Self {
         let text =
             if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
         Self::new("FieldValueRequired", field, text)
     }
 
-    /// A value that is wrong; `value` as it is shown, a text with its quotes. `why` may be empty.
+    /// Creates an error for an invalid value; `value` is formatted, with quotes for a string. `why` may be empty.
     pub fn invalid(field: impl Into<String>, value: impl fmt::Display, why: impl fmt::Display) -> Self {
         let mut text = format!("Invalid value: {value}: {why}");
         if text.ends_with(": ") && why.to_string().is_empty() {
@@ -127,12 +127,14 @@ impl FieldError {
         Self::new("FieldValueInvalid", field, text)
     }
 
-    /// A value that is wrong and is not shown.
+    /// Creates an error for an invalid value that is not included in the message.
     pub fn invalid_unshown(field: impl Into<String>, why: impl fmt::Display) -> Self {
         Self::new("FieldValueInvalid", field, format!("Invalid value: {why}"))
     }
 
-    /// A value that is none of a few; each is shown as it is, a text with its quotes.
+    /// Creates an error for a value that is not supported.
+    ///
+    /// All values are formatted, with quotes for strings.
     pub fn not_supported(
         field: impl Into<String>,
         value: impl fmt::Display,
@@ -142,34 +144,34 @@ impl FieldError {
         Self::new("FieldValueNotSupported", field, text)
     }
 
-    /// A value that is there twice; as it is shown, a text with its quotes.
+    /// Creates an error for a duplicate value, which is formatted, with quotes for a string.
     pub fn duplicate(field: impl Into<String>, value: impl fmt::Display) -> Self {
         Self::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
     }
 
-    /// A value that refers to nothing; as it is shown, a text with its quotes.
+    /// Creates an error for a value that refers to a missing object; it is formatted, with quotes for a string.
     pub fn not_found(field: impl Into<String>, value: impl fmt::Display) -> Self {
         Self::new("FieldValueNotFound", field, format!("Not found: {value}"))
     }
 
-    /// A value that is there twice and is not shown.
+    /// Creates an error for a duplicate value that is not included in the message.
     pub(crate) fn duplicate_unshown(field: impl Into<String>) -> Self {
         Self::new("FieldValueDuplicate", field, "Duplicate value".to_owned())
     }
 
-    /// A field that must not be there, or not so; `why` may be empty.
+    /// Creates an error for a field that must not be set, or not to this value; `why` may be empty.
     pub fn forbidden(field: impl Into<String>, why: impl fmt::Display) -> Self {
         let text = format!("Forbidden: {why}");
         let text = text.strip_suffix(": ").map(str::to_owned).unwrap_or(text);
         Self::new("FieldValueForbidden", field, text)
     }
 
-    /// A value that the server cannot work with.
+    /// Creates an error for a value that the server cannot process.
     pub fn internal(field: impl Into<String>, why: impl fmt::Display) -> Self {
         Self::new("InternalError", field, format!("Internal error: {why}"))
     }
 
-    /// A list of more than `limit` items.
+    /// Creates an error for a list of more than `limit` items.
     pub fn too_many(field: impl Into<String>, count: impl fmt::Display, limit: impl fmt::Display) -> Self {
         let limit = limit.to_string();
         let items = if limit == "1" { "item" } else { "items" };
@@ -177,14 +179,14 @@ impl FieldError {
         Self::new("FieldValueTooMany", field, text)
     }
 
-    /// A text of more than `limit` bytes.
+    /// Creates an error for a string of more than `limit` bytes.
     pub fn too_long(field: impl Into<String>, limit: impl fmt::Display) -> Self {
         let limit = limit.to_string();
         let bytes = if limit == "1" { "byte" } else { "bytes" };
         Self::new("FieldValueTooLong", field, format!("Too long: may not be more than {limit} {bytes}"))
     }
 
-    /// A value of another type; as it is shown, a text with its quotes.
+    /// Creates an error for a value of the wrong type, which is formatted, with quotes for a string.
     pub(crate) fn type_invalid(
         field: impl Into<String>,
         value: impl fmt::Display,
@@ -195,7 +197,7 @@ impl FieldError {
 }
 
 impl Status {
-    /// A failure with a code, a reason and a message.
+    /// Creates a failure with a code, a reason, and a message.
     pub fn failure(code: u16, reason: &str, message: impl Into<String>) -> Self {
         Self {
             kind: "Status".to_owned(),
@@ -219,12 +221,12 @@ impl Status {
         self
     }
 
-    /// 400 `BadRequest`.
+    /// Creates a 400 `BadRequest`.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::failure(400, "BadRequest", message)
     }
 
-    /// 404: the object does not exist. `resource` is the plural.
+    /// Creates a 404: the object does not exist. `resource` is the plural name.
     ///
     /// Source: apimachinery pkg/api/errors/errors.go, `NewNotFound`.
     pub fn not_found(group: &str, resource: &str, name: &str) -> Self {
@@ -232,13 +234,17 @@ impl Status {
         Self::failure(404, "NotFound", message).about(group, resource, name)
     }
 
-    /// 409: there is one already. Source: `NewAlreadyExists`.
+    /// Creates a 409: the object already exists.
+    ///
+    /// Source: `NewAlreadyExists`.
     pub fn already_exists(group: &str, resource: &str, name: &str) -> Self {
         let message = format!("{} \"{name}\" already exists", group_resource(group, resource));
         Self::failure(409, "AlreadyExists", message).about(group, resource, name)
     }
 
-    /// 409: the name that the server made of a `generateName` is taken. Source: `NewGenerateNameConflict`.
+    /// Creates a 409: the name that the server generated from `generateName` already exists.
+    ///
+    /// Source: `NewGenerateNameConflict`.
     /// Rule: CHN-05.
     pub fn generate_name_conflict(group: &str, resource: &str, name: &str) -> Self {
         let mut status = Self::already_exists(group, resource, name);
@@ -249,15 +255,18 @@ impl Status {
         status
     }
 
-    /// 409: somebody else was faster. Source: `NewConflict`.
+    /// Creates a 409: another request has changed the object in the meantime.
+    ///
+    /// Source: `NewConflict`.
     pub fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Self {
         let message =
             format!("Operation cannot be fulfilled on {} \"{name}\": {why}", group_resource(group, resource));
         Self::failure(409, "Conflict", message).about(group, resource, name)
     }
 
-    /// 403: the user may not do it, or an admission plugin says no. The name is left out of the message when it is empty,
-    /// and so is the resource, which a path may not have.
+    /// Creates a 403: the user lacks permission, or an admission plugin rejects the request.
+    ///
+    /// An empty name is left out of the message, and so is an empty resource.
     ///
     /// Source: `NewForbidden`.
     /// Rule: MC-12, NEW-11.
@@ -273,7 +282,9 @@ impl Status {
         Self::failure(403, "Forbidden", message).about(group, resource, name)
     }
 
-    /// 422: the object is invalid, for these reasons. 501 if they are too many to be listed. Source: `NewInvalid`.
+    /// Creates a 422: the object has these errors; or a 501 if there are too many to list.
+    ///
+    /// Source: `NewInvalid`.
     /// Rule: VLD-01.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         if errors.len() > MAX_ERRORS {
@@ -301,7 +312,9 @@ impl Status {
         status
     }
 
-    /// 500 `InternalError`: `Internal error occurred: <message>`. Source: `NewInternalError`.
+    /// Creates a 500 `InternalError`: `Internal error occurred: <message>`.
+    ///
+    /// Source: `NewInternalError`.
     pub fn internal_error(message: &str) -> Self {
         let mut status = Self::failure(500, "InternalError", format!("Internal error occurred: {message}"));
         status.details = Some(StatusDetails {
@@ -311,14 +324,16 @@ impl Status {
         status
     }
 
-    /// 504 `Timeout`: `Timeout: <message>`. Source: `NewTimeoutError`.
+    /// Creates a 504 `Timeout`: `Timeout: <message>`.
+    ///
+    /// Source: `NewTimeoutError`.
     pub fn timeout(message: &str) -> Self {
         let mut status = Self::failure(504, "Timeout", format!("Timeout: {message}"));
         status.details = Some(StatusDetails::default());
         status
     }
 
-    /// 429: the server has more to do than it can; the client may try again after so many seconds.
+    /// Creates a 429: the server is overloaded; the client may retry after this number of seconds.
     ///
     /// Source: apimachinery pkg/api/errors/errors.go, `NewTooManyRequests`; the words are those of apiserver
     /// pkg/server/filters/priority-and-fairness.go, `tooManyRequests`.
@@ -328,24 +343,24 @@ impl Status {
         Self { details: Some(details), ..Self::failure(429, "TooManyRequests", message) }
     }
 
-    /// 501: kube-apiserver can do this and admit does not imitate it. Not a Status of Kubernetes.
+    /// Creates a 501: admit does not support a feature of kube-apiserver. Kubernetes does not have this Status.
     pub fn unsupported(what: &Unsupported) -> Self {
         Self::failure(501, "NotImplemented", format!("{NOT_IMITATED}{}", what.what))
     }
 }
 
-/// How the message of every [`Status::unsupported`] begins.
+/// The prefix of the message of every [`Status::unsupported`].
 pub const NOT_IMITATED: &str = "admit does not imitate this: ";
 
-/// Something that kube-apiserver does and admit does not imitate: said, never guessed.
+/// A feature of kube-apiserver that admit does not support. It is reported rather than guessed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unsupported: {what}")]
 pub struct Unsupported {
-    /// What is not imitated, as a fragment: `match conditions (webhook "x")`.
+    /// The feature, as a fragment: `match conditions (webhook "x")`.
     pub what: String,
 }
 
-/// Several errors as one text, each once: `[a, b]`, one without brackets, and nothing if there are none.
+/// Combines distinct errors into one text: `[a, b]`; a single one without brackets; empty for none.
 ///
 /// Source: apimachinery pkg/util/errors/errors.go, `aggregate.Error`.
 pub fn aggregate(errors: impl IntoIterator<Item = String>) -> String {
@@ -360,7 +375,7 @@ pub fn aggregate(errors: impl IntoIterator<Item = String>) -> String {
     }
 }
 
-/// `widgets.example.com`; the core group has no name.
+/// Formats `widgets.example.com`, or only the resource for the core group.
 pub fn group_resource(group: &str, resource: &str) -> String {
     if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
 }

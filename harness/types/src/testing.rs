@@ -1,8 +1,8 @@
-//! What the tests of this crate share.
+//! Helpers for the unit tests of this crate.
 
 use serde_json::Value;
 
-/// Takes all members out that are null.
+/// Removes all members that are null.
 pub(crate) fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

@@ -1,10 +1,10 @@
-//! Reads free-form objects into Go's types, as apimachinery does: what is wrong, in its words.
+//! Converts unstructured objects to Go's types as apimachinery does, with its errors.
 //!
 //! Source: apimachinery pkg/runtime/converter.go, `FromUnstructured`.
 
 use serde_json::Value;
 
-/// Why Go cannot read the first of the fields, in the order of the type.
+/// Returns Go's error for the first field that it cannot convert, in the order of the type.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/types.go, `ObjectMeta`.
 pub fn metadata_error(metadata: &Value) -> Option<String> {
@@ -42,7 +42,9 @@ fn not_an_owner(value: &Value) -> Option<String> {
     texts.into_iter().filter_map(|name| members.get(name)).find_map(not_a_text)
 }
 
-/// Of what is no text Go converts integers to texts alone, which JSON does not.
+/// Returns Go's error for a value that is not a string.
+///
+/// Go would convert integers to strings, but JSON decoding does not.
 ///
 /// Source: apimachinery pkg/runtime/converter.go, `fromUnstructured`.
 pub fn not_a_text(value: &Value) -> Option<String> {
@@ -55,7 +57,7 @@ pub fn not_a_text(value: &Value) -> Option<String> {
     }
 }
 
-/// As Go calls the kind of a JSON value.
+/// Returns Go's name for the kind of a JSON value.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "invalid",
@@ -68,10 +70,10 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// An integer of 32 bits: a larger one loses what is above.
+/// Converts to a 32-bit integer; higher bits of larger numbers are dropped.
 ///
 /// # Errors
-/// What is none.
+/// Go's error for other values.
 pub fn int32(value: &Value) -> Result<i32, String> {
     #[expect(clippy::cast_possible_truncation, reason = "Go wraps, too")]
     match (value, value.as_i64(), value.as_f64()) {
@@ -83,10 +85,10 @@ pub fn int32(value: &Value) -> Result<i32, String> {
     }
 }
 
-/// The members of a structure; none if it is null.
+/// Returns the members of a struct; none if it is null.
 ///
 /// # Errors
-/// What is none.
+/// Go's error for other values.
 pub fn members(value: &Value) -> Result<Option<&serde_json::Map<String, Value>>, String> {
     match value {
         Value::Null => Ok(None),
@@ -103,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    /// What kube-apiserver 1.37.1 said.
+    /// Checks errors recorded from kube-apiserver 1.37.1.
     #[test]
     fn the_first_field_that_go_cannot_read_is_told() {
         for (metadata, why) in [

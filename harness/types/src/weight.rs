@@ -1,4 +1,4 @@
-//! How much memory a document takes: many times its text, if it has many small members.
+//! Estimates the memory of documents, which can be many times their text if they have many small members.
 
 use std::io;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::json_text::{self, Container, Token};
 
-/// A node of a `BTreeMap` of documents: eleven keys and values, each of which has its place whether it is there or not.
+/// The size of a `BTreeMap` node of a document: eleven keys and values, allocated whether used or not.
 const NODE: usize = 11 * (size_of::<String>() + size_of::<Value>()) + 16;
 
-/// How many members a node has, at the least, where there are several nodes.
+/// The minimum number of members in a node if there are several nodes.
 const MEMBERS: usize = 6;
 
-/// What an allocator takes for so many bytes: multiples of 16, eight bytes of its own, and 32 at the least.
+/// Returns the allocator's memory for `bytes`: a multiple of 16, including eight bytes of overhead, and at least 32.
 const fn allocated(bytes: usize) -> usize {
     let whole = (bytes + 8).next_multiple_of(16);
     match bytes {
@@ -23,22 +23,22 @@ const fn allocated(bytes: usize) -> usize {
     }
 }
 
-/// The bytes of memory that a document takes, not exactly, but never a fraction of it.
+/// Estimates the memory of a document in bytes. The result is inexact, but not a fraction of the actual size.
 pub fn weight(document: &Value) -> usize {
     usize::MAX - left_of(usize::MAX, document).unwrap_or_default()
 }
 
-/// Whether a document weighs more than so many bytes: not much more of it is looked at.
+/// Returns whether a document takes more than `bytes` of memory. The count stops soon after the limit.
 pub fn exceeds(document: &Value, bytes: usize) -> bool {
     left_of(bytes, document).is_none()
 }
 
-/// Whether documents weigh more than so many bytes together.
+/// Returns whether documents take more than `bytes` of memory together.
 pub fn all_exceed<'a>(documents: impl IntoIterator<Item = &'a Value>, bytes: usize) -> bool {
     documents.into_iter().try_fold(bytes, left_of).is_none()
 }
 
-/// What is left of so many bytes beside a document; none if it weighs more.
+/// Subtracts the memory of a document from `bytes`; returns none if it takes more.
 fn left_of(bytes: usize, document: &Value) -> Option<usize> {
     let mut left = bytes.checked_sub(size_of::<Value>())?;
     match document {
@@ -53,7 +53,7 @@ fn left_of(bytes: usize, document: &Value) -> Option<usize> {
         Value::Object(members) => {
             left = left.checked_sub(members.len().div_ceil(MEMBERS) * NODE)?;
             for (key, value) in members {
-                // The value's own place is in the node.
+                // The value itself is stored in the node.
                 left = left.checked_sub(allocated(key.capacity()))? + size_of::<Value>();
                 left = left_of(left, value)?;
             }
@@ -62,7 +62,7 @@ fn left_of(bytes: usize, document: &Value) -> Option<usize> {
     Some(left)
 }
 
-/// How many bytes a document has as JSON.
+/// Returns the length of a document as JSON, in bytes.
 pub fn json_length(document: &impl Serialize) -> usize {
     struct Counter(usize);
     impl io::Write for Counter {
@@ -76,25 +76,25 @@ pub fn json_length(document: &impl Serialize) -> usize {
         }
     }
     let mut counter = Counter(0);
-    // A document has no keys that are not texts, and the counter takes all.
+    // Serialization cannot fail: all keys are strings, and the counter accepts every write.
     let _ = serde_json::to_writer(&mut counter, document);
     counter.0
 }
 
-/// What the document of a JSON text comes to, before it is read.
+/// The estimated size of the document in a JSON text, before it is parsed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
-    /// How many values it has.
+    /// The number of values.
     pub values: usize,
-    /// What it weighs, and more if it names a member twice.
+    /// The memory in bytes; overestimated if keys are duplicated.
     pub weight: usize,
 }
 
-/// What becomes of a text, up to where it stops being JSON.
+/// Estimates the document in a text, up to the first syntax error.
 pub fn expected(text: &[u8]) -> Expected {
     let mut expected = Expected { values: 0, weight: size_of::<Value>() };
     let mut is_first = false;
-    // What is no JSON is told when it is read.
+    // Invalid JSON is reported when the text is parsed.
     let _ = json_text::scan(text, json_text::MAX_DEPTH, |token| match token {
         Token::Begin(container) => {
             expected.values += 1;
@@ -112,7 +112,7 @@ pub fn expected(text: &[u8]) -> Expected {
         }
         Token::End => is_first = false,
     });
-    // A list has up to twice the places that it needs.
+    // A list allocates up to twice the slots that it needs.
     expected.weight += 2 * expected.values * size_of::<Value>();
     expected
 }

@@ -1,4 +1,4 @@
-//! Whether Go can read an object into its type, and what it says if not.
+//! Checks whether Go can decode an object into its type, and returns Go's errors.
 
 use serde_json::{Map, Value};
 
@@ -11,12 +11,13 @@ use crate::group_version::GroupVersionKind;
 use crate::json::json_type;
 use crate::quantity::{Quantity, QuantityError};
 
-/// Whether every field of an object of `kind` is of the type that it has in Go; of several that are not, the first by its
-/// name is reported. Names count in their own case alone. `path` is where the object is in a larger one: nothing, or with a
-/// dot at its end, such as `items.`.
+/// Checks that every field of an object of `kind` has the type that it has in Go.
+///
+/// If several fields have the wrong type, only the alphabetically first is reported. Names are case-sensitive. `path`
+/// is the position of the object in a larger one: empty, or with a trailing dot, such as `items.`.
 ///
 /// # Errors
-/// The text of Go's decoder.
+/// The error of Go's decoder.
 ///
 /// Source: sigs.k8s.io/json internal/golang/encoding/json/decode.go, which is Go encoding/json/decode.go.
 pub fn type_error(object: &Map<String, Value>, kind: &GroupVersionKind, path: &str) -> Result<(), String> {
@@ -27,10 +28,10 @@ pub fn type_error(object: &Map<String, Value>, kind: &GroupVersionKind, path: &s
     decoder.saved.map_or(Ok(()), Err)
 }
 
-/// As [`type_error`] for the metadata of an object alone, as those of custom resources are read.
+/// Checks the metadata of an object as [`type_error`] does. For a custom resource, only the metadata has a Go type.
 ///
 /// # Errors
-/// The text of Go's decoder.
+/// The error of Go's decoder.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta/coerce.go, `GetObjectMetaWithOptions`.
 pub fn metadata_type_error(metadata: &Value) -> Result<(), String> {
@@ -48,24 +49,24 @@ pub fn metadata_type_error(metadata: &Value) -> Result<(), String> {
     decoder.saved.map_or(Ok(()), Err)
 }
 
-/// Whether Go can read one member of such metadata.
+/// Returns whether Go can decode one member of such metadata.
 pub fn is_metadata(name: &str, value: &Value) -> bool {
     let Some(message) = MESSAGES.named(METADATA) else { return true };
     let mut decoder = Decoder::default();
     decoder.member(MESSAGES.get(message), name, value, None).is_ok() && decoder.saved.is_none()
 }
 
-/// Where a value is: the field that has it, or in whose list or map it is.
+/// The position of a value: its field, or the field whose list or map contains it.
 #[derive(Clone, Copy)]
 struct Place<'a> {
-    /// The struct that the field is a member of; none of a field that stands for those above the object.
+    /// The struct that contains the field; none for a placeholder field above the object.
     owner: Option<&'static Message>,
     name: &'a str,
     above: Option<&'a Place<'a>>,
 }
 
 impl Place<'_> {
-    /// The path of Go's field names: those of embedded structs are among them, positions and keys are not.
+    /// Returns the path of Go field names. It includes embedded structs, but not list indexes or map keys.
     fn path(&self) -> String {
         let above = self.above.map(|above| above.path() + ".").unwrap_or_default();
         let within = self.owner.map(|owner| embedded_path(owner, self.name)).unwrap_or_default();
@@ -73,7 +74,7 @@ impl Place<'_> {
     }
 }
 
-/// The Go names of the embedded structs that a member is in, each with a dot behind it.
+/// Returns the Go names of the embedded structs that contain a member, each with a trailing dot.
 fn embedded_path(owner: &'static Message, name: &str) -> String {
     if owner.fields.iter().any(|field| field.name == name) {
         return String::new();
@@ -87,12 +88,14 @@ fn embedded_path(owner: &'static Message, name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Reads on after a value of a wrong type, and stops at one that an `UnmarshalJSON` refuses, which is what it reports then.
+/// Decodes a value and continues after a value of the wrong type.
+///
+/// It stops at an error of an `UnmarshalJSON` method, which is then the one reported.
 #[derive(Default)]
 struct Decoder {
-    /// The first value of a wrong type.
+    /// The error for the first value of the wrong type.
     saved: Option<String>,
-    /// The struct that errors name, below a field that reads itself.
+    /// The struct in error messages below a field with its own `UnmarshalJSON`.
     named: Option<&'static Message>,
 }
 
@@ -125,7 +128,7 @@ impl Decoder {
 
     fn field(&mut self, field: &'static Field, value: &Value, place: &Place<'_>) -> Result<(), String> {
         match (field.shape, value) {
-            // Null leaves a field as it is.
+            // Null leaves the field unchanged.
             (_, Value::Null) => Ok(()),
             (Shape::List, Value::Array(items)) => {
                 items.iter().try_for_each(|item| self.value(field, item, place))
@@ -141,7 +144,7 @@ impl Decoder {
         }
     }
 
-    /// One value, which is neither a list nor a map unless its kind is.
+    /// Decodes a single value, not a list or a map unless `kind` is one.
     fn value(&mut self, field: &'static Field, value: &Value, place: &Place<'_>) -> Result<(), String> {
         let go_type = field.go_item_type();
         match (field.kind, value) {
@@ -181,7 +184,8 @@ impl Decoder {
             (Kind::Quantity, _) => {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 match Quantity::parse(text.trim()) {
-                    // One of so many digits is kept as it is: kube-apiserver would be busy with it for minutes.
+                    // Quantities with very many digits are kept as they are: kube-apiserver would need minutes to parse
+                    // them.
                     Ok(_) | Err(QuantityError::TooLarge) => {}
                     Err(error) => return Err(error.to_string()),
                 }
@@ -207,7 +211,7 @@ impl Decoder {
     fn message(&mut self, message: &'static Message, value: &Value, place: &Place<'_>) -> Result<(), String> {
         match (message.form, message.fields.as_slice(), value) {
             (Form::Object, _, Value::Object(members)) => self.members(message, members, Some(place)),
-            // A list with a name, such as `ExtraValue`, or JSON that is not looked into.
+            // A named list type, such as `ExtraValue`, or arbitrary JSON.
             (Form::Value, [only], _) if only.kind == Kind::Json => Ok(()),
             (Form::Value, [only], Value::Array(_)) => self.field(only, value, place),
             (Form::Object, _, _) | (Form::Value, [_], _) => {
@@ -218,7 +222,7 @@ impl Decoder {
         }
     }
 
-    /// A value of which an `UnmarshalJSON` says what it is: all errors in it are its own.
+    /// Decodes a value whose type has an `UnmarshalJSON` method, which reports all errors in it.
     ///
     /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/marshal.go.
     fn one_of(&mut self, fields: &'static [Field], value: &Value, place: &Place<'_>) -> Result<(), String> {
@@ -247,7 +251,7 @@ impl Decoder {
         self.wrong_text(json_type(value), go_type, place);
     }
 
-    /// Go goes on after a value of a wrong type; the first one counts.
+    /// Records an error. Go continues after a value of the wrong type, but reports only the first.
     fn wrong_text(&mut self, found: &str, go_type: &str, place: &Place<'_>) {
         if self.saved.is_none() {
             self.saved = Some(self.text_of(found, go_type, place));
@@ -278,7 +282,7 @@ mod tests {
         format!("json: cannot unmarshal {text}")
     }
 
-    // The texts are those of kube-apiserver 1.37.1.
+    // Recorded from kube-apiserver 1.37.1.
     #[test]
     fn a_wrong_type_is_named_as_in_go() {
         check("v1", "ConfigMap", &json!({"data": {"a": "b"}, "metadata": null, "bogus": 1}), "");

@@ -1,7 +1,7 @@
-//! What an object of a built-in kind looks like once it went through the server's Go types.
+//! Normalizes objects of built-in kinds as the server's Go types do.
 //!
-//! The server reads every object of its own into a struct and writes that: what the struct has no field for is gone,
-//! `null` is nothing, and a field without `omitempty` is there though nobody gave it.
+//! The server decodes every built-in object into a struct and encodes it again: unknown fields are dropped, `null`
+//! means absent, and fields without `omitempty` are always present.
 
 mod apply;
 mod decoding;
@@ -22,8 +22,11 @@ use crate::group_version::GroupVersionKind;
 use crate::path::Path;
 use crate::quantity::Quantity;
 
-/// Makes of `object` what the Go type of `kind` makes of it; the paths of the fields that the type does not have, such
-/// as `spec.containers[0].bogus`. A kind without such a type stays as it is, and so does a value of a wrong type.
+/// Normalizes `object` as the Go type of `kind` does, and returns the paths of unknown fields.
+///
+/// An example of a path is `spec.containers[0].bogus`.
+///
+/// Objects of a kind without a Go type, and values of the wrong type, are unchanged.
 ///
 /// Source: Go encoding/json, `Unmarshal` and `Marshal`; sigs.k8s.io/json, `UnmarshalStrict`.
 /// Rule: MUT-11, REQ-11.
@@ -34,13 +37,14 @@ pub fn normalize(object: &mut Value, kind: &GroupVersionKind) -> Vec<String> {
     normalizer.unknown
 }
 
-/// Whether objects of a kind have a Go type.
+/// Returns whether objects of a kind have a Go type.
 pub fn is_known(kind: &GroupVersionKind) -> bool {
     MESSAGES.of_kind(kind).is_some()
 }
 
-/// Makes of `object` what is left of it when its Go type has been written as protobuf and read again, as to and from etcd:
-/// an empty list or map is none.
+/// Normalizes `object` as encoding its Go type to protobuf and decoding it does.
+///
+/// This happens in etcd: empty lists and maps are dropped.
 ///
 /// Source: `Marshal` and `Unmarshal` in api `*/*/generated.pb.go`.
 /// Rule: KND-06.
@@ -50,7 +54,7 @@ pub fn normalize_stored(object: &mut Value) {
     normalizer.message(MESSAGES.get(message), object, &Path::Root);
 }
 
-/// As [`normalize`] for the metadata of an object of any kind, also of a custom one, whose metadata alone has a Go type.
+/// Normalizes the metadata of an object as [`normalize`] does. For a custom resource, only the metadata has a Go type.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta, `Coerce`.
 pub fn normalize_metadata(object: &mut Value) -> Vec<String> {
@@ -61,8 +65,9 @@ pub fn normalize_metadata(object: &mut Value) -> Vec<String> {
     normalizer.unknown
 }
 
-/// Makes of the numbers of a custom resource what Go makes of them: an integer has 64 bits and a sign, everything else
-/// is a float, which is written without a fraction that is zero.
+/// Normalizes the numbers of a custom resource as Go does.
+///
+/// An integer is a signed 64-bit number; any other number is a float, whose zero fraction is not written.
 ///
 /// Source: sigs.k8s.io/json, `UnmarshalCaseSensitivePreserveInts`; Go encoding/json/encode.go, `floatEncoder`.
 /// Rule: REQ-10.
@@ -71,7 +76,7 @@ pub fn normalize_numbers(value: &mut Value) {
         Value::Object(members) => members.values_mut().for_each(normalize_numbers),
         Value::Array(items) => items.iter_mut().for_each(normalize_numbers),
         Value::Number(number) if !number.is_i64() => {
-            // The shortest digits that mean this float, with zeros behind them as far as they reach.
+            // The shortest digits that represent this float, padded with zeros.
             let text = number.as_f64().map(|float| float.to_string()).unwrap_or_default();
             let integer = text.parse::<i64>().ok().map(Value::from);
             if let Some(integer) = integer.or_else(|| text.parse::<u64>().ok().map(Value::from)) {
@@ -82,8 +87,11 @@ pub fn normalize_numbers(value: &mut Value) {
     }
 }
 
-/// Gives the members of every struct in `object` to `change`, those of a struct after those of what is in it. Neither maps
-/// nor free JSON nor metadata are given, nor is a value of a wrong type. Whether `kind` has a Go type.
+/// Calls `change` with the members of every struct in `object`, inner structs first.
+///
+/// Returns whether `kind` has a Go type.
+///
+/// Maps, arbitrary JSON, metadata, and values of the wrong type are skipped.
 pub fn for_each_struct(
     object: &mut Value,
     kind: &GroupVersionKind,
@@ -128,7 +136,7 @@ fn structs_of(field: &Field, value: &mut Value, change: &mut dyn FnMut(&mut Map<
     }
 }
 
-/// Which field of a message with several forms an object or a list is.
+/// Returns the field that represents an object or a list in a message with several forms.
 fn form_of<'a>(message: &'a Message, value: &Value) -> Option<&'a Field> {
     let is_list = value.is_array();
     let fits = |field: &&Field| {
@@ -137,7 +145,7 @@ fn form_of<'a>(message: &'a Message, value: &Value) -> Option<&'a Field> {
     message.fields.iter().find(fits).filter(|_| is_list || value.is_object())
 }
 
-/// How many unknown fields are told.
+/// The maximum number of unknown fields that are reported.
 ///
 /// Source: sigs.k8s.io/json `internal/golang/encoding/json/kubernetes_patch.go`, `saveStrictError`.
 const MAX_UNKNOWN: usize = 100;
@@ -150,12 +158,12 @@ struct Normalizer {
     unknown: Vec<String>,
 }
 
-/// What an object is written in and read from.
+/// The encoding through which an object is passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Encoding {
     #[default]
     Json,
-    /// An empty list or map is none, and an object in another one does not say of which kind it is.
+    /// Empty lists and maps are dropped, and nested objects lose their `apiVersion` and `kind`.
     Protobuf,
 }
 
@@ -173,7 +181,7 @@ impl Normalizer {
                 }
                 return false;
             };
-            // A schema may have `default: null`, which means something.
+            // A schema may contain `default: null`, which is significant.
             let is_meant = value.is_null() && takes_null(field.kind);
             is_meant || self.is_shown(field, value, &path.member(name))
         });
@@ -185,7 +193,7 @@ impl Normalizer {
         }
     }
 
-    /// Settles the value of a field. Whether JSON has it.
+    /// Normalizes the value of a field and returns whether it is encoded.
     fn is_shown(&mut self, field: &Field, value: &mut Value, path: &Path<'_>) -> bool {
         let is_list = matches!(field.shape, Shape::List | Shape::Map);
         if is_list && self.encoding == Encoding::Protobuf && is_empty(value) {
@@ -201,7 +209,7 @@ impl Normalizer {
             }
             (Shape::Map, Value::Object(entries)) => {
                 for (key, entry) in entries.iter_mut() {
-                    // An entry of a map has its bytes, of which there may be none.
+                    // A map entry with empty bytes is kept.
                     if self.encoding == Encoding::Protobuf && field.kind == Kind::Bytes && entry.is_null() {
                         *entry = "".into();
                     }
@@ -221,7 +229,7 @@ impl Normalizer {
         }
     }
 
-    /// One value, which is not a pointer: `null` is its zero.
+    /// Normalizes a value that is not a pointer, for which `null` is the zero value.
     fn value(&mut self, kind: Kind, value: &mut Value, path: &Path<'_>) {
         if value.is_null() {
             *value = zero(kind);
@@ -255,7 +263,7 @@ impl Normalizer {
                 if let Some(field) = form_of(message, value) {
                     self.is_shown(field, value, path);
                 }
-                // What has an `UnmarshalJSON` does not tell what it does not know.
+                // A type with an `UnmarshalJSON` method does not report unknown fields.
                 self.unknown.truncate(known);
             }
             (Form::Object, _) => {}
@@ -271,7 +279,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Whether null is a value there, and not that there is none as for a pointer to a `RawExtension`.
+/// Returns whether null is a value of this kind, rather than an absent one as for a pointer to a `RawExtension`.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/marshal.go, `JSON`.
 fn takes_null(kind: Kind) -> bool {
@@ -279,7 +287,7 @@ fn takes_null(kind: Kind) -> bool {
     MESSAGES.get(id).name == "JSON"
 }
 
-/// What Go writes for a value that was never set.
+/// Returns what Go encodes for a zero value.
 fn zero(kind: Kind) -> Value {
     match kind {
         Kind::String => "".into(),
@@ -300,7 +308,7 @@ fn zero_of(message: &'static Message) -> Value {
     Value::Object(members)
 }
 
-/// Whether `value` is what [`zero`] makes, or no bytes.
+/// Returns whether `value` is the result of [`zero`], or empty bytes.
 fn is_zero(kind: Kind, value: &Value) -> bool {
     match kind {
         Kind::String => value == "",
@@ -313,7 +321,7 @@ fn is_zero(kind: Kind, value: &Value) -> bool {
     }
 }
 
-/// A quantity as the server writes it; what is no quantity is left to validation.
+/// Formats a quantity as the server does; invalid quantities are left to validation.
 ///
 /// Source: apimachinery pkg/api/resource/quantity.go, `UnmarshalJSON` (a number is read as its text) and `MarshalJSON`.
 fn canonical(value: &mut Value) {
@@ -327,7 +335,7 @@ fn canonical(value: &mut Value) {
     }
 }
 
-/// A time as the server writes it; what is no time is left as it is.
+/// Formats a time as the server does; invalid times are unchanged.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/{time,micro_time}.go`, `UnmarshalJSON` and `MarshalJSON`.
 fn in_utc(value: &mut Value, layout: Layout) {

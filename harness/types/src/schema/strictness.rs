@@ -1,4 +1,4 @@
-//! What a strict decoder refuses: fields that the type does not have, and names that an object has twice.
+//! Errors of the strict decoder: unknown fields and duplicate keys.
 //!
 //! Source: sigs.k8s.io/json `internal/golang/encoding/json/kubernetes_patch.go`; apimachinery pkg/runtime/error.go,
 //! `strictDecodingError`.
@@ -10,16 +10,18 @@ use super::walk::Type;
 use crate::json_text::{self, Container, MAX_DEPTH, Token};
 use crate::quoting::quote;
 
-/// What a strict decoder says of the JSON `text`, in its order. `unknown` are the paths of the fields that its type does not
-/// have, such as `webhooks[0].foo`. Into JSON that the type leaves alone nobody looks.
+/// Returns the strict decoder's errors for the JSON `text`, in its order.
+///
+/// `unknown` are the paths of fields that the type does not have, such as `webhooks[0].foo`. JSON that the type does
+/// not decode is not checked.
 ///
 /// # Errors
-/// Go's text for what is no JSON.
+/// Go's error for invalid JSON.
 pub fn errors(text: &str, unknown: &[String], of: Type) -> Result<Vec<String>, String> {
     walk(text, unknown, of, None)
 }
 
-/// The same of a `v1` `List`, of whose `items` only the text is kept.
+/// Returns the errors for a `v1` `List`, whose `items` are kept as text.
 ///
 /// # Errors
 /// As [`errors`].
@@ -27,10 +29,10 @@ pub fn errors_of_list(text: &str, unknown: &[String]) -> Result<Vec<String>, Str
     walk(text, unknown, Type::Free, Some("items"))
 }
 
-/// Refuses what there are errors of.
+/// Rejects a document with errors.
 ///
 /// # Errors
-/// The server's text.
+/// kube-apiserver's error.
 ///
 /// Rule: LOAD-12.
 pub fn refuse(errors: impl Iterator<Item = String>) -> Result<(), String> {
@@ -38,7 +40,7 @@ pub fn refuse(errors: impl Iterator<Item = String>) -> Result<(), String> {
     if errors.is_empty() { Ok(()) } else { Err(format!("strict decoding error: {}", errors.join(", "))) }
 }
 
-/// What is said of a field that the type does not have.
+/// Returns the error for an unknown field.
 pub fn unknown_field(path: &str) -> String {
     format!("unknown field {}", quote(path))
 }
@@ -56,35 +58,35 @@ fn walk(text: &str, unknown: &[String], of: Type, raw: Option<&str>) -> Result<V
     Ok(walk.errors)
 }
 
-/// How many errors are kept.
+/// The maximum number of errors that are kept.
 const MOST: usize = 100;
 
-/// An object or a list that is being walked through.
+/// An object or a list in progress.
 struct Frame {
     container: Container,
-    /// Where it is.
+    /// Its position and type.
     at: Next,
-    /// The names that were there, of an object; of a list how many elements.
+    /// The keys seen in an object, or the number of elements of a list.
     names: HashSet<String>,
     elements: usize,
 }
 
-/// The value that comes next.
+/// The next value.
 struct Next {
     path: String,
     of: Type,
-    /// Whether nothing in it is looked at.
+    /// Whether its contents are not checked.
     is_skipped: bool,
 }
 
 struct Walk<'a> {
     unknown: BTreeSet<&'a str>,
-    /// A field whose value is not looked at.
+    /// The name of a field whose value is not checked.
     raw: Option<&'a str>,
     open: Vec<Frame>,
     next: Next,
     errors: Vec<String>,
-    /// An error that is there twice is said once.
+    /// The errors so far, to report each one once.
     seen: HashSet<String>,
 }
 
@@ -105,7 +107,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A value begins: in a list it has no name.
+    /// Starts a value of a list; a value of an object is started by its key.
     fn element(&mut self) {
         if let Some(frame) = self.open.last_mut().filter(|frame| frame.container == Container::Array) {
             self.next = Next {
@@ -141,7 +143,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether an `UnmarshalJSON` reads a value, which is not strict.
+/// Returns whether a type has an `UnmarshalJSON` method, which is not strict.
 fn reads_itself(of: Type) -> bool {
     of.message().is_some_and(|message| {
         message.form == Form::Value && !matches!(message.fields.as_slice(), [only] if only.kind != Kind::Json)

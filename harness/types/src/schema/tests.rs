@@ -1,4 +1,4 @@
-//! Objects of upstream's own tests, which are what upstream's Go types make of them, and small ones.
+//! Normalization of objects from upstream's own tests, and of small ones.
 
 use crate::testing::without_nulls;
 use serde_json::json;
@@ -13,7 +13,7 @@ fn check(mut object: Value, expected: &Value, unknown: &[&str]) {
     assert_eq!(found, unknown);
 }
 
-/// The objects of `protobuf/recorded.jsonl` and `complete.jsonl`, as Go wrote them.
+/// Returns the objects of `protobuf/recorded.jsonl` and `complete.jsonl`, as written by Go.
 fn written_by_go() -> Vec<Value> {
     let lines = [
         include_str!("../../../api-server/src/protobuf/recorded.jsonl"),
@@ -27,7 +27,7 @@ fn written_by_go() -> Vec<Value> {
 fn what_go_wrote_stays_as_it_is_though_nulls_were_lost() {
     for expected in written_by_go() {
         check(expected.clone(), &expected, &[]);
-        // Free JSON and a map of times lose nulls that mean something.
+        // Arbitrary JSON and maps of times lose significant nulls.
         if !["CustomResourceDefinition", "PodDisruptionBudget"].iter().any(|kind| expected["kind"] == *kind) {
             let mut sparse = expected.clone();
             without_nulls(&mut sparse);
@@ -92,7 +92,7 @@ fn what_was_stored_has_no_empty_lists_and_maps() {
             "metadata": {}, "endpoints": [{"addresses": null, "conditions": {}}],
         })
     );
-    // JSON that the server does not look into stays as it is.
+    // Arbitrary JSON is unchanged.
     let revision = json!({
         "apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {}, "data": {"list": [], "map": {}},
         "revision": 1,

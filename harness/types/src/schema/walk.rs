@@ -1,4 +1,4 @@
-//! A step by step way down the Go type of an object, for whoever looks at the values in it.
+//! Navigates the Go type of an object step by step, for code that inspects the values in it.
 
 use serde_json::Value;
 
@@ -7,34 +7,35 @@ use super::table::{Field, Form, Kind, ListType, MESSAGES, Message, Shape};
 use crate::group_version::GroupVersionKind;
 use crate::quoting::encode;
 
-/// What Go reads a value into.
+/// The Go type of a value.
 #[derive(Clone, Copy, Debug)]
 pub enum Type {
-    /// JSON that the server does not look into, or what is dropped.
+    /// Arbitrary JSON, or a value that is dropped.
     Free,
     /// `apiVersion` or `kind`.
     ApiVersionOrKind,
-    /// An object as a whole.
+    /// A whole object.
     Object(&'static Message),
-    /// The field of a struct: all of its list or map, or what its pointer points to.
+    /// The field of a struct: its whole list or map, or the target of its pointer.
     Field(&'static Field),
     /// An item of the field's list, or an entry of its map.
     Item(&'static Field),
 }
 
 impl Type {
-    /// That of the objects of a kind. Of a custom resource nothing but the metadata has a Go type.
+    /// Returns the type for objects of a kind. For a custom resource, only the metadata has a Go type.
     pub fn of_kind(kind: &GroupVersionKind) -> Self {
         MESSAGES.of_kind(kind).map_or(Self::Free, |id| Self::Object(MESSAGES.get(id)))
     }
 
-    /// That with this name, such as `resource/v1.DeviceClaim`.
+    /// Returns the type with this name, such as `resource/v1.DeviceClaim`.
     pub fn of_name(name: &str) -> Self {
         MESSAGES.named(name).map_or(Self::Free, |id| Self::Object(MESSAGES.get(id)))
     }
 
-    /// A value in JSON as Go writes it, the members of structs in the order of their types. It must be as
-    /// [`super::normalize`] leaves it.
+    /// Encodes a value as Go does, with the members of structs in the order of their types.
+    ///
+    /// The value must be normalized by [`super::normalize`].
     ///
     /// Source: Go encoding/json, `Marshal`.
     pub fn in_order(self, value: &Value) -> String {
@@ -65,12 +66,12 @@ impl Type {
         }
     }
 
-    /// That of the metadata of every object.
+    /// Returns the type for the metadata of every object.
     pub fn of_metadata() -> Self {
         MESSAGES.named(METADATA).map_or(Self::Free, |id| Self::Object(MESSAGES.get(id)))
     }
 
-    /// The message of a struct.
+    /// Returns the message of a struct.
     pub(crate) fn message(self) -> Option<&'static Message> {
         match self {
             Self::Object(message) => Some(message),
@@ -80,7 +81,7 @@ impl Type {
         }
     }
 
-    /// The member `name` of a struct, or the entry of a map; [`Self::Free`] if there is none.
+    /// Returns the type of the member `name` of a struct, or of an entry of a map; [`Self::Free`] if there is none.
     #[must_use]
     pub fn member(self, name: &str) -> Self {
         match (self.message(), self) {
@@ -94,7 +95,7 @@ impl Type {
         }
     }
 
-    /// Whether server-side apply takes an object for one value.
+    /// Returns whether server-side apply treats an object as a single value.
     pub fn is_atomic(self) -> bool {
         let by_field = match self {
             Self::Field(field) => field.is_atomic,
@@ -103,8 +104,9 @@ impl Type {
         by_field.unwrap_or_else(|| self.message().is_some_and(|message| message.is_atomic))
     }
 
-    /// What tells the items of a list apart to server-side apply: the members with these names, without any their values;
-    /// none if the list is one value.
+    /// Returns the members that identify list items for server-side apply.
+    ///
+    /// The result is empty if the values of the items identify them, and none if the list is a single value.
     pub fn keys(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Field(Field { list: ListType::Map(keys), .. }) => Some(keys),
@@ -113,7 +115,7 @@ impl Type {
         }
     }
 
-    /// The items of a list.
+    /// Returns the type of the items of a list.
     #[must_use]
     pub fn item(self) -> Self {
         match (self.message(), self) {
@@ -127,7 +129,7 @@ impl Type {
     }
 }
 
-/// Of a struct the fields of embedded ones are members, too.
+/// Returns the type of a member, which may belong to an embedded struct.
 fn of_member(message: &'static Message, name: &str) -> Type {
     match message.member(name) {
         Some(field) => Type::Field(field),
@@ -141,7 +143,7 @@ pub(super) fn is_type_meta(name: &str) -> bool {
 }
 
 impl Message {
-    /// The names of its members, those of embedded structs among them, in the order of the Go type.
+    /// Collects the names of all members, including those of embedded structs, in the order of the Go type.
     fn collect_names(&'static self, names: &mut Vec<&'static str>) {
         for field in &self.fields {
             if let Kind::Message(id) = field.kind
@@ -154,7 +156,7 @@ impl Message {
         }
     }
 
-    /// The embedded structs, with the fields that they are.
+    /// Returns the embedded structs and their fields.
     pub(super) fn embedded(&self) -> impl Iterator<Item = (&Field, &'static Self)> {
         self.fields.iter().filter(|field| field.name.is_empty()).filter_map(|field| match field.kind {
             Kind::Message(id) => Some((field, MESSAGES.get(id))),

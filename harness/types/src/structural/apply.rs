@@ -1,4 +1,4 @@
-//! What server-side apply takes custom resources for.
+//! Custom resources as server-side apply sees them.
 //!
 //! Source: apiextensions-apiserver pkg/controller/openapi/builder/builder.go; kube-openapi pkg/schemaconv.
 
@@ -8,26 +8,26 @@ use serde_json::Value;
 use super::node::{self, Additional, Schema};
 use crate::schema::{self, Type};
 
-/// A type of the server, or one that a structural schema describes.
+/// A built-in type, or one described by a structural schema.
 #[derive(Clone, Copy, Debug)]
 pub enum AppliedType<'a> {
-    /// A type of the server, such as that of all metadata.
+    /// A built-in type, such as that of metadata.
     Server(Type),
     /// A part of a custom resource.
     Custom(CustomType<'a>),
 }
 
-/// What a structural schema describes.
+/// A type described by a structural schema.
 #[derive(Clone, Copy, Debug)]
 pub struct CustomType<'a> {
     schema: &'a Schema,
-    /// Whether fields that it does not describe are kept. What is kept is kept at any depth.
+    /// Whether unspecified fields are preserved. They are preserved at any depth.
     preserves: bool,
-    /// Whether it has `apiVersion`, `kind` and `metadata`.
+    /// Whether it has `apiVersion`, `kind`, and `metadata`.
     is_object: bool,
 }
 
-/// The same type of a larger choice.
+/// Converts a built-in type to an [`AppliedType`].
 pub(crate) fn of_server<'a>(of: managed_fields::Type<Type>) -> managed_fields::Type<AppliedType<'a>> {
     match of {
         managed_fields::Type::Declared(of) => managed_fields::Type::Declared(AppliedType::Server(of)),
@@ -37,7 +37,7 @@ pub(crate) fn of_server<'a>(of: managed_fields::Type<Type>) -> managed_fields::T
 }
 
 impl<'a> AppliedType<'a> {
-    /// That of the objects with this schema. Without one any object will do.
+    /// Returns the type of objects with this schema; without a schema, objects may have any fields.
     pub(super) fn of_root(schema: &'a Schema) -> managed_fields::Type<Self> {
         if schema.kind.is_empty() && schema.properties.is_empty() {
             return managed_fields::Type::Deduced;
@@ -47,7 +47,7 @@ impl<'a> AppliedType<'a> {
         managed_fields::Type::Declared(Self::Custom(root))
     }
 
-    /// That of the objects of a kind of the server; deduced if it has no Go type.
+    /// Returns the type for objects of a built-in kind; deduced if it has no Go type.
     pub fn of_kind(of: Type) -> managed_fields::Type<Self> {
         of_server(schema::applied(of))
     }
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(managed_fields::Schema::field_default(item, "a"), Some(json!("x")));
         assert!(atom(&compiled, &["spec", "whole"]).map.unwrap().is_atomic);
         assert!(atom(&compiled, &["spec"]).map.unwrap().element.is_none());
-        // What is preserved is preserved at any depth.
+        // Preserved fields are preserved at any depth.
         let deep = atom(&compiled, &["spec", "free", "deep"]).map.unwrap();
         assert!(matches!(deep.element, Some(managed_fields::Type::Deduced)));
         assert!(atom(&compiled, &["spec", "port"]).list.is_some());

@@ -1,4 +1,4 @@
-//! Objects inside of objects: `x-kubernetes-embedded-resource`.
+//! Embedded objects: `x-kubernetes-embedded-resource`.
 //!
 //! Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta/{algorithm,coerce,validation}.go.
 
@@ -11,10 +11,10 @@ use crate::quoting::{encode, printed, quote};
 use crate::schema;
 use crate::status::FieldError;
 
-/// Makes of the metadata of embedded objects what their Go type makes of them: the paths of unknown fields, sorted.
+/// Normalizes the metadata of embedded objects as their Go type does, and returns the sorted paths of unknown fields.
 ///
 /// # Errors
-/// What is no metadata, unless `lenient`: then it is left out.
+/// Invalid metadata, unless `lenient`: then it is removed.
 pub(crate) fn coerce(object: &mut Value, schema: &Schema, lenient: bool) -> Result<Vec<String>, FieldError> {
     let mut unknown = Vec::new();
     visit(object, schema, lenient, &Path::Root, &mut unknown)?;
@@ -56,7 +56,7 @@ fn visit(
     Ok(())
 }
 
-/// What says of an embedded object what it is.
+/// Checks the `apiVersion` and `kind` of an embedded object.
 fn identify(
     object: &mut Value,
     lenient: bool,
@@ -89,7 +89,7 @@ fn identify(
     Ok(())
 }
 
-/// What is wrong with the embedded objects.
+/// Returns the errors in embedded objects.
 pub(super) fn errors(object: &Value, schema: &Schema) -> Vec<FieldError> {
     let mut errors = Vec::new();
     judge(object, schema, &Path::Root, &mut errors);
@@ -167,7 +167,7 @@ fn judge_embedded(object: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>)
     judge_metadata(metadata, &path.member("metadata"), errors);
 }
 
-/// The names, labels, annotations, finalizers and owners of an embedded object.
+/// Validates the names, labels, annotations, finalizers, and owners of an embedded object.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMetaAccessor`.
 fn judge_metadata(metadata: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
@@ -220,7 +220,7 @@ fn judge_metadata(metadata: &Value, path: &Path<'_>, errors: &mut Vec<FieldError
     }
 }
 
-/// A value as a field error shows it.
+/// Formats a value for a field error.
 ///
 /// Source: apimachinery pkg/util/validation/field/errors.go, `ErrorBody`.
 pub(super) fn displayed(value: &Value) -> String {

@@ -1,4 +1,4 @@
-//! Which part of the stored object a part of the new one was: what did not change is not refused.
+//! Matches parts of an object with the stored object: ratcheting accepts invalid values that did not change.
 //!
 //! Source: apiserver pkg/cel/common/{equality,maplist}.go; apiextensions-apiserver pkg/apiserver/validation/ratcheting.go.
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::node::{ListType, Schema};
 
-/// A value, what it was, and their schema.
+/// A value, its old value, and their schema.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Correlation<'a> {
     pub(super) old: &'a Value,
@@ -24,7 +24,7 @@ pub(super) struct ItemsByKey<'a> {
 }
 
 impl<'a> ItemsByKey<'a> {
-    /// Empty unless the schema is one of a list of type `map`.
+    /// Indexes the items; empty unless the schema is a list of type `map`.
     pub(super) fn new(old: &'a Value, schema: &'a Schema) -> Self {
         let Value::Array(old) = old else { return Self::default() };
         if schema.kind != "array" || schema.list_type != ListType::Map || schema.list_map_keys.is_empty() {
@@ -40,7 +40,7 @@ impl<'a> ItemsByKey<'a> {
         Self { keys, items }
     }
 
-    /// The old item with the key of `item`.
+    /// Returns the old item with the key of `item`.
     pub(super) fn get(&self, item: &Value) -> Option<&'a Value> {
         if self.items.is_empty() {
             return None;
@@ -49,7 +49,7 @@ impl<'a> ItemsByKey<'a> {
     }
 }
 
-/// None where a key is missing or not a scalar.
+/// Returns the key of an item; none if a field of the key is missing or not a scalar.
 fn key(item: &Value, names: &[String]) -> Option<String> {
     let members = item.as_object()?;
     let mut text = String::new();
@@ -65,18 +65,20 @@ fn key(item: &Value, names: &[String]) -> Option<String> {
 }
 
 impl<'a> Correlation<'a> {
-    /// The same of a member; none where one of the objects does not have it, or the schema does not describe it.
+    /// Returns the correlation of a member; none if one of the objects or the schema does not have it.
     pub(super) fn member(self, name: &str) -> Option<Self> {
         let (old, new) = (self.old.as_object()?.get(name)?, self.new.as_object()?.get(name)?);
         Some(Self { old, new, schema: self.schema.member(name)? })
     }
 
-    /// The same of an item of a list; none where there was none with its key.
+    /// Returns the correlation of a list item; none if the old list has no item with its key.
     pub(super) fn item(self, items: &ItemsByKey<'a>, new: &'a Value) -> Option<Self> {
         Some(Self { old: items.get(new)?, new, schema: self.schema.items.as_deref()? })
     }
 
-    /// Whether nothing changed, as far as the schema describes it: an object with other members is another one.
+    /// Returns whether the value is unchanged as far as the schema describes it.
+    ///
+    /// An object with different members has changed.
     ///
     /// Source: apiserver pkg/cel/common/equality.go, `CachedDeepEqual`.
     /// Rule: SCH-06.

@@ -1,4 +1,4 @@
-//! Fills in the defaults of a schema, and removes null where it stands for no value.
+//! Sets the defaults of a schema, and removes nulls that represent absent values.
 //!
 //! Source: apiextensions-apiserver pkg/apiserver/schema/defaulting/{algorithm,prune,prunenulls}.go.
 
@@ -12,16 +12,15 @@ use super::pruning::{is_container, prune_part};
 use crate::status::Unsupported;
 use crate::weight::weight;
 
-/// The most bytes of memory that the defaults of one object may take: a schema can make a hundred times as much of each
-/// item of a list.
+/// The maximum memory for the defaults of one object, in bytes: a schema can enlarge each item of a list a hundredfold.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Fills in the defaults of an object.
+/// Sets the defaults of an object.
 ///
 /// Rule: SCH-02.
 ///
 /// # Errors
-/// They take too much memory.
+/// The defaults take too much memory.
 pub(crate) fn set_defaults(object: &mut Value, schema: &Schema) -> Result<(), Unsupported> {
     let mut left = MOST_BYTES;
     fill(object, schema, &mut left).ok_or_else(|| Unsupported {
@@ -29,7 +28,7 @@ pub(crate) fn set_defaults(object: &mut Value, schema: &Schema) -> Result<(), Un
     })
 }
 
-/// None: they take more than is left.
+/// Sets defaults; returns none if they take more than the memory left.
 fn fill(value: &mut Value, schema: &Schema, left: &mut usize) -> Option<()> {
     if !schema.within.defaults {
         return Some(());
@@ -44,7 +43,7 @@ fn fill(value: &mut Value, schema: &Schema, left: &mut usize) -> Option<()> {
                     members.insert(name.clone(), copy(default, left)?);
                 }
             }
-            // Null may stand for a default; in other scalars there is nothing to fill in.
+            // A null may be replaced by a default; other scalars have nothing to default.
             let parts = members.iter_mut().filter(|(_, value)| value.is_null() || is_container(value));
             for (name, value) in parts {
                 match (schema.properties.get(name), &schema.additional) {
@@ -80,7 +79,7 @@ fn copy(default: &Value, left: &mut usize) -> Option<Value> {
     Some(default.clone())
 }
 
-/// Removes the members that are null, must not be, and have no default.
+/// Removes members that are null but not nullable and have no default.
 ///
 /// Rule: SCH-02.
 pub(crate) fn prune_nulls(value: &mut Value, schema: &Schema) {
@@ -106,11 +105,11 @@ pub(crate) fn prune_nulls(value: &mut Value, schema: &Schema) {
     }
 }
 
-/// Removes from all defaults what the schema does not have.
+/// Removes unknown fields from all defaults.
 pub(super) fn prune_defaults(schema: &mut Schema) {
     if let Some(mut default) = mem::take(&mut schema.default) {
         prune_part(&mut default, schema);
-        // What is wrong is left out, so that nothing is reported.
+        // Lenient coercion drops invalid metadata, so it reports no errors.
         let _ = coerce::coerce(&mut default, schema, true);
         schema.default = Some(default);
     }

@@ -1,4 +1,4 @@
-//! Lists whose items, or the keys of them, must be unique: `x-kubernetes-list-type`.
+//! Validates lists with unique items or keys: `x-kubernetes-list-type`.
 //!
 //! Source: apiextensions-apiserver pkg/apiserver/schema/listtype/validation.go.
 
@@ -12,7 +12,7 @@ use super::pruning::is_container;
 use crate::path::Path;
 use crate::status::FieldError;
 
-/// What is wrong with the lists of an object.
+/// Returns the errors in the lists of an object.
 pub(super) fn errors(object: &Value, schema: &Schema) -> Vec<FieldError> {
     let mut errors = Vec::new();
     judge(object, schema, &Path::Root, &mut errors);
@@ -76,7 +76,7 @@ fn judge_map(items: &[Value], schema: &Schema, path: &Path<'_>, errors: &mut Vec
     }
 }
 
-/// What is compared of an item: most are texts, or have one, which needs no copy.
+/// The compared part of an item. Most items are strings or have one string key, which is not copied.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'a> {
     Text(&'a str),
@@ -89,7 +89,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// The fields of an item that are its key, as JSON.
+/// Returns the key fields of an item as JSON.
 fn key(item: &Value, names: &[String]) -> String {
     let fields = names.iter().filter_map(|name| Some((name.clone(), item.get(name)?.clone())));
     displayed(&Value::Object(fields.collect::<Map<_, _>>()))
@@ -99,10 +99,10 @@ fn duplicate(path: &Path<'_>, index: usize, value: &str) -> FieldError {
     FieldError::duplicate(Path::Item(path, index).to_string(), value)
 }
 
-/// Where a value appears that was there once before; later appearances do not count.
+/// Returns the positions at which a value occurs for the second time; later occurrences are ignored.
 fn second_appearances<K: Eq + std::hash::Hash>(keys: impl Iterator<Item = K>) -> Vec<usize> {
     let keys: Vec<K> = keys.collect();
-    // So few are compared in less time than it takes to hash them.
+    // For so few keys, comparing is faster than hashing.
     if keys.len() <= 8 {
         let times_before =
             |index: usize, key: &K| keys.iter().take(index).filter(|other| *other == key).count();

@@ -1,6 +1,6 @@
-//! What the structural schema of a definition makes of its custom resources: pruning, defaults, validation.
+//! Handles custom resources by the structural schema of their definition: pruning, defaults, validation.
 //!
-//! A [`Schema`] is parsed once, when its definition is stored. Everything else here is a function of it and of an object.
+//! A [`Schema`] is parsed once, when its definition is stored. All other functions here take a schema and an object.
 //!
 //! Source: apiextensions-apiserver pkg/apiserver/schema and pkg/apiserver/validation; kube-openapi pkg/validation.
 
@@ -33,7 +33,7 @@ pub use self::rules::{Found, Judgment, Notation, resolve};
 pub use self::validation::Purpose;
 use crate::status::{FieldError, Unsupported};
 
-/// The schema of one version of a definition, compiled.
+/// The compiled schema of one version of a definition.
 #[derive(Debug)]
 pub struct Compiled {
     schema: Schema,
@@ -44,7 +44,7 @@ impl Compiled {
     /// Compiles `openAPIV3Schema` of a version.
     ///
     /// # Errors
-    /// What of it admit does not apply.
+    /// A feature that admit does not support.
     pub fn new(schema: &Value) -> Result<Arc<Self>, Unsupported> {
         let mut parsed = parse::parse(schema)?;
         defaulting::prune_defaults(&mut parsed);
@@ -52,18 +52,21 @@ impl Compiled {
         Ok(Arc::new(Self { schema: parsed, rules }))
     }
 
-    /// The type that server-side apply and `metadata.managedFields` take the objects for.
+    /// Returns the type of the objects for server-side apply and `metadata.managedFields`.
     ///
     /// Rule: APY-18.
     pub fn applied_type(&self) -> managed_fields::Type<AppliedType<'_>> {
         AppliedType::of_root(&self.schema)
     }
 
-    /// Makes of an object what the decoder makes of it, but for its own metadata: unknown fields and null go, embedded
-    /// metadata are normalized. The paths of the unknown fields, in the order in which they are reported.
+    /// Normalizes an object as the decoder does, except for its own metadata, and returns the unknown fields.
+    ///
+    /// Their paths are in the order in which they are reported.
+    ///
+    /// Unknown fields and nulls are removed, and the metadata of embedded objects is normalized.
     ///
     /// # Errors
-    /// Metadata of an embedded object that are none, unless `lenient`: so they are read from the storage.
+    /// Invalid metadata of an embedded object, unless `lenient`, which is how objects are read from storage.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `unstructuredSchemaCoercer.apply`.
     pub fn decode(&self, object: &mut Value, lenient: bool) -> Result<Vec<String>, FieldError> {
@@ -73,23 +76,25 @@ impl Compiled {
         Ok(unknown)
     }
 
-    /// Whether the status itself has a default.
+    /// Returns whether the status has a default.
     pub fn has_default_status(&self) -> bool {
         self.schema.properties.get("status").is_some_and(|status| status.default.is_some())
     }
 
-    /// Fills in the defaults.
+    /// Sets the defaults.
     ///
     /// # Errors
-    /// They take too much memory.
+    /// The defaults take too much memory.
     pub fn set_defaults(&self, object: &mut Value) -> Result<(), Unsupported> {
         set_defaults(object, &self.schema)
     }
 
-    /// What is wrong with an object, behind what is wrong with its metadata and before what is wrong with its scale.
+    /// Returns the schema errors of an object.
+    ///
+    /// They are reported after the errors of its metadata and before those of its scale.
     ///
     /// # Errors
-    /// More errors than an answer can list.
+    /// More errors than a response can list.
     pub fn schema_errors(
         &self,
         object: &Value,
@@ -99,10 +104,10 @@ impl Compiled {
         validation::errors(&self.schema, object, old, purpose)
     }
 
-    /// The `errors` so far, and what else is wrong: embedded objects, lists, rules.
+    /// Returns the `errors` so far and those of embedded objects, lists, and rules.
     ///
     /// # Errors
-    /// A rule that admit cannot evaluate.
+    /// A rule that admit does not support.
     ///
     /// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `Validate` and `ValidateUpdate`;
     /// `status_strategy.go`, `ValidateUpdate`.
@@ -117,7 +122,7 @@ impl Compiled {
             errors.extend(coerce::errors(object, &self.schema));
         }
         let lists = list_types::errors(object, &self.schema);
-        // Lists that were wrong before may stay wrong.
+        // Lists that were invalid before may remain invalid.
         if old.is_none_or(|old| list_types::errors(old, &self.schema).is_empty()) {
             errors.extend(lists);
         }
@@ -134,7 +139,7 @@ impl Compiled {
     }
 }
 
-/// Whether an error keeps rules from being evaluated.
+/// Returns whether an error prevents rules from being evaluated.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `hasBlockingErr`.
 fn is_blocking(error: &FieldError) -> bool {
@@ -148,7 +153,7 @@ fn is_blocking(error: &FieldError) -> bool {
     .contains(&error.reason)
 }
 
-/// A path as an error has it: that of the whole object is `<nil>`.
+/// Formats a path for an error: the path of the whole object is `<nil>`.
 fn shown(path: &str) -> &str {
     if path.is_empty() { "<nil>" } else { path }
 }

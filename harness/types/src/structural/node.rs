@@ -1,4 +1,4 @@
-//! A structural schema, parsed.
+//! A parsed structural schema.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,8 +6,9 @@ use std::sync::Arc;
 use kubernetes_cel::regexp::Regexp;
 use serde_json::{Number, Value};
 
-/// A schema of one value and of what is in it. The alternatives in `allOf`, `anyOf`, `oneOf` and `not` are schemas, too, of
-/// which only what validates counts.
+/// The schema of a value and of its parts.
+///
+/// The alternatives in `allOf`, `anyOf`, `oneOf`, and `not` are also schemas, but only validate.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/structural.go; kube-openapi pkg/validation/spec, `Schema`.
 #[derive(Clone, Debug, Default)]
@@ -15,10 +16,10 @@ use serde_json::{Number, Value};
 pub(crate) struct Schema {
     /// `type`; empty if there is none.
     pub(crate) kind: String,
-    /// `x-kubernetes-int-or-string`, which is of both types.
+    /// `x-kubernetes-int-or-string`.
     pub(crate) int_or_string: bool,
     pub(crate) nullable: bool,
-    /// `default`, without what the schema does not have.
+    /// `default`, without unknown fields.
     pub(crate) default: Option<Value>,
     /// `x-kubernetes-preserve-unknown-fields`.
     pub(crate) preserve_unknown_fields: bool,
@@ -30,9 +31,9 @@ pub(crate) struct Schema {
     pub(crate) list_map_keys: Vec<String>,
     /// `x-kubernetes-map-type: atomic`.
     pub(crate) is_atomic: bool,
-    /// `format`, whether or not it has a meaning for the type.
+    /// `format`, even if it is meaningless for the type.
     pub(crate) given_format: String,
-    /// What is in the schema and in those of its parts, so that no walk enters what has nothing for it.
+    /// The features of the schema and its parts, so that a walk can skip irrelevant parts.
     pub(crate) within: Within,
     pub(crate) items: Option<Box<Schema>>,
     pub(crate) properties: BTreeMap<String, Schema>,
@@ -40,30 +41,30 @@ pub(crate) struct Schema {
     pub(crate) values: Option<Box<ValueValidation>>,
 }
 
-/// What a schema or one of its parts has, alternatives aside.
+/// The features of a schema and its parts, except for alternatives.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Within {
     /// A default.
     pub(crate) defaults: bool,
-    /// An object inside of an object.
+    /// An embedded object.
     pub(crate) resources: bool,
-    /// A list whose items are unique, or the keys of them.
+    /// A list with unique items or keys.
     pub(crate) unique_lists: bool,
 }
 
 /// `additionalProperties`.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Additional {
-    /// There is none.
+    /// The field is missing.
     #[default]
     Absent,
     /// A boolean.
     Flag(bool),
-    /// Their schema.
+    /// The schema of the additional properties.
     Schema(Box<Schema>),
 }
 
-/// The lists that are compared by their items.
+/// The types of lists whose items are compared individually.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListType {
     #[default]
@@ -72,10 +73,10 @@ pub(crate) enum ListType {
     Map,
 }
 
-/// What only validates a value.
+/// The fields of a schema that only validate a value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ValueValidation {
-    /// `format`, unless it has no meaning for the type.
+    /// `format`, unless it is meaningless for the type.
     pub(crate) format: String,
     pub(crate) maximum: Option<Number>,
     pub(crate) exclusive_maximum: bool,
@@ -106,7 +107,7 @@ pub(crate) struct Pattern {
 }
 
 impl Schema {
-    /// Sets [`Schema::within`], of whose parts it is known.
+    /// Sets [`Schema::within`] from the parts, whose features are known.
     pub(crate) fn look_within(&mut self) {
         let mut within = Within {
             defaults: self.default.is_some(),
@@ -123,7 +124,7 @@ impl Schema {
         self.within = within;
     }
 
-    /// The types that values may have; none if there is no restriction.
+    /// Returns the types that values may have; empty if there is no restriction.
     pub(crate) fn types(&self) -> &[&str] {
         if self.int_or_string {
             return &["integer", "string"];
@@ -139,7 +140,7 @@ impl Schema {
         }
     }
 
-    /// The schema of a member of an object; none for one that is not described.
+    /// Returns the schema of a member of an object; none if the member is not described.
     pub(crate) fn member(&self, name: &str) -> Option<&Self> {
         match (self.properties.get(name), &self.additional) {
             (Some(property), _) => Some(property),
@@ -148,7 +149,7 @@ impl Schema {
         }
     }
 
-    /// Whether `null` stands for no value at all.
+    /// Returns whether `null` represents an absent value.
     pub(crate) fn forbids_null(&self) -> bool {
         !self.nullable
     }

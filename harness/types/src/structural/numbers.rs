@@ -1,6 +1,6 @@
-//! Numbers as Go compares and converts them.
+//! Compares and converts numbers as Go does.
 
-/// Whether a float is as good as an integer.
+/// Returns whether a float counts as an integer.
 ///
 /// Source: go-openapi/swag conv/convert.go, `IsFloat64AJSONInteger`.
 pub(super) fn is_integer(float: f64) -> bool {
@@ -15,7 +15,7 @@ pub(super) fn is_integer(float: f64) -> bool {
     difference == 0.0 || (rounded != 0.0 && difference < EPSILON * rounded.abs())
 }
 
-/// A float as Go converts it to an integer on amd64: what does not fit is the least integer.
+/// Converts a float to an integer as Go does on amd64: values out of range become the minimum integer.
 #[expect(clippy::cast_possible_truncation, reason = "what does not fit is told apart")]
 pub(super) fn truncated(float: f64) -> i64 {
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;

@@ -1,4 +1,4 @@
-//! Reads a schema of a stored definition.
+//! Parses the schema of a stored definition.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::node::{Additional, ListType, Pattern, Schema, ValueValidation, Within
 use crate::schema;
 use crate::status::Unsupported;
 
-/// The schema that a definition has, which was validated.
+/// Parses the schema of a validated definition.
 ///
 /// # Errors
-/// What of it admit does not apply.
+/// A feature that admit does not support.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/convert.go, `NewStructural`; pkg/apiserver/validation/validation.go,
 /// `ConvertJSONSchemaPropsWithPostProcess`.
@@ -22,7 +22,7 @@ pub(super) fn parse(schema: &Value) -> Result<Schema, Unsupported> {
     Parser::default().schema(schema)
 }
 
-/// Patterns are compiled once, however often they are there.
+/// Parses schemas and compiles each distinct pattern once.
 #[derive(Default)]
 struct Parser {
     patterns: HashMap<String, Arc<Pattern>>,
@@ -80,7 +80,7 @@ impl Parser {
         schemas.map(|schema| self.schema(schema)).collect()
     }
 
-    /// None where nothing validates values but their types.
+    /// Parses the validations of a value; returns none if only its type is validated.
     fn values(&mut self, members: &Map<String, Value>) -> Result<Option<Box<ValueValidation>>, Unsupported> {
         const NAMES: [&str; 21] = [
             "format",
@@ -160,7 +160,7 @@ impl Parser {
     }
 }
 
-/// The format unless it has no meaning for values of a type.
+/// Returns the format, unless it is meaningless for values of a type.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/validation/formats.go, `StripUnsupportedFormatsPostProcessorForVersion`.
 fn meant_format<'f>(kind: &str, format: &'f str) -> &'f str {
@@ -178,7 +178,7 @@ fn texts(list: Option<&Value>) -> Vec<String> {
     items.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The bounds of numbers are floats.
+/// Converts the bound of a number to a float.
 pub(super) fn float(number: &Number) -> f64 {
     number.as_f64().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Removes the fields that a schema does not have.
+//! Removes unknown fields: those that a schema does not have.
 //!
 //! Source: apiextensions-apiserver pkg/apiserver/schema/pruning/algorithm.go.
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::node::{Additional, Schema};
 use crate::path::Path;
 
-/// Paths of more bytes together are not reported: no answer has so many.
+/// The maximum total length of reported paths, in bytes: a response cannot contain more.
 const MOST_BYTES: usize = 4 << 20;
 
-/// What every object has, whatever its schema says.
+/// The fields of every object, regardless of its schema.
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes from a whole object what `schema` does not have: the paths of what is gone, sorted.
+/// Removes the fields of an object that are not in `schema`, and returns their sorted paths.
 ///
 /// Rule: SCH-01.
 pub(crate) fn prune(object: &mut Value, schema: &Schema) -> Vec<String> {
@@ -27,7 +27,7 @@ pub(crate) fn prune(object: &mut Value, schema: &Schema) -> Vec<String> {
     pruner.unknown
 }
 
-/// The same for a value that is a part of an object.
+/// Removes unknown fields from a part of an object.
 pub(super) fn prune_part(value: &mut Value, schema: &Schema) {
     Pruner::default().part(value, Some(schema), &Path::Root);
 }
@@ -86,7 +86,7 @@ impl Pruner {
         }
     }
 
-    /// Nothing is removed here, but from the fields that the schema has.
+    /// Visits only known fields, because unknown ones are preserved here.
     fn visit_known(&mut self, value: &mut Value, schema: &Schema, is_resource: bool, path: &Path<'_>) {
         match value {
             Value::Object(members) => {

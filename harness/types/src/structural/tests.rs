@@ -1,4 +1,4 @@
-//! Bounds of what schemas and objects may cost.
+//! Limits on the cost of schemas and objects.
 
 use std::fmt::Write as _;
 

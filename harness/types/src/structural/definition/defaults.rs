@@ -1,4 +1,4 @@
-//! Whether defaults are valid and have no unknown fields.
+//! Validates the defaults of a schema.
 //!
 //! Source: apiextensions-apiserver pkg/apiserver/schema/defaulting/validation.go.
 
@@ -12,7 +12,7 @@ use super::{nested, properties};
 use crate::schema as types;
 use crate::status::{FieldError, Unsupported};
 
-/// What is wrong with the defaults of a schema.
+/// Returns the errors of the defaults of a schema.
 pub(super) fn errors(schema: &Value, path: &str) -> Result<Vec<FieldError>, Unsupported> {
     let mut errors = Vec::new();
     visit(schema, path, &mut errors)?;
@@ -62,7 +62,7 @@ fn judge(schema: &Value, default: &Value, path: &str) -> Result<Vec<FieldError>,
         return Ok(errors);
     }
     let Some(rules) = rules::rules(schema)? else { return Ok(errors) };
-    // As in an object that does not change, and as in a new one.
+    // Validate as an unchanged object and as a new one.
     let unchanged = rules.judge_strictly(&coerced, Some(&coerced))?;
     let found = if unchanged.errors.is_empty() { rules.judge_strictly(&coerced, None)? } else { unchanged };
     errors.extend(found.errors.into_iter().map(below));

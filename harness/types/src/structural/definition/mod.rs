@@ -1,4 +1,4 @@
-//! Whether the schema of a definition is one: structural, complete, with defaults and rules that hold.
+//! Validates the schema of a definition: it must be structural and complete, with valid defaults and rules.
 //!
 //! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go,
 //! `validateCustomResourceDefinitionValidation`.
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use self::openapi::{Context, Found};
 use crate::status::{FieldError, Unsupported};
 
-/// The fields that may stand beside `status` at the root: when the status alone is validated, they are not looked at.
+/// The fields that may appear next to `status` at the root: they are ignored when the status alone is validated.
 const WITH_STATUS: [&str; 22] = [
     "description",
     "type",
@@ -39,10 +39,10 @@ const WITH_STATUS: [&str; 22] = [
     "x-kubernetes-validations",
 ];
 
-/// What is wrong with `openAPIV3Schema`, which stands at `path`.
+/// Returns the errors of `openAPIV3Schema` at `path`.
 ///
 /// # Errors
-/// What admit cannot judge.
+/// A feature that admit does not support.
 pub fn errors(schema: &Value, path: &str, has_status: bool) -> Result<Vec<FieldError>, Unsupported> {
     let mut errors = Vec::new();
     if has_status {
@@ -52,7 +52,7 @@ pub fn errors(schema: &Value, path: &str, has_status: bool) -> Result<Vec<FieldE
         errors.push(FieldError::forbidden(format!("{path}.nullable"), "nullable cannot be true at the root"));
     }
     let mut with_rules = false;
-    // What structural schemas do not have at all is reported by itself.
+    // Fields that structural schemas do not have are reported separately.
     if openapi::can_be_structural(schema) {
         let mut wrong = shape::errors(schema, path);
         if wrong.is_empty() {
@@ -91,7 +91,7 @@ fn beside_status(schema: &Value, path: &str) -> Result<Option<FieldError>, Unsup
     }
 }
 
-/// Whether a value is not as good as none.
+/// Returns whether a value is set and differs from the zero value.
 fn is_set(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
@@ -110,7 +110,7 @@ fn text<'s>(schema: &'s Value, name: &str) -> &'s str {
     schema.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The member if it is a schema.
+/// Returns the member if it is a schema.
 fn nested<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
     schema.get(name).filter(|schema| schema.is_object())
 }

@@ -1,4 +1,4 @@
-//! What of OpenAPI a schema may use, lists and maps with their keys, and rules.
+//! Validates the OpenAPI features of a schema: fields, lists and maps with their keys, and rules.
 //!
 //! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go,
 //! `ValidateCustomResourceDefinitionOpenAPISchema`.
@@ -12,28 +12,28 @@ use super::{flag, is_set, list, nested, properties, text};
 use crate::quoting::quote;
 use crate::status::{FieldError, Unsupported};
 
-/// What the schemas around say of one.
+/// The constraints from the surrounding schemas.
 #[derive(Clone, Debug)]
 pub(super) struct Context {
-    /// Why defaults are forbidden.
+    /// Why defaults are forbidden; none if they are allowed.
     forbidden_defaults: Option<String>,
     is_in_metadata: bool,
-    /// The schema below which values have no old ones.
+    /// The path of the schema below which values have no old values.
     uncorrelated: Option<String>,
     pub(super) cardinality: Cardinality,
 }
 
-/// How often a value can be in one object.
+/// How often a value can occur in one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cardinality {
-    /// No rules are compiled here.
+    /// Unknown, because rules are not compiled here.
     Unknown,
     AtMost(u64),
     Unbounded,
 }
 
 impl Cardinality {
-    /// As often in each of `self`; none is without bound.
+    /// Multiplies by the maximum number of occurrences in each value; none is unbounded.
     fn times(self, most: Option<u64>) -> Self {
         match (self, most) {
             (Self::AtMost(around), Some(most)) => Self::AtMost(around.saturating_mul(most)),
@@ -43,7 +43,7 @@ impl Cardinality {
     }
 }
 
-/// What is wrong, errors of rules apart.
+/// The errors found, with those of rules kept separately.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(super) of_schema: Vec<FieldError>,
@@ -61,12 +61,12 @@ impl Context {
         }
     }
 
-    /// Alternatives have no rules.
+    /// Returns the context of an alternative, which has no rules.
     fn of_alternative(&self) -> Self {
         Self { cardinality: Cardinality::Unknown, ..self.clone() }
     }
 
-    /// There may be so many of the value in each of the one around.
+    /// Returns the context of values that occur up to `most` times in the surrounding value.
     fn times(self, most: Option<u64>) -> Self {
         Self { cardinality: self.cardinality.times(most), ..self }
     }
@@ -84,7 +84,7 @@ const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "st
 
 const META_FIELDS: [&str; 3] = ["metadata", "kind", "apiVersion"];
 
-/// Whether there is nothing that structural schemas do not have at all.
+/// Returns whether a schema has only features that structural schemas support.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/convert.go, `validateUnsupportedFields`.
 pub(super) fn can_be_structural(schema: &Value) -> bool {
@@ -120,7 +120,7 @@ fn unsupported(schema: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-/// Adds what is wrong with a schema and with those in it.
+/// Collects the errors of a schema and its subschemas.
 pub(super) fn visit(
     schema: &Value,
     path: &str,
@@ -128,7 +128,7 @@ pub(super) fn visit(
     is_root: bool,
     found: &mut Found,
 ) -> Result<(), Unsupported> {
-    // Rules are not compiled where something is wrong here or below.
+    // Rules are compiled only if there are no errors here or below.
     let before = found.of_schema.len();
     standard(schema, path, context, &mut found.of_schema);
     if flag(schema, "uniqueItems") {
@@ -217,7 +217,7 @@ pub(super) fn quoted(values: &[&str]) -> String {
     values.iter().map(|value| quote(value)).collect::<Vec<_>>().join(", ")
 }
 
-/// `x-kubernetes-*`.
+/// Validates the `x-kubernetes-*` fields.
 fn extensions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let field = |name: &str| format!("{path}.{name}");
     if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
@@ -263,7 +263,7 @@ fn extensions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     keys(schema, list_type, items, path, errors);
 }
 
-/// Items of a set are compared as a whole.
+/// Requires that items of a set are atomic.
 fn not_atomic(items: &Value, path: &str) -> Option<FieldError> {
     let (name, is_atomic) = match text(items, "type") {
         "array" => {
@@ -272,13 +272,13 @@ fn not_atomic(items: &Value, path: &str) -> Option<FieldError> {
         "object" => ("x-kubernetes-map-type", text(items, "x-kubernetes-map-type") == "atomic"),
         _ => return None,
     };
-    // kube-apiserver shows the type of lists in both cases.
+    // kube-apiserver shows the list type in both cases.
     let shown = items.get("x-kubernetes-list-type").unwrap_or(&Value::Null);
     let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
     (!is_atomic).then(|| FieldError::invalid(format!("{path}.items.{name}"), shown, why))
 }
 
-/// `x-kubernetes-list-map-keys`.
+/// Validates `x-kubernetes-list-map-keys`.
 fn keys(
     schema: &Value,
     list_type: Option<&str>,

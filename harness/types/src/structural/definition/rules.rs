@@ -1,4 +1,4 @@
-//! Whether the rules of a new definition are well formed, compile, and are not too expensive.
+//! Validates the CEL rules of a new definition: they must be well-formed, compile, and stay within the cost limits.
 //!
 //! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go.
 
@@ -14,20 +14,20 @@ use super::{list, text};
 use crate::quoting::{encode, quote};
 use crate::status::{FieldError, Unsupported};
 
-/// What one rule may cost by its estimate, and all rules of a schema together.
+/// The limits on the estimated cost of one rule, and of all rules of a schema.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `StaticEstimatedCostLimit`.
 const COST_LIMIT: u64 = 10_000_000;
 const TOTAL_LIMIT: u64 = 100_000_000;
 
-/// How many of the most expensive rules are named, of those that cost at least so much.
+/// How many of the most expensive rules are reported, if they cost at least `EXPENSIVE`.
 const MOST_EXPENSIVE: usize = 4;
 const EXPENSIVE: u64 = TOTAL_LIMIT / 100;
 
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// What the rules of a schema cost by their estimates.
+/// The estimated costs of the rules of a schema.
 #[derive(Debug, Default)]
 pub(super) struct Cost {
     total: u64,
@@ -74,7 +74,7 @@ fn too_expensive(what: &str, cost: u64, limit: u64) -> String {
     )
 }
 
-/// What is wrong with rules before they are compiled.
+/// Validates rules before they are compiled.
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (index, rule) in list(schema, "x-kubernetes-validations").iter().enumerate() {
         let field = |name: &str| format!("{path}.x-kubernetes-validations[{index}].{name}");
@@ -132,7 +132,7 @@ pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 /// Compiles the rules of a schema.
 ///
 /// # Errors
-/// An expression that admit does not compile.
+/// An expression that admit does not support.
 pub(super) fn compile(
     schema: &Value,
     path: &str,
@@ -228,7 +228,7 @@ fn message(
     Ok(())
 }
 
-/// Whether an expression uses `oldSelf`, and what it costs at most; or what is wrong with it.
+/// Compiles an expression and returns whether it uses `oldSelf` and its estimated cost, or its error.
 fn compiled(
     environment: &Environment,
     expression: &str,
@@ -243,7 +243,7 @@ fn compiled(
     }))
 }
 
-/// A rule as Go writes it.
+/// Formats a rule as Go does.
 fn shown(rule: &Value) -> String {
     let of = |name: &str| Value::from(text(rule, name));
     let or_null = |name: &str| rule.get(name).cloned().unwrap_or_default();

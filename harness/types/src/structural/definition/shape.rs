@@ -1,4 +1,6 @@
-//! Whether a schema is structural: each value has one type outside of all alternatives, and what alternatives validate is
+//! Checks whether a schema is structural.
+//!
+//! Each value must have one type outside of all alternatives, and the alternatives may validate only values that are
 //! described outside of them.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/{validation,complete}.go`.
@@ -11,7 +13,7 @@ use serde_json::{Value, json};
 use super::{flag, is_set, list, nested, properties, text};
 use crate::status::FieldError;
 
-/// Where a schema stands.
+/// The position of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -19,7 +21,7 @@ enum Level {
     Field,
 }
 
-/// What is wrong so far, and the patterns that are not.
+/// The errors so far, and the compiled patterns.
 #[derive(Default)]
 struct Wrong<'s> {
     errors: Vec<FieldError>,
@@ -31,7 +33,7 @@ impl<'s> Wrong<'s> {
         self.errors.push(error);
     }
 
-    /// Compiles a pattern, once however often it is there.
+    /// Compiles a pattern, only once for repeated ones.
     fn compile(&mut self, pattern: &'s str) -> Result<(), RegexpError> {
         if !pattern.is_empty() && !self.patterns.contains(pattern) {
             Regexp::new(pattern)?;
@@ -41,7 +43,7 @@ impl<'s> Wrong<'s> {
     }
 }
 
-/// What is not structural, sorted by the text.
+/// Returns the reasons why a schema is not structural, sorted by text.
 pub(super) fn errors(schema: &Value, path: &str) -> Vec<FieldError> {
     let mut wrong = Wrong::default();
     visit(schema, Level::Root, path, &mut wrong);
@@ -121,7 +123,7 @@ fn visit<'s>(schema: &'s Value, level: Level, path: &str, errors: &mut Wrong<'s>
     }
 }
 
-/// What every object has may be restricted little.
+/// Validates restrictions of metadata, of which few are allowed.
 fn metadata<'s>(schema: &'s Value, is_resource: bool, level: Level, path: &str, errors: &mut Wrong<'s>) {
     for name in ["kind", "apiVersion"] {
         let Some((_, property)) = properties(schema).find(|(known, _)| *known == name) else { continue };
@@ -179,7 +181,7 @@ fn values<'s>(
     }
 }
 
-/// What alternatives may not say.
+/// Returns the errors for fields that alternatives must not have.
 fn alternative_errors<'s>(
     schema: &'s Value,
     skip_any_of: bool,
@@ -228,7 +230,7 @@ fn alternative_errors<'s>(
     }
 }
 
-/// Whether what the alternatives of `validation` validate is described by `schema`.
+/// Checks that all values that the alternatives of `validation` validate are described by `schema`.
 fn is_complete(
     validation: &Value,
     schema: Option<&Value>,

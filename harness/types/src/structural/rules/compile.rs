@@ -1,4 +1,4 @@
-//! Compiles the rules of a stored schema.
+//! Compiles the CEL rules of a stored schema.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use serde_json::Value;
 use super::{Own, Rule, Rules, path};
 use crate::status::Unsupported;
 
-/// The version whose expressions are imitated.
+/// The Kubernetes release whose expressions are supported.
 const RELEASE: Version = Version::new(1, 37);
 
-/// What objects of a schema are called in its environment.
+/// The type name of a schema's objects in its CEL environment.
 const NAME: &str = "selfType";
 
-/// The rules of a whole schema; none if there are none.
+/// Compiles the rules of a whole schema; returns none if there are none.
 ///
 /// # Errors
-/// An expression that admit cannot compile.
+/// An expression that admit does not support.
 pub(in crate::structural) fn rules(schema: &Value) -> Result<Option<Rules>, Unsupported> {
     if !has_rules(schema) {
         return Ok(None);
@@ -44,7 +44,7 @@ fn has_rules(schema: &Value) -> bool {
             .any(|(_, it)| has_rules(it))
 }
 
-/// The rules of `validation`, which is `schema` itself or one of its alternatives in `allOf`.
+/// Compiles the rules of `validation`, which is `schema` or one of its `allOf` alternatives.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `validator`.
 fn of(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Rules>, Unsupported> {
@@ -89,7 +89,7 @@ fn own(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Own>,
     let types =
         Types::from_json(schema).map_err(|error| unsupported(format!("a schema with rules: {error}")))?;
     let types = if is_root { types.of_resource() } else { types };
-    // A value of no type is exposed to no expression, which kube-apiserver says when the definition is created.
+    // A value without a type is not visible to expressions; kube-apiserver reports that when the definition is created.
     let Some(of) = types.declared_type() else { return Ok(None) };
     let base = environment(RELEASE, Expressions::Stored);
     let strict = with_declared_type(base.clone(), &of, NAME, &["self", "oldSelf"]);
@@ -106,7 +106,7 @@ fn own(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Own>,
         let program = compiled(environment, text("rule"), &Type::Bool, wrong_type)?;
         let message_expression = match text("messageExpression") {
             "" => None,
-            // The definition is refused, whose default is validated without it.
+            // The definition is rejected; its default is validated without this expression.
             expression => compiled(environment, expression, &Type::String, "")?.ok(),
         };
         rules.push(Rule {
@@ -124,10 +124,10 @@ fn own(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Own>,
     Ok(Some(Own { types, kind, rules }))
 }
 
-/// The program of an expression, or what is wrong with it.
+/// Compiles an expression, or returns its error.
 ///
 /// # Errors
-/// An expression that admit cannot compile.
+/// An expression that admit does not support.
 pub(in crate::structural) fn compiled(
     environment: &Environment,
     text: &str,

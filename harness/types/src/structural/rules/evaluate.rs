@@ -1,4 +1,4 @@
-//! Evaluates rules on the parts of an object.
+//! Evaluates CEL rules on the parts of an object.
 
 use std::collections::HashMap;
 
@@ -15,23 +15,23 @@ use crate::path::Path;
 use crate::quoting::quote;
 use crate::status::{FieldError, Unsupported};
 
-/// The longest message that an expression may make, in bytes.
+/// The maximum length of a message from an expression, in bytes.
 ///
 /// Source: apiserver pkg/apis/cel/config.go, `MaxEvaluatedMessageExpressionSizeBytes`.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
-/// How an expression that cost too much ends.
+/// The error of an expression that exceeds its cost limit.
 const COST_EXCEEDED: &str = "operation cancelled: actual cost limit exceeded";
 
-/// One evaluation of all rules.
+/// The state of one evaluation of all rules.
 pub(super) struct Run {
-    /// What may still be spent; none once it was too much.
+    /// The remaining cost budget; none if it was exceeded.
     pub(super) left: Option<u64>,
     pub(super) judgment: Judgment,
     pub(super) unsupported: Option<Unsupported>,
 }
 
-/// Which part of the stored object a part was, or the nearest part around it that has one.
+/// The correlation of a part with the stored object, or that of the nearest part around it that has one.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `ratchetingOptions`.
 #[derive(Clone, Copy)]
@@ -115,7 +115,7 @@ impl Run {
             }
             Value::Array(items) => {
                 let Some(rules) = &rules.items else { return };
-                // The list that was there is found by the keys that the schema names.
+                // Old list items are matched by the keys in the schema.
                 let before = ratchet.current.map(|at| ItemsByKey::new(at.old, at.schema));
                 for (index, item) in items.iter().enumerate() {
                     let old = before.as_ref().and_then(|before| before.get(item));
@@ -216,7 +216,7 @@ impl Run {
         self.left = None;
     }
 
-    /// Adds the error of a rule that does not hold. False: no other rule is evaluated.
+    /// Adds the error of a rule that evaluates to false. Returns false if no further rules are to be evaluated.
     fn refuse<'a>(
         &mut self,
         own: &'a Own,
@@ -263,8 +263,9 @@ impl Run {
         true
     }
 
-    /// The message that an expression makes. Without a text as an error it is as if there was no expression; with one
-    /// nothing more is evaluated.
+    /// Evaluates the expression for a message.
+    ///
+    /// If it fails without an error text, it is ignored; with a text, no further rules are evaluated.
     ///
     /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `evalMessageExpression`.
     fn message<'a>(

@@ -1,4 +1,4 @@
-//! `x-kubernetes-validations`: rules in the Common Expression Language.
+//! `x-kubernetes-validations`: validation rules in CEL.
 //!
 //! Source: apiextensions-apiserver pkg/apiserver/schema/cel/{compilation,validation}.go.
 
@@ -21,12 +21,12 @@ use super::node::Schema;
 use crate::path::Path;
 use crate::status::{FieldError, Unsupported};
 
-/// What the evaluation of the rules of one object may cost.
+/// The cost budget for the rules of one object.
 ///
 /// Source: apiserver pkg/apis/cel/config.go, `RuntimeCELCostBudget`.
 const BUDGET: u64 = 10_000_000;
 
-/// The rules of a schema and of what is in it. A part without any is not there.
+/// The rules of a schema and its parts. Parts without rules are omitted.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     own: Option<Own>,
@@ -36,7 +36,7 @@ pub(super) struct Rules {
     all_of: Vec<Rules>,
 }
 
-/// The rules of one schema.
+/// The rules of one schema, without its parts.
 #[derive(Debug)]
 struct Own {
     types: Types,
@@ -45,36 +45,36 @@ struct Own {
     rules: Vec<Rule>,
 }
 
-/// One of `x-kubernetes-validations`.
+/// One entry of `x-kubernetes-validations`.
 #[derive(Debug)]
 struct Rule {
-    /// The error of what does not compile.
+    /// The compiled rule, or its compilation error.
     program: Result<Program, String>,
-    /// Whether it compares with what was there before.
+    /// Whether the rule uses `oldSelf`.
     uses_old: bool,
     optional_old: bool,
     text: String,
     message: String,
     message_expression: Option<Program>,
     reason: String,
-    /// Relative to the value; empty if there is none.
+    /// The path relative to the value; may be empty.
     field_path: String,
 }
 
-/// What rules say of an object.
+/// The result of evaluating the rules of an object.
 #[derive(Debug, Default)]
 pub struct Judgment {
-    /// What the rules refuse, in their order.
+    /// The errors, in the order of the rules.
     pub errors: Vec<FieldError>,
-    /// What the rules say of parts that did not change.
+    /// Warnings for unchanged parts that violate rules.
     pub warnings: Vec<String>,
 }
 
 impl Rules {
-    /// Evaluates all rules. What they say of parts that did not change since `old` is no error.
+    /// Evaluates all rules. Violations by parts that are unchanged since `old` are warnings.
     ///
     /// # Errors
-    /// An expression that admit cannot evaluate.
+    /// An expression that admit does not support.
     pub(super) fn judge(
         &self,
         schema: &Schema,
@@ -84,10 +84,10 @@ impl Rules {
         self.judge_correlated(object, old, old.map(|old| Correlation { old, new: object, schema }))
     }
 
-    /// Evaluates all rules. What they say of parts that did not change since `old` is an error, too.
+    /// Evaluates all rules. Violations by parts that are unchanged since `old` are errors, too.
     ///
     /// # Errors
-    /// An expression that admit cannot evaluate.
+    /// An expression that admit does not support.
     pub(super) fn judge_strictly(
         &self,
         object: &Value,

@@ -1,27 +1,27 @@
-//! A path of fields such as `.spec.size` or `['a.b']`: `fieldPath` of a rule, `jsonPath` of a selectable field.
+//! Field paths such as `.spec.size` or `['a.b']`: `fieldPath` of a rule, `jsonPath` of a selectable field.
 
 use serde_json::Value;
 
-/// The path as errors show it.
+/// Formats a path for error messages.
 ///
 /// # Errors
-/// What is wrong with it, in the words of kube-apiserver.
+/// kube-apiserver's error for an invalid path.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `ValidFieldPath`.
 pub(in crate::structural) fn normalized(path: &str, schema: &Value) -> Result<String, String> {
     resolve(path, schema, Notation::WithBrackets).map(|found| found.path)
 }
 
-/// How a path may name a field.
+/// The syntax of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notation {
-    /// `.a` alone.
+    /// Only `.a`.
     DotsAlone,
     /// `.a` and `['a']`.
     WithBrackets,
 }
 
-/// What a path leads to.
+/// A resolved path.
 #[derive(Debug)]
 pub struct Found<'s> {
     /// The path as errors show it.
@@ -32,10 +32,10 @@ pub struct Found<'s> {
     pub schema: &'s Value,
 }
 
-/// The field that a path leads to.
+/// Resolves a path in a schema.
 ///
 /// # Errors
-/// What is wrong with it, in the words of kube-apiserver.
+/// kube-apiserver's error for an invalid path.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `ValidFieldPath`.
 pub fn resolve<'s>(path: &str, schema: &'s Value, notation: Notation) -> Result<Found<'s>, String> {
@@ -92,7 +92,7 @@ fn next<'p>(rest: &mut &'p str) -> Result<&'p str, String> {
     }
 }
 
-/// The next token: a delimiter, a quoted text, or what stands before a delimiter.
+/// Takes the next token: a delimiter, a quoted string, or the text before a delimiter.
 fn take<'p>(rest: &mut &'p str) -> &'p str {
     let mut before = '\0';
     let mut end = rest.len();
@@ -131,7 +131,7 @@ fn unescaped(text: &str) -> Result<String, String> {
             Some('v') => '\u{b}',
             Some(quote @ ('\'' | '\\')) => quote,
             Some(other) => return Err(format!("invalid string literal: invalid escape char \\{other}")),
-            // Nothing follows it that it could escape.
+            // A trailing backslash does not escape anything.
             None => '\\',
         });
     }

@@ -1,4 +1,4 @@
-//! `anyOf`, `oneOf`, `allOf` and `not`.
+//! Validates `anyOf`, `oneOf`, `allOf`, and `not`.
 //!
 //! Source: kube-openapi `pkg/validation/validate/schema_props.go`.
 
@@ -23,7 +23,7 @@ impl Validator {
             report.matches += 1;
             return;
         }
-        // The count of the checks is one of all these together.
+        // All alternatives together count as one check.
         let mut found = Report::default();
         self.any_of(&values.any_of, value, path, &mut found);
         self.one_of(&values.one_of, value, path, &mut found);

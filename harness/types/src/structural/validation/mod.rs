@@ -1,4 +1,4 @@
-//! Validates an object against its schema, with the messages of kube-openapi.
+//! Validates an object against its schema, with the error messages of kube-openapi.
 //!
 //! Source: kube-openapi pkg/validation/validate; apiextensions-apiserver pkg/apiserver/validation.
 
@@ -19,25 +19,25 @@ use super::node::{Additional, Schema, ValueValidation};
 use crate::path::Path;
 use crate::status::{FieldError, MAX_ERRORS, Unsupported};
 
-/// What of an object a request writes.
+/// The part of an object that a request writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// All of it.
+    /// The whole object.
     Object,
-    /// Its status.
+    /// The status.
     Status,
 }
 
-/// That of a schema that validates nothing but types.
+/// The validations of a schema that validates only types.
 static UNLIMITED: LazyLock<ValueValidation> = LazyLock::new(ValueValidation::default);
 
-/// The most bytes that all messages together may have.
+/// The maximum total length of all messages, in bytes.
 const MOST_BYTES: usize = 64 << 20;
 
-/// What is wrong with an object, or with its status; what was wrong before and did not change is let through.
+/// Returns the errors of an object or of its status. Old errors in unchanged parts are ignored.
 ///
 /// # Errors
-/// More errors than an answer can list.
+/// More errors than a response can list.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/validator.go, `Validate`, `ValidateUpdate` and
 /// `ValidateStatusUpdate`.
@@ -66,7 +66,7 @@ pub(super) fn errors(
     Ok(report.into_field_errors(prefix))
 }
 
-/// Walks through an object. What it cannot do ends the walk.
+/// Validates the parts of an object. An unsupported feature ends the validation.
 struct Validator {
     bytes: usize,
     unsupported: Option<Unsupported>,
@@ -213,7 +213,7 @@ impl Validator {
         if let Some(most) = values.max_properties.filter(|most| size > *most) {
             report.add(self, Failure::too_many(path, size, most, "properties"));
         }
-        // What a type says of itself is converted and not compared.
+        // `apiVersion` and `kind` are converted, so they are not compared.
         let before = |name: &str| {
             let is_type = path.is_empty() && ["apiVersion", "kind"].contains(&name);
             correlation.filter(|_| !is_type)?.member(name)
@@ -244,7 +244,7 @@ impl Validator {
         }
     }
 
-    /// Counts what a message takes.
+    /// Adds the memory that a message takes.
     fn count(&mut self, failure: &Failure) {
         self.bytes = self.bytes.saturating_add(failure.message.len());
         if self.bytes > MOST_BYTES && self.unsupported.is_none() {

@@ -1,4 +1,4 @@
-//! The bounds of numbers.
+//! Validates the bounds of numbers.
 //!
 //! Source: kube-openapi pkg/validation/validate/{validator,values}.go.
 
@@ -14,7 +14,7 @@ use super::report::{Failure, Report};
 use crate::path::Path;
 use crate::quoting::printed_float;
 
-/// What a number is compared as: integers with the integral part of a bound.
+/// A number for comparison: integers are compared with the integral part of a bound.
 #[derive(Clone, Copy)]
 enum Compared {
     Integer(i64),
@@ -104,7 +104,7 @@ fn not_a_multiple(compared: Compared, factor: f64, value: &Value, path: &Path<'_
     }
 }
 
-/// What is said of a number that a type and its format cannot hold.
+/// Returns the error for a number out of range for its type and format.
 ///
 /// Source: kube-openapi pkg/validation/validate/values.go, `IsValueValidAgainstRange`.
 fn beyond(number: Compared, kind: &str, format: &str, name: &str, path: &Path<'_>) -> Option<String> {
@@ -130,7 +130,7 @@ fn beyond(number: Compared, kind: &str, format: &str, name: &str, path: &Path<'_
     })
 }
 
-/// Written without a fraction.
+/// Returns whether a float is formatted without a fraction.
 #[expect(clippy::float_cmp, reason = "it is exact or not integral")]
 fn is_integral(float: f64) -> bool {
     float.trunc() == float

@@ -1,4 +1,4 @@
-//! What a validation found: failures, each once, and how many checks were passed.
+//! The result of a validation: distinct failures, and the number of passed checks.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,29 +17,29 @@ use crate::structural::shown;
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) failures: Vec<Failure>,
-    /// The messages of the failures.
+    /// The messages of the failures, to detect duplicates.
     seen: BTreeSet<Rc<str>>,
-    /// How many checks were made and passed: by it the best of several alternatives is chosen.
+    /// The number of passed checks, which determines the best of several alternatives.
     pub(super) matches: usize,
 }
 
 /// One failure.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    /// Where it is; none if it is one of the whole object whatever its place.
+    /// The path; none if the failure is about the whole object, wherever it is.
     place: Option<String>,
     of: Of,
-    /// The value, as it is shown.
+    /// The formatted value.
     value: String,
     pub(super) message: Rc<str>,
 }
 
-/// Which error of a field it becomes.
+/// The kind of field error.
 #[derive(Clone, Debug)]
 enum Of {
     Required,
     Type,
-    /// With the values that are allowed.
+    /// Contains the allowed values.
     Value(String),
     TooLong(i64),
     TooMany {
@@ -50,7 +50,7 @@ enum Of {
 }
 
 impl Report {
-    /// Adds a failure unless it is there.
+    /// Adds a failure unless it is a duplicate.
     pub(super) fn add(&mut self, validator: &mut Validator, failure: Failure) {
         if self.seen.insert(Rc::clone(&failure.message)) {
             validator.count(&failure);
@@ -58,7 +58,7 @@ impl Report {
         }
     }
 
-    /// Adds what another report has.
+    /// Adds the contents of another report.
     pub(super) fn merge(&mut self, other: Self) {
         self.matches += other.matches;
         if self.failures.is_empty() {
@@ -73,7 +73,7 @@ impl Report {
         }
     }
 
-    /// Forgets the failures.
+    /// Removes all failures.
     pub(super) fn forgive(&mut self) {
         self.failures.clear();
         self.seen.clear();
@@ -90,7 +90,7 @@ impl Failure {
         Self { place: Some(path.to_string()), of, value, message: format!("{path} in body {what}").into() }
     }
 
-    /// Another type, or a text that has not the format.
+    /// Creates a failure for a wrong type or an invalid format.
     pub(super) fn wrong_type(path: &Path<'_>, expected: &str, found: &str) -> Self {
         let found = quote(found);
         Self::new(path, Of::Type, found.clone(), format_args!("must be of type {expected}: {found}"))
@@ -100,7 +100,7 @@ impl Failure {
         Self::new(path, Of::Required, String::new(), "is required")
     }
 
-    /// A value that is none of those that are allowed.
+    /// Creates a failure for a value that is not in the enumeration.
     pub(super) fn not_a_value(path: &Path<'_>, value: &Value, allowed: &[Value]) -> Self {
         let allowed: Vec<String> = allowed
             .iter()
@@ -134,17 +134,17 @@ impl Failure {
         }
     }
 
-    /// Anything else that is wrong with a value.
+    /// Creates a failure for any other invalid value.
     pub(super) fn invalid(path: &Path<'_>, value: &Value, what: impl fmt::Display) -> Self {
         Self::new(path, Of::Invalid, displayed(value), what)
     }
 
-    /// What is told of the whole object, or about a value without showing it.
+    /// Creates a failure about the whole object, or about a value that is not shown.
     pub(super) fn message(message: String) -> Self {
         Self { place: None, of: Of::Invalid, value: "\"\"".to_owned(), message: message.into() }
     }
 
-    /// As [`Self::invalid`] with a message of its own.
+    /// Creates a failure as [`Self::invalid`] does, with a complete message.
     pub(super) fn invalid_with(path: &Path<'_>, value: &Value, message: String) -> Self {
         Self {
             place: Some(path.to_string()),

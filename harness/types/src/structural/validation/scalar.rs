@@ -1,4 +1,4 @@
-//! Types, texts and the values of an enumeration.
+//! Validates types, strings, and enumerations.
 
 use serde_json::{Number, Value};
 
@@ -7,7 +7,7 @@ use super::super::numbers::{is_integer, truncated};
 use super::report::Failure;
 use crate::path::Path;
 
-/// The type of a value, and the format that Go's type has.
+/// Returns the type of a value and the format of its Go type.
 ///
 /// Source: kube-openapi pkg/validation/validate/type.go, `schemaInfoForType`.
 fn kind(value: &Value) -> (&'static str, &'static str) {
@@ -41,13 +41,13 @@ pub(super) fn wrong_type(schema: &Schema, format: &str, value: &Value, path: &Pa
     (!fits).then(|| Failure::wrong_type(path, &types.join(","), kind))
 }
 
-/// The first that is wrong with a text, its format aside.
+/// Returns the first failure of a string, except for its format.
 ///
 /// Source: kube-openapi pkg/validation/validate/validator.go, `stringValidator`.
 pub(super) fn wrong_text(values: &ValueValidation, text: &str, path: &Path<'_>) -> Option<Failure> {
     let number = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
     let length = || number(text.chars().count());
-    // A text has at most as many characters as bytes.
+    // A string has at most as many characters as bytes.
     if let Some(most) = values.max_length.filter(|most| number(text.len()) > *most && length() > *most) {
         return Some(Failure::too_long(path, most));
     }
@@ -59,14 +59,14 @@ pub(super) fn wrong_text(values: &ValueValidation, text: &str, path: &Path<'_>) 
     Some(Failure::invalid(path, &text.into(), format_args!("should match '{}'", pattern.text)))
 }
 
-/// Whether a value is one of an enumeration: it is converted to its type, as Go converts numbers.
+/// Returns whether a value equals one of an enumeration, after Go's conversion to the same type.
 ///
 /// Source: kube-openapi pkg/validation/validate/validator.go, `basicCommonValidator`; Go reflect, `Convert`.
 pub(super) fn is_value(value: &Value, allowed: &Value) -> bool {
     match (value, allowed) {
         (Value::Null, _) | (_, Value::Null) => false,
         (Value::Number(value), Value::Number(allowed)) => is_number(value, allowed),
-        // Go takes an integer for the number of a character.
+        // Go converts an integer to the character with that number.
         (Value::Number(value), Value::String(allowed)) => value.as_i64().is_some_and(|value| {
             let character = u32::try_from(value).ok().and_then(char::from_u32).unwrap_or('\u{fffd}');
             let mut characters = allowed.chars();
