@@ -1,4 +1,4 @@
-//! The URL of a call, as the API server puts it together and prints it.
+//! The URL of a call, as the API server builds and prints it.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -13,19 +13,19 @@ use kubernetes_admission::config::WebhookTarget;
 
 use super::target::Target;
 
-/// What all calls of one target have in common.
+/// Properties that all calls to one target share.
 #[derive(Debug)]
 pub(super) struct Destination {
     target: WebhookTarget,
-    /// The URL without its query, or why there is none.
+    /// The URL without its query, or why it is invalid.
     base: Result<String, String>,
-    /// The authority of the service that is called, if it is one.
+    /// The authority of the service; none for a URL.
     service: Option<String>,
-    /// Where the first call went, and how long it might take: most calls have the same time.
+    /// The address and timeout of the first call, which most later calls reuse.
     first: OnceLock<(u64, Address)>,
-    /// Whether a call goes to the API server itself.
+    /// Whether calls go to the API server itself.
     pub(super) is_the_api_server: bool,
-    /// Whether a URL leads to this machine itself.
+    /// Whether the URL leads to this host.
     pub(super) is_loopback: bool,
 }
 
@@ -44,15 +44,15 @@ impl Destination {
         }
     }
 
-    /// Whether it is the one of `target`.
+    /// Returns whether this is the destination of `target`.
     pub(super) fn is_of(&self, target: &WebhookTarget) -> bool {
         self.target == *target
     }
 
-    /// Where a call goes that may take so long.
+    /// Returns the address of a call with this timeout.
     ///
     /// # Errors
-    /// A URL that is none: configurations with one are refused at registration.
+    /// An invalid URL. The API rejects configurations with such a URL.
     ///
     /// Source: apiserver pkg/util/webhook/client.go; client-go `rest/{client,request,url_utils}.go`.
     /// Rule: HTTP-03, HTTP-05.
@@ -67,12 +67,12 @@ impl Destination {
         })
     }
 
-    /// Where a request to `url` goes, which may be the service itself.
+    /// Returns the target of a request to `url`, which may be the service itself.
     pub(super) fn target(&self, url: &str) -> Result<Target, String> {
         Target::new(url, self.service())
     }
 
-    /// The authority of the service that is called, if it is one.
+    /// Returns the authority of the service; none for a URL.
     pub(super) fn service(&self) -> Option<&str> {
         self.service.as_deref()
     }
@@ -83,7 +83,9 @@ impl Destination {
     }
 }
 
-/// Whether HTTP/2 may be spoken. Source: apiserver pkg/util/webhook/client.go, `isLocalHost`.
+/// Returns whether a URL leads to this host, in which case HTTP/2 may be used.
+///
+/// Source: apiserver pkg/util/webhook/client.go, `isLocalHost`.
 /// Rule: HTTP-12.
 fn is_loopback(url: &str) -> bool {
     Url::parse(url).is_ok_and(|url| match url.host() {
@@ -94,16 +96,16 @@ fn is_loopback(url: &str) -> bool {
     })
 }
 
-/// Where a call goes.
+/// The address of a call.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
-    /// With `?timeout=`, as in error texts.
+    /// The URL with `?timeout=`, as in error messages.
     pub(super) url: String,
-    /// The same, taken apart, or why nothing can be sent to it.
+    /// The parsed URL, or why no request can be sent to it.
     pub(super) target: Result<Target, String>,
 }
 
-/// The URL of `target` without its query.
+/// Returns the URL of `target` without its query.
 fn base(target: &WebhookTarget) -> Result<String, String> {
     let (origin, path) = match target {
         WebhookTarget::Service(service) => {
@@ -119,10 +121,10 @@ fn base(target: &WebhookTarget) -> Result<String, String> {
     Ok(format!("{origin}{}", encoded(&cleaned(&path))))
 }
 
-/// The API server's own host in a cluster.
+/// The host name of the API server in a cluster.
 pub(super) const OWN_HOST: &str = "kubernetes.default.svc";
 
-/// Whether a call goes to the API server itself, which kube-apiserver makes with credentials of its own.
+/// Returns whether a call goes to the API server itself. kube-apiserver uses its own credentials for such calls.
 ///
 /// Source: apiserver pkg/util/webhook/authentication.go, `NewDefaultAuthenticationInfoResolverWrapper`; kube-aggregator
 /// pkg/apiserver/resolvers.go, `loopbackResolver`.
@@ -137,7 +139,7 @@ fn is_the_api_server(target: &WebhookTarget) -> bool {
     }
 }
 
-/// `path` without empty, `.` and `..` segments and without a slash at its end.
+/// Removes empty, `.`, and `..` segments and the trailing slash from `path`.
 ///
 /// Source: Go path/path.go, `Clean`.
 /// Rule: HTTP-04.
@@ -157,7 +159,7 @@ fn cleaned(path: &[u8]) -> Vec<u8> {
     path
 }
 
-/// `path` as bytes, each `%XX` as the byte that it stands for; any other `%` stays.
+/// Decodes percent escapes in `path`; a `%` that does not start an escape is kept.
 pub fn percent_decoded(path: &str) -> Vec<u8> {
     let bytes = path.as_bytes();
     let digit = |at: usize| bytes.get(at).and_then(|&byte| char::from(byte).to_digit(16));

@@ -1,4 +1,4 @@
-//! Reads what a webhook answers, compressed or not.
+//! Reads response bodies, compressed or not.
 
 use std::io::{self, Read as _};
 
@@ -15,14 +15,14 @@ use super::MAX_REPLY;
 use super::failure::{self, reading_failed};
 use super::http_client::Response;
 
-/// How much room there is for a body from the start, if it is that long.
+/// The maximum initial buffer for a body with a known length.
 const FIRST_BYTES: usize = 64 << 10;
-/// How much is decompressed at a time.
+/// The number of bytes that are decompressed at a time.
 const STEP: u64 = 1 << 20;
-/// What each gzip file begins with.
+/// The magic number of gzip.
 const MAGIC: &[u8] = &[0x1f, 0x8b, 8];
 
-/// The body, decompressed. What has come is reserved as it comes.
+/// Reads and decompresses the body. Memory is reserved as the body arrives.
 ///
 /// Rule: HTTP-25.
 pub(super) async fn read(
@@ -30,7 +30,7 @@ pub(super) async fn read(
     share: &mut Option<Reservation>,
 ) -> Result<Bytes, CallError> {
     let is_compressed = is_gzip(&response.head.headers);
-    // A server may announce anything.
+    // The server can announce any length.
     let announced = response.body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
     let mut body = Vec::with_capacity(announced.unwrap_or(0).min(FIRST_BYTES));
     while let Some(frame) = response.body.frame().await {
@@ -43,7 +43,7 @@ pub(super) async fn read(
         }
     }
     response.finish();
-    // Nothing at all is no compressed text of nothing.
+    // An empty body is not a compressed empty text.
     if is_compressed && !body.is_empty() { decompressed(&body, share) } else { Ok(body.into()) }
 }
 
@@ -59,14 +59,14 @@ fn decompressed(body: &[u8], share: &mut Option<Reservation>) -> Result<Bytes, C
     }
 }
 
-/// Whether there is room for a body that has this length so far, beside what it is made of.
+/// Checks that a body of this length fits into the memory, in addition to `beside` bytes for its source.
 fn check(length: usize, beside: usize, share: &mut Option<Reservation>) -> Result<(), CallError> {
     if length > MAX_REPLY {
         let what = format!("responses of webhooks with more than {} MiB", MAX_REPLY >> 20);
         return Err(Unsupported { what }.into());
     }
     match share {
-        // What grows takes up to twice as much.
+        // A growing buffer takes up to twice its length.
         Some(share) => Ok(share.resize(2 * length + beside)?),
         None => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a server's certificate, in the words of Go's crypto/x509.
+//! Errors in server certificates, in the words of Go's crypto/x509.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,10 +14,10 @@ use x509_parser::time::ASN1Time;
 
 use kubernetes_types::quoting::quote;
 
-/// More names than this are counted, not listed.
+/// The maximum number of names to list; more are only counted.
 const MAX_NAMES: usize = 100;
 
-/// What is wrong with a certificate: `x509: …`.
+/// An error in a certificate: `x509: …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Complaint(String);
 
@@ -29,8 +29,9 @@ impl fmt::Display for Complaint {
 
 impl std::error::Error for Complaint {}
 
-/// The first thing that Go complains about: the times, the name, who signed it, what it may be used for. `chain` looks
-/// for a way from the certificate to a trusted one.
+/// Returns Go's first error for a certificate: validity period, name, issuer, usage.
+///
+/// `chain` looks for a path from the certificate to a trusted one.
 ///
 /// Source: Go crypto/x509/verify.go, `Certificate.Verify`.
 pub(super) fn complaint(
@@ -53,7 +54,7 @@ pub(super) fn complaint(
     text.map(Complaint)
 }
 
-/// Whether `leaf` is a certificate for a server of that name.
+/// Returns whether `leaf` is a certificate for a server with this name.
 pub(super) fn is_for(leaf: &CertificateDer<'_>, server_name: &str) -> bool {
     X509Certificate::from_der(leaf).is_ok_and(|(_, certificate)| name(&certificate, server_name).is_none())
 }
@@ -130,7 +131,9 @@ fn ip(bytes: &[u8]) -> Option<IpAddr> {
         .ok()
 }
 
-/// Whether `pattern`, whose first label may be a star, is `host`. Source: `matchHostnames`.
+/// Returns whether `host` matches `pattern`, whose first label may be a star.
+///
+/// Source: `matchHostnames`.
 fn is_match(pattern: &str, host: &str) -> bool {
     let (pattern, host) = (pattern.to_ascii_lowercase(), host.to_ascii_lowercase());
     let host = host.strip_suffix('.').unwrap_or(&host);
@@ -142,8 +145,9 @@ fn is_match(pattern: &str, host: &str) -> bool {
     !pattern.is_empty() && first && patterns.eq(labels)
 }
 
-/// What Go complains of when every authority of the issuer's name is out of its time, which rustls does not ask about
-/// those that it is told to trust.
+/// Returns Go's error if every CA certificate with the issuer's name has expired or is not valid yet.
+///
+/// rustls does not check this for trust anchors.
 fn expired_issuer(
     certificate: &X509Certificate<'_>,
     trusted: &[CertificateDer<'_>],
@@ -156,7 +160,7 @@ fn expired_issuer(
     issuers.all(|issuer| times(&issuer, now).is_some()).then_some(first)
 }
 
-/// Why no trusted certificate vouches for `certificate`.
+/// Returns why no trusted certificate has signed `certificate`.
 fn signer(
     error: &rustls::Error,
     certificate: &X509Certificate<'_>,
@@ -200,7 +204,7 @@ fn signer(
     )
 }
 
-/// Without extended key usages, a certificate is for everything.
+/// Checks the extended key usages; without any, a certificate is valid for every usage.
 fn usage(certificate: &X509Certificate<'_>) -> Option<String> {
     let usage = certificate.extended_key_usage().ok().flatten()?;
     (!usage.value.server_auth && !usage.value.any).then(incompatible_usage)

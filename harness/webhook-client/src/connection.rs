@@ -1,4 +1,4 @@
-//! HTTP clients, one for each `clientConfig` and address, so that connections are used again.
+//! HTTP clients, one for each `clientConfig` and address, so that connections are reused.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -24,13 +24,13 @@ use super::proxy::{self, Proxies, ProxyRoute};
 use super::target::{Target, path_at};
 use super::{ServiceResolver, failure, tls};
 
-/// How many clients are kept.
+/// The maximum number of clients to keep.
 const MAX_CLIENTS: usize = 200;
 
-/// Why there is no client, or no connection.
+/// Why there is no client or no connection.
 #[derive(Debug)]
 pub(super) enum Error {
-    /// No client can be made.
+    /// No client can be created.
     Client(String),
     /// The call failed.
     Transport(String),
@@ -47,20 +47,20 @@ impl From<UserError> for Error {
     }
 }
 
-/// How a webhook is reached.
+/// The route to a webhook.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct Route {
-    /// Of a service, which may change; those of URLs are found by each connection.
+    /// The addresses of a service, which may change; the addresses of a URL are resolved for each connection.
     addresses: Vec<SocketAddr>,
     versions: Versions,
     identity: Option<Identity>,
     proxy: Option<ProxyRoute>,
 }
 
-/// Which client.
+/// The key of a client.
 type Key = (ClientConfig, Route);
 
-/// What is kept with the configuration of a webhook.
+/// A cache in the configuration of a webhook.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) destination: Destination,
@@ -69,11 +69,11 @@ pub(super) struct Prepared {
 
 /// The client of the last call.
 struct Last {
-    /// Whose client it is.
+    /// The clients that it belongs to.
     owner: Weak<Mutex<Clients>>,
     ca_bundle: Vec<u8>,
     route: Route,
-    /// Gone when so many others came that it is not kept any more.
+    /// The client; dropped once it is evicted from the clients.
     http: Weak<HttpClient>,
 }
 
@@ -100,7 +100,7 @@ enum Versions {
     Http1And2,
 }
 
-/// The clients, at most [`MAX_CLIENTS`] of them.
+/// The clients, at most [`MAX_CLIENTS`].
 ///
 /// Rule: HTTP-22.
 pub(super) struct Connections {
@@ -116,28 +116,28 @@ struct Clients {
     oldest_first: VecDeque<Key>,
 }
 
-/// A client that knows how to reach a service by its name.
+/// An HTTP client for one call, with the route to the service and the caller's credentials.
 pub(super) struct Client {
     http: Arc<HttpClient>,
-    /// Who calls.
+    /// The caller's credentials.
     credentials: HeaderMap,
     route: Route,
-    /// Whom to tell that the webhook does not take the credentials.
+    /// The credential plugin to notify if the webhook rejects the credentials.
     plugin: Option<FromPlugin>,
 }
 
 impl Client {
-    /// The way to another connection like those of this client.
+    /// Takes the route for another connection like those of this client.
     pub(super) fn take_another(&mut self) -> Another {
         Another(std::mem::take(&mut self.route))
     }
 
-    /// The plugin that printed the credentials.
+    /// Takes the plugin that printed the credentials.
     pub(super) fn take_plugin(&mut self) -> Option<FromPlugin> {
         self.plugin.take()
     }
 
-    /// Sends `body` to `target`, with the headers that all requests have and those that `complete` adds.
+    /// Sends `body` to `target`, with the headers of all requests and those that `complete` adds.
     pub(super) async fn send(
         self,
         method: &Method,
@@ -160,18 +160,19 @@ impl Client {
     }
 }
 
-/// What each request says.
+/// The headers of each request.
 pub(super) const ACCEPT: &str = "application/json, */*";
 pub(super) const USER_AGENT: &str = "kube-apiserver-admission";
-/// As many headers as most requests have.
+/// The number of headers of most requests.
 const HEADERS: usize = 8;
 
-/// A connection on which nothing is sent.
+/// A connection for diagnosis, on which no request is sent.
 pub(super) struct Another(Route);
 
 impl Another {
-    /// What a server says that ends a connection right after the handshake: in TLS 1.3 it refuses the client's certificate only
-    /// then. None if it says nothing.
+    /// Returns the error that the server sends right after the handshake, if any.
+    ///
+    /// In TLS 1.3, the server rejects the client's certificate only then.
     pub(super) async fn why_it_ends(self, config: &ClientConfig, url: &str) -> Option<Error> {
         let Self(Route { addresses, identity, proxy: None, .. }) = self else { return None };
         let url = Url::parse(url).ok()?;
@@ -182,7 +183,7 @@ impl Another {
         };
         let tls = tls::client_config(&config.ca_bundle, &["http/1.1"], identity.as_ref()).ok()?;
         let name = ServerName::try_from(host).ok()?;
-        // The answer to the client's last message of the handshake may come before or after the library takes it for done.
+        // The server's alert may arrive before or after the library considers the handshake complete.
         let error = match TlsConnector::from(Arc::new(tls)).connect(name, tcp).await {
             Ok(mut stream) => stream.read(&mut [0]).await.err()?,
             Err(error) => error,
@@ -191,7 +192,7 @@ impl Another {
         Some(Error::Transport(failure::tls(error)))
     }
 
-    /// Why the proxy did not lead to the webhook, if it is the proxy that failed.
+    /// Returns why the proxy did not connect to the webhook, if the proxy failed.
     pub(super) async fn why_no_tunnel(self, url: &str) -> Option<Error> {
         let ProxyRoute { proxy, service } = self.0.proxy?;
         let to = service.map_or_else(|| Url::parse(url).ok(), Some)?;
@@ -209,7 +210,7 @@ impl Connections {
         Self { credentials, ..self }
     }
 
-    /// The client for a request to `url` on behalf of `config`.
+    /// Returns the client for a request to `url` for `config`.
     ///
     /// Source: apiserver pkg/util/webhook/client.go, `HookClient`; client-go transport/transport.go, `TLSConfigFor`.
     /// Rule: HTTP-13, NEW-06.
@@ -234,7 +235,7 @@ impl Connections {
             WebhookTarget::Url(_) if prepared.destination.is_loopback => (None, Versions::Http1And2),
             WebhookTarget::Url(_) => (None, Versions::Http1),
         };
-        // A redirect may lead away from the service.
+        // A redirect may lead to another host than the service.
         let is_there = prepared.destination.service().is_some_and(|service| path_at(url, service).is_some());
         let route = match service.filter(|_| is_there) {
             Some(service) => self.to_service(service).await,
@@ -243,12 +244,12 @@ impl Connections {
         let (addresses, proxy) = route.or_else(|error| check_bundle_of(config).and(Err(error)))?;
         let route = Route { addresses, versions, identity, proxy };
         let http = self.http((config, prepared), &route).map_err(Error::Client)?;
-        // As in Go's client: what is wrong with certificates comes first.
+        // As in Go's client, certificate errors come first.
         let credentials = user.map(|user| user.headers(plugin.as_ref())).transpose()?.unwrap_or_default();
         Ok(Client { http, credentials, route, plugin })
     }
 
-    /// The client of the last call, if nothing has changed since, or one of all clients.
+    /// Returns the client of the last call if nothing has changed since, or one of all clients.
     fn http(
         &self,
         (config, prepared): (&ClientConfig, &Prepared),
@@ -283,12 +284,12 @@ impl Connections {
         Ok(http)
     }
 
-    /// Where a service listens: host and port.
+    /// Returns the host and port of a service.
     pub(super) fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String> {
         self.services.resolve(service)
     }
 
-    /// Whether a proxy may be on the way.
+    /// Returns whether proxies are configured.
     pub(super) fn have_proxies(&self) -> bool {
         !self.proxies.is_empty()
     }
@@ -300,8 +301,9 @@ impl Connections {
         Url::parse(url).map_or(Ok(None), |url| self.proxies.for_url(&url)).map_err(Error::Unsupported)
     }
 
-    /// The addresses of a service, or the proxy that leads there: kube-apiserver has what the service resolves to in the URL when
-    /// it looks for a proxy.
+    /// Returns the addresses of a service, or the proxy for them.
+    ///
+    /// kube-apiserver looks for a proxy after it has replaced the host in the URL by the service's address.
     ///
     /// Source: apiserver pkg/util/webhook/client.go, `resolvingRoundTripper`.
     async fn to_service(
@@ -323,8 +325,10 @@ impl Connections {
     }
 }
 
-/// Go's client reads the bundle when it is made: before it asks a credential plugin or looks for the Service. Here it is read
-/// once, by [`build`], and before that only where another error would come first.
+/// Checks the CA bundle.
+///
+/// Go's client reads it when the client is created, before it runs a credential plugin or resolves the Service. Here,
+/// [`build`] reads the bundle once; this function reads it earlier only if another error would otherwise come first.
 fn check_bundle_of(config: &ClientConfig) -> Result<(), Error> {
     if config.ca_bundle.is_empty() {
         return Ok(());

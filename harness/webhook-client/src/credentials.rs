@@ -1,4 +1,4 @@
-//! How the API server proves to webhooks who it is: the users of a kubeconfig, by host and port.
+//! Authentication of the API server to webhooks: the users of a kubeconfig, by host and port.
 
 mod answer;
 mod exec;
@@ -18,18 +18,18 @@ pub(super) use self::exec::{FromPlugin, Plugins};
 use self::user::WrittenUser;
 pub(super) use self::user::{Identity, User, UserError};
 
-/// The credentials of both admission plugins, `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`.
+/// The credentials of the admission plugins `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "there are two plugins that call webhooks")]
 pub struct WebhookCredentials {
-    /// Those of mutating webhooks.
+    /// The credentials for mutating webhooks.
     pub mutating: Credentials,
-    /// Those of validating webhooks.
+    /// The credentials for validating webhooks.
     pub validating: Credentials,
 }
 
 impl WebhookCredentials {
-    /// The plugins of both: client-go runs a plugin once for all users that name it in the same way.
+    /// Returns the credential plugins of both: like client-go, they run once for all users with the same configuration.
     pub(super) fn plugins(&self) -> &Plugins {
         &self.mutating.plugins
     }
@@ -42,8 +42,9 @@ impl WebhookCredentials {
     }
 }
 
-/// The users of a kubeconfig (`kubeConfigFile` of a `WebhookAdmissionConfiguration`). The default has none: all calls are
-/// anonymous.
+/// The users of a kubeconfig (`kubeConfigFile` of a `WebhookAdmissionConfiguration`).
+///
+/// By default there are none, and all calls are anonymous.
 #[derive(Clone, Default)]
 pub struct Credentials {
     users: HashMap<String, Arc<User>>,
@@ -52,14 +53,14 @@ pub struct Credentials {
     plugins: Plugins,
 }
 
-/// Shows no secrets.
+/// Omits secrets.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").field("users", &self.users.len()).finish_non_exhaustive()
     }
 }
 
-/// `current-context`, `contexts` and `users`; the rest of the file does not matter to webhooks.
+/// `current-context`, `contexts`, and `users`; the rest of the file is irrelevant to webhooks.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 struct Kubeconfig {
@@ -89,11 +90,12 @@ struct NamedUser {
 }
 
 impl Credentials {
-    /// Reads a kubeconfig, YAML or JSON, whose relative paths begin in `folder`. Files of tokens and certificates are read
-    /// when a webhook is called.
+    /// Reads a kubeconfig, in YAML or JSON, with relative paths resolved in `folder`.
+    ///
+    /// Token and certificate files are read when a webhook is called.
     ///
     /// # Errors
-    /// Where it cannot be understood, with line and column; a user that is there twice.
+    /// A syntax error with line and column, or a duplicate user.
     ///
     /// Source: client-go `tools/clientcmd/{loader,api/v1/conversion}.go`.
     pub fn parse(text: &str, folder: &Path) -> Result<Self, String> {
@@ -115,8 +117,9 @@ impl Credentials {
         Ok(Self { users, current, plugins: Plugins::default() })
     }
 
-    /// The user for calls to `target`: of its host and port, of a wildcard, of all hosts, or of the current context. None if
-    /// the call is anonymous.
+    /// Returns the user for calls to `target`; none for anonymous calls.
+    ///
+    /// This is the user for its host and port, for a wildcard, for all hosts, or for the current context.
     ///
     /// Source: apiserver pkg/util/webhook/authentication.go, `clientConfig`.
     /// Rule: HTTP-19.
@@ -138,13 +141,13 @@ impl Credentials {
     }
 }
 
-/// `HOST:PORT` as users are named after it.
+/// Returns the `HOST:PORT` by which users are named.
 ///
 /// Source: apiserver pkg/util/webhook/client.go, `hookClientConfigForHook`.
 fn host_and_port(target: &WebhookTarget) -> String {
     let authority = target.authority();
     match target {
-        // A port that the scheme has anyway may be written all the same.
+        // The default port of the scheme may also be specified.
         WebhookTarget::Url(url)
             if !Url::parse(url).is_ok_and(|url| url.port().is_some()) && !authority.ends_with(":443") =>
         {

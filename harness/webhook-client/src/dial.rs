@@ -1,4 +1,4 @@
-//! New connections: TCP, a proxy's tunnel, TLS, and the handshake of HTTP.
+//! Establishes connections: TCP, a proxy's tunnel, TLS, and the HTTP handshake.
 
 use std::error::Error as StdError;
 use std::future::poll_fn;
@@ -29,43 +29,43 @@ use super::proxy::ProxyRoute;
 use super::stream::{Stream, dialled};
 use super::target::{Target, basic};
 
-/// When a connection on which nothing comes is probed, and how often, before it counts as broken.
+/// The interval of keep-alive probes on an idle connection, and how many may fail before the connection is closed.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const KEEPALIVE_RETRIES: u32 = 3;
-/// How long what was sent may stay unacknowledged.
+/// How long sent data may remain unacknowledged.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
-/// How long a TLS handshake may take.
+/// The time limit for a TLS handshake.
 ///
 /// Source: client-go transport/cache.go, `tlsTransportCache.get`; Go net/http/transport.go, `addTLS`.
 /// Rule: HTTP-22.
 const TLS_HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// What is sent.
+/// The body of a request.
 pub(super) type Body = Full<Bytes>;
 type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// What sends requests on a connection.
+/// Sends requests on a connection.
 #[derive(Debug)]
 pub(super) enum Sender {
     Http1(http1::SendRequest<Body>, oneshot::Receiver<End>),
     Http2(http2::SendRequest<Body>),
 }
 
-/// How a connection with HTTP/1.1 ended.
+/// How an HTTP/1.1 connection ended.
 #[derive(Debug)]
 pub(super) struct End {
     error: Option<hyper::Error>,
-    /// What came and was not understood.
+    /// Received bytes that could not be parsed.
     pub(super) unread: Bytes,
 }
 
-/// Why there is no connection.
+/// Why a connection could not be established.
 #[derive(Debug)]
 pub(super) enum DialError {
-    /// No stream.
+    /// No TCP or TLS connection.
     Connect(BoxError),
-    /// A stream, on which the handshake of HTTP failed.
+    /// The HTTP handshake failed.
     Http(hyper::Error),
 }
 
@@ -75,17 +75,17 @@ impl From<hyper::Error> for DialError {
     }
 }
 
-/// A proxy, spoken to by plain HTTP.
+/// A proxy that is used over plain HTTP.
 #[derive(Debug)]
 pub(super) struct Proxy {
     uri: Uri,
-    /// `Proxy-Authorization`.
+    /// The `Proxy-Authorization` header.
     pub(super) authorization: Option<HeaderValue>,
-    /// Where a tunnel leads, if that is not where the request's URL does.
+    /// The destination of the tunnel, if it differs from the request's URL.
     service: Option<Uri>,
 }
 
-/// Makes connections.
+/// Establishes connections.
 pub(super) struct Dialer {
     connector: HttpConnector<Resolver>,
     tls: TlsConnector,
@@ -93,10 +93,10 @@ pub(super) struct Dialer {
 }
 
 impl Dialer {
-    /// To `addresses` whatever the URL says, or to where its host is if there are none.
+    /// Creates a dialer that connects to `addresses`, or to the host in the URL if there are none.
     ///
     /// # Errors
-    /// A proxy whose URL cannot be used.
+    /// A proxy URL that is not supported.
     pub(super) fn new(
         tls: rustls::ClientConfig,
         addresses: &[SocketAddr],
@@ -119,12 +119,12 @@ impl Dialer {
         Ok(Self { connector, tls: TlsConnector::from(Arc::new(tls)), proxy: proxy.transpose()? })
     }
 
-    /// The proxy that forwards requests to `target` itself, without a tunnel.
+    /// Returns the proxy that forwards requests to `target` without a tunnel.
     pub(super) fn forwarder(&self, target: &Target) -> Option<&Proxy> {
         self.proxy.as_ref().filter(|_| target.is_plain())
     }
 
-    /// A connection on which requests to `target` can be sent at once.
+    /// Establishes a connection that is ready for requests to `target`.
     pub(super) async fn dial(&self, target: &Target) -> Result<Sender, DialError> {
         let scheme = target.uri.scheme_str().unwrap_or_default();
         if target.is_plain() {
@@ -178,13 +178,13 @@ where
     tokio::spawn(async move {
         let result = poll_fn(|context| connection.poll_without_shutdown(context)).await;
         let parts = connection.into_parts();
-        // Nobody listens unless a request has failed, or the connection before the first one.
+        // The receiver is dropped unless a request has failed, or the connection before the first request.
         let _ = ended.send(End { error: result.err(), unread: parts.read_buf });
         let _ = parts.io.into_inner().shutdown().await;
     });
     match sender.ready().await {
         Ok(()) => Ok(Sender::Http1(sender, end)),
-        // What ended the connection says more.
+        // The error that ended the connection is more specific.
         Err(error) if error.is_closed() => Err(end.await.ok().and_then(|end| end.error).unwrap_or(error)),
         Err(error) => Err(error),
     }
@@ -202,7 +202,7 @@ where
     Ok(sender)
 }
 
-/// Finds addresses: those of a service, or those that the system knows.
+/// Resolves addresses: the fixed ones of a service, or those from the system.
 #[derive(Clone)]
 struct Resolver {
     addresses: Arc<[SocketAddr]>,

@@ -1,4 +1,4 @@
-//! Requests that kube-apiserver would not make, for people who want to know what a webhook makes of them.
+//! Sends requests that kube-apiserver would not send, to test how a webhook handles them.
 
 use std::time::Duration;
 
@@ -11,30 +11,30 @@ use tokio::time::Instant;
 use super::connection::Prepared;
 use super::{HttpsCaller, reply};
 
-/// One request, sent as it is: no redirect is followed, and nothing is sent again.
+/// A request that is sent once, without following redirects.
 #[derive(Clone, Debug)]
 pub struct DirectRequest<'a> {
-    /// Where to, and whom to trust.
+    /// The webhook's address and CA bundle.
     pub client_config: &'a ClientConfig,
-    /// Of which plugin the webhook is, whose credentials are sent.
+    /// The plugin whose credentials are sent.
     pub phase: Phase,
     /// The HTTP method.
     pub method: Method,
     /// The `Content-Type`.
     pub content_type: &'static str,
-    /// The body, if there is one: without it there is no `Content-Type` either.
+    /// The body; without one, there is no `Content-Type` header.
     pub body: Option<Bytes>,
-    /// What `?timeout=` says, rounded up to whole seconds.
+    /// The value of `?timeout=`, rounded up to whole seconds.
     pub timeout: Duration,
-    /// How long connecting, sending and reading may take together.
+    /// The time limit for connecting, sending, and reading together.
     pub patience: Duration,
 }
 
 impl HttpsCaller {
-    /// Sends `request`. To drop the future is to go away: the connection is closed, or its HTTP/2 stream reset.
+    /// Sends `request`. Dropping the future closes the connection, or resets its HTTP/2 stream.
     ///
     /// # Errors
-    /// [`CallError`] when no readable reply arrives in time, in the words of kube-apiserver's client.
+    /// [`CallError`] if no readable reply arrives in time, in the words of kube-apiserver's client.
     pub async fn send(&self, request: DirectRequest<'_>) -> Result<Reply, CallError> {
         let deadline = Instant::now() + request.patience;
         let prepared = Prepared::new(&request.client_config.target);

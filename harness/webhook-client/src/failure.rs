@@ -1,4 +1,4 @@
-//! What went wrong on the way, in the words of Go's HTTP client.
+//! Transport errors in the words of Go's HTTP client.
 
 use std::error::Error as StdError;
 use std::io;
@@ -27,25 +27,25 @@ pub(super) fn reading_failed(text: &str) -> CallError {
     ))
 }
 
-/// Why a request got no response.
+/// Why a request received no response.
 #[derive(Debug)]
 pub(super) enum SendError {
-    /// Nothing can be sent to the URL.
+    /// No request can be sent to the URL.
     Url(String),
-    /// There was no connection.
+    /// The connection could not be established.
     Connect(Box<dyn StdError + Send + Sync>),
-    /// The connection ended, or what came is no response.
+    /// The connection ended, or the response is invalid.
     Http(hyper::Error),
-    /// What came over HTTP/1.1 is no response.
+    /// The HTTP/1.1 response is malformed.
     Malformed {
         error: hyper::Error,
-        /// What has come of it.
+        /// The received bytes.
         received: Bytes,
     },
 }
 
 impl SendError {
-    /// Whether there was no connection.
+    /// Returns whether the connection could not be established.
     pub(super) fn is_connect(&self) -> bool {
         matches!(self, Self::Connect(_))
     }
@@ -59,7 +59,7 @@ impl SendError {
     }
 }
 
-/// Why a request to `url` got no response.
+/// Returns Go's error for a request to `url` that received no response.
 #[expect(clippy::wildcard_enum_match_arm, reason = "other errors of the system go out in its own words")]
 pub(super) async fn transport(error: &SendError, url: &str) -> connection::Error {
     let received: &[u8] = if let SendError::Malformed { received, .. } = error { received } else { &[] };
@@ -94,7 +94,7 @@ pub(super) async fn transport(error: &SendError, url: &str) -> connection::Error
     })
 }
 
-/// What is wrong with the first line of a response. None if Go would take it, if not all of it has come, or if it is no text.
+/// Returns Go's error for the first line of a response; none if Go would accept it, or if it is incomplete or not text.
 ///
 /// Source: Go net/http/response.go, `ReadResponse`; net/http/request.go, `ParseHTTPVersion`.
 fn malformed(received: &[u8]) -> Option<String> {
@@ -114,12 +114,12 @@ fn malformed(received: &[u8]) -> Option<String> {
     (!is_version).then(|| format!("malformed HTTP version {}", quote(version)))
 }
 
-/// Whether the connection ended before the request was sent on it. Why it ended is lost then.
+/// Returns whether the connection ended before the request was sent. The reason is then lost.
 pub(super) fn was_not_sent(error: &SendError) -> bool {
     matches!(error.cause(), Cause::Http(error) if error.is_canceled() || error.is_closed())
 }
 
-/// Why a body could not be read.
+/// Returns Go's error for a body that could not be read.
 pub(super) fn body(error: &hyper::Error) -> String {
     let text = innermost(error);
     match cause(error) {
@@ -132,7 +132,7 @@ pub(super) fn body(error: &hyper::Error) -> String {
     }
 }
 
-/// What is at the bottom of an error, as far as it is known.
+/// The root cause of an error, as far as it is known.
 enum Cause<'a> {
     Tls(&'a rustls::Error),
     Io(&'a io::Error),
@@ -140,7 +140,7 @@ enum Cause<'a> {
     Other(String),
 }
 
-/// The most telling error on the way down; an `io::Error` may hide another error without being its source.
+/// Returns the most specific error in the chain; an `io::Error` may wrap another error that is not its source.
 fn cause<'a>(error: &'a (dyn StdError + 'static)) -> Cause<'a> {
     let mut found = None;
     let mut next = Some(error);
@@ -194,7 +194,7 @@ pub(super) fn tls(error: &rustls::Error) -> String {
     }
 }
 
-/// The HTTP/2 library keeps of an alert only what rustls says of it.
+/// The prefix of an alert: the HTTP/2 library only keeps rustls's text.
 const ALERT_OF_HTTP2: &str = "received fatal alert: ";
 
 fn alert_by_name(text: &str) -> String {
@@ -239,7 +239,7 @@ fn host(url: &str) -> String {
     Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// The address that was dialled first.
+/// Returns the address that was dialed first.
 async fn peer(url: &str) -> String {
     let Ok(url) = Url::parse(url) else { return String::new() };
     let host = url.host_str().unwrap_or_default();

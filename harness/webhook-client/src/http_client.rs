@@ -1,4 +1,4 @@
-//! Sends requests on connections that are kept for the next ones.
+//! Sends requests on pooled connections.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,36 +13,36 @@ use super::dial::{Body, DialError, Dialer, Sender};
 use super::failure::SendError;
 use super::target::Target;
 
-/// How many connections to one host are kept that nobody uses, and how long.
+/// The maximum number of idle connections to one host, and how long they are kept.
 const IDLE_CONNECTIONS: usize = 25;
 const IDLE: Duration = Duration::from_secs(90);
 
-/// An HTTP client with connections of its own.
+/// An HTTP client with its own connection pool.
 pub(super) struct HttpClient {
     dialer: Dialer,
     pool: Arc<Pool>,
 }
 
-/// The connections that wait for requests.
+/// The idle connections.
 #[derive(Default)]
 struct Pool(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
     connections: Vec<Idle>,
-    /// Whether a task looks after those that wait too long.
+    /// Whether a task closes expired connections.
     is_watched: bool,
 }
 
-/// A connection that waits for a request; one that speaks HTTP/2 may have others meanwhile.
+/// A connection in the pool; an HTTP/2 connection may be in use at the same time.
 struct Idle {
     sender: Sender,
-    /// The origin to which it leads.
+    /// The origin that it is connected to.
     uri: Uri,
     since: Instant,
 }
 
-/// A connection with a request, and whether it had another one before.
+/// A connection for a request, and whether it has been used before.
 struct Lease {
     sender: Sender,
     is_reused: bool,
@@ -76,7 +76,9 @@ impl Pool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection to the origin of `target` that was used last, out of the pool unless others can use it, too.
+    /// Returns the most recently used connection to the origin of `target`.
+    ///
+    /// An HTTP/1.1 connection is taken out of the pool.
     fn take(&self, target: &Target) -> Option<Sender> {
         let mut waiting = self.waiting();
         waiting.forget_old();
@@ -92,7 +94,7 @@ impl Pool {
         }
     }
 
-    /// A connection waits for the next request.
+    /// Returns a connection to the pool.
     fn put(self: &Arc<Self>, sender: Sender, uri: &Uri) {
         if sender.is_closed() {
             return;
@@ -112,13 +114,13 @@ impl Pool {
 }
 
 impl Waiting {
-    /// Closes what has waited too long, and lets go of what the other side has closed.
+    /// Drops connections that have expired or that the peer has closed.
     fn forget_old(&mut self) {
         self.connections.retain(|idle| !idle.sender.is_closed() && idle.since.elapsed() < IDLE);
     }
 }
 
-/// Closes the connections of `pool` that wait too long, until there are none.
+/// Closes expired connections of `pool` until it is empty.
 async fn close_old(pool: Weak<Pool>) {
     loop {
         tokio::time::sleep(IDLE).await;
@@ -137,8 +139,9 @@ impl HttpClient {
         Self { dialer, pool: Arc::default() }
     }
 
-    /// Sends `request` to `target`, which its URI and `Host` do not say yet. One that was not sent because the other side
-    /// closed a connection that waited is sent on another one.
+    /// Sends `request` to `target`, after setting its URI and `Host`.
+    ///
+    /// If the peer has closed an idle connection before the request was sent, another connection is used.
     pub(super) async fn send(
         &self,
         mut request: Request<Body>,
@@ -168,7 +171,7 @@ impl HttpClient {
         }
     }
 
-    /// A connection for a request to `target`; none if one was closed meanwhile.
+    /// Returns a connection for a request to `target`; none if it was closed in the meantime.
     async fn connection(&self, target: &Target) -> Result<Option<Lease>, SendError> {
         match self.pool.take(target) {
             Some(sender) if sender.is_ready() => Ok(Some(Lease { sender, is_reused: true })),
@@ -177,7 +180,7 @@ impl HttpClient {
         }
     }
 
-    /// This connection, on which something is still sent, or a new one: whichever comes first.
+    /// Waits for `sender` to become ready, or for a new connection, whichever comes first.
     async fn ready_or_new(&self, mut sender: Sender, target: &Target) -> Result<Option<Lease>, SendError> {
         tokio::select! {
             biased;
@@ -197,7 +200,7 @@ impl HttpClient {
         Ok(Lease { sender, is_reused: false })
     }
 
-    /// What a request over HTTP/1.1 says of where it goes.
+    /// Sets the URI and the `Host` header of an HTTP/1.1 request.
     fn address(&self, request: &mut Request<Body>, target: &Target) {
         if !request.headers().contains_key(HOST) {
             request.headers_mut().insert(HOST, target.host.clone());
@@ -213,7 +216,7 @@ impl HttpClient {
     }
 }
 
-/// Why a request got no response from `sender`.
+/// Returns why a request received no response from `sender`.
 async fn failed(error: hyper::Error, sender: Sender) -> SendError {
     match sender {
         Sender::Http1(_, end) if error.is_parse() => {
@@ -230,7 +233,7 @@ impl fmt::Debug for HttpClient {
     }
 }
 
-/// What came back; its connection waits for the next request once the body is read to its end.
+/// A response. Its connection is returned to the pool when the body has been read completely.
 pub(super) struct Response {
     pub(super) head: response::Parts,
     pub(super) body: Incoming,
@@ -240,7 +243,7 @@ pub(super) struct Response {
 impl Response {
     fn new(response: http::Response<Incoming>, sender: Sender, pool: &Arc<Pool>, uri: &Uri) -> Self {
         let (head, body) = response.into_parts();
-        // One that speaks HTTP/2 never left the pool.
+        // An HTTP/2 connection remains in the pool.
         let is_http1 = matches!(sender, Sender::Http1(..));
         let connection = is_http1.then(|| (sender, Arc::clone(pool), uri.clone()));
         let mut response = Self { head, body, connection };
@@ -250,14 +253,14 @@ impl Response {
         response
     }
 
-    /// The body has been read to its end.
+    /// Marks the body as completely read.
     pub(super) fn finish(&mut self) {
         if let Some((sender, pool, uri)) = self.connection.take() {
             pool.put(sender, &uri);
         }
     }
 
-    /// Nobody reads the body. If all of it has come already, the connection can be used again.
+    /// Discards the body. If it has arrived completely, the connection is reused.
     pub(super) fn discard(self) {
         let Self { body, connection, .. } = self;
         drop(body);

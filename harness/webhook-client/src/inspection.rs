@@ -1,4 +1,4 @@
-//! What a webhook's server shows in the TLS handshake, for people who ask before it is too late.
+//! Inspects the TLS handshake of a webhook's server, so that users find problems early.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,36 +21,36 @@ use super::{HttpsCaller, certificate, tls};
 pub struct CertificateFacts {
     /// Its subject, such as `CN=webhook`.
     pub subject: String,
-    /// When it begins.
+    /// The start of its validity.
     pub not_before: Timestamp,
-    /// When it ends.
+    /// The end of its validity.
     pub not_after: Timestamp,
-    /// Whether its basic constraints make it the certificate of an authority.
+    /// Whether its basic constraints mark it as a CA certificate.
     pub is_authority: bool,
-    /// The certificate itself, as DER.
+    /// The certificate in DER.
     pub der: Vec<u8>,
 }
 
-/// What a server shows in the handshake.
+/// The result of a TLS handshake with a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inspection {
-    /// The name that the API server asks for: `NAME.NAMESPACE.svc`, or the host of the URL.
+    /// The TLS server name that the API server uses: `NAME.NAMESPACE.svc`, or the host of the URL.
     pub server_name: String,
-    /// Why the API server would not go on, in its words; none if all is well.
+    /// Why the API server would reject the server, in its words; none if it would accept it.
     pub complaint: Option<String>,
-    /// The certificates that the server sent, its own first; empty if it sent none.
+    /// The certificates that the server sent, starting with its own; empty if it sent none.
     pub chain: Vec<CertificateFacts>,
-    /// The certificates of the `caBundle`; empty for the system's roots.
+    /// The certificates of the `caBundle`; empty if the system's root certificates are used.
     pub trusted: Vec<CertificateFacts>,
-    /// The version of TLS, such as `TLSv1_3`; none without a handshake.
+    /// The version of TLS, such as `TLSv1_3`; none if the handshake failed.
     pub tls_version: Option<String>,
 }
 
 impl HttpsCaller {
-    /// Shakes hands with the server of `config` and says what it shows. Sends no request.
+    /// Performs a TLS handshake with the server of `config`, without sending a request.
     ///
     /// # Errors
-    /// Why no connection came to be, in kube-apiserver's words where it has some.
+    /// The connection failed; in kube-apiserver's words, if it has any.
     pub async fn inspect(&self, config: &ClientConfig, timeout: Duration) -> Result<Inspection, String> {
         let looking = self.look(config);
         tokio::time::timeout(timeout, looking)
@@ -95,17 +95,20 @@ impl HttpsCaller {
     }
 }
 
-/// The certificates of a `caBundle` that is not empty.
+/// Reads the certificates of a `caBundle` that is not empty.
 ///
 /// # Errors
-/// Why the API server calls no webhook that has it, in its words.
+/// Why the API server never calls a webhook with this bundle, in its words.
 pub fn bundled(ca_bundle: &[u8]) -> Result<Vec<CertificateFacts>, String> {
     Ok(facts(&tls::bundle(ca_bundle)?))
 }
 
-/// Whether the API server would accept `served`, a certificate and those of intermediate authorities as PEM, of a server that
-/// it calls as `server_name`; else why not, in its words. None if the first certificate is not for that name, or something
-/// cannot be read.
+/// Verifies that the API server would accept `served` from a server that it calls as `server_name`.
+///
+/// `served` contains a certificate and intermediate CA certificates in PEM.
+///
+/// Returns why not, in the API server's words; none if the first certificate is not for that name, or if something
+/// cannot be parsed.
 pub fn verified(
     ca_bundle: &[u8],
     served: &[u8],
@@ -147,7 +150,7 @@ fn facts(certificates: &[CertificateDer<'_>]) -> Vec<CertificateFacts> {
     facts.collect()
 }
 
-/// What the verifier was shown.
+/// The certificates that the server sent.
 #[derive(Debug, Default)]
 struct Seen {
     chain: Mutex<Vec<CertificateDer<'static>>>,
@@ -164,7 +167,7 @@ impl Seen {
     }
 }
 
-/// Decides as the judge does, and remembers what was shown.
+/// Verifies certificates with another verifier and records them.
 #[derive(Debug)]
 struct Witness {
     judge: Arc<dyn ServerCertVerifier>,

@@ -47,33 +47,34 @@ use failure::{post_failed, reading_failed};
 use http_client::Response;
 use target::Target;
 
-/// How often a webhook may say "retry after".
+/// The maximum number of `Retry-After` responses to follow.
 const MAX_RETRIES: usize = 10;
-/// How many requests a chain of redirects may cost.
+/// The maximum number of requests in a chain of redirects.
 const MAX_REDIRECTS: usize = 10;
-/// How large a reply may be. The API server has no bound.
+/// The maximum size of a reply, in bytes. kube-apiserver has no limit.
 ///
 /// Rule: HTTP-25.
 const MAX_REPLY: usize = 32 * 1024 * 1024;
-/// How many JSON values a reply may have, each of which costs some hundred bytes once it is read. The API server has no
-/// bound.
+/// The maximum number of JSON values in a reply, each of which takes some hundred bytes when parsed.
+///
+/// kube-apiserver has no limit.
 const MAX_VALUES: usize = 250_000;
 
-/// How much of a review or of a reply is not counted: more than most have.
+/// The number of bytes of a review or a reply that are not taken from the budget; most are smaller.
 const FREE_BYTES: usize = 32 << 10;
-/// What a reply is in memory beside its text: the document, and the patch in it.
+/// How many times the size of its text a reply takes in memory: the document and its patch.
 const COPIES: usize = 2;
 
-/// Finds where a service listens.
+/// Resolves the addresses of services.
 pub trait ServiceResolver: Send + Sync {
-    /// Host (a name or an IP) and port to connect to.
+    /// Returns the host (a name or an IP address) and the port to connect to.
     ///
     /// # Errors
-    /// The text of kube-apiserver's resolver, such as `service "x" not found`.
+    /// The error of kube-apiserver's resolver, such as `service "x" not found`.
     fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String>;
 }
 
-/// Knows no service.
+/// A resolver without services.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing to know")]
 pub struct NoServices;
@@ -84,22 +85,22 @@ impl ServiceResolver for NoServices {
     }
 }
 
-/// What a webhook asked for instead of giving its last reply at once.
+/// A response that asks the API server to send another request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum RedirectOrRetry {
-    /// To ask at another place: with a POST again for 307 and 308, else with a GET.
+    /// A redirect: the POST is repeated for 307 and 308; otherwise a GET follows.
     Redirected {
         /// The HTTP status.
         status: u16,
-        /// The URL, made absolute.
+        /// The absolute URL.
         to: String,
     },
-    /// To send the same again, by `Retry-After`.
+    /// A `Retry-After` header: the same request is repeated.
     AskedToWait {
         /// The HTTP status.
         status: u16,
-        /// How long to wait before.
+        /// How long to wait.
         wait: Duration,
     },
 }
@@ -108,10 +109,10 @@ pub enum RedirectOrRetry {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a redirect leads to the same origin or to another one")]
 pub enum Redirects {
-    /// All, as kube-apiserver does: also to another host, and to plain HTTP.
+    /// All redirects, as in kube-apiserver: even to other hosts and to plain HTTP.
     #[default]
     All,
-    /// Those to the same scheme, host and port. Any other is a failed call.
+    /// Redirects to the same scheme, host, and port. Any other one fails the call.
     SameOrigin,
 }
 
@@ -125,17 +126,18 @@ impl Redirects {
     }
 }
 
-/// The [`Caller`] that calls webhooks over HTTPS, as kube-apiserver does. Keeps connections alive. Uses the
-/// proxies that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name.
+/// The [`Caller`] that calls webhooks over HTTPS, as kube-apiserver does.
+///
+/// It reuses connections and uses the proxies in `HTTPS_PROXY`, `HTTP_PROXY`, and `NO_PROXY`.
 pub struct HttpsCaller {
     connections: Connections,
     redirects: Redirects,
-    /// What reviews and replies may take, if that is limited.
+    /// The memory budget for reviews and replies; none if it is unlimited.
     memory: Option<Budget>,
     own_server: OnceLock<Box<dyn OwnServer>>,
 }
 
-/// The span of one HTTP request.
+/// Creates the trace span of an HTTP request.
 ///
 /// Source: go.opentelemetry.io/contrib `instrumentation/net/http/otelhttp/transport.go`, `RoundTrip`.
 fn span_of(method: &Method, url: &str) -> Span {
@@ -146,7 +148,7 @@ fn span_of(method: &Method, url: &str) -> Span {
                 otel.kind = "client",
                 "http.request.method" = method.as_str(),
                 "http.response.status_code" = Empty,
-                // Go writes it into each request, whatever the connection speaks.
+                // Go sets this for every request, regardless of the connection's protocol.
                 "network.protocol.version" = "1.1",
                 "server.address" = Empty,
                 "server.port" = Empty,
@@ -154,7 +156,7 @@ fn span_of(method: &Method, url: &str) -> Span {
             )
         };
     }
-    // A webhook is asked by a POST, and by a GET where it redirects to.
+    // Webhooks are called by POST, and after a redirect by GET.
     let span = if *method == Method::GET { request!("HTTP GET") } else { request!("HTTP POST") };
     if !span.is_disabled()
         && let Ok(url) = Url::parse(url)
@@ -166,41 +168,43 @@ fn span_of(method: &Method, url: &str) -> Span {
 }
 
 impl HttpsCaller {
-    /// A caller that finds services by `services`, and follows all redirects.
+    /// Creates a caller that resolves services with `services` and follows all redirects.
     pub fn new(services: Arc<dyn ServiceResolver>) -> Self {
         let connections = Connections::new(services);
         Self { connections, redirects: Redirects::All, memory: None, own_server: OnceLock::new() }
     }
 
-    /// The same caller with credentials, which nothing has called yet.
+    /// Sets the credentials. Call this before any webhook is called.
     #[must_use]
     pub fn with_credentials(self, credentials: WebhookCredentials) -> Self {
         Self { connections: self.connections.with_credentials(credentials), ..self }
     }
 
-    /// The same caller with other redirects.
+    /// Sets which redirects are followed.
     #[must_use]
     pub fn with_redirects(self, redirects: Redirects) -> Self {
         Self { redirects, ..self }
     }
 
-    /// The same caller, whose reviews and replies take their bytes from `memory` for as long as they are in use.
+    /// Limits the memory of reviews and replies that are in use.
     #[must_use]
     pub fn with_memory(self, memory: Budget) -> Self {
         Self { memory: Some(memory), ..self }
     }
 
-    /// Lets it call the API server that it belongs to, which is made after it. Only the first one counts.
+    /// Sets the API server that the caller belongs to, for webhooks that it serves itself.
+    ///
+    /// Only the first call has an effect.
     pub fn belongs_to(&self, own_server: Box<dyn OwnServer>) {
         let _ = self.own_server.set(own_server);
     }
 
-    /// A share of the memory, if that is limited.
+    /// Returns a reservation in the memory budget, if there is one.
     fn share(&self) -> Option<Reservation> {
         self.memory.as_ref().map(|memory| memory.share(FREE_BYTES))
     }
 
-    /// One POST, and the requests that its redirects ask for.
+    /// Sends a POST request and follows its redirects.
     ///
     /// Source: Go net/http/client.go, `redirectBehavior` and `defaultCheckRedirect`.
     /// Rule: HTTP-01, HTTP-11.
@@ -265,7 +269,7 @@ impl HttpsCaller {
         Err(post_failed(&last_location, "stopped after 10 redirects"))
     }
 
-    /// One HTTP request, as `complete` makes it, and nothing that its answer asks for.
+    /// Sends a single HTTP request, as `complete` builds it.
     ///
     /// Rule: HTTP-32.
     async fn once(
@@ -307,10 +311,10 @@ impl HttpsCaller {
         }
     }
 
-    /// As [`Caller::call`], and writes down what the webhook asked for meanwhile, also if there is no reply.
+    /// Calls a webhook as [`Caller::call`] does, and records its redirects and retries, even if there is no reply.
     ///
     /// # Errors
-    /// As for [`Caller::call`].
+    /// The error of [`Caller::call`].
     ///
     /// Source: client-go `rest/{request,with_retry}.go`; apiserver pkg/util/webhook/client.go.
     /// Rule: HTTP-08, HTTP-09, HTTP-10.
@@ -348,14 +352,14 @@ impl HttpsCaller {
                 sleep_until(deadline).await;
                 return Err(post_failed(&address.url, "context deadline exceeded"));
             }
-            // What is left of the body is read, so that the connection can be used again.
+            // Read the rest of the body, so that the connection can be reused.
             let _ = timeout_at(deadline, body::read(response, &mut self.share())).await;
             sleep_until(next).await;
         };
         reply(response, deadline, self.share()).await
     }
 
-    /// Whether the API server can be reached under its own host, which resolves only where the cluster's DNS is used.
+    /// Returns whether the API server's host name resolves, which is the case only with the cluster's DNS.
     async fn can_be_dialled(&self, prepared: &Prepared, deadline: Instant) -> bool {
         prepared.destination.service().is_some()
             || self.connections.have_proxies()
@@ -405,7 +409,7 @@ impl Caller for HttpsCaller {
     }
 }
 
-/// How long a webhook asks to wait before the same review is sent again: with 429 and 5xx only, in whole seconds.
+/// Returns how long a webhook asks to wait before the review is sent again: only for 429 and 5xx, in whole seconds.
 ///
 /// Source: client-go `rest/with_retry.go`, `checkWait`.
 /// Rule: HTTP-09.
@@ -418,7 +422,7 @@ fn retry_after(response: &Response) -> Option<Duration> {
     Some(Duration::from_secs(seconds.max(0).unsigned_abs().min(24 * 3600)))
 }
 
-/// What came back, read to its end.
+/// Reads the reply completely.
 async fn reply(
     response: Response,
     deadline: Instant,
@@ -437,7 +441,7 @@ fn content_type(headers: &HeaderMap) -> Option<String> {
     Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
-/// A reply that is not too much to be read.
+/// Checks that a reply does not exceed the limits.
 fn checked(
     status: StatusCode,
     content_type: Option<String>,

@@ -1,15 +1,16 @@
-//! What Go's resolver says of a host that has no address.
+//! The errors of Go's resolver for a host without an address.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
-/// What Go asks where the system names no server.
+/// The server that Go uses if the system configures none.
 const DEFAULT: &str = "127.0.0.1:53";
 const PORT: u16 = 53;
 
-/// Why the system found no address of `host`, of which it says `error`.
+/// Returns Go's error for a `host` for which the system returned `error`.
 ///
-/// The system does not tell whether the name server failed or did not answer, where Go does: its own words stand there.
+/// The system does not report whether the name server failed or did not answer, as Go does: the system's own error is
+/// used instead.
 ///
 /// Source: Go `net/dnsclient_unix.go`, `goLookupIPCNAMEOrder` and `tryOneName`; net/net.go, `DNSError`.
 pub(super) fn lookup_failed(host: &str, error: &str) -> String {
@@ -23,7 +24,7 @@ pub(super) fn lookup_failed(host: &str, error: &str) -> String {
     format!("dial tcp: lookup {host} on {}: {words}", first_server(&configuration))
 }
 
-/// The server that is asked first, in the text of a resolv.conf.
+/// Returns the first name server in the text of a resolv.conf.
 ///
 /// Source: Go `net/dnsconfig_unix.go`, `dnsReadConfig`.
 fn first_server(configuration: &str) -> String {
@@ -35,7 +36,7 @@ fn first_server(configuration: &str) -> String {
     server.map_or_else(|| DEFAULT.to_owned(), |address| SocketAddr::new(address, PORT).to_string())
 }
 
-/// Whether a name server can be asked for `host`.
+/// Returns whether `host` is a valid name for a DNS query.
 ///
 /// Source: Go net/dnsclient.go, `isDomainName`.
 fn is_domain_name(host: &str) -> bool {

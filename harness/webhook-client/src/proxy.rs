@@ -1,4 +1,4 @@
-//! Which proxy a call goes through, by the environment.
+//! Selects the proxy of a call from the environment.
 
 use std::net::IpAddr;
 
@@ -12,10 +12,10 @@ use url::{Host, Url};
 
 use super::address::percent_decoded;
 
-/// How much of a status line is read.
+/// The maximum length of a status line, in bytes.
 const STATUS_LINE: u64 = 4096;
 
-/// `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, or their names in lower case, which come first.
+/// `HTTPS_PROXY`, `HTTP_PROXY`, and `NO_PROXY`. Their lowercase names take precedence.
 ///
 /// Source: golang.org/x/net `http/httpproxy/proxy.go`, `Config`.
 #[derive(Debug, Default)]
@@ -25,11 +25,13 @@ pub(super) struct Proxies {
     except: Vec<Exception>,
 }
 
-/// A proxy on the way to a webhook.
+/// A proxy for calls to a webhook.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct ProxyRoute {
     pub(super) proxy: Url,
-    /// What the Service of the webhook resolves to, where the proxy leads then; else it leads to the webhook's URL.
+    /// The resolved address of the webhook's Service, to which the proxy connects.
+    ///
+    /// If none, the proxy connects to the webhook's URL.
     pub(super) service: Option<Url>,
 }
 
@@ -42,11 +44,11 @@ impl From<Url> for ProxyRoute {
 /// An entry of `NO_PROXY`.
 #[derive(Debug)]
 enum Exception {
-    /// `*`
+    /// `*`: all hosts.
     All,
     Network(IpNet),
     Address(IpAddr, Option<String>),
-    /// The domain with a dot in front, the port, and whether the domain itself is meant, too.
+    /// The domain with a leading dot, the port, and whether the domain itself matches, too.
     Domain {
         suffix: String,
         port: Option<String>,
@@ -59,7 +61,7 @@ impl Proxies {
         Self::new(|name| std::env::var(name).ok())
     }
 
-    /// Reads the variables by `variable`. A proxy whose URL is not valid is none.
+    /// Reads the environment with `variable`. Proxies with invalid URLs are ignored.
     ///
     /// Source: golang.org/x/net `http/httpproxy/proxy.go`, `FromEnvironment`; apimachinery `pkg/util/net/http.go`,
     /// `NewProxierWithNoProxyCIDR`, which reads the networks of the name in upper case first.
@@ -83,15 +85,15 @@ impl Proxies {
         }
     }
 
-    /// Whether the environment names no proxy.
+    /// Returns whether no proxies are configured.
     pub(super) fn is_empty(&self) -> bool {
         self.https.is_none() && self.http.is_none()
     }
 
-    /// The proxy for requests to `url`; none if they go there directly. Loopback is never reached through a proxy.
+    /// Returns the proxy for requests to `url`; none if they are sent directly. Loopback addresses never use a proxy.
     ///
     /// # Errors
-    /// [`Unsupported`] for a proxy that is not spoken to by plain HTTP.
+    /// [`Unsupported`] for a proxy that is not used over plain HTTP.
     ///
     /// Source: golang.org/x/net `http/httpproxy/proxy.go`, `proxyForURL` and `useProxy`.
     /// Rule: HTTP-23.
@@ -162,7 +164,7 @@ impl Exception {
     }
 }
 
-/// A URL, or a host with or without a port.
+/// Parses a URL, or a host with an optional port.
 ///
 /// Source: golang.org/x/net `http/httpproxy/proxy.go`, `parseProxy`.
 fn proxy_url(text: &str) -> Option<Url> {
@@ -170,7 +172,7 @@ fn proxy_url(text: &str) -> Option<Url> {
     complete.or_else(|| Url::parse(&format!("http://{text}")).ok())
 }
 
-/// Why `proxy` makes no tunnel to `url`: it is asked for another one. None if that one is made, or if there is no answer.
+/// Asks `proxy` for another tunnel to `url` and returns why it refuses; none if it succeeds or does not answer.
 ///
 /// Source: Go net/http/transport.go, `dialConn`.
 pub(super) async fn why_no_tunnel(proxy: &Url, url: &Url) -> Option<String> {

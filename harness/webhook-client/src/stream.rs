@@ -1,4 +1,4 @@
-//! TCP connections whose errors say between which addresses, as Go's do.
+//! TCP connections whose errors include both addresses, as Go's do.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -11,28 +11,28 @@ use kubernetes_types::quoting::system_error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A TCP connection.
+/// A TCP connection with its addresses.
 #[derive(Debug)]
 pub(super) struct Stream {
     tcp: TcpStream,
-    /// The caller's own address and the other one, which the system forgets when the connection is reset.
+    /// The local and remote address, which the system forgets when the connection is reset.
     addresses: Option<(SocketAddr, SocketAddr)>,
 }
 
-/// The connection that a connector made.
+/// Wraps the connection that a connector established.
 pub(super) fn dialled(tcp: TokioIo<TcpStream>) -> TokioIo<Stream> {
     let tcp = tcp.into_inner();
     let addresses = tcp.local_addr().ok().zip(tcp.peer_addr().ok());
     TokioIo::new(Stream { tcp, addresses })
 }
 
-/// Whether an error is one of an established connection, whose text is complete.
+/// Returns whether an error comes from an established connection, so that its text is complete.
 pub(super) fn is_complete(error: &io::Error) -> bool {
     let text = error.to_string();
     [Operation::Read, Operation::Write].iter().any(|operation| text.starts_with(&format!("{operation} tcp ")))
 }
 
-/// What failed.
+/// The failed operation.
 #[derive(Clone, Copy)]
 enum Operation {
     Read,
@@ -53,7 +53,9 @@ impl Stream {
         Pin::new(&mut self.get_mut().tcp)
     }
 
-    /// An error of the system, in Go's words. It is a text since the HTTP/2 library keeps nothing else of an error.
+    /// Formats a system error in Go's words.
+    ///
+    /// The result is a string, because the HTTP/2 library does not keep other errors.
     ///
     /// Source: Go net/net.go, `OpError.Error`; `net/fd_posix.go`, `netFD.Read` and `netFD.Write`.
     fn error(&self, operation: Operation, error: io::Error) -> io::Error {

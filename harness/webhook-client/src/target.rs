@@ -1,4 +1,4 @@
-//! Where one HTTP request goes, taken apart.
+//! The parsed URL of an HTTP request.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,24 +8,24 @@ use url::Url;
 
 use super::address::percent_decoded;
 
-/// A URL, taken apart once for all requests to it.
+/// A URL that is parsed once for all requests to it.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
-    /// The whole URL. That of a service has no port, so that the client takes the port of the service's address.
+    /// The complete URL. For a service, it has no port, so that the client uses the port of the service's address.
     pub(super) uri: Uri,
-    /// Its path and query, as a request over HTTP/1.1 names it.
+    /// The path and query, for an HTTP/1.1 request line.
     pub(super) path: Uri,
-    /// `Host`.
+    /// The `Host` header.
     pub(super) host: HeaderValue,
-    /// What the user and the password in the URL come to, if it has them.
+    /// The `Authorization` header for the user and password in the URL, if it has them.
     pub(super) authorization: Option<HeaderValue>,
 }
 
 impl Target {
-    /// `url`, which leads to the service with this authority or somewhere else.
+    /// Parses `url`, which leads to the service with this authority, or to another host.
     ///
     /// # Errors
-    /// A URL to which nothing can be sent.
+    /// A URL to which no request can be sent.
     ///
     /// Rule: HTTP-01, HTTP-02.
     pub(super) fn new(url: &str, service: Option<&str>) -> Result<Self, String> {
@@ -49,18 +49,18 @@ impl Target {
         Ok(Self { uri, path, host, authorization })
     }
 
-    /// Whether connections to the one can be used for the other.
+    /// Returns whether a connection to one URL can be used for the other.
     pub(super) fn is_at(&self, other: &Uri) -> bool {
         self.uri.scheme() == other.scheme() && self.uri.authority() == other.authority()
     }
 
-    /// Whether it is reached without TLS.
+    /// Returns whether the connection does not use TLS.
     pub(super) fn is_plain(&self) -> bool {
         self.uri.scheme() == Some(&Scheme::HTTP)
     }
 }
 
-/// Takes the user and the password out of `url`.
+/// Removes the user and password from `url` and returns them as a header.
 fn take_authorization(url: &mut Url) -> Option<HeaderValue> {
     let authorization = basic(url)?;
     url.set_username("").ok()?;
@@ -68,7 +68,7 @@ fn take_authorization(url: &mut Url) -> Option<HeaderValue> {
     Some(authorization)
 }
 
-/// What the user and the password in `url` come to as a header, if it has them.
+/// Returns the user and password in `url` as a header, if it has them.
 pub(super) fn basic(url: &Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
@@ -79,7 +79,7 @@ pub(super) fn basic(url: &Url) -> Option<HeaderValue> {
     Some(header)
 }
 
-/// The path and the query of `url`, if it leads to `authority`.
+/// Returns the path and query of `url` if its authority is `authority`.
 pub(super) fn path_at<'a>(url: &'a str, authority: &str) -> Option<&'a str> {
     url.strip_prefix("https://")?
         .strip_prefix(authority)

@@ -1,4 +1,4 @@
-//! The client against servers on loopback, and the words of its failures.
+//! Tests the client against servers on loopback, including its error messages.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -38,7 +38,7 @@ fn leaf(names: &[&str]) -> CertificateParams {
     CertificateParams::new(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()).unwrap()
 }
 
-/// Answers the n-th connection with the n-th text, the last one again and again; keeps what it was sent.
+/// A server that sends the n-th text to the n-th connection, repeating the last one, and records the requests.
 struct Server {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
@@ -372,7 +372,7 @@ async fn redirects_are_followed_as_by_go() {
 
     let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[temporary]).await;
     let error = call(&server, url(&server, "/"), &authority.pem).await.unwrap_err();
-    // Go names the place as the last answer wrote it. Source: Go net/http/client.go, `Client.do`.
+    // Go quotes the location as the last response wrote it. Source: Go net/http/client.go, `Client.do`.
     assert_eq!(error, "Post \"/next\": stopped after 10 redirects");
     assert_eq!(server.requests().len(), 10);
 

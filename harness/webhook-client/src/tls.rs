@@ -1,4 +1,4 @@
-//! Whom a call trusts: the `caBundle`, or the system's roots.
+//! TLS configuration with the `caBundle` or the system's root certificates.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use rustls::{
 use super::certificate;
 use super::credentials::Identity;
 
-/// TLS for calls that trust `ca_bundle` (PEM), or the system's roots if it is empty.
+/// Creates a TLS configuration that trusts `ca_bundle` (PEM), or the system's root certificates if it is empty.
 ///
 /// # Errors
-/// What kube-apiserver says about a bundle without a certificate.
+/// kube-apiserver's error for a bundle without a certificate.
 ///
 /// Source: client-go transport/transport.go, `rootCertPool`.
 pub(super) fn client_config(
@@ -34,7 +34,7 @@ pub(super) fn client_config(
     Ok(config)
 }
 
-/// Shows the certificate to every server that asks for one.
+/// Sends the certificate to every server that requests one.
 #[derive(Debug)]
 struct Always(Arc<CertifiedKey>);
 
@@ -49,7 +49,7 @@ impl ResolvesClientCert for Always {
 }
 
 /// # Errors
-/// The text of Go's crypto/tls/tls.go, `X509KeyPair`.
+/// The error of Go's crypto/tls/tls.go, `X509KeyPair`.
 pub(super) fn certified_key(identity: &Identity) -> Result<CertifiedKey, String> {
     let chain =
         CertificateDer::pem_slice_iter(&identity.certificate).filter_map(Result::ok).collect::<Vec<_>>();
@@ -69,12 +69,12 @@ pub(super) fn certified_key(identity: &Identity) -> Result<CertifiedKey, String>
     }
 }
 
-/// TLS for calls to those whom `verifier` lets pass.
+/// Creates a TLS configuration with this verifier.
 ///
 /// Rule: HTTP-17.
 ///
 /// # Errors
-/// The library knows no version of TLS.
+/// The library does not support any version of TLS.
 pub(super) fn client_config_with(
     verifier: Arc<dyn ServerCertVerifier>,
     protocols: &[&str],
@@ -89,10 +89,10 @@ pub(super) fn client_config_with(
     Ok(config)
 }
 
-/// Says no where Go says no.
+/// Creates a verifier that rejects what Go rejects.
 ///
 /// # Errors
-/// As [`client_config`].
+/// The error of [`client_config`].
 pub(super) fn verifier(ca_bundle: &[u8]) -> Result<Arc<dyn ServerCertVerifier>, String> {
     let trusted = trusted(ca_bundle)?;
     let mut roots = RootCertStore::empty();
@@ -100,22 +100,22 @@ pub(super) fn verifier(ca_bundle: &[u8]) -> Result<Arc<dyn ServerCertVerifier>, 
     Ok(Arc::new(Verifier { roots, trusted, provider: Arc::new(ring::default_provider()) }))
 }
 
-/// The certificates that are trusted.
+/// Returns the trusted certificates.
 ///
 /// Rule: HTTP-18.
 ///
 /// # Errors
-/// As [`client_config`].
+/// The error of [`client_config`].
 pub(super) fn trusted(ca_bundle: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     if ca_bundle.is_empty() { Ok(system_roots()) } else { bundle(ca_bundle) }
 }
 
-/// The certificates of a `caBundle`; one that can be parsed is enough.
+/// Parses the certificates of a `caBundle`, at least one of which must be valid.
 ///
 /// Rule: HTTP-21.
 ///
 /// # Errors
-/// As [`client_config`].
+/// The error of [`client_config`].
 pub(super) fn bundle(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates: Vec<CertificateDer<'static>> =
         CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect();
@@ -134,10 +134,10 @@ pub(super) fn bundle(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String>
     })
 }
 
-/// Whether a `caBundle` has a certificate.
+/// Checks that a `caBundle` contains a certificate.
 ///
 /// # Errors
-/// As [`bundle`].
+/// The error of [`bundle`].
 ///
 /// Source: apiserver pkg/util/webhook/validation.go, `ValidateCABundle`.
 pub fn check_bundle(pem: &[u8]) -> Result<(), String> {
@@ -148,7 +148,7 @@ fn system_roots() -> Vec<CertificateDer<'static>> {
     rustls_native_certs::load_native_certs().certs
 }
 
-/// Says no where Go says no, in its words and in its order.
+/// A verifier with Go's checks, error messages, and order.
 #[derive(Debug)]
 struct Verifier {
     roots: RootCertStore,
@@ -163,7 +163,7 @@ impl Verifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<(), rustls::Error> {
-        // Go trusts a certificate that is in the bundle itself; webpki wants it to be signed by one that is.
+        // Go trusts a certificate that is in the bundle itself; webpki requires that it is signed by one in the bundle.
         if self.trusted.iter().any(|trusted| trusted == leaf) {
             return Ok(());
         }

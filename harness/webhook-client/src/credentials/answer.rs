@@ -1,4 +1,4 @@
-//! What a credential plugin prints: an `ExecCredential` of `client.authentication.k8s.io`.
+//! Decodes the output of a credential plugin: an `ExecCredential` of `client.authentication.k8s.io`.
 
 use jiff::Timestamp;
 use kubernetes_admission::attributes::GroupVersionKind;
@@ -14,7 +14,7 @@ use crate::tls;
 
 const GROUP: &str = "client.authentication.k8s.io";
 
-/// The versions of the API that a plugin may speak.
+/// The supported versions of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ExecVersion {
     V1,
@@ -22,7 +22,7 @@ pub(super) enum ExecVersion {
 }
 
 impl ExecVersion {
-    /// None if client-go does not know `api_version`.
+    /// Parses `api_version`; returns none if client-go does not support it.
     pub(super) fn parse(api_version: &str) -> Option<Self> {
         [Self::V1, Self::V1beta1].into_iter().find(|version| version.api_version() == api_version)
     }
@@ -39,19 +39,19 @@ impl ExecVersion {
     }
 }
 
-/// Credentials that a plugin printed.
+/// The credentials that a plugin printed.
 pub(super) struct Printed {
-    /// Empty without one.
+    /// The bearer token; empty if there is none.
     pub(super) token: String,
     pub(super) identity: Option<Identity>,
-    /// When the plugin is to run again.
+    /// When the plugin has to run again.
     pub(super) expires: Option<Timestamp>,
 }
 
-/// Reads what a plugin printed that was asked for `version`.
+/// Decodes the output of a plugin that was called with `version`.
 ///
 /// # Errors
-/// What is wrong with it, in the words of kube-apiserver.
+/// kube-apiserver's error for invalid output.
 ///
 /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `refreshCredsLocked`.
 pub(super) fn read(stdout: &[u8], version: ExecVersion) -> Result<Printed, UserError> {
@@ -100,7 +100,7 @@ pub(super) fn read(stdout: &[u8], version: ExecVersion) -> Result<Printed, UserE
     Ok(Printed { token, identity, expires })
 }
 
-/// What the document is, with what it does not say filled in.
+/// Returns the kind of the document, with defaults for missing parts.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/json.go, `gvkWithDefaults`; pkg/runtime/error.go.
 fn claimed(document: &Document) -> Result<GroupVersionKind, UserError> {
@@ -128,7 +128,7 @@ fn other_version(version: ExecVersion, claimed: &GroupVersionKind) -> UserError 
     ))
 }
 
-/// None for the year 1, which Go takes for no time.
+/// Parses an expiration time; returns none for the start of the year 1, which is Go's zero time.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/time.go, `UnmarshalJSON`.
 fn expiration(text: &str) -> Result<Option<Timestamp>, UserError> {

@@ -1,4 +1,4 @@
-//! Credentials that a program prints: `exec` of a kubeconfig.
+//! Credential plugins: `exec` in a kubeconfig.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,9 +21,9 @@ use super::answer::{self, ExecVersion, Printed};
 use super::program::{Program, RunError};
 use super::user::Identity;
 
-/// How many plugins are remembered. With `provideClusterInfo` there is one for each `clientConfig`.
+/// The maximum number of cached plugins. With `provideClusterInfo` there is one for each `clientConfig`.
 const MAX_PLUGINS: usize = 200;
-/// How often the long text about a program that is missing is said, and within which time.
+/// How often the long hint about a missing program is logged, and in which period.
 ///
 /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `newAuthenticator`.
 const HINTS: (u32, Duration) = (10, Duration::from_secs(3600));
@@ -31,7 +31,7 @@ const HINT: &str = "\n\nIt looks like you are trying to use a client-go credenti
                     more about this feature, consult the documentation available at:\n      \
                     https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins";
 
-/// `exec` as a kubeconfig has it.
+/// `exec` as written in a kubeconfig.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct WrittenExec {
@@ -51,7 +51,7 @@ struct WrittenVariable {
     value: Option<String>,
 }
 
-/// How a user's credentials are found out.
+/// A credential plugin's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ExecConfig {
     program: Program,
@@ -93,7 +93,7 @@ impl ExecConfig {
     }
 
     /// # Errors
-    /// The version of the plugin's API is unknown.
+    /// The API version of the plugin is unknown.
     pub(super) fn version(&self) -> Result<ExecVersion, UserError> {
         ExecVersion::parse(&self.api_version).ok_or_else(|| {
             UserError::Client(format!("exec plugin: invalid apiVersion {}", quote(&self.api_version)))
@@ -101,7 +101,7 @@ impl ExecConfig {
     }
 }
 
-/// The shortest path that means the same, without a look at the file system.
+/// Returns the shortest equivalent path, without accessing the file system.
 ///
 /// Source: Go path/filepath, `Clean`.
 fn clean(path: &str) -> String {
@@ -124,7 +124,7 @@ fn clean(path: &str) -> String {
     }
 }
 
-/// The information about the server, here the webhook, that a plugin gets.
+/// The cluster information for a plugin, which describes the webhook.
 ///
 /// Source: client-go pkg/apis/clientauthentication/v1/types.go, `Cluster`; rest/exec.go, `ConfigToExecCluster`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -170,7 +170,7 @@ struct ExecCredentialSpec<'a> {
 
 type Key = (ExecConfig, Option<Cluster>);
 
-/// The plugins that have been asked for credentials, and what they printed. Clones share them.
+/// The credential plugins that have run, and their output. Clones share them.
 #[derive(Clone, Default)]
 pub(in super::super) struct Plugins(Arc<SyncMutex<HashMap<Key, Arc<Plugin>>>>);
 
@@ -181,10 +181,10 @@ impl fmt::Debug for Plugins {
 }
 
 impl Plugins {
-    /// The plugin of `config` for calls to `webhook`.
+    /// Returns the plugin of `config` for calls to `webhook`.
     ///
     /// # Errors
-    /// As [`ExecConfig::version`].
+    /// The error of [`ExecConfig::version`].
     pub(super) fn plugin(
         &self,
         config: &ExecConfig,
@@ -207,27 +207,27 @@ impl Plugins {
     }
 }
 
-/// A program, and the credentials that it printed last.
+/// A credential plugin and the credentials that it printed last.
 pub(in super::super) struct Plugin {
     config: ExecConfig,
     version: ExecVersion,
     cluster: Option<Cluster>,
-    /// Locked while the program runs, which it does once at a time.
+    /// Locked while the program runs, so that it runs only once at a time.
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
 struct State {
     printed: Option<Arc<Printed>>,
-    /// When the first hint of the hour was given, and how many since.
+    /// The time of the first hint in this period, and the number of hints since then.
     hints: Option<(Instant, u32)>,
 }
 
 impl Plugin {
-    /// The credentials. Runs the program if there are none, or if they have expired.
+    /// Returns the credentials. Runs the program if there are none or if they have expired.
     ///
     /// # Errors
-    /// Why there are none, in the words of kube-apiserver.
+    /// kube-apiserver's error.
     ///
     /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `getCreds`.
     /// Rule: HTTP-20.
@@ -245,18 +245,18 @@ impl Plugin {
         })
     }
 
-    /// Runs the program unless it has run since it printed `used`. Where it fails, the credentials stay as they are.
+    /// Runs the program unless it has run since it printed `used`. If it fails, the credentials are kept.
     ///
     /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `maybeRefreshCreds`.
     async fn refresh(self: &Arc<Self>, used: &Arc<Printed>) {
         let state = Arc::clone(&self.state).lock_owned().await;
         if state.printed.as_ref().is_some_and(|printed| Arc::ptr_eq(printed, used)) {
-            // As client-go, which only logs the error: the next call may say it.
+            // Like client-go, ignore the error: the next call reports it if it persists.
             let _ = self.run(state).await;
         }
     }
 
-    /// Runs on when the call that asked for it is over: what the program prints counts for the next one.
+    /// Runs the program. It continues after the call ends, so that the next call can use its output.
     async fn run(self: &Arc<Self>, mut state: OwnedMutexGuard<State>) -> Result<Arc<Printed>, UserError> {
         let plugin = Arc::clone(self);
         let running = tokio::spawn(async move {
@@ -317,7 +317,7 @@ impl State {
     }
 }
 
-/// What a request carries, and the plugin to ask again if the webhook does not take it.
+/// Credentials from a plugin, and the plugin to run again if the webhook rejects them.
 pub(in super::super) struct FromPlugin {
     plugin: Arc<Plugin>,
     pub(super) printed: Arc<Printed>,
@@ -325,18 +325,18 @@ pub(in super::super) struct FromPlugin {
 
 impl FromPlugin {
     /// # Errors
-    /// As [`Plugin::credentials`].
+    /// The error of [`Plugin::credentials`].
     pub(super) async fn ask(plugin: Arc<Plugin>) -> Result<Self, UserError> {
         let printed = plugin.credentials().await?;
         Ok(Self { plugin, printed })
     }
 
-    /// The client certificate; none if the plugin printed none.
+    /// Returns the client certificate; none if the plugin printed none.
     pub(in super::super) fn identity(&self) -> Option<&Identity> {
         self.printed.identity.as_ref()
     }
 
-    /// Asks for other credentials, as the webhook answered 401.
+    /// Requests new credentials, because the webhook returned 401.
     pub(in super::super) async fn unauthorized(self) {
         self.plugin.refresh(&self.printed).await;
     }

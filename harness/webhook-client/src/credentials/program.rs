@@ -1,4 +1,4 @@
-//! Runs a credential plugin.
+//! Runs the program of a credential plugin.
 
 use std::env;
 use std::ffi::OsStr;
@@ -15,24 +15,24 @@ use tokio::time::timeout;
 
 use super::UserError;
 
-/// How long a plugin may run. client-go has no bound.
+/// The maximum run time of a plugin. client-go has no limit.
 const LONGEST_RUN: Duration = Duration::from_secs(60);
-/// How many bytes a plugin may print. client-go has no bound.
+/// The maximum output of a plugin, in bytes. client-go has no limit.
 const MAX_STDOUT: u64 = 1 << 20;
 
-/// A program, as client-go calls it.
+/// The program of a credential plugin, as client-go runs it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Program {
-    /// A path without dots, or a name that is looked for in PATH.
+    /// A path, or a name to look up in PATH.
     pub(super) command: String,
     pub(super) args: Vec<String>,
-    /// Added to the variables of this process.
+    /// Environment variables in addition to those of this process.
     pub(super) env: Vec<(String, String)>,
 }
 
-/// Why a program printed nothing that counts.
+/// Why a program did not print usable output.
 pub(super) enum RunError {
-    /// No program has this name.
+    /// The program does not exist.
     NotFound,
     Other(UserError),
 }
@@ -44,11 +44,12 @@ impl From<UserError> for RunError {
 }
 
 impl Program {
-    /// What the program writes to standard output, with `info` in `KUBERNETES_EXEC_INFO`. Its standard input is empty, and
-    /// its standard error that of this process.
+    /// Runs the program with `info` in `KUBERNETES_EXEC_INFO` and returns its standard output.
+    ///
+    /// Its standard input is empty, and its standard error is that of this process.
     ///
     /// # Errors
-    /// It cannot be started or fails, in the words of client-go; it runs or prints for too long.
+    /// client-go's error if the program cannot be started or fails; or its run time or output exceeds the limit.
     ///
     /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `refreshCredsLocked` and `wrapCmdRunErrorLocked`.
     pub(super) async fn run(&self, info: &str) -> Result<Vec<u8>, RunError> {
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
 
     fn shell(script: &str) -> Program {
-        // The PATH of the tests may lack the commands that the script needs.
+        // The PATH of the tests may lack the commands that the script uses.
         let script = format!("PATH=$PATH:/usr/bin:/bin; {script}");
         Program { command: "/bin/sh".to_owned(), args: vec!["-c".to_owned(), script], env: Vec::new() }
     }
@@ -150,7 +151,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn how_long_a_plugin_may_run_is_bounded() {
-        // Neither prints nor ends before it is killed.
+        // Neither prints nor exits before it is killed.
         let error = shell("exec tail -f /dev/null").run("").await.err();
         assert!(matches!(&error, Some(RunError::Other(UserError::Unsupported(what)))
                 if what.what == "credential plugins that run longer than 60 s"));

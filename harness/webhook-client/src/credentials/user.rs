@@ -1,4 +1,4 @@
-//! One user of a kubeconfig: what a request to a webhook carries.
+//! A user of a kubeconfig, and the credentials in its requests to webhooks.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,12 +20,12 @@ use tokio::time::Instant;
 use super::exec::{ExecConfig, FromPlugin, Plugins, WrittenExec};
 use crate::tls;
 
-/// How long the content of a token file is used: a minute, less the ten seconds that it must still be good for.
+/// How long the content of a token file is used: a minute, minus the ten seconds that it must remain valid.
 ///
 /// Source: client-go `transport/token_source.go`, `NewCachedFileTokenSource`.
 const TOKEN_IS_GOOD_FOR: Duration = Duration::from_secs(50);
 
-/// A user as a kubeconfig has it.
+/// A user as written in a kubeconfig.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(super) struct WrittenUser {
@@ -47,7 +47,7 @@ pub(super) struct WrittenUser {
     exec: Option<WrittenExec>,
 }
 
-/// What a user proves itself with.
+/// The credentials of a user.
 pub(in super::super) struct User {
     pub(super) token: String,
     token_file: Option<PathBuf>,
@@ -58,29 +58,29 @@ pub(in super::super) struct User {
     impersonation: Vec<(String, String)>,
     has_auth_provider: bool,
     exec: Option<ExecConfig>,
-    /// What was last in the token file, and when it was read.
+    /// The last content of the token file, and when it was read.
     read: Mutex<Option<(Instant, String)>>,
 }
 
-/// PEM in the kubeconfig, or in a file.
+/// PEM data, inline or in a file.
 enum Pem {
     Data(Result<Vec<u8>, String>),
     File(PathBuf),
 }
 
-/// A client certificate and its key, as PEM.
+/// A client certificate and its key, in PEM.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(in super::super) struct Identity {
     pub(in super::super) certificate: Vec<u8>,
     pub(in super::super) key: Vec<u8>,
 }
 
-/// Why a user cannot be used.
+/// Why a user's credentials cannot be used.
 #[derive(Debug)]
 pub(in super::super) enum UserError {
-    /// No client can be made, in the words of kube-apiserver.
+    /// No client can be created; the error is kube-apiserver's.
     Client(String),
-    /// The request cannot be sent, in the words of Go's client.
+    /// The request cannot be sent; the error is that of Go's client.
     Request(String),
     Unsupported(Unsupported),
 }
@@ -90,7 +90,7 @@ impl User {
         let path = |path: Option<PathBuf>| {
             path.filter(|path| !path.as_os_str().is_empty()).map(|path| folder.join(path))
         };
-        // What stands in the kubeconfig counts more than a file.
+        // Inline data takes precedence over a file.
         let pem = |data: Option<Value>, file: Option<PathBuf>| {
             let data = data.map(|data| go_base64::bytes(&data));
             let data =
@@ -123,10 +123,10 @@ impl User {
         }
     }
 
-    /// The client certificate; none without a certificate and a key.
+    /// Returns the client certificate; none without a certificate and a key.
     ///
     /// # Errors
-    /// A file cannot be read, or the user has credentials that kube-apiserver, or admit, does not know.
+    /// A file cannot be read, or kube-apiserver or admit does not support the user's credentials.
     ///
     /// Source: apiserver pkg/util/webhook/authentication.go, `restConfigFromKubeconfig`; client-go
     /// transport/transport.go, `loadTLSFiles`.
@@ -145,10 +145,10 @@ impl User {
         Ok(Some(Identity { certificate, key }))
     }
 
-    /// The program that has the credentials for calls to `webhook`; none if the user has others beside it.
+    /// Runs the credential plugin for calls to `webhook`; returns none if the user has other credentials.
     ///
     /// # Errors
-    /// The program cannot be asked, in the words of kube-apiserver.
+    /// kube-apiserver's error if the plugin cannot be run.
     ///
     /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `UpdateTransportConfig`.
     pub(in super::super) async fn ask_plugin(
@@ -162,22 +162,22 @@ impl User {
         if has_token || self.has_password() || has_certificate {
             return Ok(None);
         }
-        // As in Go's client: what is wrong with the bundle comes first.
+        // As in Go's client, errors in the bundle come first.
         tls::verifier(&webhook.ca_bundle).map_err(UserError::Client)?;
         FromPlugin::ask(plugins.plugin(exec, webhook)?).await.map(Some)
     }
 
-    /// A password without a name is none.
+    /// Returns whether there is a user name and password; a password without a name is ignored.
     ///
     /// Source: client-go `transport/config.go`, `HasBasicAuth`.
     fn has_password(&self) -> bool {
         !self.username.is_empty()
     }
 
-    /// What every request carries, also to where a redirect leads.
+    /// Returns the authentication headers of every request, including redirected ones.
     ///
     /// # Errors
-    /// Credentials exclude each other, or cannot be a header.
+    /// Credentials that exclude each other, or that are invalid in a header.
     ///
     /// Source: client-go `transport/round_trippers.go`, `HTTPWrappersForConfig`.
     /// Rule: HTTP-20.
@@ -214,7 +214,7 @@ impl User {
         Ok(headers)
     }
 
-    /// The token, which a file replaces that can be read.
+    /// Returns the token. A readable token file takes precedence.
     ///
     /// # Errors
     /// The file cannot be read, and there is no other token.
@@ -232,7 +232,7 @@ impl User {
                 *known = Some((Instant::now(), token.clone()));
                 Ok(token)
             }
-            // It may be written just now: the last one is better than none.
+            // The file may be in the process of being written: use the last token.
             (_, Some((_, token))) => Ok(token.clone()),
             (Err(error @ UserError::Unsupported(_)), None) => Err(error),
             (Err(error), None) if self.token.is_empty() => Err(error),
@@ -251,7 +251,7 @@ impl Pem {
 }
 
 /// # Errors
-/// Go's text: `open /x: no such file or directory`; a file that is too large.
+/// Go's error, such as `open /x: no such file or directory`, or an error for a file that is too large.
 fn read(file: &Path) -> Result<Vec<u8>, UserError> {
     output::read_regular(file).map_err(|error| {
         if matches!(error.kind(), io::ErrorKind::FileTooLarge | io::ErrorKind::Unsupported) {
@@ -272,7 +272,7 @@ fn header_value(name: &str, value: &str) -> Result<HeaderValue, UserError> {
     })
 }
 
-/// A key of `as-user-extra` as part of a header's name.
+/// Escapes a key of `as-user-extra` for the name of a header.
 ///
 /// Source: client-go `transport/round_trippers.go`, `headerKeyEscape`.
 fn escaped(key: &str) -> String {
