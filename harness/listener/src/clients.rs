@@ -1,4 +1,4 @@
-//! Users by the certificates of their connections.
+//! Authenticates users by client certificates.
 
 use std::sync::Arc;
 
@@ -11,35 +11,35 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
 
-/// The authorities whose certificates name users.
+/// The certificate authorities for client certificates.
 #[derive(Clone, Debug)]
 pub struct ClientAuthorities {
     verifier: Arc<dyn ClientCertVerifier>,
     pem: String,
 }
 
-/// Why certificates name no authorities.
+/// Why a file of certificate authorities is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidAuthorities {
-    /// It is not PEM.
+    /// The file is not PEM.
     #[error(transparent)]
     Pem(#[from] pem::Error),
-    /// A certificate cannot be read.
+    /// A certificate cannot be parsed.
     #[error(transparent)]
     Certificate(#[from] rustls::Error),
-    /// The file has no certificate.
+    /// The file does not contain a certificate.
     #[error("data does not contain any valid RSA or ECDSA certificates")]
     None,
-    /// They cannot be used.
+    /// The certificates cannot be used as trust anchors.
     #[error(transparent)]
     Unusable(#[from] VerifierBuilderError),
 }
 
 impl ClientAuthorities {
-    /// The authorities of `--client-ca-file`: certificates in PEM.
+    /// Reads the file of `--client-ca-file`: certificates in PEM.
     ///
     /// # Errors
-    /// It is not PEM, or has no certificate of an authority.
+    /// The file is not PEM or does not contain a CA certificate.
     pub fn from_pem(bytes: &[u8]) -> Result<Self, InvalidAuthorities> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(bytes) {
@@ -55,18 +55,21 @@ impl ClientAuthorities {
         Ok(Self { verifier, pem: String::from_utf8_lossy(bytes).into_owned() })
     }
 
-    /// The file, as it is.
+    /// Returns the file's content.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// What takes the certificates of a handshake without a look at who signed them: kube-apiserver answers a client with
-    /// another one, and says 401.
+    /// Returns a verifier that accepts any client certificate in the handshake.
+    ///
+    /// For an unknown issuer, kube-apiserver completes the handshake and returns 401.
     pub(crate) fn handshake(&self) -> Arc<dyn ClientCertVerifier> {
         Arc::new(AnyCertificate(Arc::clone(&self.verifier)))
     }
 
-    /// Whose certificates these are, the client's own one first; none where they name nobody.
+    /// Authenticates the user of a certificate chain; returns none if it is not trusted.
+    ///
+    /// The chain starts with the client's own certificate.
     pub(crate) fn user(&self, certificates: &[CertificateDer<'_>]) -> Option<ClientCertificate> {
         let (own, others) = certificates.split_first()?;
         match self.verifier.verify_client_cert(own, others, UnixTime::now()) {
@@ -76,7 +79,7 @@ impl ClientAuthorities {
     }
 }
 
-/// Leaves it to [`ClientAuthorities::user`] who signed a certificate. Its key has to be the client's.
+/// Verifies only that the client has the certificate's key. [`ClientAuthorities::user`] verifies the issuer.
 #[derive(Debug)]
 struct AnyCertificate(Arc<dyn ClientCertVerifier>);
 

@@ -1,4 +1,4 @@
-//! The certificate of a server, by default one that lives as long as the process.
+//! The server certificate, which by default is generated for the process.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::clients::ClientAuthorities;
 
-/// A certificate and who signed it.
+/// A server certificate and the certificate authority that signed it.
 #[derive(Debug)]
 pub struct Credentials {
     authority: CertificateAuthority,
     leaf: Leaf,
 }
 
-/// Why a server has no certificate to show.
+/// Why there is no server certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
-    /// No certificate can be made for the address.
+    /// A certificate cannot be created for the address.
     #[error("cannot make a certificate: {0}")]
     Issue(#[from] certs::Error),
     /// A DNS name is invalid.
@@ -29,16 +29,16 @@ pub enum CredentialError {
     /// The certificate or its key is not PEM.
     #[error(transparent)]
     Pem(#[from] pem::Error),
-    /// The certificate cannot be used, or the key is that of another one.
+    /// The certificate cannot be used, or the key does not match it.
     #[error(transparent)]
     Tls(#[from] rustls::Error),
 }
 
 impl Credentials {
-    /// A certificate for `address`, and for the names under which a client on this machine reaches it.
+    /// Creates a certificate for `address` and for the names by which clients on this host reach it.
     ///
     /// # Errors
-    /// The system gives no random numbers.
+    /// The system's random number generator failed.
     pub fn new(address: SocketAddr) -> Result<Self, CredentialError> {
         let authority = CertificateAuthority::new("admit serve")?;
         let mut names = vec!["localhost".parse()?];
@@ -51,15 +51,15 @@ impl Credentials {
         Ok(Self { authority, leaf })
     }
 
-    /// Whom clients have to trust, in PEM.
+    /// Returns the CA certificate that clients have to trust, in PEM.
     pub fn certificate_authority_pem(&self) -> &str {
         self.authority.certificate_pem()
     }
 
-    /// As [`server_config`] makes it.
+    /// Creates a TLS configuration, as the function [`server_config`] does.
     ///
     /// # Errors
-    /// As [`server_config`] has them.
+    /// The error of the function [`server_config`].
     pub fn server_config(
         &self,
         clients: Option<&ClientAuthorities>,
@@ -68,10 +68,10 @@ impl Credentials {
     }
 }
 
-/// HTTP/2 and HTTP/1.1, as kube-apiserver offers them, with a certificate and its key in PEM.
+/// Creates a TLS configuration from a certificate and its key in PEM, with HTTP/2 and HTTP/1.1 as in kube-apiserver.
 ///
 /// # Errors
-/// The certificate or the key is none, or they do not belong together.
+/// The certificate or key is invalid, or they do not match.
 pub fn server_config(
     certificate_pem: &[u8],
     key_pem: &[u8],

@@ -1,4 +1,4 @@
-//! Whether a client takes its answer.
+//! Detects clients that do not read their responses.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,21 +12,21 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::places::UnderWay;
 
-/// A client that takes nothing of its answer for so long does not get the rest.
+/// How long a client may take no part of its response before it is cut off.
 ///
 /// Source: kube-apiserver's `--request-timeout`, after which it cuts off the answer of a request that is no watch; here it
 /// is any answer, and only one that is not read.
 const UNREAD: Duration = Duration::from_secs(60);
 
-/// Since when a piece of an answer waits for the client.
+/// Tracks since when a chunk of a response has been waiting for the client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delivery(Arc<Mutex<Progress>>);
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// Since when there is a piece that was not yet written to the connection.
+    /// Since when a chunk has not been written to the connection.
     waiting: Option<Instant>,
-    /// Whoever wants the next piece.
+    /// The task that waits to send the next chunk.
     next: Option<Waker>,
 }
 
@@ -35,12 +35,12 @@ impl Delivery {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns when a piece has waited for too long.
+    /// Returns when a chunk has been waiting for too long.
     async fn overdue(&self) {
         overdue(|| self.progress().waiting).await;
     }
 
-    /// The piece that waits from now on, until it is dropped.
+    /// Starts to track a chunk until it is dropped.
     fn begin(&self, bytes: Bytes) -> Bytes {
         if bytes.is_empty() {
             return bytes;
@@ -50,7 +50,7 @@ impl Delivery {
     }
 }
 
-/// A piece that is on its way: whoever writes it to the connection drops it then.
+/// A chunk in flight, which is dropped once it has been written to the connection.
 struct Piece {
     bytes: Bytes,
     delivery: Delivery,
@@ -74,7 +74,7 @@ impl Drop for Piece {
     }
 }
 
-/// Returns when what it looks at has been waiting for too long.
+/// Returns when the chunk that `waiting` observes has been waiting for too long.
 async fn overdue(waiting: impl Fn() -> Option<Instant>) {
     loop {
         let now = Instant::now();
@@ -86,8 +86,11 @@ async fn overdue(waiting: impl Fn() -> Option<Instant>) {
     }
 }
 
-/// A body that says when its pieces are taken, and has one of them on its way at a time: what is buffered for a client that
-/// does not read is one piece. Its request is under way until it is dropped.
+/// A response body that tracks its chunks and sends one at a time.
+///
+/// At most one chunk is buffered for a slow client.
+///
+/// Its request counts as active until the body is dropped.
 #[derive(Debug)]
 pub(crate) struct Delivered {
     pub(crate) body: Body,
@@ -124,11 +127,13 @@ impl HttpBody for Delivered {
     }
 }
 
-/// The answers of a connection. With HTTP/2 each has a stream of its own, which is reset if its client takes nothing of it,
-/// while the others go on; with HTTP/1 there is one at a time.
+/// The responses of a connection.
+///
+/// In HTTP/2 each has its own stream, which is reset if the client does not read it, while the others continue; in
+/// HTTP/1 there is one at a time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deliveries {
-    /// The latest, unless it has a stream: hyper makes one for a request as soon as it has called the service.
+    /// The latest response without a stream: hyper creates the stream right after it has called the service.
     latest: Arc<Mutex<Option<Delivery>>>,
 }
 
@@ -137,14 +142,14 @@ impl Deliveries {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// That of the answer to the next request.
+    /// Returns the tracker for the response to the next request.
     pub(crate) fn next(&self) -> Delivery {
         let delivery = Delivery::default();
         *self.latest() = Some(delivery.clone());
         delivery
     }
 
-    /// Returns when a piece of an answer without a stream has waited for too long.
+    /// Returns when a chunk of a response without a stream has been waiting for too long.
     pub(crate) async fn overdue(&self) {
         overdue(|| self.latest().as_ref()?.progress().waiting).await;
     }
@@ -175,7 +180,7 @@ mod tests {
         assert!(tokio::time::timeout(5 * UNREAD, delivery.overdue()).await.is_err());
         let started = Instant::now();
         let piece = delivery.begin(Bytes::from_static(b"piece"));
-        // Nobody has taken all of it who still has a part.
+        // A chunk counts as unread while any part of it exists.
         let part = piece.slice(4..);
         drop(piece);
         delivery.overdue().await;

@@ -1,9 +1,9 @@
-//! Serves a router of `kubernetes-api-server` over TLS.
+//! Serves the router of `kubernetes-api-server` over TLS.
 //!
-//! [`Socket::bind`] comes first, because the address goes into the certificate and the kubeconfig; [`Listener::start`] then
-//! serves on the socket until it is stopped. What each peer may cost is bounded: connections, heads, and the time that a
-//! handshake, a request, an answer or the end may take. [`Credentials`] hold a certificate that is generated for this
-//! process, and [`ClientAuthorities`] authenticate users by their client certificates.
+//! [`Socket::bind`] comes first, because the certificate and the kubeconfig contain the address. [`Listener::start`]
+//! then serves on the socket until it is stopped. The resources of each peer are limited: connections, request headers,
+//! and the time for a handshake, a request, a response, and a shutdown. [`Credentials`] contain a certificate that is
+//! generated for this process, and [`ClientAuthorities`] authenticate users by their client certificates.
 //!
 //! Callers in the same process do not need this crate.
 

@@ -1,7 +1,7 @@
 //! Serves a router over TLS until it is stopped.
 //!
-//! `axum::serve` would be shorter, but has no limits: of connections, of heads, of the time that a handshake, a request,
-//! an answer or the end may take.
+//! `axum::serve` would be shorter, but does not limit connections, request headers, or the time for a handshake, a
+//! request, a response, and a shutdown.
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,36 +30,37 @@ use crate::clients::ClientAuthorities;
 use crate::delivery::{Delivered, Deliveries};
 use crate::places::{FIRST_REQUEST, Place, Places, Watcher};
 
-/// How often the client of an HTTP/2 connection is asked whether it is still there.
+/// The interval of HTTP/2 pings to a client.
 const PING: Duration = Duration::from_secs(30);
-/// How long a connection may take to end that was quiet.
+/// How long an idle connection may take to close.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// Requests under way may still take this long when the server is stopped.
+/// How long active requests may take after the server is stopped.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
-/// As many as kube-apiserver grants a connection.
+/// The maximum number of concurrent HTTP/2 streams, as in kube-apiserver.
 const STREAMS_PER_CONNECTION: u32 = 100;
-/// What a client may send of one request before somebody reads it.
+/// The HTTP/2 flow-control window of a stream: how many unread bytes of one request a client may send.
 ///
 /// Source: apiserver `pkg/server/secure_serving.go`, `resourceBody99Percentile`.
 const STREAM_WINDOW: u32 = 256 << 10;
-/// The same of all requests of a connection. kube-apiserver grants as much to each of them.
+/// The flow-control window of a connection. kube-apiserver grants this much to each stream.
 const CONNECTION_WINDOW: u32 = 1 << 20;
-/// The largest head that kube-apiserver takes.
+/// The maximum size of request headers, as in kube-apiserver.
 const HEAD_BYTES: usize = 1 << 20;
-/// How many peers may wait until they are accepted, where the kernel allows as many.
+/// The length of the kernel's queue of connections to accept, unless its own limit is lower.
 ///
 /// Source: Go's net, `maxListenerBacklog`: `/proc/sys/net/core/somaxconn`, which is 4096 by default.
 const BACKLOG: i32 = 4096;
-/// What the kernel may keep of an answer that its client does not read, and of what comes and is not read yet; it takes
-/// twice as much memory. Its own choice grows to megabytes for each connection.
+/// The kernel's buffers for unread responses and requests; the kernel allocates twice as much memory.
+///
+/// By default they would grow to megabytes per connection.
 const SEND_BUFFER: usize = 32 << 10;
 const RECEIVE_BUFFER: usize = 128 << 10;
-/// What TLS may keep of an answer that the kernel does not take yet.
+/// The TLS buffer for response data that the kernel does not accept yet.
 const TLS_BUFFER: usize = 16 << 10;
-/// From how many bytes of an HTTP/2 stream on that were not sent no more are taken from its answer.
+/// The number of unsent bytes of an HTTP/2 stream at which no more of the response is produced.
 const STREAM_BUFFER: usize = 16 << 10;
 
-/// A bound socket on which nobody is served yet.
+/// A bound socket that is not served yet.
 #[derive(Debug)]
 pub struct Socket {
     socket: std::net::TcpListener,
@@ -67,15 +68,15 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Binds `address`; port 0 picks a free one.
+    /// Binds `address`; port 0 picks a free port.
     ///
     /// # Errors
-    /// The port is taken, or the address is not one of this machine.
+    /// The port is in use, or the address does not belong to this host.
     pub fn bind(address: SocketAddr) -> Result<Self, ListenError> {
         let socket = std::net::TcpListener::bind(address).and_then(|socket| {
             socket.set_nonblocking(true)?;
             rustix::net::listen(&socket, BACKLOG)?;
-            // Its connections have the same buffers.
+            // Accepted connections inherit the buffer sizes.
             rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
             rustix::net::sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)?;
             let address = socket.local_addr()?;
@@ -84,13 +85,13 @@ impl Socket {
         socket.map_err(|source| ListenError { address, source })
     }
 
-    /// Where it is bound, with the port that was free.
+    /// Returns the bound address, with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// Why nobody can be served at an address. It says what to do where the port is taken.
+/// Why an address cannot be served. If the port is in use, the message says what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {source}{}", advice(.source))]
 pub struct ListenError {
@@ -102,7 +103,7 @@ fn advice(error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::AddrInUse { "; choose another port, or 0 for a free one" } else { "" }
 }
 
-/// A socket on which a router is served.
+/// A socket that serves a router.
 #[derive(Debug)]
 pub struct Listener {
     accepting: JoinHandle<()>,
@@ -110,8 +111,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Starts to serve. The router asks who makes a request by the same `authenticator`; a connection on which somebody
-    /// is known does not make room for others. `clients` have signed the certificates of users, where `tls` asks for one.
+    /// Starts to serve the router.
+    ///
+    /// `authenticator` must be the one of the router; connections with an authenticated user are not evicted for
+    /// others. `clients` verify client certificates, which are requested if `tls` is configured to do so.
     ///
     /// # Errors
     /// The socket cannot be used.
@@ -136,10 +139,10 @@ impl Listener {
         Ok(Self { accepting: tokio::spawn(server.accept(listener)), stop })
     }
 
-    /// Closes the socket, lets the requests under way end, and cuts off what does not.
+    /// Closes the socket, waits for active requests, and aborts those that take too long.
     pub async fn stop(self) {
         self.stop.cancel();
-        // The only errors are that it was aborted, which it was not, and that it panicked, which was reported.
+        // The task is never aborted, and a panic in it has already been reported.
         let _ = self.accepting.await;
     }
 }
@@ -166,7 +169,7 @@ impl Server {
             if let Ok((stream, peer, place)) = accepted {
                 connections.spawn(self.clone().connection(stream, peer, place));
             } else {
-                // Most often there are too many open files: who can do without makes room, which takes a moment.
+                // Usually there are too many open files: evict a connection, which takes a moment.
                 self.places.evict_one();
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
@@ -183,7 +186,7 @@ impl Server {
     }
 
     async fn connection(self, stream: TcpStream, peer: SocketAddr, place: Place) {
-        // Without it a small answer waits for the client's acknowledgement of the one before.
+        // Otherwise, a small response waits for the client's acknowledgment of the previous one.
         let _ = stream.set_nodelay(true);
         let watcher = place.watcher();
         let accepted = async {
@@ -218,7 +221,7 @@ impl Server {
         let service = service_fn(self.service(peer, certificate, &watcher, &deliveries));
         let mut connection = pin!(builder.serve_connection_with_upgrades(stream, service));
         tokio::select! {
-            // How it ends is seen by the client.
+            // The client sees how the connection ends.
             _ = connection.as_mut() => {}
             () = watcher.evicted() => {}
             () = deliveries.overdue() => {}
@@ -234,7 +237,7 @@ impl Server {
         watcher.has_ended();
     }
 
-    /// Answers requests by the router.
+    /// Handles requests with the router.
     fn service(
         &self,
         peer: SocketAddr,
@@ -264,7 +267,7 @@ impl Server {
 type BoxedAnswer =
     Pin<Box<dyn Future<Output = Result<hyper::Response<Delivered>, std::convert::Infallible>> + Send>>;
 
-/// A connection with its place, which it keeps when HTTP is over and a WebSocket goes on.
+/// A connection with its slot, which it also keeps after an upgrade from HTTP to WebSocket.
 #[derive(Debug)]
 struct Connected {
     stream: TlsStream<TcpStream>,

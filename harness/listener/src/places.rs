@@ -1,8 +1,9 @@
-//! Who may be connected, for how long, and who makes room.
+//! Limits connections: how many peers may connect, for how long, and which ones are evicted for others.
 //!
-//! Whoever reaches the port may connect. A peer that has not shown a token costs a place and a few bytes, gives both back
-//! after a time, and earlier if somebody else comes: nobody who has a token waits for one who has none. Peers that say
-//! nothing go first, so that however many of these come, who has a token keeps the place until it is shown.
+//! Every peer that reaches the port may connect. Authenticated peers are never evicted by unauthenticated ones: a peer
+//! that has not sent a token gets one slot and a small number of bytes, loses them after a timeout, and is evicted
+//! earlier if another peer connects. Peers that have sent nothing are evicted first, so a flood of idle connections
+//! cannot evict a peer during its handshake.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,32 +14,32 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// How many peers may be connected, upgraded connections among them.
+/// The maximum number of connections, including upgraded ones.
 const CONNECTIONS: usize = 1024;
 
-/// The handshake, and the head of the first request, must be there within this time.
+/// The time limit for the handshake and the headers of the first request.
 ///
 /// Source: apiserver `pkg/server/secure_serving.go`, `ReadHeaderTimeout`, which counts for a handshake, too.
 pub(crate) const FIRST_REQUEST: Duration = Duration::from_secs(32);
 
-/// A connection without a request under way is closed after this time.
+/// The time after which a connection without an active request is closed.
 ///
 /// Source: apiserver `pkg/server/secure_serving.go`, `IdleTimeout`.
 const IDLE: Duration = Duration::from_secs(90);
 
-/// What a peer may send before it has shown a token. It is enough for the head of any usual request.
+/// How many bytes a peer may send before it has sent a token. The headers of a usual request are smaller.
 const FREE_BYTES: usize = 16 << 10;
 
-/// What all such peers may send together beyond that, since a head may have a megabyte.
+/// How many bytes all such peers may send together beyond that, because headers may be up to a megabyte.
 const STRANGERS_BYTES: usize = 16 << 20;
 
-/// The places of a listener.
+/// The connection slots of a listener.
 #[derive(Debug)]
 pub(crate) struct Places {
-    /// In the order in which the peers came.
+    /// The peers, in the order in which they connected.
     taken: Mutex<Taken>,
     capacity: usize,
-    /// There may be room again.
+    /// Notified when a slot may be free.
     freed: Notify,
     strangers_bytes: Arc<Semaphore>,
 }
@@ -49,37 +50,37 @@ struct Taken {
     peers: BTreeMap<u64, Arc<Peer>>,
 }
 
-/// Whoever is connected.
+/// A connected peer.
 #[derive(Debug)]
 struct Peer {
     activity: Mutex<Activity>,
-    /// Its place goes to somebody else.
+    /// Canceled when its slot is given to another peer.
     evicted: CancellationToken,
 }
 
-/// What a peer has shown of itself.
+/// What a peer has sent so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Shown {
     Nothing,
-    /// That it speaks, if only the beginning of a handshake.
+    /// Some bytes, such as the start of a handshake.
     Life,
     Token,
 }
 
-/// What a peer does.
+/// The activity of a peer.
 #[derive(Debug)]
 struct Activity {
     shown: Shown,
     has_requested: bool,
-    /// Whether HTTP is over and something else goes on.
+    /// Whether the connection has been upgraded from HTTP.
     is_upgraded: bool,
-    /// How many requests are under way.
+    /// The number of active requests.
     requests: usize,
-    /// Since when there is none.
+    /// When the last request ended.
     quiet_since: Instant,
-    /// What it has sent as a stranger.
+    /// The bytes that it has sent before it was authenticated.
     bytes: usize,
-    /// The part of these that is not free.
+    /// The reservation for those bytes beyond the free ones.
     charged: Option<OwnedSemaphorePermit>,
 }
 
@@ -97,9 +98,11 @@ impl Places {
         })
     }
 
-    /// A place for somebody who has just come. If there is none, the stranger who has been there for longest gives up its
-    /// own, one that says nothing before others, or else the peer that has been idle for longest. It waits only while
-    /// everybody has a token and a request under way.
+    /// Takes a slot for a new peer.
+    ///
+    /// If none is free, evicts the unauthenticated peer that has been connected longest, preferring peers that have
+    /// sent nothing; otherwise, the peer that has been idle longest. Waits only while all peers are authenticated and
+    /// have active requests.
     pub(crate) async fn take(self: &Arc<Self>) -> Place {
         loop {
             if let Some(place) = self.try_take() {
@@ -132,14 +135,14 @@ impl Places {
         Some(Place { id, peer, places: Arc::clone(self) })
     }
 
-    /// Makes room where the process has no more files to open.
+    /// Evicts a peer because the process cannot open more files.
     pub(crate) fn evict_one(&self) {
         lock(&self.taken).evict_one();
     }
 }
 
 impl Taken {
-    /// Takes the place of whoever can best do without; whether there is somebody.
+    /// Evicts the least important peer, and returns whether there was one to evict.
     fn evict_one(&mut self) -> bool {
         let silent = self.peers.iter().find(|(_, peer)| lock(&peer.activity).shown == Shown::Nothing);
         let stranger = || self.peers.iter().find(|(_, peer)| lock(&peer.activity).shown < Shown::Token);
@@ -161,14 +164,14 @@ impl Activity {
         (self.requests == 0 && !self.is_upgraded).then_some(self.quiet_since)
     }
 
-    /// When the connection has been quiet for too long.
+    /// Returns when the connection times out.
     fn ends(&self) -> Option<Instant> {
         let limit = if self.has_requested { IDLE } else { FIRST_REQUEST };
         self.idle_since().map(|since| since + limit)
     }
 }
 
-/// The place of one connection, free again when it is dropped.
+/// The slot of a connection, released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     id: u64,
@@ -177,15 +180,15 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// For whoever watches over the connection.
+    /// Returns a handle for the task that monitors the connection.
     pub(crate) fn watcher(&self) -> Watcher {
         Watcher { peer: Arc::clone(&self.peer), places: Arc::clone(&self.places) }
     }
 
-    /// Takes note of what the peer has sent inside of TLS.
+    /// Counts bytes that the peer has sent over TLS.
     ///
     /// # Errors
-    /// It is a stranger who sends much while others do.
+    /// The peer is unauthenticated and has exceeded its share of the bytes.
     pub(crate) fn has_sent(&self, bytes: usize) -> io::Result<()> {
         let mut activity = lock(&self.peer.activity);
         if activity.shown == Shown::Token {
@@ -214,7 +217,7 @@ impl Drop for Place {
     }
 }
 
-/// Watches over a connection.
+/// Monitors a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Watcher {
     peer: Arc<Peer>,
@@ -222,7 +225,9 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// A request has begun, of somebody with a token or not; it is under way until what is returned is dropped.
+    /// Registers a request, which is active until the returned guard is dropped.
+    ///
+    /// `is_known` says whether the user is authenticated.
     pub(crate) fn request(&self, is_known: bool) -> UnderWay {
         let mut activity = lock(&self.peer.activity);
         activity.shown = activity.shown.max(Shown::Life);
@@ -236,23 +241,23 @@ impl Watcher {
         UnderWay(self.clone())
     }
 
-    /// HTTP is over, though the connection may not be.
+    /// Records that HTTP has ended, although the connection may continue.
     pub(crate) fn has_ended(&self) {
         lock(&self.peer.activity).is_upgraded = true;
     }
 
-    /// Something has come from the peer.
+    /// Records that the peer has sent something.
     pub(crate) fn has_spoken(&self) {
         let mut activity = lock(&self.peer.activity);
         activity.shown = activity.shown.max(Shown::Life);
     }
 
-    /// Returns when the place goes to somebody else.
+    /// Returns when the slot is given to another peer.
     pub(crate) async fn evicted(&self) {
         self.peer.evicted.cancelled().await;
     }
 
-    /// Returns when the connection has been quiet for too long.
+    /// Returns when the connection times out.
     pub(crate) async fn quiet(&self) {
         loop {
             let now = Instant::now();
@@ -260,13 +265,13 @@ impl Watcher {
             if ends.is_some_and(|ends| ends <= now) {
                 return;
             }
-            // What begins or ends meanwhile only puts it off.
+            // Requests that start or end in the meantime can only postpone the deadline.
             sleep_until(ends.unwrap_or(now + FIRST_REQUEST.min(IDLE))).await;
         }
     }
 }
 
-/// A request under way.
+/// Guards an active request.
 #[derive(Debug)]
 pub(crate) struct UnderWay(Watcher);
 
@@ -306,7 +311,7 @@ mod tests {
         for stranger in &strangers {
             stranger.watcher().has_spoken();
         }
-        // A stranger's request keeps nobody out.
+        // A request of an unauthenticated peer does not protect it from eviction.
         let _request = strangers[0].watcher().request(false);
 
         let third = places.take().await;
@@ -374,7 +379,7 @@ mod tests {
         one.has_sent(STRANGERS_BYTES - 1).unwrap();
         other.has_sent(FREE_BYTES + 1).unwrap();
         assert!(other.has_sent(1).is_err());
-        // Who shows a token gives them back, and so does who goes.
+        // Bytes are released when the peer authenticates or disconnects.
         let _request = one.watcher().request(true);
         assert_eq!(free(), STRANGERS_BYTES - 1);
         one.has_sent(STRANGERS_BYTES).unwrap();

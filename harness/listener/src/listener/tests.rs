@@ -1,5 +1,4 @@
-//! How long a peer may take. The clock stands still while anybody has something to do, and then goes on to the next
-//! deadline.
+//! Time limits for peers. The clock is paused while any task can run, and then advances to the next deadline.
 
 use axum::body::{Body, Bytes};
 use axum::response::IntoResponse as _;
@@ -22,7 +21,7 @@ use tokio_rustls::client::TlsStream;
 use super::*;
 use crate::Credentials;
 
-/// Much more than any buffer between a server and its client takes.
+/// Much more than all buffers between a server and its client can hold.
 const MUCH: usize = 64 << 20;
 
 struct Served {
@@ -31,7 +30,7 @@ struct Served {
     _listener: Listener,
 }
 
-/// A server whose answer to `/endless` has no end.
+/// Starts a server whose response to `/endless` never ends.
 fn serve() -> Served {
     let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = socket.address();
@@ -70,7 +69,7 @@ impl Served {
     }
 }
 
-/// Reads until the server closes the connection, which may also be a reset; how many bytes came.
+/// Reads until the server closes or resets the connection, and returns the number of bytes.
 async fn read_to_end(stream: &mut (impl AsyncRead + Unpin)) -> usize {
     let (mut buffer, mut count) = (vec![0; 1 << 16], 0);
     while let Ok(read) = stream.read(&mut buffer).await {
@@ -122,10 +121,10 @@ async fn an_answer_over_http_1_that_nobody_reads_is_cut_off() {
     let mut stream = served.connect("http/1.1").await;
     let request = "GET /endless HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\n\r\n";
     stream.write_all(request.as_bytes()).await.unwrap();
-    // What is read goes on for as long as somebody reads it.
+    // The response continues for as long as the client reads it.
     let mut part = vec![0; MUCH];
     stream.read_exact(&mut part).await.unwrap();
-    // The clock may have gone on while the last bytes were on their way.
+    // The clock may have advanced while the last bytes were in flight.
     tokio::time::sleep(Duration::from_secs(300)).await;
     read_to_end(&mut stream).await;
 }
