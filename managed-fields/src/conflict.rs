@@ -1,4 +1,4 @@
-//! Fields that another manager owns.
+//! Conflicts with other field managers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::managed::{Manager, Operation};
 use crate::path;
 use crate::set::Set;
 
-/// Fields that would get other values although other managers own them; never empty.
+/// Fields that a write would change although other managers own them; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflicts(BTreeMap<Manager, Set>);
 
@@ -17,44 +17,44 @@ pub struct Conflicts(BTreeMap<Manager, Set>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cause {
-    /// Who owns the field.
+    /// The manager that owns the field.
     pub message: String,
     /// The field, such as `.spec.replicas`.
     pub field: String,
 }
 
-/// How many bytes of conflicts are listed at most: a name of a megabyte may have a hundred thousand fields below it.
+/// The maximum length of listed conflicts, in bytes: a name of a megabyte may have a hundred thousand fields below it.
 const MOST_BYTES: usize = 1 << 20;
 
 impl Conflicts {
-    /// The conflicts with managers that own these fields.
+    /// Creates conflicts with the managers that own these fields.
     pub(crate) const fn of(sets: BTreeMap<Manager, Set>) -> Self {
         Self(sets)
     }
 
-    /// The fields by who owns them. Upstream has managers in a random order.
+    /// Returns the fields by manager. Upstream orders managers randomly.
     pub const fn by_manager(&self) -> &BTreeMap<Manager, Set> {
         &self.0
     }
 
-    /// Those in other fields; none if there are no others.
+    /// Returns the conflicts in other fields; none if there are none.
     pub(crate) fn except(self, fields: &Set) -> Option<Self> {
         let rest = self.0.into_iter().map(|(manager, set)| (manager, set.difference(fields)));
         let rest: BTreeMap<_, _> = rest.filter(|(_, set)| !set.is_empty()).collect();
         (!rest.is_empty()).then_some(Self(rest))
     }
 
-    /// How many fields.
+    /// Returns the number of fields.
     fn count(&self) -> usize {
         self.0.values().map(Set::len).sum()
     }
 
-    /// The fields with who owns them, as many as can be listed.
+    /// Returns the fields of each manager, up to the limit.
     fn listed(&self) -> Vec<(&Manager, Vec<String>)> {
         let mut bytes = 0;
         let mut fields_of = |set: &Set| {
             let mut fields = Vec::new();
-            // It stops when enough are listed.
+            // The iteration stops when the limit is reached.
             let _ = set.try_for_each(&mut |path| {
                 let field = path::text(path);
                 bytes += field.len();
@@ -66,7 +66,7 @@ impl Conflicts {
         self.0.iter().map(|(manager, set)| (manager, fields_of(set))).collect()
     }
 
-    /// The message of the Status. Of very many conflicts it lists the first.
+    /// Returns the message of the Status, which lists conflicts up to the limit.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/conflict.go, `getConflictMessage`.
     pub fn message(&self) -> String {
@@ -84,7 +84,7 @@ impl Conflicts {
         format!("Apply failed with {count} conflicts: {}", lines.join("\n"))
     }
 
-    /// The causes in the details of the Status. Of very many conflicts, those are the first.
+    /// Returns the causes in the details of the Status, up to the limit.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/conflict.go, `NewConflictError`.
     pub fn causes(&self) -> Vec<Cause> {
@@ -97,7 +97,7 @@ impl Conflicts {
     }
 }
 
-/// As conflicts name who owns a field.
+/// Formats a manager as conflicts name it.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/conflict.go, `printManager`.
 impl fmt::Display for Manager {

@@ -3,23 +3,23 @@
 use crate::path::PathElement;
 use crate::set::{Builder, Node, Set};
 
-/// Which of the fields that a request sets count.
+/// Selects which of the fields in a request count as set.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "upstream has these two")]
 pub enum Filter {
-    /// All but these and what is below them.
+    /// All fields except these and the fields below them.
     Exclude(Set),
-    /// Only what is below one of these prefixes, or above it.
+    /// Only fields below or above one of these prefixes.
     Include(Vec<Vec<Pattern>>),
 }
 
-/// One step of a prefix.
+/// An element of a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "upstream has these two")]
 pub enum Pattern {
     /// Any field or item.
     Any,
-    /// This one.
+    /// This field or item.
     Element(PathElement),
 }
 
@@ -33,7 +33,7 @@ impl Pattern {
 }
 
 impl Filter {
-    /// What counts of `fields`.
+    /// Returns the selected fields.
     ///
     /// Source: structured-merge-diff fieldpath/set.go, `NewExcludeSetFilter` and `FilterIncludeMatches`.
     pub(crate) fn apply(&self, fields: &Set) -> Set {

@@ -1,15 +1,15 @@
-//! How Go writes values: in errors, in keys of managedFields and in JSON.
+//! Formats values as Go does: in errors, in keys of managedFields, and in JSON.
 
 use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
 
-/// A number as Go has read it from JSON.
+/// A JSON number as Go decodes it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Numeric {
-    /// What fits into 64 bits with a sign.
+    /// A signed 64-bit integer.
     Int(i64),
-    /// Everything else.
+    /// Any other number.
     Float(f64),
 }
 
@@ -27,18 +27,18 @@ impl Numeric {
     }
 }
 
-/// Which numbers Go writes with an exponent.
+/// Which numbers Go formats with an exponent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exponents {
-    /// As `%v` does: below 1e-4 and from 1e6 on.
+    /// As `%v` does: below 1e-4 and from 1e6.
     Verb,
-    /// As json-iterator does: below 1e-6 and from 1e21 on, with two digits at least.
+    /// As json-iterator does: below 1e-6 and from 1e21, with at least two exponent digits.
     JsonIterator,
-    /// As encoding/json does: the same with as few digits as there are.
+    /// As encoding/json does: the same ranges with the minimum number of exponent digits.
     Json,
 }
 
-/// A float with as few digits as tell it from its neighbors.
+/// Formats a float with the fewest digits that identify it.
 ///
 /// Source: Go strconv/ftoa.go, `%e is used if`; encoding/json/encode.go, `floatEncoder`;
 /// json-iterator `stream_float.go`, `WriteFloat64`.
@@ -58,7 +58,7 @@ pub(crate) fn float(float: f64, exponents: Exponents) -> String {
     format!("{mantissa}e{sign}{power:02}")
 }
 
-/// Text in double quotes as `%q` writes it.
+/// Quotes a string as `%q` does.
 ///
 /// Source: Go strconv/quote.go, `appendEscapedRune`.
 pub(crate) fn quoted(text: &str) -> String {
@@ -98,7 +98,7 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Whether Go prints a letter as it is: neither a control nor a space other than ` ` nor what only joins others.
+/// Returns whether Go prints a character as it is: not a control character, a space other than ` `, or a joiner.
 fn is_printable(letter: char) -> bool {
     letter == ' '
         || !(letter.is_control()
@@ -109,7 +109,7 @@ fn is_printable(letter: char) -> bool {
                 | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..='\u{10ffff}'))
 }
 
-/// What `%v` makes of a value of structured-merge-diff, which is a pointer to a struct.
+/// Formats a structured-merge-diff value, which is a pointer to a struct, as `%v` does.
 pub(crate) fn pointer(value: &Value) -> String {
     format!("&{{{}}}", plain(value))
 }
@@ -128,7 +128,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// What `%#v` makes of a value of structured-merge-diff.
+/// Formats a structured-merge-diff value as `%#v` does.
 pub(crate) fn syntax_of_pointer(value: &Value) -> String {
     format!("&value.valueUnstructured{{Value:{}}}", syntax(value))
 }
@@ -150,7 +150,7 @@ fn syntax(value: &Value) -> String {
     }
 }
 
-/// What `%T` makes of a value that was read from JSON.
+/// Returns the type of a value from JSON as `%T` formats it.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -172,12 +172,12 @@ pub(crate) fn number_text(number: &Number) -> String {
     }
 }
 
-/// Which letters are escaped in JSON beside those that have to be.
+/// Which characters are escaped in JSON, in addition to those that must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Escapes {
-    /// None.
+    /// No others.
     Needed,
-    /// Those that mean something to browsers.
+    /// Those that are special in HTML.
     Html,
 }
 
@@ -206,7 +206,7 @@ pub(crate) fn write_json_text(out: &mut String, text: &str, escapes: Escapes, ex
     out.push('"');
 }
 
-/// Appends a value as compact JSON with sorted names, escaped for browsers.
+/// Appends a value as compact JSON with sorted keys, escaped for HTML.
 pub(crate) fn write_json(out: &mut String, value: &Value, exponents: Exponents) {
     match value {
         Value::Null => out.push_str("null"),

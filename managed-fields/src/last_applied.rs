@@ -1,26 +1,28 @@
-//! What kubectl applied on the client's side.
+//! The configuration of client-side `kubectl apply`.
 
 use serde_json::{Map, Value};
 
 use crate::go::{self, Exponents};
 
-/// The manager that takes over from the annotation.
+/// The manager that takes over the fields in the annotation.
 pub(crate) const KUBECTL: &str = "kubectl";
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// How many bytes the annotations of an object may have.
+/// The maximum size of an object's annotations, in bytes.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `TotalAnnotationSizeLimitB`.
 const MOST_BYTES: usize = 256 * 1024;
 
-/// The configuration; none if the annotation is missing or empty.
+/// Returns the configuration; none if the annotation is missing or empty.
 pub(crate) fn annotation(object: &Value) -> Option<&str> {
     let annotations = object.get("metadata")?.get("annotations")?;
     annotations.get(ANNOTATION)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// Writes what was applied into the annotation, if there is one. An annotation that would be too large is removed.
+/// Writes the applied configuration into the annotation, if it exists.
+///
+/// An annotation that would be too large is removed.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/lastappliedupdater.go, `buildLastApplied`; lastapplied.go,
 /// `SetLastApplied`.
@@ -33,7 +35,7 @@ pub(crate) fn refresh(object: &mut Value, applied: &Value) {
         Some(annotations) if annotations.values().all(Value::is_string) => {
             annotations.remove(ANNOTATION);
         }
-        // What are no annotations is left out.
+        // Invalid annotations are dropped.
         _ => {
             let metadata = applied.get_mut("metadata").and_then(Value::as_object_mut);
             metadata.and_then(|metadata| metadata.remove("annotations"));

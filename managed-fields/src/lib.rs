@@ -1,7 +1,7 @@
-//! `metadata.managedFields` and server-side apply, as kube-apiserver has them.
+//! `metadata.managedFields` and server-side apply, as implemented by kube-apiserver.
 //!
-//! It knows nothing of the API server: the types of objects come from the caller as a [`Schema`], their versions as
-//! [`Versions`], the time as text. A [`FieldManager`] says what a write stores.
+//! This crate does not depend on the API server: the caller provides the types of objects as a [`Schema`], their
+//! versions as [`Versions`], and the time as text. A [`FieldManager`] computes what a write stores.
 
 mod conflict;
 mod filter;

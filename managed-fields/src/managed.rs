@@ -1,4 +1,4 @@
-//! Who owns which fields of an object: `metadata.managedFields`, read and written.
+//! Decodes and encodes `metadata.managedFields`: which manager owns which fields.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,18 +9,18 @@ use serde_json::{Map, Value};
 use crate::go::{self, Escapes, Exponents};
 use crate::set::Set;
 
-/// How a manager came to own fields.
+/// The operation by which a manager came to own fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(clippy::exhaustive_enums, reason = "upstream refuses others")]
 pub enum Operation {
-    /// By server-side apply.
+    /// Server-side apply.
     Apply,
-    /// By any other write.
+    /// Any other write.
     Update,
 }
 
 impl Operation {
-    /// As `operation` has it.
+    /// Returns the value of the field `operation`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Apply => "Apply",
@@ -29,14 +29,14 @@ impl Operation {
     }
 }
 
-/// Who owns fields: what tells one entry of managedFields from another. Managers are sorted as upstream sorts them.
+/// A field manager: the identity of an entry of managedFields. Managers are sorted as upstream sorts them.
 #[derive(Clone, Debug)]
 pub struct Manager {
     name: Arc<str>,
     operation: Operation,
     api_version: Arc<str>,
     subresource: Arc<str>,
-    /// What upstream knows it by.
+    /// Upstream's identifier.
     identifier: Arc<str>,
 }
 
@@ -52,22 +52,24 @@ impl Manager {
         }
     }
 
-    /// The `fieldManager` of its requests.
+    /// Returns the `fieldManager` of its requests.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How it came to own fields.
+    /// Returns the operation by which it came to own fields.
     pub const fn operation(&self) -> Operation {
         self.operation
     }
 
-    /// The version of its requests; empty for [`Operation::Apply`], where one entry has the fields of all versions.
+    /// Returns the version of its requests.
+    ///
+    /// It is empty for [`Operation::Apply`], where one entry has the fields of all versions.
     pub fn api_version(&self) -> &str {
         &self.api_version
     }
 
-    /// The subresource; empty for the object itself.
+    /// Returns the subresource; empty for the object itself.
     pub fn subresource(&self) -> &str {
         &self.subresource
     }
@@ -117,7 +119,7 @@ impl PartialEq for Manager {
 
 impl Eq for Manager {}
 
-/// What one manager owns.
+/// The fields that a manager owns, in one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VersionedSet {
     pub(crate) set: Set,
@@ -126,33 +128,33 @@ pub(crate) struct VersionedSet {
 }
 
 impl VersionedSet {
-    /// Another set of fields in the same version.
+    /// Returns another set of fields in the same version.
     pub(crate) fn with(&self, set: Set) -> Self {
         Self { set, api_version: self.api_version.clone(), operation: self.operation }
     }
 }
 
-/// What each manager owns.
+/// The fields that each manager owns.
 pub(crate) type Fields = BTreeMap<Manager, VersionedSet>;
 
-/// When a manager last came to own a field.
+/// The last time at which a manager came to own a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Time {
-    /// In UTC and whole seconds, as the server writes it.
+    /// In UTC with a precision of seconds, as the server formats it.
     pub(crate) text: String,
-    /// Whether that is in this write.
+    /// Whether it is the time of this write.
     pub(crate) is_now: bool,
 }
 
-/// What each manager owns, and since when.
+/// The fields that each manager owns, and their timestamps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Managed {
     pub(crate) fields: Fields,
-    /// Also of managers that own nothing any more; of those without a time there is none.
+    /// Also contains managers without fields, but not managers without a time.
     pub(crate) times: BTreeMap<Manager, Time>,
 }
 
-/// Before all other times.
+/// A time before all others.
 const EPOCH: &str = "1970-01-01T00:00:00Z";
 
 impl Managed {
@@ -160,15 +162,15 @@ impl Managed {
         self.times.get(manager).map_or(EPOCH, |time| &time.text)
     }
 
-    /// Whether an entry has the time of this write.
+    /// Returns whether an entry has the time of this write.
     pub(crate) fn is_timed(&self) -> bool {
         self.fields.keys().any(|manager| self.times.get(manager).is_some_and(|time| time.is_now))
     }
 
-    /// Reads `metadata.managedFields`, which may be absent (null).
+    /// Decodes `metadata.managedFields`, which may be absent (null).
     ///
     /// # Errors
-    /// What the server says of an entry.
+    /// The server's error for an invalid entry.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/managedfields.go, `DecodeManagedFields`.
     pub(crate) fn decode(entries: &Value) -> Result<Self, String> {
@@ -211,7 +213,7 @@ impl Managed {
         Ok(decoded)
     }
 
-    /// `metadata.managedFields`, sorted; none if no one owns anything.
+    /// Encodes `metadata.managedFields`, sorted; returns none if no manager owns a field.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/managedfields.go, `encodeManagedFields`.
     pub(crate) fn encode(&self) -> Option<Value> {
@@ -245,17 +247,17 @@ impl Managed {
     }
 }
 
-/// Checks `metadata.managedFields`, null where there are none, as it is after mutating admission.
+/// Validates `metadata.managedFields` after mutating admission; null if absent.
 ///
 /// # Errors
-/// What the server says of an entry that it cannot read.
+/// The server's error for an entry that cannot be decoded.
 ///
 /// Source: apimachinery pkg/util/managedfields/fieldmanager.go, `ValidateManagedFields`.
 pub fn validate_entries(entries: &Value) -> Result<(), String> {
     Managed::decode(entries).map(|_managed| ())
 }
 
-/// Whether `entries` ask for no managedFields at all: `[]` or `[{}]`.
+/// Returns whether `entries` request that managedFields be removed: `[]` or `[{}]`.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `isResetManagedFields`.
 pub(crate) fn is_reset(entries: &Value) -> bool {
@@ -268,7 +270,7 @@ pub(crate) fn is_reset(entries: &Value) -> bool {
     }
 }
 
-/// An entry as Go prints the struct.
+/// Formats an entry as Go prints the struct.
 fn shown(entry: &Value) -> String {
     let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
     let time = entry

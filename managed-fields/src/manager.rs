@@ -1,4 +1,4 @@
-//! What a write makes of `metadata.managedFields`.
+//! Computes `metadata.managedFields` after a write.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,22 +16,22 @@ use crate::typed::{Duplicates, validate};
 use crate::updater::{Failure, Force, Updater};
 use crate::versions::{Versioned, Versions};
 
-/// How many managers may own fields by updates.
+/// The maximum number of managers that own fields by updates.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `DefaultMaxUpdateManagers`.
 const MOST_UPDATERS: usize = 10;
 
-/// Who owns what the eldest of too many managers owned.
+/// The manager that takes over the fields of the oldest managers beyond the limit.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/capmanagers.go.
 const ANCIENT: &str = "ancient-changes";
 
-/// Who owns what was there before the first apply.
+/// The manager that owns the fields that existed before the first apply.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/skipnonapplied.go.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// What no manager owns.
+/// The fields that no manager owns.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/stripmeta.go.
 static STRIPPED: LazyLock<Set> = LazyLock::new(|| {
@@ -51,29 +51,29 @@ static STRIPPED: LazyLock<Set> = LazyLock::new(|| {
     ])
 });
 
-/// Keeps the managedFields of the objects of one kind.
+/// Maintains the managedFields of objects of one kind.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "callers make it")]
 pub struct FieldManager<'a, V> {
-    /// What is known of the versions of the kind.
+    /// The versions of the kind.
     pub versions: &'a V,
-    /// The version of the requests, such as `apps/v1`. All objects that are given and returned are of it.
+    /// The version of the requests, such as `apps/v1`, which all passed and returned objects have.
     pub api_version: &'a str,
     /// The kind.
     pub kind: &'a str,
-    /// The subresource that is written; empty for the object itself.
+    /// The subresource of the write; empty for the object itself.
     pub subresource: &'a str,
-    /// By version: which fields such a request can set. All, where there is nothing.
+    /// The fields that such a request can set, by version; all fields if a version is missing.
     pub reset_fields: &'a BTreeMap<String, Filter>,
 }
 
-/// Whose write it is, and when.
+/// The manager of a write, and its time.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "callers make it")]
 pub struct Writer<'a> {
-    /// The `fieldManager`; an empty one is called `unknown`.
+    /// The `fieldManager`; an empty one becomes `unknown`.
     pub manager: &'a str,
-    /// The time in UTC and whole seconds: `2026-01-02T03:04:05Z`.
+    /// The time in UTC with a precision of seconds: `2026-01-02T03:04:05Z`.
     pub now: &'a str,
 }
 
@@ -83,13 +83,15 @@ impl Writer<'_> {
     }
 }
 
-/// An object with its new `metadata.managedFields`, without if no one owns anything.
+/// An object with its new `metadata.managedFields`, which are omitted if no manager owns a field.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Written {
     /// The object.
     pub object: Value,
-    /// Whether an entry has the time of this write, which is precise until the object is JSON for the first time.
+    /// Whether an entry has the time of this write.
+    ///
+    /// It keeps its fractions of a second until the object is encoded as JSON.
     pub is_timed: bool,
 }
 
@@ -97,11 +99,11 @@ pub struct Written {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "each is another answer to the client")]
 pub enum Error {
-    /// Bad Request with this message.
+    /// A Bad Request with this message.
     BadRequest(String),
-    /// Conflict: other managers own fields that would get other values.
+    /// A Conflict: other managers own fields that the write would change.
     Conflicts(Conflicts),
-    /// Internal Server Error with this message.
+    /// An Internal Server Error with this message.
     Internal(String),
 }
 
@@ -114,7 +116,7 @@ impl From<Failure> for Error {
     }
 }
 
-/// `metadata.managedFields`, null where there are none.
+/// Returns `metadata.managedFields`; null if there are none.
 fn entries(object: &Value) -> &Value {
     object.get("metadata").and_then(|metadata| metadata.get("managedFields")).unwrap_or(&Value::Null)
 }
@@ -142,21 +144,22 @@ fn without_entries(object: &Value) -> Value {
     object
 }
 
-/// What was written: no object if an apply changed nothing.
+/// A written object; none if an apply changed nothing.
 struct Change {
     object: Option<Value>,
     managed: Managed,
 }
 
 impl<V: Versions> FieldManager<'_, V> {
-    /// What a create, an update or a patch stores. `new` is the object to be stored, `live` what is stored, none if there is
-    /// nothing yet.
+    /// Returns what a create, an update, or a patch stores.
     ///
-    /// The request may set managedFields itself, though not by a subresource: what cannot be read is ignored, and `[]` or
-    /// `[{}]` takes all away. If no manager owns any field of the object, only an apply gives it one.
+    /// `new` is the object to store; `live` is the stored object, or none for a create.
+    ///
+    /// The request may set managedFields itself, except through a subresource: invalid entries are ignored, and `[]` or
+    /// `[{}]` removes all. If no manager owns any field of the object, only an apply makes its manager own fields.
     ///
     /// # Errors
-    /// [`Error::Internal`], if an object is not of its type or cannot be converted.
+    /// [`Error::Internal`] if an object does not match its type or cannot be converted.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `Update`; skipnonapplied.go, `Update`.
     pub fn update(&self, live: Option<&Value>, mut new: Value, by: &Writer<'_>) -> Result<Written, Error> {
@@ -164,7 +167,7 @@ impl<V: Versions> FieldManager<'_, V> {
         Ok(Written { object: new, is_timed })
     }
 
-    /// The same, where a failure keeps the managedFields as they are.
+    /// Returns what a write stores, as [`Self::update`] does, but keeps the managedFields on an error.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `UpdateNoErrors`.
     pub fn update_no_errors(&self, live: Option<&Value>, mut new: Value, by: &Writer<'_>) -> Written {
@@ -175,7 +178,9 @@ impl<V: Versions> FieldManager<'_, V> {
         Written { object: new, is_timed }
     }
 
-    /// Settles the managedFields of `new`, of which a failure leaves none. Whether one has the time of this write.
+    /// Sets the managedFields of `new`, or removes them on an error.
+    ///
+    /// Returns whether an entry has the time of this write.
     fn update_in_place(&self, live: Option<&Value>, new: &mut Value, by: &Writer<'_>) -> Result<bool, Error> {
         let live = &*self.live_or_empty(live);
         let managed = self.managed_before(live, new);
@@ -214,7 +219,7 @@ impl<V: Versions> FieldManager<'_, V> {
         }
     }
 
-    /// Who owns what after an update.
+    /// Returns the owners of fields after an update.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/{structuredmerge,stripmeta,managedfieldsupdater,
     /// buildmanagerinfo,capmanagers}.go, `Update`.
@@ -255,14 +260,16 @@ impl<V: Versions> FieldManager<'_, V> {
         Ok(managed)
     }
 
-    /// What an apply stores. `applied` is what the request says, as it is: with `apiVersion` and `kind`, without defaults.
-    /// `live` is what is stored, none if there is nothing yet.
+    /// Returns what an apply stores.
     ///
-    /// The object has no defaults where none were before. What is emptied by this is null: a struct, list or map of Go's
-    /// types is then absent.
+    /// `applied` is the request's object as sent: with `apiVersion` and `kind`, without defaults. `live` is the stored
+    /// object, or none for a create.
+    ///
+    /// Defaults are not set in new parts of the object. A struct, list, or map that becomes empty is null, which is
+    /// absent for Go's types.
     ///
     /// # Errors
-    /// [`Error`], if the apply is refused.
+    /// [`Error`] if the apply is rejected.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `Apply`; versioncheck.go,
     /// lastappliedupdater.go and managedfieldsupdater.go, `Apply`.
@@ -285,7 +292,7 @@ impl<V: Versions> FieldManager<'_, V> {
         let live = Rc::new(without_entries(live));
         let change = match self.applied(&live, applied, managed.clone(), by, force) {
             Err(Error::Conflicts(conflicts)) if by.manager == last_applied::KUBECTL => {
-                // What kubectl applied on the client's side is kubectl's already.
+                // Fields from client-side apply already belong to kubectl.
                 match self.last_applied(&live) {
                     Some(owned) => match conflicts.except(&owned) {
                         Some(conflicts) => Err(Error::Conflicts(conflicts)),
@@ -351,7 +358,7 @@ impl<V: Versions> FieldManager<'_, V> {
         Ok(Change { object, managed: Managed { fields: owners, times } })
     }
 
-    /// What of the live object kubectl applied on the client's side, none if it did not.
+    /// Returns the fields of the live object from client-side `kubectl apply`; none if it was not used.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/lastappliedmanager.go, `allowedConflictsFromLastApplied`.
     fn last_applied(&self, live: &Rc<Value>) -> Option<Set> {
@@ -404,7 +411,7 @@ fn group_version_kind(api_version: &str, kind: &str) -> String {
     format!("{group}/{version}, Kind={kind}")
 }
 
-/// Gives what the eldest of too many updaters own to one manager for each version.
+/// Moves the fields of the oldest updaters beyond the limit to one manager for each version.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/capmanagers.go, `capUpdateManagers`.
 fn cap(managed: &mut Managed) {
@@ -442,8 +449,9 @@ fn cap(managed: &mut Managed) {
     }
 }
 
-/// Gives the entries of `new` the times that they had, if nothing but times changed, so that nothing is stored. The rest of
-/// the objects is compared by `same`: as values of their Go types, and strictly where they have none.
+/// Restores the old timestamps in the entries of `new` if only timestamps changed, so that the write is a no-op.
+///
+/// The rest of the objects is compared by `same`: as values of their Go types, or strictly if they have none.
 ///
 /// Source: apiserver pkg/endpoints/handlers/fieldmanager/equality.go, `IgnoreManagedFieldsTimestampsTransformer`.
 pub fn restore_times(old: &Value, new: &mut Value, same: impl FnOnce(&Value, &Value) -> bool) {
@@ -457,7 +465,7 @@ pub fn restore_times(old: &Value, new: &mut Value, same: impl FnOnce(&Value, &Va
     }
 }
 
-/// Whether there are entries on both sides, and no others when their times are left out.
+/// Returns whether both sides have entries that differ only in their timestamps.
 fn same_but_for_times(before: &Value, after: &Value) -> bool {
     let timeless = |entry: &Value| {
         let mut entry = entry.clone();

@@ -1,4 +1,4 @@
-//! Which part of an object is meant: a path, and how one step of it is written in managedFields.
+//! Paths to parts of an object, and their elements in managedFields.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,53 +10,53 @@ use crate::go::{self, Escapes, Exponents};
 use crate::reader::{self, Reader};
 use crate::value;
 
-/// The steps from the root of an object to a field.
+/// The elements from the root of an object to a field.
 pub type Path = Vec<PathElement>;
 
-/// One step of a path. The order is that of managedFields: fields, items by key, items by value, items by index.
+/// An element of a path, ordered as in managedFields: fields, items by key, items by value, items by index.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum PathElement {
     /// A member of a struct or map: `f:name`.
     Field(Arc<str>),
-    /// An item of a list whose items have keys: `k:{"name":"a"}`. Sorted by name.
+    /// An item of a list with keys: `k:{"name":"a"}`. The keys are sorted by name.
     Key(Arc<[(String, Value)]>),
     /// An item of a set: `v:"a"`.
     Value(Arc<Value>),
-    /// An item by its place, from 0: `i:0`.
+    /// An item by its zero-based index: `i:0`.
     Index(i64),
-    /// An item of which the key is not known, because it has none. It is never written.
+    /// An item without a key. It is never encoded.
     Unknown,
 }
 
 impl PathElement {
-    /// A member of a struct or map.
+    /// Creates an element for a member of a struct or map.
     pub fn field(name: &str) -> Self {
         Self::Field(name.into())
     }
 
-    /// An item with these keys, in any order.
+    /// Creates an element for an item with these keys, in any order.
     pub fn key(fields: impl IntoIterator<Item = (String, Value)>) -> Self {
         let mut fields: Vec<_> = fields.into_iter().collect();
         fields.sort_by(|(name, _), (other, _)| name.cmp(other));
         Self::Key(fields.into())
     }
 
-    /// An item of a set.
+    /// Creates an element for an item of a set.
     pub fn value(value: Value) -> Self {
         Self::Value(Arc::new(value))
     }
 
-    /// Reads what [`Self::serialize`] writes; none for a kind of step that is not known, such as `x:y`.
+    /// Parses the output of [`Self::serialize`]; returns none for an unknown kind of element, such as `x:y`.
     ///
     /// # Errors
-    /// What the server says of it.
+    /// The server's error.
     ///
     /// Source: structured-merge-diff fieldpath/serialize-pe.go, `DeserializePathElement`.
     pub fn parse(text: &str) -> Result<Option<Self>, String> {
         let bytes = text.as_bytes();
         let (&[kind, separator], Some(rest)) = (bytes.first_chunk().unwrap_or(&[0, 0]), text.get(2..)) else {
-            // Two bytes that end within a letter are no kind.
+            // If the second byte is in the middle of a character, there is no kind.
             return match bytes {
                 [_, _, ..] => Err(format!("missing colon: {text}")),
                 _ => Err("key must be 2 characters long:".to_owned()),
@@ -85,7 +85,7 @@ impl PathElement {
         }
     }
 
-    /// How the step is written as a member of `fieldsV1`; none if it cannot be.
+    /// Encodes the element as a member name in `fieldsV1`; returns none if it cannot be encoded.
     ///
     /// Source: structured-merge-diff fieldpath/serialize-pe.go, `serializePathElementToWriter`.
     pub fn serialize(&self) -> Option<String> {
@@ -173,7 +173,7 @@ impl PartialEq for PathElement {
 
 impl Eq for PathElement {}
 
-/// As errors and conflicts name it: `.spec`, `[name="a"]`, `[="a"]`, `[0]`.
+/// Formats the element as in errors and conflicts: `.spec`, `[name="a"]`, `[="a"]`, `[0]`.
 ///
 /// Source: structured-merge-diff fieldpath/element.go, `String`; value/value.go, `ToString`.
 impl fmt::Display for PathElement {
@@ -205,7 +205,7 @@ fn readable(value: &Value) -> String {
     }
 }
 
-/// A path as errors and conflicts name it: `.spec.containers[name="a"].image`.
+/// Formats a path as in errors and conflicts: `.spec.containers[name="a"].image`.
 pub(crate) fn text(path: &[PathElement]) -> String {
     path.iter().map(ToString::to_string).collect()
 }

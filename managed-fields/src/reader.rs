@@ -1,14 +1,15 @@
-//! JSON read as json-iterator reads it, whose errors say where they are.
+//! A JSON parser with the errors of json-iterator, which include a position.
 
 use serde_json::{Map, Number, Value};
 
 use crate::go;
 
-/// How deep objects and lists may be in each other. Upstream takes 10 000, which no document reaches that came through
-/// the server's own decoder.
+/// The maximum nesting depth of objects and lists.
+///
+/// Upstream accepts 10 000, but documents from the server's own decoder are never that deep.
 pub(crate) const DEEPEST: usize = 500;
 
-/// Reads from the first byte on. The first error stays; after it, what is read means nothing.
+/// Parses JSON. The first error is kept; values read after it are meaningless.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -16,55 +17,55 @@ pub(crate) struct Reader<'a> {
     at: usize,
     depth: usize,
     error: Option<String>,
-    /// Whether something was read beyond the end.
+    /// Whether the parser tried to read beyond the end.
     is_at_end: bool,
 }
 
-/// Where json-iterator has its bytes from.
+/// The source of json-iterator's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// Memory: all are there.
+    /// Memory: all bytes are available.
     Memory,
-    /// A stream: errors show no more than the part that was read at once.
+    /// A stream: errors show only bytes of the current chunk.
     Stream,
 }
 
-/// How many bytes json-iterator reads at once.
+/// The size of json-iterator's chunks, in bytes.
 const PART: usize = 4096;
 
-/// Which function of json-iterator reads an object, as errors name it.
+/// The json-iterator function that reads an object, which its errors name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Names {
     of_reader: &'static str,
     of_colon: &'static str,
-    /// Whether an error in place of a colon quotes what stood before the name.
+    /// Whether an error about a missing colon quotes the text before the name.
     quotes_before: bool,
 }
 
-/// `ReadObjectCB`.
+/// The function `ReadObjectCB`.
 pub(crate) const OBJECT: Names =
     Names { of_reader: "ReadObjectCB", of_colon: "ReadObject", quotes_before: false };
 
-/// `ReadMapCB`.
+/// The function `ReadMapCB`.
 pub(crate) const MAP: Names = Names { of_reader: "ReadMapCB", of_colon: "ReadMapCB", quotes_before: true };
 
 impl<'a> Reader<'a> {
-    /// Reads what is in memory.
+    /// Creates a parser with the errors of reading from memory.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, source: Source::Memory, at: 0, depth: 0, error: None, is_at_end: false }
     }
 
-    /// Reads what comes bit by bit.
+    /// Creates a parser with the errors of reading from a stream.
     pub(crate) fn of_stream(bytes: &'a [u8]) -> Self {
         Self { source: Source::Stream, ..Self::new(bytes) }
     }
 
-    /// Whether there was an error: reading on makes no sense.
+    /// Returns whether there was an error, after which reading is pointless.
     pub(crate) fn has_failed(&self) -> bool {
         self.error.is_some()
     }
 
-    /// Notes an error at the current place, unless there is one already.
+    /// Records an error at the current position, unless there is one already.
     ///
     /// Source: json-iterator iter.go, `ReportError`.
     pub(crate) fn fail(&mut self, operation: &str, message: &str) {
@@ -90,7 +91,7 @@ impl<'a> Reader<'a> {
         ));
     }
 
-    /// What was wrong, also that something follows what was read.
+    /// Returns the error, which may be that more text follows.
     pub(crate) fn finish(mut self) -> Result<(), String> {
         if !self.has_failed() && self.token() != 0 {
             self.at -= 1;
@@ -102,7 +103,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next byte that is not white space; 0 at the end.
+    /// Reads the next byte that is not whitespace; 0 at the end.
     fn token(&mut self) -> u8 {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let is_token = |byte: &u8| !matches!(byte, b' ' | b'\n' | b'\t' | b'\r');
@@ -141,7 +142,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads an object, or `null`; `member` reads the value of the member that it is given.
+    /// Reads an object or `null`; `member` reads the value of the member with this name.
     ///
     /// Source: json-iterator `iter_object.go`, `ReadMapCB` and `ReadObjectCB`.
     pub(crate) fn object(&mut self, names: Names, mut member: impl FnMut(&mut Self, String)) {
@@ -234,7 +235,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over a value.
+    /// Skips a value.
     ///
     /// Source: json-iterator `iter_skip.go`, `Skip`.
     pub(crate) fn skip(&mut self) {
@@ -257,7 +258,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a list, of which `item` reads each item.
+    /// Reads a list; `item` reads each item.
     ///
     /// Source: json-iterator `iter_array.go`, `ReadArrayCB`.
     fn list(&mut self, mut item: impl FnMut(&mut Self)) {
@@ -330,7 +331,7 @@ impl<'a> Reader<'a> {
         Value::Null
     }
 
-    /// Reads text in double quotes; `null` is empty.
+    /// Reads a string in double quotes; `null` is an empty string.
     ///
     /// Source: json-iterator `iter_str.go`, `ReadString`.
     fn text(&mut self) -> String {
@@ -401,7 +402,7 @@ impl<'a> Reader<'a> {
 
     fn unicode(&mut self, bytes: &mut Vec<u8>) {
         let mut first = self.four_digits();
-        // A first half of a pair that no second half follows is replaced, and so is a second half alone.
+        // An unpaired surrogate is replaced.
         while (0xd800..0xdc00).contains(&first)
             && self.bytes.get(self.at..self.at + 2) == Some(b"\\u".as_slice())
         {

@@ -1,4 +1,4 @@
-//! The managedFields of a Scale, which are those of its object in another form.
+//! The managedFields of a Scale, which are derived from those of its object.
 //!
 //! Source: apimachinery pkg/util/managedfields/scalehandler.go.
 
@@ -13,16 +13,19 @@ use crate::set::Set;
 /// The version of every Scale.
 const SCALE: &str = "autoscaling/v1";
 
-/// Where a Scale has the replicas.
+/// Returns the path of the replicas in a Scale.
 fn replicas_of_scale() -> Path {
     vec![PathElement::field("spec"), PathElement::field("replicas")]
 }
 
-/// `metadata.managedFields` of the Scale of an object with the entries `parent`: who owns the replicas. `replicas` says by
-/// version of the object where it has them, or that it has none.
+/// Returns `metadata.managedFields` of the Scale of an object with the entries `parent`.
+///
+/// The entries contain the owners of the replicas.
+///
+/// `replicas` maps versions of the object to the path of its replicas, or to none.
 ///
 /// # Errors
-/// What the server says of entries that it cannot read.
+/// The server's error for entries that cannot be decoded.
 pub fn entries_of_scale(parent: &Value, replicas: &BTreeMap<String, Option<Path>>) -> Result<Value, String> {
     let parent = Managed::decode(parent)?;
     let mut scale = Managed::default();
@@ -38,11 +41,12 @@ pub fn entries_of_scale(parent: &Value, replicas: &BTreeMap<String, Option<Path>
     Ok(scale.encode().unwrap_or_default())
 }
 
-/// `metadata.managedFields` of an object that had the entries `parent` and whose Scale has the entries `scale` now.
-/// `api_version` is that of the object.
+/// Returns `metadata.managedFields` of an object after its Scale got the entries `scale`.
+///
+/// `parent` are the previous entries of the object, which is in the version `api_version`.
 ///
 /// # Errors
-/// What the server says of entries that it cannot read.
+/// The server's error for entries that cannot be decoded.
 pub fn entries_of_parent(
     parent: &Value,
     scale: &Value,

@@ -1,76 +1,78 @@
-//! What is known of the types of objects. The caller declares them.
+//! The types of objects, which the caller declares.
 
 use serde_json::Value;
 
 /// A reference to a type that the caller declares; cheap to copy.
 pub trait Schema: Copy {
-    /// What kinds of values the type allows. What a reference says beyond the type that it refers to, such as
-    /// `x-kubernetes-map-type: atomic` beside a `$ref`, is part of the reference.
+    /// Returns the values that the type allows.
+    ///
+    /// A reference may add restrictions to the type, such as `x-kubernetes-map-type: atomic` next to a `$ref`.
     fn atom(self) -> Atom<Self>;
 
-    /// The type of a declared field of its map; none for other names.
+    /// Returns the type of a declared field of its map; none for other names.
     fn field(self, name: &str) -> Option<Type<Self>>;
 
-    /// The default of a declared field. Asked of key fields alone.
+    /// Returns the default of a declared field. Called only for key fields.
     fn field_default(self, name: &str) -> Option<Value>;
 
-    /// The names of the key fields of its list, in the order of the schema. Asked where the list is
-    /// [`Relation::Keyed`].
+    /// Returns the names of the key fields of its list, in the order of the schema.
+    ///
+    /// Called only if the list is [`Relation::Keyed`].
     fn keys(&self) -> Vec<&str>;
 }
 
-/// A type that the caller declares, or one of the two that need no schema.
+/// A type that the caller declares, or one of the two types without a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "structured-merge-diff has these two and no others")]
 pub enum Type<T> {
-    /// Of the caller.
+    /// A type of the caller.
     Declared(T),
-    /// Any scalar; lists of it are atomic, and its maps are made of it member by member.
+    /// A type for values without a schema: scalars, atomic lists, and maps that are merged by member.
     Deduced,
-    /// Any value, taken as a whole.
+    /// Any value, treated as atomic.
     Untyped,
 }
 
-/// The kinds of values that a type allows: several only where a schema does not say.
+/// The values that a type allows: several kinds only if a schema does not specify one.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "callers make them")]
 pub struct Atom<T> {
-    /// Which scalars.
+    /// The allowed scalars.
     pub scalar: Option<Scalar>,
-    /// Which lists.
+    /// The allowed lists.
     pub list: Option<ListType<T>>,
-    /// Which structs and maps.
+    /// The allowed structs and maps.
     pub map: Option<MapType<T>>,
 }
 
 impl<T> Atom<T> {
-    /// A type of these scalars alone.
+    /// Creates a type that allows only these scalars.
     pub const fn of_scalar(scalar: Scalar) -> Self {
         Self { scalar: Some(scalar), list: None, map: None }
     }
 
-    /// A type of these lists alone.
+    /// Creates a type that allows only these lists.
     pub const fn of_list(list: ListType<T>) -> Self {
         Self { scalar: None, list: Some(list), map: None }
     }
 
-    /// A type of these structs or maps alone.
+    /// Creates a type that allows only these structs or maps.
     pub const fn of_map(map: MapType<T>) -> Self {
         Self { scalar: None, list: None, map: Some(map) }
     }
 }
 
-/// A value that is neither a list nor a map.
+/// A type of scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "structured-merge-diff has these")]
 pub enum Scalar {
-    /// A number.
+    /// Numbers.
     Numeric,
-    /// Text.
+    /// Strings.
     String,
-    /// `true` or `false`.
+    /// Booleans.
     Boolean,
-    /// Any of them, such as quantities, times, and ports by number or name.
+    /// Any scalar, such as quantities, times, and ports by number or name.
     Untyped,
 }
 
@@ -80,19 +82,19 @@ pub enum Scalar {
 pub struct ListType<T> {
     /// The type of the items.
     pub element: Type<T>,
-    /// What makes items of two lists the same.
+    /// How items of two lists are matched.
     pub relation: Relation,
 }
 
-/// What makes items of two lists the same.
+/// How items of two lists are matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "structured-merge-diff has these")]
 pub enum Relation {
-    /// Nothing: a list is one value.
+    /// Not at all: the list is a single value.
     Atomic,
-    /// The item itself.
+    /// By the items themselves.
     Set,
-    /// Its key fields.
+    /// By the key fields of the items.
     Keyed,
 }
 
@@ -100,15 +102,15 @@ pub enum Relation {
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "callers make them")]
 pub struct MapType<T> {
-    /// The type of members that are not declared; without, there must be none.
+    /// The type of members that are not declared; without one, only declared members are allowed.
     pub element: Option<Type<T>>,
-    /// Whether it is one value.
+    /// Whether it is treated as a single value.
     pub is_atomic: bool,
-    /// Whether it declares fields.
+    /// Whether fields are declared.
     pub has_fields: bool,
 }
 
-/// The two types without a schema.
+/// Resolves the two types without a schema.
 ///
 /// Source: structured-merge-diff typed/parser.go, `DeducedParseableType`.
 impl<T: Schema> Type<T> {

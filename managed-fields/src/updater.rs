@@ -1,4 +1,4 @@
-//! Who owns what after a write.
+//! Computes the owners of fields after a write.
 //!
 //! Source: structured-merge-diff merge/update.go.
 
@@ -13,11 +13,11 @@ use crate::typed::{Comparison, compare, merge, reconcile};
 use crate::value;
 use crate::versions::{ConversionError, Versioned, Versions};
 
-/// Why there is no answer.
+/// Why a computation failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Conflicts(Conflicts),
-    /// In words.
+    /// Another error.
     Other(String),
 }
 
@@ -40,14 +40,14 @@ impl From<ConversionError> for Failure {
     }
 }
 
-/// What is the same for all writes of a kind.
+/// The parameters that are the same for all writes of a kind.
 pub(crate) struct Updater<'a, V> {
     pub(crate) versions: &'a V,
-    /// By version.
+    /// Filters by version.
     pub(crate) filters: &'a BTreeMap<String, Filter>,
 }
 
-/// An object, or none of a version that there is not any more.
+/// Returns the object; none if its version no longer exists.
 fn known<T>(result: Result<T, ConversionError>, what: &str) -> Result<Option<T>, Failure> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -59,8 +59,9 @@ fn known<T>(result: Result<T, ConversionError>, what: &str) -> Result<Option<T>,
 type Object<V> = Versioned<<V as Versions>::Schema>;
 
 impl<V: Versions> Updater<'_, V> {
-    /// Who owns what once `new` is in place of `live`, both of the same version: the managers before, without what changed,
-    /// and what changed.
+    /// Returns the owners after `new` replaces `live`, both in the same version, and the changed fields.
+    ///
+    /// Managers lose the fields that changed.
     pub(crate) fn update(
         &self,
         live: &Object<V>,
@@ -73,8 +74,9 @@ impl<V: Versions> Updater<'_, V> {
         Ok((managers, self.filtered(set, &new.api_version)))
     }
 
-    /// The object once `applied` was applied to `live`, both of the same version, and who owns what then. No object if it
-    /// stays as it is.
+    /// Merges `applied` into `live`, both in the same version, and returns the object and the owners.
+    ///
+    /// The object is none if it does not change.
     pub(crate) fn apply(
         &self,
         live: &Object<V>,
@@ -118,7 +120,7 @@ impl<V: Versions> Updater<'_, V> {
         })
     }
 
-    /// The managers without what is not theirs any more, and what changed.
+    /// Removes changed and deleted fields from all managers except `by`, and returns the managers and the changes.
     fn after(
         &self,
         live: &Object<V>,
@@ -165,7 +167,7 @@ impl<V: Versions> Updater<'_, V> {
         Ok((managers, changes))
     }
 
-    /// What changed, in another version; none if there is no such version.
+    /// Compares the objects in another version; returns none if that version does not exist.
     fn compared_in(
         &self,
         live: &Object<V>,
@@ -179,7 +181,7 @@ impl<V: Versions> Updater<'_, V> {
         self.compared(&live, &new).map(Some)
     }
 
-    /// The managers as the schema of today has their fields, without those of versions that there are not any more.
+    /// Updates the field sets of managers to the current schema, and drops managers of versions that no longer exist.
     fn reconciled(&self, live: &Object<V>, managers: &Fields) -> Result<Fields, Failure> {
         let mut types = BTreeMap::new();
         let mut reconciled = Fields::new();
@@ -201,7 +203,9 @@ impl<V: Versions> Updater<'_, V> {
         Ok(reconciled)
     }
 
-    /// `merged` without the fields that its manager applied last time and no longer applies, unless another manager owns them.
+    /// Removes the fields from `merged` that its manager applied last time but not this time.
+    ///
+    /// Fields that another manager owns are kept.
     fn pruned(
         &self,
         merged: Object<V>,
@@ -224,7 +228,7 @@ impl<V: Versions> Updater<'_, V> {
         Ok(pruned.convert(self.versions, api_version)?)
     }
 
-    /// `pruned` with what any manager owns.
+    /// Restores the fields in `pruned` that any manager owns.
     fn with_owned(
         &self,
         merged: &Object<V>,
@@ -237,7 +241,7 @@ impl<V: Versions> Updater<'_, V> {
             *all = all.union(&owned.set);
         }
         let mut merged = merged.clone();
-        // First the version that the objects are in: others may need for their conversion what was pruned.
+        // Start with the version of the objects: converting to other versions may require pruned fields.
         let first = merged.api_version.as_ref().to_owned();
         let first = by_version.remove_entry(first.as_str());
         for (version, managed) in first.into_iter().chain(by_version) {
@@ -254,7 +258,7 @@ impl<V: Versions> Updater<'_, V> {
         Ok(pruned)
     }
 
-    /// `pruned` with what its manager did not own either.
+    /// Restores the fields in `pruned` that its manager did not own either.
     fn with_dangling(
         &self,
         merged: &Object<V>,
@@ -272,11 +276,11 @@ impl<V: Versions> Updater<'_, V> {
     }
 }
 
-/// What changes take from managers, in one version.
+/// The fields that managers lose, in one version.
 struct Taken {
-    /// What has another value now.
+    /// Fields whose value changed.
     changed: Set,
-    /// What is not there any more.
+    /// Fields that were removed.
     removed: Set,
 }
 
@@ -286,7 +290,7 @@ impl Taken {
     }
 }
 
-/// Whether an apply takes fields from other managers.
+/// Whether an apply takes fields from other managers despite conflicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Force {
     Yes,

@@ -1,4 +1,4 @@
-//! The order of JSON values, as sets of fields have it, and when two of them are equal.
+//! Ordering and equality of JSON values, as in field sets.
 
 use std::cmp::Ordering;
 
@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use crate::go::Numeric;
 
-/// Which of two values comes first: numbers before text, booleans, lists, maps and null; an integer and a float compare
-/// by what they are worth.
+/// Compares two values: numbers sort before strings, booleans, lists, maps, and null.
+///
+/// Integers and floats compare by value.
 ///
 /// Source: structured-merge-diff value/value.go, `CompareUsing`.
 pub(crate) fn compare(left: &Value, right: &Value) -> Ordering {
@@ -43,7 +44,7 @@ fn rank(value: &Value) -> u8 {
     }
 }
 
-/// Whether two values are the same; 1 and 1.0 are.
+/// Returns whether two values are equal; 1 equals 1.0.
 ///
 /// Source: structured-merge-diff value/value.go, `EqualsUsing`.
 pub(crate) fn equal(left: &Value, right: &Value) -> bool {

@@ -1,4 +1,4 @@
-//! The versions of one kind of objects.
+//! The versions of one kind.
 
 use std::rc::Rc;
 
@@ -9,23 +9,25 @@ use crate::schema::{Schema, Type};
 use crate::set::Set;
 use crate::typed::{Duplicates, field_set, remove_items, validate};
 
-/// What is known of the versions of one kind. The caller implements it.
+/// Provides the types of a kind in its versions, and conversion between them. The caller implements it.
 pub trait Versions {
-    /// How its types are referred to.
+    /// The reference to a type.
     type Schema: Schema;
 
-    /// The type of its objects in `api_version`, such as `apps/v1`; none if there is no such version, or no longer. What
-    /// managers own in such a version is forgotten, unless [`Self::convert`] fails for it.
+    /// Returns the type of its objects in `api_version`, such as `apps/v1`; none if the version does not exist.
+    ///
+    /// Fields that managers own in such a version are forgotten, unless [`Self::convert`] fails for it.
     fn root(&self, api_version: &str) -> Option<Type<Self::Schema>>;
 
-    /// `object` in another version than it has.
+    /// Converts `object` to another version.
     ///
     /// # Errors
-    /// [`ConversionError`], if it cannot be converted.
+    /// [`ConversionError`] if it cannot be converted.
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConversionError>;
 
-    /// The zero value of the kind as Go writes it, with `apiVersion` and `kind`: what it has already, nobody owns of a new
-    /// object.
+    /// Returns the zero value of the kind as Go encodes it, with `apiVersion` and `kind`.
+    ///
+    /// Managers of a new object do not own these fields.
     fn empty(&self, api_version: &str) -> Value;
 }
 
@@ -33,10 +35,10 @@ pub trait Versions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "one of them is no failure of the request")]
 pub enum ConversionError {
-    /// There is no such version, or no longer: what managers own in it is forgotten.
+    /// The version does not exist, or no longer exists: fields owned in it are forgotten.
     #[error("{0}")]
     UnknownVersion(String),
-    /// The conversion failed, and the request with it.
+    /// The conversion failed, so the request fails, too.
     #[error("{0}")]
     Failed(String),
 }
@@ -50,14 +52,14 @@ pub(crate) struct Versioned<T> {
 }
 
 impl<T: Schema> Versioned<T> {
-    /// The same type, another object.
+    /// Returns another object of the same type.
     pub(crate) fn with(&self, object: Value) -> Self {
         Self { object: Rc::new(object), ..self.clone() }
     }
 }
 
 impl<T: Schema> Versioned<T> {
-    /// An object that has the version already.
+    /// Wraps an object that is already in the version.
     pub(crate) fn new(
         versions: &impl Versions<Schema = T>,
         object: Rc<Value>,
@@ -67,7 +69,7 @@ impl<T: Schema> Versioned<T> {
         Ok(Self { object, api_version: api_version.into(), of })
     }
 
-    /// The object in another version.
+    /// Converts the object to another version.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/versionconverter.go, `Convert`; pkg/runtime/scheme.go,
     /// `ObjectKinds`.
@@ -79,7 +81,7 @@ impl<T: Schema> Versioned<T> {
         if api_version.matches('/').count() > 1 {
             return Err(failed(&format!("unexpected GroupVersion string: {api_version}")));
         }
-        // What is left of an object may have lost its version to a manager that says it owned it.
+        // The object may have lost its `apiVersion` to a manager that claims to own it.
         let Some(members) = self.object.as_object() else {
             let of = go::type_name(&self.object);
             return Err(failed(&format!("failed to convert value to unstructured for type {of}")));
@@ -101,17 +103,17 @@ impl<T: Schema> Versioned<T> {
         Ok(Self { object: Rc::new(object), api_version: api_version.into(), of })
     }
 
-    /// The fields of the object.
+    /// Returns the fields of the object.
     pub(crate) fn field_set(&self) -> Set {
         field_set(&self.object, self.of)
     }
 
-    /// The object without some of its fields.
+    /// Returns the object without some of its fields.
     pub(crate) fn without(&self, fields: &Set) -> Self {
         self.with(remove_items(self.object.as_ref().clone(), fields, self.of))
     }
 
-    /// A set of its fields with the declared fields above them.
+    /// Returns a set of its fields with the declared fields above them.
     pub(crate) fn with_named_fields(&self, fields: &Set) -> Set {
         fields.with_named_fields(Some(self.of))
     }

@@ -1,18 +1,18 @@
-//! Sets that grow in any order without being sorted at each step.
+//! Builds sets in any order and sorts them once at the end.
 
 use std::sync::Arc;
 
 use super::Set;
 use crate::path::PathElement;
 
-/// What is known of a field: whether it is in a set, and what is below it.
+/// A field's membership in a set, and the fields below it.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
     pub(crate) is_member: bool,
     pub(crate) below: Builder,
 }
 
-/// A set that is being built.
+/// A set under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     pub(super) members: Vec<PathElement>,
@@ -20,17 +20,17 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// A set as it is.
+    /// Starts from an existing set.
     pub(crate) fn of(set: Set) -> Self {
         Self { members: set.members, children: set.children }
     }
 
-    /// Adds what is known of the field `element`.
+    /// Adds a node for the field `element`.
     pub(crate) fn attach(&mut self, element: &PathElement, node: Node) {
         self.attach_set(element, node.is_member, node.below.finish());
     }
 
-    /// The same, with what is below it.
+    /// Adds a membership for the field `element` and the fields below it.
     pub(super) fn attach_set(&mut self, element: &PathElement, is_member: bool, below: Set) {
         if is_member {
             self.members.push(element.clone());
@@ -40,17 +40,17 @@ impl Builder {
         }
     }
 
-    /// Adds a member and nothing below it.
+    /// Adds a member without fields below it.
     pub(crate) fn insert(&mut self, element: PathElement) {
         self.members.push(element);
     }
 
-    /// The set, sorted; what was added twice is there once.
+    /// Returns the sorted set; duplicates are merged.
     pub(crate) fn finish(self) -> Set {
         self.finish_with(united)
     }
 
-    /// The same, where of what is below a field only what was added last counts.
+    /// Returns the sorted set; of duplicate children, only the last one is kept.
     pub(super) fn finish_with_last(self) -> Set {
         self.finish_with(|mut twins| twins.pop().unwrap_or_default())
     }
@@ -78,7 +78,7 @@ impl Builder {
     }
 }
 
-/// Two at a time, so that many twins do not make their union again and again.
+/// Merges sets in pairs, so that many duplicates do not take quadratic time.
 fn united(mut sets: Vec<Arc<Set>>) -> Arc<Set> {
     while sets.len() > 1 {
         let mut rest = sets.into_iter();

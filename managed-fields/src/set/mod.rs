@@ -1,4 +1,4 @@
-//! Sets of fields: who owns what, as `fieldsV1` has it.
+//! Sets of fields, as encoded in `fieldsV1`.
 
 mod builder;
 mod operations;
@@ -14,30 +14,30 @@ use crate::path::{Path, PathElement};
 
 /// A set of the fields of an object.
 ///
-/// It is a tree. A field may be in the set without the fields below it, and they without it: `f:metadata` is not owned by
-/// who owns `f:labels` in it.
+/// The set is a tree. A field and the fields below it are independent members: the owner of `f:labels` in `f:metadata`
+/// does not own `f:metadata`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set {
-    /// What is in the set; sorted.
+    /// The members of the set; sorted.
     members: Vec<PathElement>,
-    /// What has fields below it that are in the set; sorted, and none of the sets is empty.
+    /// The elements with members below them; sorted, without empty sets.
     children: Vec<(PathElement, Arc<Set>)>,
 }
 
 impl Set {
-    /// The empty set.
+    /// Creates an empty set.
     pub const fn new() -> Self {
         Self { members: Vec::new(), children: Vec::new() }
     }
 
-    /// The set of these fields. The empty path, which is the object itself, is in no set.
+    /// Creates a set of these fields. The empty path, which is the object itself, is never a member.
     pub fn of_paths(paths: impl IntoIterator<Item = Path>) -> Self {
         let mut paths: Vec<Path> = paths.into_iter().collect();
         paths.sort();
         Self::of_sorted(&paths, 0)
     }
 
-    /// The set of members of structs, from the root of the object on.
+    /// Creates a set of struct members, by their paths from the root of the object.
     pub fn of_fields(paths: &[&[&str]]) -> Self {
         Self::of_paths(paths.iter().map(|path| path.iter().map(|name| PathElement::field(name)).collect()))
     }
@@ -59,17 +59,17 @@ impl Set {
         set
     }
 
-    /// Whether no field is in the set.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty() && self.children.is_empty()
     }
 
-    /// How many fields are in the set.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         self.members.len() + self.children.iter().map(|(_, set)| set.len()).sum::<usize>()
     }
 
-    /// Whether the field is in the set.
+    /// Returns whether the field is in the set.
     pub fn has(&self, path: &[PathElement]) -> bool {
         match path {
             [] => false,
@@ -78,12 +78,12 @@ impl Set {
         }
     }
 
-    /// Whether what is directly below the root is in the set.
+    /// Returns whether an element directly below the root is in the set.
     pub(crate) fn has_member(&self, element: &PathElement) -> bool {
         self.members.binary_search(element).is_ok()
     }
 
-    /// What is in the set below one step.
+    /// Returns the members below one element.
     pub(crate) fn child(&self, element: &PathElement) -> Option<&Self> {
         let index = self.children.binary_search_by(|(child, _)| child.cmp(element)).ok()?;
         self.children.get(index).map(|(_, set)| set.as_ref())
@@ -97,12 +97,12 @@ impl Set {
         self.children.iter().map(|(element, set)| (element, set.as_ref()))
     }
 
-    /// The fields in the set, each before what is below it, but for fields beside each other.
+    /// Returns the fields of the set in depth-first order, except that the members of each level come first.
     ///
     /// Source: structured-merge-diff fieldpath/set.go, `Iterate`.
     pub fn paths(&self) -> Vec<Path> {
         let mut paths = Vec::new();
-        // It never stops.
+        // The callback never breaks.
         let _ = self.try_for_each(&mut |path| {
             paths.push(path.to_vec());
             ControlFlow::Continue(())
@@ -110,7 +110,7 @@ impl Set {
         paths
     }
 
-    /// Gives the fields to `visit` in the same order, until it breaks.
+    /// Calls `visit` with each field in the same order until it breaks.
     pub(crate) fn try_for_each(
         &self,
         visit: &mut impl FnMut(&[PathElement]) -> ControlFlow<()>,
@@ -138,10 +138,10 @@ impl Set {
         ControlFlow::Continue(())
     }
 
-    /// Reads a set as `fieldsV1` has it.
+    /// Decodes a set from `fieldsV1`.
     ///
     /// # Errors
-    /// What the server says of it.
+    /// The server's error.
     pub fn from_value(value: &Value) -> Result<Self, String> {
         Self::from_json(&value.to_string())
     }

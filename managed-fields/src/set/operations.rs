@@ -1,4 +1,4 @@
-//! Unions, intersections and differences of sets of fields. Each walks both sets once.
+//! Unions, intersections, and differences of sets of fields. Each operation walks both sets once.
 //!
 //! Source: structured-merge-diff fieldpath/set.go.
 
@@ -9,7 +9,7 @@ use super::{Builder, Node, Set};
 use crate::path::PathElement;
 use crate::schema::{Schema, Type};
 
-/// What two sorted lists have, in order, together where both have it.
+/// Merges two sorted lists in order, and pairs the items with equal keys.
 fn zip<'a, A, B>(
     left: &'a [A],
     right: &'a [B],
@@ -34,10 +34,10 @@ fn zip<'a, A, B>(
 
 type Child = (PathElement, Arc<Set>);
 
-/// How much longer one list has to be than the other for a search in it to be faster than a walk along it.
+/// How many times longer one list must be for binary search to be faster than a linear merge.
 const MUCH_LONGER: usize = 16;
 
-/// Each item of the first of two sorted lists with what the other has of the same key.
+/// Pairs each item of the first sorted list with the item of the other list with the same key.
 fn pair<'a, A, B>(
     left: &'a [A],
     right: &'a [B],
@@ -76,7 +76,7 @@ fn push(children: &mut Vec<Child>, element: &PathElement, set: Set) {
 }
 
 impl Set {
-    /// What is in either set.
+    /// Returns the union of both sets.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let members = zip(&self.members, &other.members, |member| member, |member| member);
@@ -97,7 +97,7 @@ impl Set {
         }
     }
 
-    /// What is in both sets.
+    /// Returns the intersection of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let mut both = Self::new();
@@ -110,7 +110,7 @@ impl Set {
         both
     }
 
-    /// What is in this set and not in the other. What is below a field of the other set stays.
+    /// Returns the fields of this set that are not in the other. Fields below a member of the other set are kept.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         let mut rest = Self::new();
@@ -124,7 +124,7 @@ impl Set {
         rest
     }
 
-    /// What is in this set and neither in the other nor below a field of it.
+    /// Returns the fields of this set that are neither in the other nor below one of its members.
     #[must_use]
     pub fn recursive_difference(&self, other: &Self) -> Self {
         let mut rest = Self::new();
@@ -146,7 +146,7 @@ impl Set {
         members.map(|(member, _)| member.clone()).collect()
     }
 
-    /// What is in the set without anything of the set below it.
+    /// Returns the members without other members below them.
     #[must_use]
     pub fn leaves(&self) -> Self {
         let pairs = pair(&self.members, &self.children, |member| member, |(element, _)| element);
@@ -160,8 +160,9 @@ impl Set {
         }
     }
 
-    /// The set with the declared fields of structs of which it has something below them. Members of maps and items of
-    /// lists are not added.
+    /// Returns the set with the declared struct fields above its members.
+    ///
+    /// Members of maps and items of lists are not added.
     pub(crate) fn with_named_fields<T: Schema>(&self, of: Option<Type<T>>) -> Self {
         let mut named = Builder::default();
         for member in &self.members {

@@ -1,4 +1,4 @@
-//! Sets as JSON, byte for byte as the server writes them.
+//! Encodes sets as JSON, byte for byte as the server does.
 //!
 //! Source: structured-merge-diff fieldpath/serialize.go.
 
@@ -9,11 +9,11 @@ use crate::go::{self, Escapes, Exponents};
 use crate::path::PathElement;
 use crate::reader::{self, Reader};
 
-/// The member that says that the field around it is in the set.
+/// The member that marks the enclosing field as a member of the set.
 const SELF: &str = ".";
 
 impl Set {
-    /// The set as `fieldsV1`, in upstream's order, which is not that of names: items are sorted by their keys.
+    /// Encodes the set as `fieldsV1` in upstream's order, which is not that of names: items are sorted by their keys.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         self.write(&mut out, false);
@@ -27,7 +27,7 @@ impl Set {
         }
         let mut has_first = is_member;
         self.for_each(|element, is_member, below| {
-            // What has no name is not written.
+            // Elements that cannot be encoded are omitted.
             let Some(name) = element.serialize() else { return };
             if has_first {
                 out.push(',');
@@ -43,7 +43,7 @@ impl Set {
         out.push('}');
     }
 
-    /// The set as `fieldsV1`.
+    /// Returns the set as `fieldsV1`.
     pub fn to_value(&self) -> Value {
         self.value(false)
     }
@@ -62,7 +62,7 @@ impl Set {
         members.into()
     }
 
-    /// What is in the set or has something below it that is, in order.
+    /// Visits the elements that are members or have members below them, in order.
     fn for_each(&self, mut visit: impl FnMut(&PathElement, bool, Option<&Self>)) {
         let mut members = self.members.iter().peekable();
         for (element, below) in self.children() {
@@ -75,10 +75,10 @@ impl Set {
         members.for_each(|member| visit(member, true, None));
     }
 
-    /// Reads a set.
+    /// Decodes a set.
     ///
     /// # Errors
-    /// What the server says of it, with the place.
+    /// The server's error, with its position.
     ///
     /// Source: structured-merge-diff fieldpath/serialize.go, `FromJSON` and `readIterV1`.
     pub fn from_json(text: &str) -> Result<Self, String> {
@@ -89,7 +89,7 @@ impl Set {
     }
 }
 
-/// What is below a field; the field itself is in the set if nothing is, or if there is a `.`.
+/// Reads the members below a field. The field itself is a member if there are none, or if there is a `.`.
 fn read(reader: &mut Reader<'_>) -> Node {
     let mut node = Node::default();
     reader.object(reader::MAP, |reader, name| {

@@ -1,4 +1,4 @@
-//! What differs between two values of one type.
+//! Compares two values of one type.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ use crate::schema::{Atom, ListType, MapType, Relation, Schema, Type};
 use crate::set::{Node, Set};
 use crate::value;
 
-/// What differs. No field is in two of the sets.
+/// The differences between two values. No field is in two of the sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// What the new value does not have.
+    /// Fields that the new value does not have.
     pub removed: Set,
-    /// What has another value.
+    /// Fields whose value changed.
     pub modified: Set,
-    /// What the old value does not have.
+    /// Fields that the old value does not have.
     pub added: Set,
 }
 
 impl Comparison {
-    /// Whether nothing differs.
+    /// Returns whether there are no differences.
     pub fn is_same(&self) -> bool {
         self.removed.is_empty() && self.modified.is_empty() && self.added.is_empty()
     }
@@ -35,7 +35,7 @@ impl Comparison {
 /// Compares two values of type `of`.
 ///
 /// # Errors
-/// What of them is not of its type, as far as comparing looks at it.
+/// Errors for parts that do not match the type, if the comparison inspects them.
 ///
 /// Source: structured-merge-diff typed/compare.go.
 pub fn compare<T: Schema>(old: &Value, new: &Value, of: Type<T>) -> Result<Comparison, ValidationErrors> {
@@ -50,7 +50,7 @@ pub fn compare<T: Schema>(old: &Value, new: &Value, of: Type<T>) -> Result<Compa
     })
 }
 
-/// What is known of one field.
+/// The differences of one field.
 #[derive(Default)]
 struct Marks {
     removed: Node,
@@ -76,7 +76,7 @@ impl Marks {
     }
 }
 
-/// Whether what was looked at is one value as a whole.
+/// Whether a visited value is atomic.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Leaf,
@@ -189,7 +189,7 @@ fn visit_list<T: Schema>(
         };
         match (before.as_slice(), after.as_slice()) {
             ([] | [_], [] | [_]) => one(before.first().copied(), after.first().copied(), &mut below),
-            // Items that are there more than once are one value.
+            // Duplicate items are compared as a single value.
             ([_, _, ..], [_, _, ..]) => {
                 let is_same = before.len() == after.len()
                     && before.iter().zip(&after).all(|(old, new)| value::equal(old, new));

@@ -1,25 +1,25 @@
-//! What is wrong with a value, in upstream's words.
+//! Validation errors, in upstream's words.
 
 use std::fmt;
 
 use crate::path::PathElement;
 
-/// One thing that is wrong.
+/// An error in a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ValidationError {
-    /// Where, such as `.spec.replicas`; empty for the value as a whole.
+    /// The path, such as `.spec.replicas`; empty for the whole value.
     pub path: String,
-    /// What.
+    /// The error message.
     pub message: String,
 }
 
-/// What is wrong, never empty; of very many errors only the first.
+/// Errors, never empty and truncated if there are very many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValidationErrors(Vec<ValidationError>);
 
 impl ValidationErrors {
-    /// What is wrong, one by one.
+    /// Returns the errors.
     pub fn errors(&self) -> &[ValidationError] {
         &self.0
     }
@@ -47,22 +47,22 @@ impl fmt::Display for ValidationError {
     }
 }
 
-/// How many bytes of errors are listed at most: a name of a megabyte may have a hundred thousand errors below it.
+/// The maximum length of listed errors, in bytes: a name of a megabyte may have a hundred thousand errors below it.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Where a walk is, and what it found there.
+/// The current position of a walk, and the errors found so far.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     path: Vec<PathElement>,
     errors: Vec<ValidationError>,
-    /// Also of what is not listed.
+    /// The number of errors, including those beyond the limit.
     count: usize,
     bytes: usize,
     is_muted: bool,
 }
 
 impl Findings {
-    /// Notes what is wrong at the current place.
+    /// Adds an error at the current position.
     pub(super) fn push(&mut self, message: impl Into<String>) {
         self.count += 1;
         if self.is_muted || self.bytes > MOST_BYTES {
@@ -73,7 +73,7 @@ impl Findings {
         self.errors.push(error);
     }
 
-    /// Goes one step down for as long as `visit` takes.
+    /// Runs `visit` one level below the current position.
     pub(super) fn below<R>(&mut self, element: &PathElement, visit: impl FnOnce(&mut Self) -> R) -> R {
         self.path.push(element.clone());
         let result = visit(self);
@@ -81,7 +81,7 @@ impl Findings {
         result
     }
 
-    /// What `visit` makes of it, whatever it finds wrong.
+    /// Runs `visit` and discards its errors.
     pub(super) fn ignoring<R>(&mut self, visit: impl FnOnce(&mut Self) -> R) -> R {
         let (count, is_muted) = (self.count, self.is_muted);
         self.is_muted = true;
@@ -91,7 +91,7 @@ impl Findings {
         result
     }
 
-    /// How many errors there are.
+    /// Returns the number of errors.
     pub(super) fn count(&self) -> usize {
         self.count
     }

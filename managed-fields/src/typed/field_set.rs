@@ -1,4 +1,4 @@
-//! Which fields a value has.
+//! Collects the fields of a value.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::path::PathElement;
 use crate::schema::{ListType, MapType, Relation, Schema, Type};
 use crate::set::{Node, Set};
 
-/// The set of all leaves and items of `value`, which is of type `of`.
+/// Returns the set of all leaves and items of `value`, which is of type `of`.
 ///
 /// Source: structured-merge-diff typed/tofieldset.go.
 pub fn field_set<T: Schema>(value: &Value, of: Type<T>) -> Set {
@@ -55,7 +55,7 @@ fn visit_list<T: Schema>(value: &Value, of: Type<T>, list: ListType<T>) -> Node 
         *counts.entry(element).or_default() += 1;
     }
     for (item, element) in items.iter().zip(&elements) {
-        // Of items that are there more than once, no one can own a part.
+        // Parts of duplicate items cannot be owned.
         let is_single = counts.get(element) == Some(&1);
         let mut below = if is_single { visit(item, list.element) } else { Node::default() };
         below.is_member = true;

@@ -1,4 +1,4 @@
-//! Which step of a path leads to an item of a list.
+//! Path elements of list items.
 
 use serde_json::Value;
 
@@ -13,16 +13,16 @@ pub(super) struct Items<'a, T> {
 }
 
 impl<'a, T: Schema> Items<'a, T> {
-    /// Those of a list of type `of`, whose list type is `list`.
+    /// Creates a resolver for a list of type `of`, whose list type is `list`.
     pub(super) fn new(of: &'a Type<T>, list: ListType<T>) -> Self {
         let keys = if list.relation == Relation::Keyed { of.keys() } else { Vec::new() };
         Self { list, keys }
     }
 
-    /// The step that leads to `item`.
+    /// Returns the path element of `item`.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The error if it has none.
     ///
     /// Source: structured-merge-diff typed/helpers.go, `listItemToPathElement`.
     pub(super) fn element(&self, item: &Value) -> Result<PathElement, String> {
@@ -52,7 +52,7 @@ impl<'a, T: Schema> Items<'a, T> {
         };
         let mut fields = Vec::with_capacity(self.keys.len());
         for key in &self.keys {
-            // A key field that is neither there nor has a default is no part of the key.
+            // A missing key field without a default is not part of the key.
             let value = match members.get(*key) {
                 Some(value) => Some(value.clone()),
                 None => self

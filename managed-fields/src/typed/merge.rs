@@ -1,4 +1,4 @@
-//! What an object is after a configuration was applied to it.
+//! Merges an applied configuration into an object.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,11 +11,12 @@ use super::{NO_TYPE, Side, deduced, items, members, paired, same_kinds};
 use crate::path::PathElement;
 use crate::schema::{Atom, ListType, MapType, Relation, Schema, Type};
 
-/// `live` with all that `applied` says; both are of type `of`. Nothing is removed. Items that both have stay in the order
-/// in which `applied` has them.
+/// Merges `applied` into `live`; both are of type `of`.
+///
+/// Nothing is removed. Items in both lists have the order of `applied`.
 ///
 /// # Errors
-/// What of them is not of its type, as far as merging looks at it.
+/// Errors for parts that do not match the type, if the merge inspects them.
 ///
 /// Source: structured-merge-diff typed/merge.go.
 pub fn merge<T: Schema>(live: &Value, applied: &Value, of: Type<T>) -> Result<Value, ValidationErrors> {
@@ -37,7 +38,7 @@ fn visit<T: Schema>(
         return visit_atom(live, applied, of, &of_live, findings);
     }
     if live.is_some() && !same_kinds(&of_live, &of_applied) {
-        // Only for what is wrong with it: the kind of what is applied prevails.
+        // Only to report errors: the kind of the applied value wins.
         visit_atom(live, applied, of, &of_live, findings);
     }
     visit_atom(live, applied, of, &of_applied, findings)
@@ -82,7 +83,7 @@ fn visit_map<T: Schema>(
     let nothing = Map::new();
     let ours = members(live).unwrap_or(&nothing);
     let theirs = members(applied).unwrap_or(&nothing);
-    // That nothing is there, or null, is a value as well.
+    // An absent value and null are values, too.
     if map.is_atomic || (ours.is_empty() && theirs.is_empty()) {
         return leaf(live, applied);
     }
@@ -130,17 +131,17 @@ fn visit_list<T: Schema>(
                     (ours.by_element.get(element).copied(), theirs.by_element.get(element).copied())
                 }
             };
-            // What is wrong in items is not reported upstream either.
+            // Like upstream, ignore errors in items.
             findings.ignoring(|findings| visit(ours, theirs, list.element, findings))
         })
         .collect();
     (!merged.is_empty()).then(|| merged.into())
 }
 
-/// The items of a list with the steps that lead to them.
+/// The items of a list, with their path elements.
 struct Indexed<'a> {
     items: Vec<(PathElement, &'a Value)>,
-    /// Null for what is there more than once.
+    /// Null for duplicate items.
     by_element: BTreeMap<PathElement, &'a Value>,
 }
 
@@ -174,16 +175,17 @@ impl<'a> Indexed<'a> {
     }
 }
 
-/// One item of the merged list.
+/// The next item of the merged list.
 enum Step<'a> {
-    /// The live item at this place, which is not applied.
+    /// The live item at this index, which is not applied.
     Ours(usize),
-    /// The item that is applied, with what is live of it.
+    /// The applied item, merged with the live one if it exists.
     Theirs(&'a PathElement),
 }
 
-/// The order of the merged list: items of both lists in the order of what is applied, and those of one list where they
-/// stand between them.
+/// Returns the order of the merged list.
+///
+/// Items in both lists have the order of the applied list; items in only one list stay between their neighbors.
 ///
 /// Source: structured-merge-diff typed/merge.go, `visitListItems`.
 fn steps<'a>(ours: &Indexed<'_>, theirs: &'a Indexed<'_>) -> Vec<Step<'a>> {
@@ -207,7 +209,7 @@ fn steps<'a>(ours: &Indexed<'_>, theirs: &'a Indexed<'_>) -> Vec<Step<'a>> {
                 continue;
             }
             if is_theirs(live) && shared.front().is_some_and(|next| *next != live) {
-                // It is in both, but its turn comes later.
+                // The item is in both lists, and its position comes later.
                 left += 1;
                 continue;
             }

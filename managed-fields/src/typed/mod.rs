@@ -1,4 +1,4 @@
-//! Values of a known type: which fields they have, how two of them differ, and what both together are.
+//! Typed values: their fields, differences, and merges.
 
 mod compare;
 mod errors;
@@ -20,8 +20,9 @@ pub use self::remove::{extract_items, remove_items};
 pub use self::validate::{Duplicates, validate};
 use crate::schema::{Atom, Schema};
 
-/// What is left of a type that allows several kinds of values once the value is known; all of it if the value is of
-/// another kind, so that what looks at it says so.
+/// Narrows a type that allows several kinds of values to the kind of the value.
+///
+/// If the type does not allow that kind, it is returned unchanged, so that visiting the value reports an error.
 ///
 /// Source: structured-merge-diff typed/helpers.go, `deduceAtom`.
 fn deduced<T: Schema>(atom: Atom<T>, value: Option<&Value>) -> Atom<T> {
@@ -35,30 +36,30 @@ fn deduced<T: Schema>(atom: Atom<T>, value: Option<&Value>) -> Atom<T> {
     }
 }
 
-/// Whether two values of one type are of the same kind, or might be.
+/// Returns whether two values of one type are of the same kind, or might be.
 fn same_kinds<T>(left: &Atom<T>, right: &Atom<T>) -> bool {
     left.scalar.is_some() == right.scalar.is_some()
         && left.list.is_some() == right.list.is_some()
         && left.map.is_some() == right.map.is_some()
 }
 
-/// The error of a type that allows no value at all.
+/// The error for a type that allows no values.
 const NO_TYPE: &str = "schema error: invalid atom: inlined";
 
-/// The items of a list; none if it is not there, or no list.
+/// Returns the items of a list; none if the value is absent or not a list.
 fn items(value: Option<&Value>) -> Option<&Vec<Value>> {
     value.and_then(Value::as_array)
 }
 
-/// The members of a map; none if it is not there, or no map.
+/// Returns the members of a map; none if the value is absent or not a map.
 fn members(value: Option<&Value>) -> Option<&Map<String, Value>> {
     value.and_then(Value::as_object)
 }
 
-/// One of two values that are looked at together; none where only the other is there.
+/// One of two values that are visited together; none if only the other one exists.
 type Side<'a> = Option<&'a Value>;
 
-/// The members of two maps by name: those of `left` in their order, then those that only `right` has.
+/// Pairs the members of two maps by name: those of `left` in their order, then those only in `right`.
 fn paired<'a>(
     left: &'a Map<String, Value>,
     right: &'a Map<String, Value>,

@@ -1,11 +1,12 @@
-//! Sets of fields that were written when the schema was another one.
+//! Updates field sets after a schema change.
 
 use crate::path::PathElement;
 use crate::schema::{MapType, Relation, Scalar, Schema, Type};
 use crate::set::{Node, Set};
 
-/// What `fields` of an object of type `of` are today; none if that changes nothing. Who owns a part of what is one value now
-/// owns all of it.
+/// Updates `fields` of an object to its current type `of`; returns none if nothing changes.
+///
+/// If a value is atomic now, the owner of a part of it owns the whole value.
 ///
 /// Source: structured-merge-diff `typed/reconcile_schema.go`, `ReconcileFieldSetWithSchema`.
 pub(crate) fn reconcile<T: Schema>(fields: &Set, of: Type<T>) -> Option<Set> {
@@ -13,7 +14,7 @@ pub(crate) fn reconcile<T: Schema>(fields: &Set, of: Type<T>) -> Option<Set> {
     (!atomic.is_empty()).then(|| fields.recursive_difference(&atomic).union(&atomic))
 }
 
-/// What is one value now; `is_atomic` says whether it was before.
+/// Visits a value; `is_atomic` says whether it was atomic before.
 fn visit<T: Schema>(fields: Option<&Set>, of: Type<T>, is_atomic: bool) -> Node {
     let atom = of.atom();
     let below = |element: &PathElement| match (atom.map, atom.scalar, atom.list) {

@@ -1,4 +1,4 @@
-//! A value without some of its fields, or with nothing else.
+//! Removes fields from a value, or extracts them.
 
 use serde_json::{Map, Value};
 
@@ -8,14 +8,14 @@ use crate::path::PathElement;
 use crate::schema::{ListType, MapType, Relation, Schema, Type};
 use crate::set::Set;
 
-/// `value`, of type `of`, without the fields in `fields`. What has nothing left in it is null.
+/// Removes `fields` from `value`, which is of type `of`. A struct, list, or map that becomes empty is null.
 ///
 /// Source: structured-merge-diff typed/remove.go.
 pub fn remove_items<T: Schema>(value: Value, fields: &Set, of: Type<T>) -> Value {
     visit(value, fields, of, Mode::Remove)
 }
 
-/// `value`, of type `of`, with nothing but the fields in `fields`.
+/// Removes all fields except `fields` from `value`, which is of type `of`.
 ///
 /// Source: structured-merge-diff typed/remove.go.
 pub fn extract_items<T: Schema>(value: Value, fields: &Set, of: Type<T>) -> Value {
@@ -62,7 +62,7 @@ fn visit_map<T: Schema>(
         let visit = |value: Value, fields: &Set| of.map_or(Value::Null, |of| visit(value, fields, of, mode));
         if fields.has_member(&element) {
             if mode == Mode::Extract {
-                // Upstream goes on with the set as a whole, not with what is below the field.
+                // Upstream continues with the whole set instead of the fields below this one.
                 rest.insert(name, visit(value, fields));
             }
         } else if let Some(below) = fields.child(&element) {

@@ -1,4 +1,4 @@
-//! Whether a value is of its type.
+//! Validates values against their types.
 
 use std::collections::BTreeSet;
 
@@ -11,21 +11,22 @@ use crate::go;
 use crate::path::PathElement;
 use crate::schema::{ListType, MapType, Relation, Scalar, Schema, Type};
 
-/// Whether two items of a list may have the same key.
+/// Whether list items may have duplicate keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "they may or may not")]
 pub enum Duplicates {
-    /// As in what is stored already.
+    /// Allowed, as in stored objects.
     Allowed,
-    /// As in what is applied.
+    /// Rejected, as in applied objects.
     Refused,
 }
 
-/// Checks that `value` is of type `of`. Where upstream stops at the first of several members that are not declared, this
-/// stops at the first by name.
+/// Validates that `value` is of type `of`.
+///
+/// If several members are undeclared, only the alphabetically first is reported; upstream reports a random one.
 ///
 /// # Errors
-/// All that is wrong.
+/// All errors.
 ///
 /// Source: structured-merge-diff typed/validate.go.
 pub fn validate<T: Schema>(
@@ -100,7 +101,7 @@ fn visit_list<T: Schema>(
         } else {
             match path.element(item) {
                 Ok(element) => element,
-                // Nothing more is said of a list with such an item.
+                // If an item is invalid, no more errors are reported for the list.
                 Err(error) => return findings.push(format!("element {index}: {error}")),
             }
         };
@@ -114,7 +115,7 @@ fn visit_list<T: Schema>(
     }
 }
 
-/// What is wrong with a scalar, with `prefix` before it.
+/// Returns the error of a scalar, with `prefix` before it.
 ///
 /// Source: structured-merge-diff typed/validate.go, `validateScalar`.
 pub(super) fn scalar_error(scalar: Scalar, value: Option<&Value>, prefix: &str) -> Option<String> {

@@ -1,4 +1,4 @@
-//! Answers to the questions that the oracle answers with Kubernetes' own packages.
+//! Answers the oracle's questions, which the oracle answers with Kubernetes' own packages.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::schemas::{Ref, Schemas};
 use crate::writes;
 
-/// The answer to `question`.
+/// Returns our answer to `question`.
 pub(crate) fn answer(question: &Value, schemas: &Schemas) -> Value {
     if question.get("writes").is_some() {
         return writes::written(question, schemas);
@@ -72,7 +72,7 @@ fn sets(question: &Value) -> Value {
         answer["intersection"] = set.intersection(&other).to_json().into();
         answer["difference"] = set.difference(&other).to_json().into();
         answer["recursiveDifference"] = set.recursive_difference(&other).to_json().into();
-        // What needs no oracle.
+        // This property does not depend on the oracle.
         assert_eq!(Set::from_value(&set.to_value()).as_ref(), Ok(&set));
         assert_eq!(set.union(&other), other.union(&set));
         assert_eq!(set.difference(&other).union(&set.intersection(&other)), set);
@@ -122,8 +122,9 @@ fn typed(question: &Value, of: Type<Ref<'_>>) -> Value {
     answer.into()
 }
 
-/// What does not tell two answers apart: whether a whole number is a float, and the order of errors, which in Go is that
-/// of a map.
+/// Removes insignificant differences.
+///
+/// These are whether a whole number is a float, and the order of errors, which in Go is that of a map.
 pub(crate) fn comparable(value: &Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {

@@ -1,6 +1,6 @@
-//! What Kubernetes' own packages make of sets, values and writes, and whether this one makes the same of them.
+//! Compares our sets, values, and writes with the recorded results of Kubernetes' own packages.
 //!
-//! `regenerate.sh` writes the answers, and nothing else does.
+//! Only `regenerate.sh` writes the recorded answers.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::answers::{answer, comparable};
 use crate::schemas::Schemas;
 
-/// Compares the answers in `file`.
+/// Compares our answers with those in `file`.
 #[track_caller]
 fn check(file: &str) {
     let schemas = Schemas::read(&fs::read_to_string("tests/schemas.json").unwrap());
@@ -39,7 +39,7 @@ fn check(file: &str) {
     );
 }
 
-/// Where two answers differ first.
+/// Returns the first difference between two answers.
 fn first_difference(expected: &Value, found: &Value, path: &str) -> String {
     let step = |name: &str, expected: &Value, found: &Value| {
         first_difference(expected, found, &format!("{path}/{name}"))

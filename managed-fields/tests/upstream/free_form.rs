@@ -1,4 +1,4 @@
-//! Objects without a schema: what their writers own, and what an apply makes of them.
+//! Objects without a schema: field ownership, and the results of an apply.
 
 use std::collections::BTreeMap;
 
@@ -129,7 +129,7 @@ fn an_update_that_fails_keeps_the_managed_fields_as_they_are() {
     let none = BTreeMap::new();
     let good = manager(&none);
     let live = good.update(None, widget(&json!({"a": 1})), &by("one")).unwrap().object;
-    // Nothing is known of this version.
+    // This version does not exist.
     let bad = FieldManager { api_version: "example.com/v2", ..manager(&none) };
     let error = bad.update(Some(&live), widget(&json!({"a": 2})), &by("two")).unwrap_err();
     let Error::Internal(message) = &error else { panic!("{error:?}") };

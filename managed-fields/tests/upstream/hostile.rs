@@ -1,4 +1,4 @@
-//! Input that is large or deep takes neither the stack nor the memory nor forever.
+//! Large or deep input does not exhaust the stack, memory, or time.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::schemas::{Schemas, Widgets};
 
-/// Of widgets, of which no field is reset.
+/// Returns a manager of widgets without reset fields.
 fn manager<'a>(versions: &'a Widgets<'a>) -> FieldManager<'a, Widgets<'a>> {
     static NONE: BTreeMap<String, Filter> = BTreeMap::new();
     FieldManager {
@@ -23,7 +23,7 @@ fn manager<'a>(versions: &'a Widgets<'a>) -> FieldManager<'a, Widgets<'a>> {
     }
 }
 
-/// `fieldsV1` with fields `depth` deep in each other.
+/// Returns `fieldsV1` with fields nested `depth` levels deep.
 fn deep(depth: usize) -> String {
     format!("{}{{}}{}", "{\"f:a\":".repeat(depth), "}".repeat(depth))
 }
@@ -82,7 +82,7 @@ fn errors_below_a_long_name_are_not_all_listed() {
     let errors = validate(&value, widget, Duplicates::Refused).unwrap_err();
     assert!(!errors.errors().is_empty());
     assert!(errors.to_string().len() < 4_000_000);
-    // What merging ignores takes no memory either.
+    // Errors that a merge ignores take no memory either.
     let items: Vec<_> = (0..50_000).map(|_| json!([])).collect();
     let value = json!({"containers": [{"name": "n".repeat(1_000_000), "env": items}]});
     assert!(merge(&json!({}), &value, widget).is_ok());
@@ -120,7 +120,7 @@ fn many_managers_do_not_each_walk_all_that_changed() {
         json!({
             "manager": number.to_string(),
             "operation": "Apply",
-            // Half of them in versions that there are not.
+            // Half of the managers are in versions that do not exist.
             "apiVersion": if number.is_multiple_of(2) { "example.com/v1".to_owned() } else { format!("example.com/v{number}") },
             "fieldsType": "FieldsV1",
             "fieldsV1": {"f:spec": {"f:limits": {format!("f:{number}"): {}}}},

@@ -1,4 +1,4 @@
-//! Laws that hold for every object and every set of fields.
+//! Properties that hold for every object and every field set.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ fn set() -> impl Strategy<Value = Set> {
     vec(path, 0..12).prop_map(|paths: Vec<Path>| paths.into_iter().collect())
 }
 
-/// A `spec` of the schema `widgets`.
+/// Generates a `spec` of the schema `widgets`.
 fn spec() -> impl Strategy<Value = Value> {
     let text = || "[a-c]".prop_map(Value::from);
     let labels = btree_map("[a-c]", text(), 0..3);
@@ -62,7 +62,7 @@ fn spec() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The items of a list in any order.
+/// Shuffles the items of a list.
 trait ShuffleItems: Strategy<Value = Value> + Sized {
     fn prop_shuffle_items(self) -> BoxedStrategy<Value>;
 }

@@ -1,4 +1,4 @@
-//! What Kubernetes' own packages make of managedFields, and what hostile input does.
+//! Compares managedFields with Kubernetes' own packages, and tests hostile input.
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 

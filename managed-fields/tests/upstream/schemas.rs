@@ -1,4 +1,4 @@
-//! Schemas of structured-merge-diff, as `schemas.json` has them.
+//! Schemas of structured-merge-diff, read from `schemas.json`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use kubernetes_managed_fields::{
 };
 use serde_json::{Value, json};
 
-/// Schemas by name, and their types by name.
+/// Schemas by name, each with its types by name.
 #[derive(Debug)]
 pub(crate) struct Schemas(BTreeMap<String, BTreeMap<String, Value>>);
 
@@ -102,7 +102,7 @@ impl Schema for Ref<'_> {
     }
 }
 
-/// A kind of one version.
+/// A kind with one version.
 pub(crate) struct Widgets<'a>(pub(crate) &'a Schemas);
 
 impl<'a> Versions for Widgets<'a> {

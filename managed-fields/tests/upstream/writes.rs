@@ -1,4 +1,4 @@
-//! The writes of one object, one after another.
+//! Applies a sequence of writes to one object.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::schemas::{Ref, Schemas};
 
-/// The kind of a question. Its versions differ in how a field of `spec` is called.
+/// The kind in a question. Its versions differ in the name of a `spec` field.
 struct Kind<'a> {
     question: &'a Value,
     schemas: &'a Schemas,
@@ -48,7 +48,7 @@ impl<'a> Versions for Kind<'a> {
     }
 }
 
-/// The object after each write, or why it was refused.
+/// Returns the object after each write, or why it was rejected.
 pub(crate) fn written(question: &Value, schemas: &Schemas) -> Value {
     let kind = Kind { question, schemas };
     let mut live: Option<Value> = None;
@@ -125,7 +125,7 @@ fn name(name: &Value) -> PathElement {
     PathElement::field(name.as_str().unwrap())
 }
 
-/// A JSON merge patch, as the oracle applies it.
+/// Applies a JSON merge patch as the oracle does.
 fn patch(object: &mut Value, patches: &Value) {
     let Some(members) = object.as_object_mut() else { return };
     for (name, value) in patches.as_object().into_iter().flatten() {
