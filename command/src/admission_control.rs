@@ -1,4 +1,4 @@
-//! `--admission-control-config-file`: the file that tells kube-apiserver's admission plugins what to do.
+//! `--admission-control-config-file`: the configuration of kube-apiserver's admission plugins.
 
 mod in_tree;
 
@@ -16,9 +16,9 @@ use crate::{Failure, documents};
 /// The option, for every command that calls webhooks.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct AdmissionControl {
-    /// The configuration file of the admission plugins, in kube-apiserver's format. For the two webhook plugins it
-    /// names kubeconfig files with the credentials for webhooks, and folders with webhook configurations; those of the
-    /// Pod Security Standards and of node selectors are read, too
+    /// Read the configuration of the admission plugins from this file, in kube-apiserver's format. The two webhook
+    /// plugins may use kubeconfig files with credentials for webhooks and directories with webhook configurations; the
+    /// configurations of `PodSecurity` and `PodNodeSelector` are also supported
     #[arg(
         id = "admission_control_config_file",
         long = "admission-control-config-file",
@@ -32,30 +32,32 @@ const VERSION: &str = "apiserver.config.k8s.io/v1";
 pub(crate) const MUTATING: &str = "MutatingAdmissionWebhook";
 pub(crate) const VALIDATING: &str = "ValidatingAdmissionWebhook";
 
-/// What the file says of the plugins.
+/// The configuration of the plugins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plugins {
-    /// How calls authenticate.
+    /// The credentials for calls to webhooks.
     pub(crate) credentials: WebhookCredentials,
-    /// The webhooks from files.
+    /// The webhooks from manifests.
     pub(crate) manifests: Loaded,
-    /// What the other plugins are told.
+    /// The configuration of the in-tree plugins.
     pub(crate) in_tree: PluginConfiguration,
 }
 
 impl AdmissionControl {
-    /// What the file says of the plugins that are on; nothing without the option, or where a plugin has no configuration.
+    /// Reads the configuration of the enabled plugins.
+    ///
+    /// It is empty without the option, or for plugins without a configuration.
     ///
     /// # Errors
-    /// A usage failure that names the file and says what is wrong, in the words of kube-apiserver; [`Failure::unsupported`]
-    /// for what admit does not imitate.
+    /// A usage failure that names the file and contains kube-apiserver's error; [`Failure::unsupported`] for a
+    /// configuration that admit does not support.
     pub(crate) fn read(&self, selection: &AdmissionPlugins) -> Result<Plugins, Failure> {
         let Some(file) = &self.file else { return Ok(Plugins::default()) };
         let configured = plugins(file)?;
         refuse_policies(&configured, selection, file)?;
         let mut plugins =
             Plugins { in_tree: in_tree::read(&configured, selection, file)?, ..Plugins::default() };
-        // The server starts one after the other.
+        // The server starts the plugins in this order.
         for (phase, name) in [(Phase::Mutating, MUTATING), (Phase::Validating, VALIDATING)] {
             if !selection.has(name) {
                 continue;
@@ -74,11 +76,11 @@ impl AdmissionControl {
     }
 }
 
-/// Where a plugin has its configuration.
+/// The entry of a plugin.
 #[derive(Debug, PartialEq)]
 struct PluginEntry {
     name: String,
-    /// Relative to the folder of the file.
+    /// The path of its configuration, relative to the directory of the file.
     path: String,
     configuration: Option<Value>,
 }
@@ -128,7 +130,7 @@ fn plugins_of(object: &Map<String, Value>) -> Result<Vec<PluginEntry>, String> {
     if unknown.is_empty() { Ok(plugins) } else { Err(strict(&unknown)) }
 }
 
-/// The policies of files would be enforced.
+/// Rejects policies in manifests, which kube-apiserver would enforce.
 fn refuse_policies(
     plugins: &[PluginEntry],
     selection: &AdmissionPlugins,
@@ -151,7 +153,7 @@ fn refuse_policies(
     Ok(())
 }
 
-/// The configuration of a plugin; none if it has none. The first entry of the plugin counts.
+/// Returns the configuration of a plugin; none if it has none. Only the first entry of a plugin is used.
 ///
 /// Rule: LOAD-02.
 fn configuration(
@@ -235,7 +237,7 @@ mod tests {
         members
     }
 
-    // What follows the file's name is what kube-apiserver 1.37.1 prints before it ends.
+    // The text after the file name is what kube-apiserver 1.37.1 prints before it exits.
     #[test]
     fn a_configuration_that_is_wrong_is_refused_in_the_servers_words() {
         let kind = |mut object: Value| {

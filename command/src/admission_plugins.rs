@@ -1,40 +1,41 @@
-//! `--enable-admission-plugins` and `--disable-admission-plugins`: which in-tree plugins run.
+//! `--enable-admission-plugins` and `--disable-admission-plugins`: the in-tree plugins to run.
 
 use harness::server::{AdmissionPlugins, SelectionError};
 
 use crate::Failure;
 
-/// Nobody makes the service account of a namespace, without which this plugin refuses every pod.
+/// Disabled by default: without a controller that creates service accounts, this plugin rejects every pod.
 const SERVICE_ACCOUNT: &str = "ServiceAccount";
 
 /// The options, for every command that starts an API server.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Admission plugins")]
 pub(crate) struct PluginFlags {
-    /// In-tree admission plugins to enable in addition to the default ones, as for kube-apiserver; may be given several
-    /// times. Their order does not matter. Unlike in kube-apiserver, `ServiceAccount` is not enabled by default
+    /// Enable these in-tree admission plugins in addition to the default ones, as in kube-apiserver; may be repeated.
+    /// Their order does not matter. Unlike in kube-apiserver, `ServiceAccount` is disabled by default
     #[arg(long = "enable-admission-plugins", value_name = "NAME,NAME…")]
     enable: Vec<String>,
-    /// Default admission plugins to disable
+    /// Disable these default admission plugins
     #[arg(long = "disable-admission-plugins", value_name = "NAME,NAME…")]
     disable: Vec<String>,
 }
 
 impl PluginFlags {
-    /// The flags that say this.
+    /// Creates flags with these values.
     pub(crate) fn new(enable: &[String], disable: &[String]) -> Self {
         Self { enable: enable.to_vec(), disable: disable.to_vec() }
     }
 
-    /// Whether nothing is said.
+    /// Returns whether neither flag is set.
     pub(crate) fn is_empty(&self) -> bool {
         self.enable.is_empty() && self.disable.is_empty()
     }
 
-    /// The plugins of admit's API server.
+    /// Returns the plugins of admit's API server.
     ///
     /// # Errors
-    /// A usage failure in the words of kube-apiserver; [`Failure::unsupported`] for a plugin that admit does not imitate.
+    /// A usage failure in the words of kube-apiserver; [`Failure::unsupported`] for a plugin that admit does not
+    /// support.
     pub(crate) fn selection(&self) -> Result<AdmissionPlugins, Failure> {
         AdmissionPlugins::select(&names(&self.enable), &names(&self.disable)).map_err(|error| match error {
             SelectionError::Unsupported(unsupported) => Failure::unsupported(format!(
@@ -45,10 +46,10 @@ impl PluginFlags {
         })
     }
 
-    /// The plugins of kube-apiserver itself: there `ServiceAccount` is among the default ones.
+    /// Returns the plugins for `admit assets`, where `ServiceAccount` is enabled by default as in kube-apiserver.
     ///
     /// # Errors
-    /// As [`PluginFlags::selection`].
+    /// The error of [`PluginFlags::selection`].
     pub(crate) fn for_kube_apiserver_itself(&self) -> Result<AdmissionPlugins, Failure> {
         let mut flags = self.clone();
         if !names(&self.disable).contains(&SERVICE_ACCOUNT) && !names(&self.enable).contains(&SERVICE_ACCOUNT)
@@ -58,7 +59,7 @@ impl PluginFlags {
         flags.selection()
     }
 
-    /// The flags for a kube-apiserver that runs the same plugins.
+    /// Returns the flags for a real kube-apiserver that runs the same plugins.
     ///
     /// # Errors
     /// A usage failure in the words of kube-apiserver.
@@ -75,7 +76,7 @@ impl PluginFlags {
     }
 }
 
-/// The names in the values of a flag; an empty value has none.
+/// Returns the names in the values of a flag; an empty value contains none.
 fn names(values: &[String]) -> Vec<&str> {
     values.iter().filter(|value| !value.is_empty()).flat_map(|value| value.split(',')).collect()
 }

@@ -1,4 +1,4 @@
-//! `admit certs`.
+//! `admit certs`: generates certificates for webhooks.
 
 use std::fmt;
 use std::fs::{self, DirBuilder};
@@ -16,40 +16,40 @@ use serde_json::{Value, json};
 
 use crate::{ExitCode, Failure};
 
-/// Makes a certificate for a webhook, with a new authority.
+/// Generate a certificate for a webhook, signed by a new certificate authority.
 ///
-/// Writes ca.crt, tls.crt and tls.key (readable by you alone) to a directory and prints the caBundle for the webhook's
-/// configuration; or prints a Secret with all three. The authority's key is discarded.
+/// Writes ca.crt, tls.crt, and tls.key (readable only by you) to a directory and prints the caBundle for the webhook
+/// configuration, or prints a Secret with all three. The key of the certificate authority is discarded.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("names").required(true).multiple(true).args(["services", "dns", "ip"])))]
 pub(crate) struct Certs {
-    /// A service that the certificate is for, with all of its names in a cluster; may be given several times
+    /// Issue the certificate for this service, with all of its names in a cluster; may be repeated
     #[arg(long = "service", value_name = "NAME.NAMESPACE")]
     services: Vec<Service>,
-    /// An additional DNS name
+    /// Add a DNS name
     #[arg(long, value_name = "NAME", value_parser = dns)]
     dns: Vec<Name>,
-    /// An additional IP address
+    /// Add an IP address
     #[arg(long, value_name = "ADDRESS")]
     ip: Vec<std::net::IpAddr>,
-    /// The directory for ca.crt, tls.crt and tls.key
+    /// Write ca.crt, tls.crt, and tls.key to this directory
     #[arg(long, value_name = "DIR", required_unless_present = "output")]
     out: Option<PathBuf>,
     /// Overwrite existing files
     #[arg(long, requires = "out")]
     force: bool,
-    /// Print this instead of the caBundle
+    /// Print the Secret in this format instead of the caBundle
     #[arg(short, long, value_enum)]
     output: Option<Output>,
     /// The Secret's namespace; by default that of the first service
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<Label>,
-    /// The Secret's name; by default that of the first service with `-tls` after it
+    /// The Secret's name; by default that of the first service, followed by `-tls`
     #[arg(long, value_name = "NAME")]
     secret_name: Option<Label>,
 }
 
-/// What to print.
+/// The values of `--output`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Output {
     /// A Secret of type kubernetes.io/tls as YAML
@@ -58,14 +58,14 @@ enum Output {
     Json,
 }
 
-/// A Service of a cluster.
+/// A Service in a cluster.
 #[derive(Clone, Debug)]
 struct Service {
     name: Label,
     namespace: Label,
 }
 
-/// The name of a Kubernetes object that is part of a DNS name.
+/// The name of a Kubernetes object that is a label of a DNS name.
 #[derive(Clone, Debug)]
 struct Label(String);
 
@@ -133,7 +133,7 @@ const AUTHORITY: &str = "ca.crt";
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
 
-/// What was made: all as PEM.
+/// The generated certificates and key, in PEM.
 struct Made {
     authority: String,
     leaf: Leaf,
@@ -145,7 +145,7 @@ impl Made {
         Ok(Self { leaf: authority.issue(names)?, authority: authority.certificate_pem().to_owned() })
     }
 
-    /// Writes everything under other names first: what cannot be written whole is not there at all.
+    /// Writes all files under temporary names before renaming them, so that incomplete files never appear.
     fn write(&self, directory: &Path) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let files = [
@@ -163,7 +163,7 @@ impl Made {
     }
 }
 
-/// What can be known to fail is known before anything is written.
+/// Checks for foreseeable errors before anything is written.
 fn check_targets(directory: &Path, force: bool) -> Result<(), Failure> {
     for name in [AUTHORITY, CERTIFICATE, KEY] {
         let path = directory.join(name);
@@ -195,7 +195,7 @@ fn dns(text: &str) -> Result<Name, String> {
 impl Service {
     fn dns_names(&self) -> [String; 4] {
         let Self { name, namespace } = self;
-        // The one that an API server asks for comes first, because the first becomes the common name.
+        // The name that the API server uses comes first, because the first name becomes the common name.
         [
             format!("{name}.{namespace}.svc"),
             format!("{name}.{namespace}.svc.cluster.local"),

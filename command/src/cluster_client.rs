@@ -1,4 +1,4 @@
-//! A client of the cluster that a kubeconfig names.
+//! A Kubernetes client from a kubeconfig.
 
 use std::path::{Path, PathBuf};
 
@@ -6,23 +6,23 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use crate::Failure;
 
-/// Which cluster.
+/// The options that select a cluster.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ClusterArguments {
-    /// The kubeconfig of the cluster; without it KUBECONFIG, then ~/.kube/config
+    /// Use this kubeconfig; by default KUBECONFIG, then ~/.kube/config
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// The kubeconfig's context; without it the current one
+    /// Use this context of the kubeconfig; by default the current context
     #[arg(long = "context", value_name = "NAME")]
     pub(crate) kubeconfig_context: Option<String>,
 }
 
 impl ClusterArguments {
-    /// A client of the cluster, once it has answered.
+    /// Connects to the cluster and checks that it answers.
     ///
     /// # Errors
-    /// There is no usable kubeconfig, or the cluster does not answer: the failure says what to do.
+    /// There is no usable kubeconfig, or the cluster does not answer; the failure suggests what to do.
     pub(crate) async fn connect(&self) -> Result<kube::Client, Failure> {
         let client = self.client().await?;
         client.apiserver_version().await.map_err(|error| {
@@ -49,7 +49,7 @@ impl ClusterArguments {
                  current context is another one"
             ))
         })?;
-        // The client would send a request again that a webhook refused with 429, 503 or 504.
+        // Otherwise the client would retry requests that a webhook denied with 429, 503, or 504.
         config.default_retry = false;
         kube::Client::try_from(config).map_err(|error| {
             Failure::environment(format!("cannot make a client from the kubeconfig: {error}"))
@@ -62,7 +62,7 @@ fn read(path: &Path) -> Result<Kubeconfig, Failure> {
         .map_err(|error| Failure::usage(format!("kubeconfig {}: {error}", path.display())))
 }
 
-/// The error with what caused it, each once: the client's own words are often only "client error".
+/// Formats an error with its distinct causes: the client's own message is often only "client error".
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,14 +1,16 @@
-//! Configuration files of kube-apiserver: one object of `apiserver.config.k8s.io` each, decoded strictly.
+//! Reads configuration files of kube-apiserver.
+//!
+//! Each file contains one object of `apiserver.config.k8s.io`, which is decoded strictly.
 
 use std::path::Path;
 
 use harness::json::json_type;
 use serde_json::{Map, Value};
 
-/// The one object in a file of YAML or JSON.
+/// Reads the only object in a YAML or JSON file.
 ///
 /// # Errors
-/// The file cannot be read, or is no object.
+/// The file cannot be read, or does not contain an object.
 pub(crate) fn object(file: &Path) -> Result<Map<String, Value>, String> {
     match document(file)? {
         Value::Object(members) => Ok(members),
@@ -19,20 +21,20 @@ pub(crate) fn object(file: &Path) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// What is in a file of YAML or JSON; null if there is nothing.
+/// Reads the content of a YAML or JSON file; null if it is empty.
 ///
 /// # Errors
-/// The file cannot be read, or is neither.
+/// The file cannot be read, or is neither YAML nor JSON.
 pub(crate) fn document(file: &Path) -> Result<Value, String> {
     let bytes = output::read(file).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|_error| "this is not UTF-8 text".to_owned())?;
     serde_saphyr::from_str(&text).map_err(|error| error.without_snippet().to_string())
 }
 
-/// The version of the object, which has to be one of these, the first one best.
+/// Returns the version of the object, which must be one of these; errors name the first one.
 ///
 /// # Errors
-/// It has another kind or version, or none.
+/// The object has another kind or version, or none.
 pub(crate) fn check_kind<'a>(
     object: &'a Map<String, Value>,
     wanted: &str,
@@ -50,10 +52,10 @@ pub(crate) fn check_kind<'a>(
     }
 }
 
-/// A field with a text; empty if it is not there. `path` is what Go calls the field.
+/// Returns the string in a field; empty if it is missing. `path` is Go's name of the field.
 ///
 /// # Errors
-/// It is no text.
+/// The value is not a string.
 pub(crate) fn text(object: &Map<String, Value>, field: &str, path: &str) -> Result<String, String> {
     match object.get(field) {
         None | Some(Value::Null) => Ok(String::new()),
@@ -62,19 +64,19 @@ pub(crate) fn text(object: &Map<String, Value>, field: &str, path: &str) -> Resu
     }
 }
 
-/// That a value has the wrong type, in the words of Go's decoder.
+/// Returns the error of Go's decoder for a value of the wrong type.
 pub(crate) fn mistyped(value: &Value, path: &str, expected: &str) -> String {
     let found = json_type(value);
     format!("json: cannot unmarshal {found} into Go struct field {path} of type {expected}")
 }
 
-/// What is wrong with the fields beside `known`, one text for each.
+/// Returns an error for each field that is not in `known`.
 pub(crate) fn unknown_fields(object: &Map<String, Value>, path: &str, known: &[&str]) -> Vec<String> {
     let unknown = object.keys().filter(|name| !known.contains(&name.as_str()));
     unknown.map(|name| format!("unknown field \"{path}{name}\"")).collect()
 }
 
-/// That there are unknown fields.
+/// Returns the strict decoder's error for unknown fields.
 pub(crate) fn strict(unknown: &[String]) -> String {
     format!("strict decoding error: {}", unknown.join(", "))
 }

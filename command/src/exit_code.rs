@@ -1,4 +1,4 @@
-//! Every exit status of the command, named in one place.
+//! The exit statuses of the command.
 
 use std::fmt;
 use std::future::Future;
@@ -6,28 +6,27 @@ use std::future::Future;
 use fake_webhooks::{StopSignal, StopSignals};
 use kubernetes_api_listener::ListenError;
 
-/// What the command's exit status says.
+/// The exit status of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ExitCode {
     /// Success.
     Ok = 0,
-    /// A scenario failed, a request that was reviewed is denied, or a check found something.
+    /// A scenario failed, a reviewed request was denied, or a check has findings.
     Failed = 1,
-    /// The command line, a feature or another input file is invalid. (clap exits with 2 too.)
+    /// The command line, a feature, or another input file is invalid. (clap also exits with 2.)
     Usage = 2,
-    /// An environment error: a port, the cluster, KUBEBUILDER_ASSETS, or a webhook without a valid response where that
-    /// decided.
+    /// An environment error, such as a port, the cluster, or a webhook without a valid response that was required.
     Environment = 3,
     /// Nothing was selected to run.
     NothingRun = 4,
-    /// Scenarios failed, all of them because admit does not imitate something that kube-apiserver can do.
+    /// Scenarios failed, but only because admit does not support a feature of kube-apiserver.
     Unsupported = 5,
-    /// Nothing was found, but something that should have been checked could not be.
+    /// There are no findings, but a check could not be completed.
     NotChecked = 6,
-    /// SIGINT came before the end; what a shell shows for a command that it ended.
+    /// The command was interrupted by SIGINT. Shells report this status for such a command.
     Interrupted = 130,
-    /// The same for SIGTERM.
+    /// The command was terminated by SIGTERM.
     Terminated = 143,
 }
 
@@ -40,7 +39,7 @@ impl From<StopSignal> for ExitCode {
     }
 }
 
-/// The table that `admit --help` ends with.
+/// The table at the end of `admit --help`.
 pub(crate) const TABLE: &str = "\
 Exit status:
     0  success
@@ -59,7 +58,7 @@ impl From<ExitCode> for std::process::ExitCode {
     }
 }
 
-/// A message for people, what to do about it, and the exit status.
+/// A message for the user, what to do about it, and the exit status.
 #[derive(Debug)]
 pub struct Failure {
     /// The exit status.
@@ -68,22 +67,22 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure of an input: names the file, line or field and what was expected.
+    /// Creates a failure for an invalid input. The message names the file, line, or field, and what is expected.
     pub fn usage(message: impl fmt::Display) -> Self {
         Self { code: ExitCode::Usage, message: message.to_string() }
     }
 
-    /// An environment error: says what to do.
+    /// Creates an environment error. The message says what to do.
     pub fn environment(message: impl fmt::Display) -> Self {
         Self { code: ExitCode::Environment, message: message.to_string() }
     }
 
-    /// admit does not imitate what an input asks for.
+    /// Creates a failure for a feature that admit does not support.
     pub fn unsupported(message: impl fmt::Display) -> Self {
         Self { code: ExitCode::Unsupported, message: message.to_string() }
     }
 
-    /// There is nothing to run.
+    /// Creates a failure if there is nothing to run.
     pub fn nothing_run(message: impl fmt::Display) -> Self {
         Self { code: ExitCode::NothingRun, message: message.to_string() }
     }
@@ -110,19 +109,20 @@ pub(crate) fn with_runtime(
         .build()
         .map_err(|error| Failure::environment(format!("cannot start the runtime: {error}")))?;
     let outcome = runtime.block_on(command);
-    // Nobody waits for what still runs: the process ends.
+    // Do not wait for remaining tasks: the process exits.
     runtime.shutdown_background();
     outcome
 }
 
-/// Signals end the process also where it is the first of its container, for which the kernel ignores those that it does
-/// not handle. The other commands handle them anyway.
+/// Makes signals end the process even if it is the first one in a container.
+///
+/// There, the kernel ignores signals without a handler. Commands that handle signals themselves do not need this.
 pub(crate) fn end_on_signals_as_init() -> Result<(), Failure> {
     const INIT: u32 = 1;
     if std::process::id() == INIT { heed_signals(0).map(drop) } else { Ok(()) }
 }
 
-/// From now on the command heeds `count` signals itself; the one after those ends the process at once.
+/// Handles the next `count` signals in the command; a further signal ends the process immediately.
 pub(crate) fn heed_signals(count: usize) -> Result<StopSignals, Failure> {
     StopSignals::listen(count)
         .map_err(|error| Failure::environment(format!("cannot listen for signals: {error}")))

@@ -1,4 +1,4 @@
-//! The command `admit`, as a library: its targets are of use to other tools of this workspace.
+//! The `admit` command as a library, so that other tools of this workspace can use its targets.
 
 mod admission_control;
 mod admission_plugins;
@@ -31,14 +31,14 @@ use clap::{Parser, Subcommand};
 
 use crate::exit_code::{ExitCode, Failure};
 
-/// kube-apiserver's admission webhooks without a cluster.
+/// Test admission webhooks as kube-apiserver calls them, without a cluster.
 #[derive(Debug, Parser)]
 #[command(version, about, after_help = exit_code::TABLE)]
 struct Admit {
     #[command(subcommand)]
     command: Command,
 
-    /// Colors: `auto` means on a terminal, unless NO_COLOR or CLICOLOR=0 says otherwise
+    /// When to use colors; `auto` uses them on a terminal unless NO_COLOR or CLICOLOR=0 is set
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
     color: Color,
 }
@@ -65,7 +65,7 @@ enum Command {
     Certs(certs::Certs),
 }
 
-/// Does what the command line says. Called as `kube-apiserver` or `etcd`, it acts as these.
+/// Runs the command line. If invoked as `kube-apiserver` or `etcd`, runs as that program.
 pub fn main() -> std::process::ExitCode {
     let mut words = std::env::args_os();
     if let Some(program) = words.next().and_then(|name| assets::Program::called(&name)) {
@@ -114,14 +114,14 @@ pub fn main() -> std::process::ExitCode {
     }
 }
 
-/// The name of this machine.
+/// Returns the name of this host.
 fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Prints on standard output.
+/// Prints to standard output.
 fn print(text: &str) {
     let mut out = anstream::stdout().lock();
-    // A reader that has gone away is no reason to stop: the exit status still counts.
+    // Ignore a closed pipe: the exit status is still meaningful.
     let _: std::io::Result<()> = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

@@ -1,22 +1,22 @@
-//! Where the services of webhook configurations listen: `--service namespace/name=host:port`.
+//! Maps the services of webhook configurations to addresses: `--service namespace/name=host:port`.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use harness::server::ServiceName;
 
-/// One `--service`.
+/// The value of `--service`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServiceMapping {
-    /// The service that a `clientConfig` names.
+    /// The service in a `clientConfig`.
     pub(crate) service: ServiceName,
-    /// A name or an address, without the brackets of an IPv6 address.
+    /// A host name or an IP address, without the brackets of an IPv6 address.
     pub(crate) host: String,
-    /// The port there, whatever the `clientConfig` says.
+    /// The port at the host, regardless of the port in the `clientConfig`.
     pub(crate) port: u16,
 }
 
-/// Why a text is no `--service`.
+/// Why the value of `--service` is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidService {
     #[error("expected namespace/name=host:port")]
@@ -29,7 +29,7 @@ pub(crate) enum InvalidService {
     Host,
 }
 
-/// The mappings by service; of several for one service the last counts.
+/// Returns the mappings by service; if a service is mapped several times, the last one wins.
 pub(crate) fn by_service(mappings: Vec<ServiceMapping>) -> BTreeMap<ServiceName, (String, u16)> {
     mappings.into_iter().map(|mapping| (mapping.service, (mapping.host, mapping.port))).collect()
 }

@@ -1,4 +1,4 @@
-//! The folders of webhook configurations that the plugins' configuration names: `staticManifestsDir`.
+//! Directories with webhook configurations: `staticManifestsDir` in the configuration of the plugins.
 
 mod watch;
 
@@ -13,31 +13,31 @@ use harness::quoting::{quote, system_error};
 pub(crate) use self::watch::{Change, Watch};
 use crate::Failure;
 
-/// The folder of one plugin.
+/// The directory of one plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Folder {
     /// The plugin.
     phase: Phase,
-    /// As the configuration writes it: an absolute path.
+    /// The absolute path, as written in the configuration.
     path: String,
 }
 
-/// What the folders of the plugins held as the command began.
+/// The content of the plugins' directories at startup.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loaded {
-    /// The folders that there are.
+    /// The configured directories.
     pub(crate) folders: Vec<Folder>,
-    /// What they held.
+    /// Their manifests.
     pub(crate) manifests: StaticManifests,
 }
 
 impl Loaded {
-    /// Adds the folder of a plugin; nothing if `path` is empty.
+    /// Loads the directory of a plugin; does nothing if `path` is empty.
     ///
     /// Rule: LOAD-14.
     ///
     /// # Errors
-    /// What kube-apiserver says before it ends, or what admit does not imitate.
+    /// kube-apiserver's startup error, or a feature that admit does not support.
     pub(crate) fn load(&mut self, phase: Phase, path: &str) -> Result<(), ManifestError> {
         if path.is_empty() {
             return Ok(());
@@ -58,7 +58,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// The configurations, of the mutating plugin first.
+    /// Returns the configurations, those of the mutating plugin first.
     pub(crate) fn configurations(&self) -> impl Iterator<Item = &serde_json::Value> {
         let StaticManifests { mutating, validating } = &self.manifests;
         let all = mutating.iter().chain(validating).flat_map(|manifests| &manifests.configurations);
@@ -66,10 +66,10 @@ impl Loaded {
     }
 }
 
-/// Whether `path` can be a folder of manifests.
+/// Checks that `path` can be a manifest directory.
 ///
 /// # Errors
-/// What kube-apiserver says before it ends.
+/// kube-apiserver's startup error.
 ///
 /// Source: apiserver pkg/admission/plugin/manifest/validation.go, `ValidateStaticManifestsDir`.
 /// Rule: LOAD-10, NEW-04.
@@ -89,16 +89,16 @@ pub(crate) fn check(path: &str) -> Result<(), String> {
 }
 
 impl Folder {
-    /// What the folder holds now.
+    /// Loads the current content of the directory.
     ///
     /// # Errors
-    /// In the words of kube-apiserver.
+    /// The error in the words of kube-apiserver.
     fn load(&self) -> Result<Manifests, ManifestError> {
         let files = self.files().map_err(ManifestError::Invalid)?;
         manifests::load(self.phase, &files)
     }
 
-    /// The manifests in the folder, by name; those in folders below it are not read.
+    /// Reads the manifests in the directory, sorted by name; subdirectories are ignored.
     ///
     /// Source: apiserver pkg/admission/plugin/manifest/loader.go, `LoadFiles`.
     fn files(&self) -> Result<Vec<ManifestFile>, String> {
@@ -116,7 +116,7 @@ impl Folder {
             if is_folder || !manifests::is_manifest(&entry.file_name().to_string_lossy()) {
                 continue;
             }
-            // As it is shown: without empty parts.
+            // Normalized for messages, without empty components.
             let path: PathBuf = folder.join(entry.file_name()).components().collect();
             let path = path.display().to_string();
             let bytes = output::read_regular(&entry.path()).map_err(|error| {
@@ -128,7 +128,7 @@ impl Folder {
         Ok(files)
     }
 
-    /// The plugin whose folder it is.
+    /// Returns the name of the plugin.
     fn plugin(&self) -> &'static str {
         match self.phase {
             Phase::Mutating => crate::admission_control::MUTATING,
@@ -138,7 +138,7 @@ impl Folder {
 }
 
 impl From<(String, ManifestError)> for Failure {
-    /// A failure at the start: `0` says where.
+    /// Creates a failure at startup; the first element is its location.
     fn from((place, error): (String, ManifestError)) -> Self {
         let message = format!("{place}: {error}");
         match error {

@@ -1,4 +1,4 @@
-//! Webhook configurations of `admissionregistration.k8s.io/v1beta1` in files: how they are read, and what v1 makes of them.
+//! Warnings about webhook configurations of `admissionregistration.k8s.io/v1beta1` in files.
 
 use std::fmt::Display;
 use std::fmt::Write as _;
@@ -8,8 +8,9 @@ use harness::json::text;
 use output::OneLine;
 use serde_json::Value;
 
-/// What to say of the configuration that stands at `place`, if it is of v1beta1: a line, and one more for each field with
-/// another default in v1 and for each error of v1.
+/// Returns a warning for a v1beta1 configuration at `place`.
+///
+/// It has one line, and another one for each field whose default differs in v1 and for each error of v1.
 pub(crate) fn warning(place: impl Display, configuration: &Value) -> Option<String> {
     if !config::is_v1beta1(configuration) {
         return None;
@@ -29,7 +30,7 @@ pub(crate) fn warning(place: impl Display, configuration: &Value) -> Option<Stri
     Some(warning)
 }
 
-/// Prints the [`warning`] on standard error, if there is one.
+/// Prints the [`warning`] to standard error, if there is one.
 pub(crate) fn warn(place: impl Display, configuration: &Value) {
     if let Some(warning) = warning(place, configuration) {
         anstream::eprintln!("warning: {warning}");

@@ -1,4 +1,4 @@
-//! The configuration of the plugins of kube-apiserver that call no webhooks.
+//! The configuration of in-tree plugins that do not call webhooks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,10 +19,11 @@ const POD_SECURITY_VERSIONS: [&str; 3] = [
     "pod-security.admission.config.k8s.io/v1alpha1",
 ];
 
-/// What the file says of the plugins that are on.
+/// Reads the configuration of the enabled plugins.
 ///
 /// # Errors
-/// A usage failure that names the file and says what is wrong; [`Failure::unsupported`] for what admit does not imitate.
+/// A usage failure that names the file and the error; [`Failure::unsupported`] for a configuration that admit does not
+/// support.
 pub(super) fn read(
     plugins: &[PluginEntry],
     selection: &AdmissionPlugins,
@@ -95,7 +96,7 @@ fn pod_security(object: &Map<String, Value>) -> Result<PodSecurityConfiguration,
     PodSecurityConfiguration::new(&defaults, exemptions)
 }
 
-/// A list of texts in the exemptions.
+/// Reads a list of strings in the exemptions.
 fn texts(object: &Map<String, Value>, field: &str) -> Result<Vec<String>, String> {
     let path = format!("PodSecurityExemptions.exemptions.{field}");
     let values = match object.get(field) {
@@ -113,7 +114,7 @@ fn texts(object: &Map<String, Value>, field: &str) -> Result<Vec<String>, String
     values.iter().map(text).collect()
 }
 
-/// kube-apiserver ignores what is no text; whether it reads a number as one depends on where it stands.
+/// kube-apiserver ignores values that are not strings; whether it reads a number as a string depends on the position.
 ///
 /// Source: kubernetes plugin/pkg/admission/podnodeselector/admission.go, `readConfig`.
 /// Rule: LOAD-17.
@@ -200,7 +201,7 @@ mod tests {
         assert_ne!(different.first(), Some(&PluginConfiguration::default()));
     }
 
-    // What follows the plugin's name is what kube-apiserver 1.37.1 prints before it ends.
+    // The text after the plugin name is what kube-apiserver 1.37.1 prints before it exits.
     #[test]
     fn a_pod_security_configuration_that_is_wrong_is_refused_in_the_servers_words() {
         for (mut object, expect) in [

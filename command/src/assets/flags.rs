@@ -1,27 +1,27 @@
-//! The command line of a program of Kubernetes, by a table of its flags.
+//! Parses the command line of a Kubernetes program from a table of its flags.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use kubernetes_cel::value::parse_duration;
 
-/// What admit does with a flag.
+/// The effect of a flag in admit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// What it says.
+    /// The flag is supported.
     Heeded,
-    /// Nothing, which is logged.
+    /// The flag is ignored, which is logged.
     Ignored,
-    /// The command does not start: clients would be answered in another way without notice.
+    /// The command does not start, because clients would notice the difference.
     Refused,
 }
 
 /// A flag of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flag {
-    /// Without dashes.
+    /// The name, without dashes.
     pub(super) name: &'static str,
-    /// As `--help` shows it; `bool` for one that needs no value.
+    /// The type in `--help`; `bool` for a flag that does not require a value.
     pub(super) kind: &'static str,
     pub(super) effect: Effect,
 }
@@ -31,7 +31,7 @@ impl Flag {
         self.kind != "bool"
     }
 
-    /// Whether the program takes this value, by its type.
+    /// Checks that a value is valid for the type of the flag.
     ///
     /// Source: pflag bool.go, int.go, ip.go, duration.go; the words of kube-apiserver 1.37.1.
     fn check(&self, value: &str) -> Result<(), String> {
@@ -63,7 +63,7 @@ impl Flag {
     }
 }
 
-/// How texts stand in the messages of a program of Go.
+/// Quotes a string as the messages of a Go program do.
 fn quoted(text: &str) -> String {
     harness::quoting::quote(text)
 }
@@ -77,12 +77,12 @@ pub(super) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// How a program reads its flags.
+/// The flag syntax of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
-    /// Two dashes; `_` in a name is `-`; `-v` and `-h` are short. As kube-apiserver reads them.
+    /// kube-apiserver's: two dashes; `_` in a name equals `-`; `-v` and `-h` are short flags.
     Pflag,
-    /// One dash or two. As etcd reads them.
+    /// etcd's: one or two dashes.
     Go,
 }
 
@@ -93,59 +93,59 @@ pub(super) struct Table {
     flags: BTreeMap<&'static str, Flag>,
 }
 
-/// What a command line asks for.
+/// The result of parsing a command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
-    /// That the flags are listed.
+    /// List the flags.
     Help,
-    /// What the flags say.
+    /// Run with these values.
     Run(Values),
 }
 
-/// What the flags of a command line say.
+/// The values of a command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Values {
     flags: BTreeMap<&'static str, Vec<String>>,
-    /// What is no flag.
+    /// The arguments that are not flags.
     pub(super) arguments: Vec<String>,
 }
 
 impl Values {
-    /// The last value of a flag.
+    /// Returns the last value of a flag.
     pub(super) fn last(&self, name: &str) -> Option<&str> {
         self.flags.get(name)?.last().map(String::as_str)
     }
 
-    /// The last value of a flag that is not empty.
+    /// Returns the last value of a flag if it is not empty.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.last(name).filter(|value| !value.is_empty())
     }
 
-    /// All values of a flag, in order; each may have several with commas between them.
+    /// Returns all values of a flag in order, split at commas.
     pub(super) fn list(&self, name: &str) -> Vec<String> {
         let values = self.flags.get(name).into_iter().flatten();
         let split = values.filter(|value| !value.is_empty()).flat_map(|value| value.split(','));
         split.map(str::to_owned).collect()
     }
 
-    /// All values of a flag, in order.
+    /// Returns all values of a flag in order.
     pub(super) fn all(&self, name: &str) -> &[String] {
         self.flags.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// A flag that is a truth value, or else its default.
+    /// Returns the value of a boolean flag, or its default.
     pub(super) fn is_set(&self, name: &str, default: bool) -> bool {
         self.last(name).and_then(boolean).unwrap_or(default)
     }
 
-    /// The names of the flags that are there.
+    /// Returns the names of the flags that are set.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.flags.keys().copied()
     }
 }
 
 impl Table {
-    /// Reads a table: a flag a line, with name, type and effect; lines in brackets are headings.
+    /// Parses a table: one flag per line, with name, type, and effect; lines in brackets are headings.
     pub(super) fn read(text: &'static str, syntax: Syntax) -> Self {
         let flags = text.lines().filter(|line| !line.starts_with(['#', '['])).filter_map(|line| {
             let mut words = line.split(' ');
@@ -160,15 +160,15 @@ impl Table {
         Self { syntax, flags: flags.collect() }
     }
 
-    /// The flags with this effect that `values` have.
+    /// Returns the flags in `values` with this effect.
     pub(super) fn with_effect(&self, values: &Values, effect: Effect) -> Vec<&'static str> {
         values.names().filter(|name| self.flags.get(name).is_some_and(|flag| flag.effect == effect)).collect()
     }
 
-    /// What a command line says.
+    /// Parses a command line.
     ///
     /// # Errors
-    /// In the words of the program.
+    /// The error of the program.
     ///
     /// Source: pflag flag.go, `parseArgs`; Go's flag package, `parseOne`.
     pub(super) fn parse(&self, arguments: impl IntoIterator<Item = String>) -> Result<Parsed, String> {
@@ -223,7 +223,7 @@ impl Table {
     }
 }
 
-/// A short flag of kube-apiserver, with its value if that stands beside it.
+/// Parses a short flag of kube-apiserver, with its value if it is attached.
 fn short<'a>(text: &'a str, argument: &str) -> Result<(&'a str, Option<String>), String> {
     if text == "h" {
         return Ok((text, None));
@@ -236,7 +236,7 @@ fn short<'a>(text: &'a str, argument: &str) -> Result<(&'a str, Option<String>),
     Ok(("v", (text != "v").then(|| value.to_owned())))
 }
 
-/// The flags of a table as `--help` lists them.
+/// Formats the flags of a table for `--help`.
 pub(super) fn help(text: &str) -> String {
     let mut help = String::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {

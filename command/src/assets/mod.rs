@@ -1,4 +1,4 @@
-//! `admit assets`: a folder that stands in for the binaries of envtest, and what they do.
+//! `admit assets`: a directory that replaces the binaries of envtest, and the programs in it.
 
 mod etcd;
 mod flags;
@@ -12,18 +12,19 @@ use std::process::Command;
 
 use crate::{ExitCode, Failure};
 
-/// Makes a folder that stands in for the binaries of envtest, and prints its path.
+/// Create a directory that replaces the binaries of envtest, and print its path.
 ///
-/// In it, kube-apiserver and etcd are links to this command, which acts by the name it is called by; a kubectl that is on
-/// PATH is linked, too. A suite that starts envtest runs on admit if KUBEBUILDER_ASSETS names the folder.
+/// In it, kube-apiserver and etcd are links to this command, which runs as the program whose name it is called by; if
+/// kubectl is on PATH, it is linked, too. A test suite that starts envtest runs on admit if KUBEBUILDER_ASSETS names
+/// the directory.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Assets {
-    /// The folder to write to; by default admit/assets in the user's cache directory
+    /// Write to this directory; by default admit/assets in the user's cache directory
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
-/// A program that admit stands in for.
+/// A program that admit can run as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     KubeApiserver,
@@ -31,7 +32,7 @@ pub(crate) enum Program {
 }
 
 impl Program {
-    /// The program of this name, as the first word of a command line has it.
+    /// Returns the program with this name, which is the first word of a command line.
     pub(crate) fn called(name: &OsStr) -> Option<Self> {
         match Path::new(name).file_name()?.to_str()? {
             "kube-apiserver" => Some(Self::KubeApiserver),
@@ -40,7 +41,7 @@ impl Program {
         }
     }
 
-    /// Does what the rest of the command line says.
+    /// Runs the program with the rest of the command line.
     pub(crate) fn run(self, arguments: impl Iterator<Item = String>) -> std::process::ExitCode {
         match self {
             Self::KubeApiserver => kube_apiserver::main(arguments),
@@ -75,8 +76,9 @@ fn default_folder() -> Result<PathBuf, Failure> {
     Ok(cache.ok_or_else(|| Failure::usage(advice))?.join("admit/assets"))
 }
 
-/// The exit status of a program that served: 1 whatever was wrong, as upstream's programs have it, but 5 for what admit does
-/// not imitate.
+/// Returns the exit status of a program that has served.
+///
+/// It is 1 for every error, as in the upstream programs, except 5 for unsupported features.
 fn finish(served: Result<ExitCode, Failure>) -> std::process::ExitCode {
     let failure = match served {
         Ok(code) => return code.into(),
@@ -86,7 +88,7 @@ fn finish(served: Result<ExitCode, Failure>) -> std::process::ExitCode {
     if failure.code == ExitCode::Unsupported { failure.code.into() } else { std::process::ExitCode::FAILURE }
 }
 
-/// Makes the folder with its links, and returns its absolute path. What is there and right stays as it is.
+/// Creates the directory and its links, and returns its absolute path. Correct links are kept.
 fn fill(folder: &Path, program: &Path, kubectl: Option<&Path>) -> Result<PathBuf, Failure> {
     let failure = |why: &dyn std::fmt::Display| {
         Failure::environment(format!("cannot make the folder {}: {why}", folder.display()))
@@ -102,7 +104,7 @@ fn fill(folder: &Path, program: &Path, kubectl: Option<&Path>) -> Result<PathBuf
     Ok(folder)
 }
 
-/// Makes `path` a link to `target` in one step, so that a suite that starts at the same time finds it.
+/// Atomically links `path` to `target`, so that a test suite that starts at the same time always finds it.
 fn link(target: &Path, path: &Path) -> std::io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(there) if !there.is_symlink() => {
@@ -118,12 +120,12 @@ fn link(target: &Path, path: &Path) -> std::io::Result<()> {
     beside.push(format!(".{}", uuid::Uuid::new_v4().simple()));
     symlink(target, &beside)?;
     fs::rename(&beside, path).inspect_err(|_error| {
-        // The name that could not be taken is of no use.
+        // Remove the temporary link, which could not be renamed.
         let _: std::io::Result<()> = fs::remove_file(&beside);
     })
 }
 
-/// A program on PATH that runs.
+/// Finds an executable program on PATH.
 fn find(name: &str, path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).find(
         |file| {

@@ -1,4 +1,4 @@
-//! The values of the variables.
+//! Builds the values of the CEL variables.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,16 +16,16 @@ use serde_json::{Value as Json, json};
 use crate::Failure;
 use crate::documents::Document;
 
-/// What the command line gives beside the request.
+/// The command-line options other than the request.
 pub(super) struct Given {
     pub(super) object: Option<Document>,
     pub(super) old_object: Option<Document>,
     pub(super) namespace_object: Option<Document>,
-    /// Objects that the cluster has.
+    /// Objects in the cluster.
     pub(super) existing: Vec<Json>,
 }
 
-/// What the variables are about.
+/// The input of an evaluation.
 pub(super) struct Input {
     attributes: Attributes,
     /// The version of the objects.
@@ -33,7 +33,7 @@ pub(super) struct Input {
     built_in: bool,
     namespace_object: Option<Json>,
     authorizer: Arc<dyn Authorizer>,
-    /// What could not be found out, for people.
+    /// Warnings about unknown values, for the user.
     pub(super) notes: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ struct Request {
 }
 
 impl Input {
-    /// The request that creates, updates or deletes the object.
+    /// Builds the request that creates, updates, or deletes the object.
     pub(super) fn of_objects(given: Given, user: UserInfo, namespace: &str) -> Result<Self, Failure> {
         let (operation, options) = match (&given.object, &given.old_object) {
             (Some(_), Some(_)) => (Operation::Update, "UpdateOptions"),
@@ -117,7 +117,7 @@ impl Input {
         Ok(Self::new(attributes, kind, given.namespace_object, &cluster_fixture, notes))
     }
 
-    /// The request of an `AdmissionReview`.
+    /// Builds the request of an `AdmissionReview`.
     pub(super) fn of_review(review: Document, given: Given) -> Result<Self, Failure> {
         let Document { place, object: mut review } = review;
         let request = review.get_mut("request").map(Json::take).ok_or_else(|| {
@@ -159,7 +159,7 @@ impl Input {
         }
     }
 
-    /// The values, which are made when an expression asks for them; `request` keeps that of the variable.
+    /// Returns the variables, which are created when an expression uses them; `request` caches that variable.
     pub(super) fn variables<'a>(&'a self, request: &'a OnceLock<Json>) -> InputVariables<'a> {
         let subject = Subject {
             attributes: &self.attributes,

@@ -1,4 +1,4 @@
-//! `admit cel`: what kube-apiserver makes of CEL expressions.
+//! `admit cel`: evaluates CEL expressions as kube-apiserver does.
 
 mod input;
 mod report;
@@ -17,55 +17,55 @@ use self::report::Report;
 use crate::documents::{self, Document};
 use crate::{ExitCode, Failure};
 
-/// Evaluates CEL expressions as kube-apiserver evaluates match conditions.
+/// Evaluate CEL expressions as kube-apiserver evaluates match conditions.
 ///
-/// Prints the type, the value or the error, and the cost of each expression. The variables are those of match conditions:
-/// object, oldObject, request, namespaceObject and authorizer. Nothing is sent anywhere.
+/// Prints the type, the value or the error, and the cost of each expression. The variables are those of match
+/// conditions: object, oldObject, request, namespaceObject, and authorizer. No request is sent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Cel {
     /// The expressions
     #[arg(value_name = "EXPR", required_unless_present = "configurations")]
     expressions: Vec<String>,
-    /// Evaluate the match conditions of these webhook configurations: files, folders, or - for standard input
+    /// Evaluate the match conditions in these webhook configurations: files, directories, or - for standard input
     #[arg(short = 'c', long = "configuration", value_name = "FILE", conflicts_with = "expressions")]
     configurations: Vec<PathBuf>,
 
-    /// The variable object: a file with one object, or - for standard input
+    /// Read the variable object from this file, or - for standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE", help_heading = "Variables")]
     object: Option<PathBuf>,
-    /// The variable oldObject; with object the request is an update, without it a deletion
+    /// Read the variable oldObject from this file; with --object, the request is an update, otherwise a deletion
     #[arg(long, value_name = "FILE", help_heading = "Variables")]
     old: Option<PathBuf>,
-    /// The variable request: a file with an AdmissionReview, whose objects are object and oldObject unless other files
-    /// are given [default: the request that creates, updates or deletes the object]
+    /// Read the variable request from this file with an AdmissionReview. Its objects are used as object and oldObject
+    /// unless those options are given [default: a request that creates, updates, or deletes the object]
     #[arg(long, value_name = "FILE", help_heading = "Variables", conflicts_with_all = ["user", "groups"])]
     request: Option<PathBuf>,
-    /// The variable namespaceObject, which is null in match conditions of webhooks
+    /// Read the variable namespaceObject from this file; in match conditions of webhooks it is null
     #[arg(long, value_name = "FILE", help_heading = "Variables")]
     namespace_object: Option<PathBuf>,
-    /// Objects that exist in the cluster: definitions of custom resources, and the roles and bindings by which
-    /// authorizer decides
+    /// Read objects that exist in the cluster from these files: custom resource definitions, and the roles and bindings
+    /// that authorizer uses
     #[arg(long = "with", value_name = "FILE", help_heading = "Variables")]
     existing: Vec<PathBuf>,
     /// The user who makes the request [default: kubernetes-admin]
     #[arg(long = "as", value_name = "USER", help_heading = "Variables")]
     user: Option<String>,
-    /// A group of --as; may be given several times
+    /// A group of the user in --as; may be repeated
     #[arg(long = "as-group", value_name = "GROUP", requires = "user", help_heading = "Variables")]
     groups: Vec<String>,
-    /// The namespace of objects that do not name one
+    /// The namespace of objects that do not specify one
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default", help_heading = "Variables")]
     namespace: String,
 
-    /// Compile as kube-apiserver compiles stored expressions: with everything that its own version supports, not only
-    /// what the previous version supported
+    /// Compile with the rules for stored expressions: all features of this Kubernetes version, not only those of the
+    /// previous version
     #[arg(long)]
     stored: bool,
-    /// Show what each part of an expression evaluates to, and what it costs
+    /// Show the value and cost of each part of an expression
     #[arg(long)]
     each: bool,
-    /// Output format; json prints one object per line
+    /// The output format; json prints one object per line
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
     output: Output,
 }
@@ -79,7 +79,7 @@ Examples:
 
 Exit status: 0 each expression has a value, 1 one does not compile or its evaluation fails.";
 
-/// `--output`.
+/// The values of `--output`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Output {
     /// Human-readable text
@@ -90,9 +90,9 @@ enum Output {
     Yaml,
 }
 
-/// An expression, and where it comes from.
+/// An expression and its origin.
 struct Expression {
-    /// The webhook and the condition; none for one of the command line.
+    /// The webhook and the condition; none for an expression on the command line.
     condition: Option<(String, String)>,
     text: String,
 }
@@ -126,7 +126,7 @@ impl Cel {
         Ok(code)
     }
 
-    /// The expressions of the command line, or those of the configurations in their order.
+    /// Returns the expressions on the command line, or those of the configurations in order.
     fn all_expressions(&self) -> Result<Vec<Expression>, Failure> {
         if self.configurations.is_empty() {
             let own = self.expressions.iter().map(|text| Expression { condition: None, text: text.clone() });
@@ -138,7 +138,7 @@ impl Cel {
                 let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
                 for condition in webhook["matchConditions"].as_array().into_iter().flatten() {
                     let names = (text(&webhook["name"]), text(&condition["name"]));
-                    // The server compiles what is left without the blanks around it.
+                    // The server trims expressions before it compiles them.
                     let expression = text(&condition["expression"]).trim().to_owned();
                     all.push(Expression { condition: Some(names), text: expression });
                 }
@@ -169,7 +169,7 @@ impl Cel {
     }
 }
 
-/// The one object in a file.
+/// Reads the only object in a file.
 fn one(path: &PathBuf) -> Result<Document, Failure> {
     let mut documents = documents::read(std::slice::from_ref(path))?.into_iter();
     match (documents.next(), documents.next()) {

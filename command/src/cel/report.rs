@@ -1,4 +1,4 @@
-//! What is said of an expression.
+//! The report about one expression.
 
 use std::fmt::Write as _;
 
@@ -13,10 +13,10 @@ use super::Expression;
 use super::input::InputVariables;
 use crate::Failure;
 
-/// What is said of an expression. What there is nothing to say of is left out.
+/// The report about one expression. Empty fields are omitted.
 #[derive(Debug, Serialize)]
 pub(super) struct Report<'a> {
-    /// The webhook whose condition it is.
+    /// The webhook that contains the condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     webhook: Option<&'a str>,
     /// The name of the condition.
@@ -27,40 +27,40 @@ pub(super) struct Report<'a> {
     /// Its static type.
     #[serde(skip_serializing_if = "Option::is_none", rename = "type")]
     result_type: Option<String>,
-    /// Its value: as JSON where JSON has such a value, otherwise as text.
+    /// Its value: as JSON if it can be represented, otherwise as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Json>,
-    /// What the evaluation cost.
+    /// The cost of the evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<u64>,
-    /// Why kube-apiserver refuses it as a match condition.
+    /// Why kube-apiserver rejects it as a match condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     compile_error: Option<String>,
-    /// Why it has no value.
+    /// The evaluation error.
     #[serde(skip_serializing_if = "Option::is_none")]
     run_error: Option<String>,
-    /// The part that it came up in: the byte at which it begins.
+    /// The start of the part that failed, as a byte offset.
     #[serde(skip)]
     failed_at: Option<usize>,
-    /// What its parts evaluate to, in the order in which that was known.
+    /// The values of its parts, in the order of their evaluation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     each: Vec<Each>,
 }
 
-/// A part of an expression that was evaluated.
+/// An evaluated part of an expression.
 #[derive(Debug, Serialize)]
 struct Each {
-    /// The part.
+    /// The source text of the part.
     expr: String,
-    /// How often it was evaluated: more than once in a loop.
+    /// The number of evaluations: more than one in a loop.
     times: u64,
-    /// Its value, the last time.
+    /// The last value.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Json>,
-    /// Why it had no value, the last time.
+    /// The last error.
     #[serde(skip_serializing_if = "Option::is_none")]
     run_error: Option<String>,
-    /// What it cost itself, without its own parts, all times together.
+    /// The total cost of the part, without its own parts.
     cost: u64,
 }
 
@@ -119,12 +119,12 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Whether there is no value; the value of a condition must be a bool.
+    /// Returns whether the expression failed; a condition must evaluate to a bool.
     pub(super) fn failed(&self) -> bool {
         self.value.is_none() || self.condition.is_some() && self.compile_error.is_some()
     }
 
-    /// For people.
+    /// Formats the report as text.
     pub(super) fn text(&self, with_expression: bool) -> String {
         let mut text = String::new();
         if let (Some(webhook), Some(condition)) = (self.webhook, self.condition) {
@@ -171,19 +171,20 @@ impl<'a> Report<'a> {
         text
     }
 
-    /// One line of JSON.
+    /// Formats the report as one line of JSON.
     pub(super) fn json(&self) -> Result<String, Failure> {
         serde_json::to_string(self).map(|line| line + "\n").map_err(Failure::environment)
     }
 
-    /// One YAML document.
+    /// Formats the report as one YAML document.
     pub(super) fn yaml(&self) -> Result<String, Failure> {
         serde_saphyr::to_string(self).map(|text| format!("---\n{text}")).map_err(Failure::environment)
     }
 }
 
-/// The parts that were evaluated. A part costs what the cost has grown by since the observation before it, which is that
-/// of its last operand.
+/// Returns the evaluated parts.
+///
+/// The cost of a part is the increase since the previous observation, which is that of its last operand.
 fn each_of(observations: &[Observation<'_>]) -> Vec<Each> {
     let mut each: Vec<(usize, Each)> = Vec::new();
     let mut before = 0;
@@ -206,14 +207,14 @@ fn each_of(observations: &[Observation<'_>]) -> Vec<Each> {
     each.into_iter().map(|(_, each)| each).collect()
 }
 
-/// The share of what an expression may cost.
+/// Formats the cost as a share of the limit.
 fn share(cost: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "a share for people")]
     let percent = cost as f64 * 100.0 / COST_LIMIT as f64;
     if percent < 0.1 { "less than 0.1 %".to_owned() } else { format!("{percent:.1} %") }
 }
 
-/// The value as JSON; what JSON has no value for is its text.
+/// Converts the value to JSON, or to a string if JSON cannot represent it.
 fn json_of(value: &Value<'_>) -> Json {
     match value {
         Value::Null | Value::Optional(None) => Json::Null,

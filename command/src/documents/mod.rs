@@ -1,4 +1,6 @@
-//! Kubernetes objects in files: YAML or JSON, many in one file, in lists, in folders, or from standard input.
+//! Reads Kubernetes objects from files, directories, or standard input.
+//!
+//! A file contains one or many objects or lists, in YAML or JSON.
 
 mod source;
 
@@ -13,25 +15,25 @@ use serde_json::Value;
 use self::source::Source;
 use crate::Failure;
 
-/// One object, and where it stands.
+/// An object and its location.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Document {
-    /// Where it stands.
+    /// The location.
     pub(crate) place: Place,
     /// The object: a JSON object with `apiVersion` and `kind`.
     pub(crate) object: Value,
 }
 
-/// Where an object stands.
+/// The location of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The file as it was given, or `STDIN`, as kubectl calls it.
+    /// The file name as given, or `STDIN`, as in kubectl.
     pub(crate) file: String,
-    /// The line on which its document begins, from 1.
+    /// The line on which its document begins, starting from 1.
     pub(crate) line: u64,
 }
 
-/// `pod.yaml:1`.
+/// Formats the location as `pod.yaml:1`.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
@@ -39,17 +41,20 @@ impl fmt::Display for Place {
 }
 
 impl Place {
-    /// A failure of the object that stands here.
+    /// Creates a usage failure for the object at this location.
     pub(crate) fn failure(&self, message: impl fmt::Display) -> Failure {
         Failure::usage(format!("{self}: {message}"))
     }
 }
 
-/// The objects of files, folders with all that they hold (`*.yaml`, `*.yml`, `*.json`, by name), and `-`, which is
-/// standard input. The items of a list count as objects of their own.
+/// Reads all objects from files, from directories, and from standard input for `-`.
+///
+/// In a directory, files named `*.yaml`, `*.yml`, and `*.json` are read at any depth, sorted by name.
+///
+/// The items of a list are separate objects.
 ///
 /// # Errors
-/// A usage failure that names the file, and the line, of the first thing that cannot be read; a file without objects.
+/// A usage failure with the file and line of the first error; also for a file without objects.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Document>, Failure> {
     let mut documents = Vec::new();
     for path in all_files(paths)? {
@@ -64,19 +69,19 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Document>, Failure> {
     Ok(documents)
 }
 
-/// A file that was read as a whole.
+/// A completely read file.
 #[derive(Debug)]
 pub(crate) struct TextFile {
-    /// All of it.
+    /// The text of the file.
     pub(crate) text: String,
     /// The objects in it.
     pub(crate) documents: Vec<Document>,
 }
 
-/// The same objects, file by file and with the text that they stand in.
+/// Reads all objects, grouped by file, with the text of each file.
 ///
 /// # Errors
-/// Those of [`read`].
+/// The errors of [`read`].
 pub(crate) fn read_texts(paths: &[PathBuf]) -> Result<Vec<TextFile>, Failure> {
     let mut files = Vec::new();
     for path in all_files(paths)? {
@@ -88,10 +93,10 @@ pub(crate) fn read_texts(paths: &[PathBuf]) -> Result<Vec<TextFile>, Failure> {
     Ok(files)
 }
 
-/// The objects in `text`, the file of which messages call `file`.
+/// Reads the objects in `text`, whose file name in messages is `file`.
 ///
 /// # Errors
-/// Those of [`read`].
+/// The errors of [`read`].
 pub(crate) fn of_text(text: String, file: &str) -> Result<Vec<Document>, Failure> {
     let wrong = |what: &dyn fmt::Display| Failure::usage(format!("{file}: {what}"));
     let source = Source::of_text(text, Path::new(file)).map_err(|error| wrong(&error))?;
@@ -105,21 +110,22 @@ pub(crate) fn of_text(text: String, file: &str) -> Result<Vec<Document>, Failure
     if documents.is_empty() { Err(wrong(&"it holds no object")) } else { Ok(documents) }
 }
 
-/// The same objects, each read when its turn comes, so that the memory does not grow with the files. A file may hold
-/// none; behind what cannot be read comes the next file.
+/// Reads the objects as they are consumed, so that memory does not grow with the files.
+///
+/// A file may be empty; after an error, the next file follows.
 ///
 /// # Errors
-/// A path that is not there, at once.
+/// A path that does not exist, immediately.
 pub(crate) fn stream(
     paths: &[PathBuf],
 ) -> Result<impl Iterator<Item = Result<Document, Failure>> + Send + use<>, Failure> {
     Ok(all_files(paths)?.into_iter().flat_map(|path| Documents::open(&path)))
 }
 
-/// The text of a file that messages call `shown`.
+/// Converts the content of a file to text; `shown` is its name in messages.
 ///
 /// # Errors
-/// A usage failure that names the first line that is not UTF-8.
+/// A usage failure with the first line that is not UTF-8.
 pub(crate) fn text(bytes: Vec<u8>, shown: impl fmt::Display) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
@@ -128,12 +134,12 @@ pub(crate) fn text(bytes: Vec<u8>, shown: impl fmt::Display) -> Result<String, F
     })
 }
 
-/// How messages call a file: standard input as kubectl does.
+/// Returns the name of a file in messages; `STDIN` for standard input, as in kubectl.
 pub(crate) fn name(path: &Path) -> String {
     if path.as_os_str() == "-" { "STDIN".to_owned() } else { path.display().to_string() }
 }
 
-/// The files that `paths` stand for, and `-`.
+/// Returns the files in `paths`, including `-`.
 fn all_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut all = Vec::new();
     for path in paths {
@@ -146,10 +152,10 @@ fn all_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(all)
 }
 
-/// The files that `path` stands for: itself, or those of a folder.
+/// Returns the files for `path`: the file itself, or all files in a directory.
 ///
 /// # Errors
-/// It cannot be read, or the folder holds none.
+/// The path cannot be read, or the directory does not contain manifests.
 fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     let wrong = |what: &dyn fmt::Display| Failure::usage(format!("{}: {what}", path.display()));
     let mut files = Vec::new();
@@ -168,7 +174,7 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut entries = fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
-        // In the volume of a ConfigMap every file is a link to one in such a folder.
+        // In the volume of a ConfigMap, every file is a link into such a directory.
         //
         // Source: Kubernetes pkg/volume/util/atomic_writer.go
         if entry.file_name().as_encoded_bytes().starts_with(b"..") {
@@ -177,7 +183,7 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
         let path = entry.path();
         let is_object =
             path.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|it| end == *it));
-        // A link to a folder is not followed: it may lead back here.
+        // Links to directories are not followed: they may form cycles.
         if is_object || entry.file_type()?.is_dir() {
             find(&path, files)?;
         }
@@ -185,18 +191,18 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// The objects of one file.
+/// Reads the objects of one file.
 struct Documents {
     file: String,
-    /// None at the end, and after an error.
+    /// None at the end of the file, and after an error.
     source: Option<Source>,
-    /// What is left of the documents that were read.
+    /// The remaining documents that have been read.
     rest: vec::IntoIter<Document>,
     failure: Option<Failure>,
 }
 
 impl Documents {
-    /// A file that cannot be opened has nothing but that to say.
+    /// Opens a file. If that fails, the error is the only item.
     fn open(path: &Path) -> Self {
         let file = name(path);
         let (source, failure) = match Source::open(path) {
@@ -206,7 +212,7 @@ impl Documents {
         Self { file, source, rest: Vec::new().into_iter(), failure }
     }
 
-    /// The objects of what comes next in the file; none at its end.
+    /// Reads the next objects of the file; none at its end.
     fn more(&mut self) -> Result<Option<Vec<Document>>, Failure> {
         let Some(source) = &mut self.source else { return Ok(None) };
         let read = source.next().map_err(|error| Failure::usage(format!("{}{error}", self.file)))?;
@@ -267,8 +273,11 @@ fn collect(document: Document, documents: &mut Vec<Document>) -> Result<(), Fail
     Ok(())
 }
 
-/// The items of a List, as `kubectl get -o yaml` writes it, and of a list of one kind; none of any other object. The items of a
-/// `PodList` are pods without saying so.
+/// Takes the items out of a List or of a list of one kind; returns none for any other object.
+///
+/// `kubectl get -o yaml` writes a List.
+///
+/// The items of a `PodList` do not contain their `kind`, which is added.
 pub(crate) fn take_items(list: &mut Value) -> Option<Vec<Value>> {
     let text = |field: &str| list.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion").to_owned(), text("kind").strip_suffix("List")?.to_owned());
@@ -286,7 +295,7 @@ pub(crate) fn take_items(list: &mut Value) -> Option<Vec<Value>> {
 mod tests {
     use super::*;
 
-    /// What `reading` makes of a folder with these files. Messages and places begin with the name of a file.
+    /// Runs `reading` on a directory with these files. In messages and locations, the path of the directory is removed.
     fn in_folder<T>(files: &[(&str, &str)], reading: impl FnOnce(&[PathBuf]) -> T) -> (T, String) {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -313,7 +322,7 @@ mod tests {
         assert_eq!(documents.unwrap_err().to_string().replace(&prefix, ""), expected);
     }
 
-    /// The names of the objects, and what cannot be read.
+    /// Returns the names of the objects, and the errors.
     fn streamed(files: &[(&str, &str)]) -> Vec<String> {
         let reading = |paths: &[PathBuf]| stream(paths).unwrap().collect::<Vec<_>>();
         let (found, prefix) = in_folder(files, reading);

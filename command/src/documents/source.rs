@@ -1,4 +1,4 @@
-//! Takes a file apart into its documents, one after another, so that the memory does not grow with the file.
+//! Splits a file into documents as it is read, so that memory does not grow with the file.
 
 use std::fmt;
 use std::fs::File;
@@ -9,35 +9,39 @@ use serde::Deserialize as _;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-/// A document, and the line of its file on which it begins, from 1.
+/// A document, and the line on which it begins in its file, starting from 1.
 pub(super) type Located = (u64, Value);
 
-/// A file that is read document by document. Nothing is read beyond the first that cannot be.
+/// A file that is read document by document, until the first error.
 pub(super) struct Source {
     format: Format,
     lines: Lines<Box<dyn BufRead + Send>>,
 }
 
 enum Format {
-    /// Between lines of three dashes.
+    /// Separated by lines of three dashes.
     Yaml,
-    /// One after another.
+    /// Concatenated.
     Json,
 }
 
-/// Why there is no next document.
+/// Why the next document cannot be read.
 #[derive(Debug)]
 pub(super) struct Unreadable {
-    /// `12` or `12:3`: the line, and where it is known the column, both from 1. None if the file itself cannot be read.
+    /// `12` or `12:3`: the line and, if known, the column, both starting from 1.
+    ///
+    /// None if the file itself cannot be read.
     place: Option<String>,
     what: String,
 }
 
-/// How many bytes a document may have: far more than a server takes, and a list of many objects may well be as long.
+/// The maximum size of a document in bytes.
+///
+/// This is far more than a server accepts, but a list of many objects may be this long.
 const MAX_DOCUMENT: u64 = 256 << 20;
 const TOO_LONG: &str = "this document has more than 256 MiB: split it";
 
-/// What follows the name of the file: `:12:3: this is not YAML: …`.
+/// Formats the text after the file name: `:12:3: this is not YAML: …`.
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
@@ -53,13 +57,13 @@ impl From<io::Error> for Unreadable {
     }
 }
 
-/// A YAML file may well begin with a brace.
+/// Returns whether a file may be JSON: a YAML file may also start with a brace.
 fn may_be_json(path: &Path) -> bool {
     !path.extension().is_some_and(|end| end == "yaml" || end == "yml")
 }
 
 impl Source {
-    /// A file, or standard input for `-`.
+    /// Opens a file, or standard input for `-`.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         if path.as_os_str() == "-" {
             return Self::new(BufReader::new(io::stdin()), true);
@@ -67,7 +71,7 @@ impl Source {
         Self::new(BufReader::new(File::open(path)?), may_be_json(path))
     }
 
-    /// The text of the file at `path`.
+    /// Reads the text of the file at `path`.
     pub(super) fn of_text(text: String, path: &Path) -> io::Result<Self> {
         Self::new(Cursor::new(text), may_be_json(path))
     }
@@ -79,10 +83,10 @@ impl Source {
         Ok(Self { format, lines: Lines::new(Box::new(Cursor::new(head).chain(reader)), 1) })
     }
 
-    /// What comes next: a document, or several that cannot be told apart before they are read. None at the end.
+    /// Reads the next document, or several that can only be separated by parsing. Returns none at the end.
     ///
     /// # Errors
-    /// The file, or the document, cannot be read.
+    /// The file or the document cannot be read.
     pub(super) fn next(&mut self) -> Result<Option<Vec<Located>>, Unreadable> {
         if matches!(self.format, Format::Json) {
             match self.lines.skip_blanks()? {
@@ -99,12 +103,12 @@ impl Source {
     }
 }
 
-/// A reader that knows on which line it is.
+/// A reader that counts lines.
 struct Lines<R> {
     reader: R,
-    /// The line of what is read next, from 1.
+    /// The current line, starting from 1.
     line: u64,
-    /// How many bytes a document may have.
+    /// The maximum size of a document, in bytes.
     limit: u64,
 }
 
@@ -113,7 +117,7 @@ impl<R: BufRead> Lines<R> {
         Self { reader, line, limit: MAX_DOCUMENT }
     }
 
-    /// The next byte that is no white space, which is not taken.
+    /// Skips whitespace and returns the next byte without consuming it.
     fn skip_blanks(&mut self) -> io::Result<Option<u8>> {
         loop {
             let Some(byte) = self.reader.fill_buf()?.first().copied() else { return Ok(None) };
@@ -125,7 +129,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// The JSON object that begins here. Nothing behind its brace is taken.
+    /// Reads the JSON object that starts here. Nothing after its closing brace is consumed.
     fn json(&mut self) -> Result<Located, Unreadable> {
         let first = self.line;
         let limit = self.limit;
@@ -143,8 +147,9 @@ impl<R: BufRead> Lines<R> {
         Ok((first, value))
     }
 
-    /// The text up to the next line of three dashes, with the number of its first line. What holds nothing but comments
-    /// and directives belongs to the document behind it.
+    /// Reads the text up to the next line of three dashes, and returns it with the number of its first line.
+    ///
+    /// Text with only comments and directives belongs to the next document.
     fn until_dashes(&mut self) -> Result<Option<(u64, String)>, Unreadable> {
         let first = self.line;
         let mut text = String::new();
@@ -185,7 +190,9 @@ impl<R: Read> Read for Lines<R> {
     }
 }
 
-/// Whether what comes is a JSON object, and not YAML in braces: its first name has a quote. What was read is in `head`.
+/// Returns whether a JSON object follows rather than YAML in braces: its first name is quoted.
+///
+/// The consumed bytes are in `head`.
 fn begins_as_json(reader: &mut impl BufRead, head: &mut Vec<u8>) -> io::Result<bool> {
     let mut expected = b"{\"".iter();
     for byte in reader.bytes() {
@@ -204,7 +211,7 @@ fn begins_as_json(reader: &mut impl BufRead, head: &mut Vec<u8>) -> io::Result<b
     Ok(false)
 }
 
-/// JSON objects one after another, which are no YAML; none if it is something else.
+/// Parses concatenated JSON objects, which are not valid YAML; returns none for other text.
 fn json(text: &str, first: u64) -> Option<Vec<Located>> {
     let mut lines = Lines::new(text.as_bytes(), first);
     let mut documents = Vec::new();
@@ -217,7 +224,7 @@ fn json(text: &str, first: u64) -> Option<Vec<Located>> {
     Some(documents)
 }
 
-/// The bounds of the YAML parser, which keep small files from growing large in memory.
+/// The error for the limits of the YAML parser, which protect against small files that expand in memory.
 const TOO_LARGE: &str = "this YAML document is too large: it may have 250,000 values, 64 MiB of text, 64 levels, and few \
                          aliases for each anchor; larger objects can be given as JSON";
 
@@ -239,7 +246,7 @@ fn yaml(text: &str, first: u64) -> Result<Vec<Located>, Unreadable> {
     Ok(documents.into_iter().map(|document| (line(document.referenced.line()), document.value)).collect())
 }
 
-/// The places in the libraries' messages count from the start of the document.
+/// Removes the position from a library's message, because it is relative to the start of the document.
 fn without_place(message: &str) -> &str {
     message.split(" at line ").next().unwrap_or_default()
 }
@@ -248,7 +255,7 @@ fn without_place(message: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// The lines on which the documents begin, and their kinds; then what cannot be read.
+    /// Returns the first lines of the documents and their kinds, followed by the error.
     fn found(text: &str, may_be_json: bool) -> Vec<(u64, String)> {
         let mut source = Source::new(Cursor::new(text.to_owned()), may_be_json).unwrap();
         let mut found = Vec::new();

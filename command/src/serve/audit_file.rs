@@ -1,4 +1,4 @@
-//! The file of `--audit-log`: one event a line, and which events are in it.
+//! The file of `--audit-log`: which events it contains, and how they are written.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use super::line_file::LineFile;
 use super::log::Log;
 use crate::{Failure, documents};
 
-/// What is written, under the names that kube-apiserver has for its flags, but for the file itself.
+/// The options of the audit log, named as in kube-apiserver, except for the file itself.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AuditFlags {
-    /// Append audit.k8s.io/v1 Events to this file, one per line; without a policy one per request, at level Request
+    /// Append audit.k8s.io/v1 Events to this file, one per line; without a policy, one per request at level Request
     #[arg(long = "audit-log", visible_alias = "audit-log-path", id = "audit_log", value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Write the events that this audit.k8s.io/v1 Policy selects
+    /// Write only the events that this audit.k8s.io/v1 Policy selects
     #[arg(long = "audit-policy-file", value_name = "FILE", requires = "audit_log")]
     policy: Option<PathBuf>,
-    /// Leave the objects out of events that are larger than --audit-log-truncate-max-event-size
+    /// Remove the objects from events larger than --audit-log-truncate-max-event-size
     #[arg(long = "audit-log-truncate-enabled", id = "truncates", requires = "audit_log")]
     truncates: bool,
-    /// The size of an event in bytes above which its objects are left out; events that are still larger are not written
+    /// Remove the objects from events larger than this number of bytes; events that are still larger are dropped
     #[arg(
         long = "audit-log-truncate-max-event-size",
         value_name = "BYTES",
@@ -34,28 +34,28 @@ pub(crate) struct AuditFlags {
 }
 
 impl AuditFlags {
-    /// The policy, if there is one.
+    /// Reads the policy, if one is specified.
     ///
     /// # Errors
-    /// It cannot be read, or is none.
+    /// The file cannot be read or is not a policy.
     pub(crate) fn policy(&self) -> Result<Option<AuditPolicy>, Failure> {
         self.policy.as_deref().map(policy).transpose()
     }
 
-    /// The file, if there is to be one.
+    /// Opens the file, if one is specified.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The file cannot be opened.
     pub(crate) fn open(&self, log: Log) -> Result<Option<AuditFile>, Failure> {
         let most = self.truncates.then_some(self.max_event_size);
         self.log.as_deref().map(|path| AuditFile::open(path, most, log)).transpose()
     }
 }
 
-/// The policy of `--audit-policy-file`.
+/// Reads the policy of `--audit-policy-file`.
 ///
 /// # Errors
-/// It cannot be read, or is none.
+/// The file cannot be read or is not a policy.
 pub(crate) fn policy(path: &Path) -> Result<AuditPolicy, Failure> {
     let wrong = |why: &dyn std::fmt::Display| {
         Failure::usage(format!("--audit-policy-file {}: {why}", path.display()))
@@ -66,23 +66,23 @@ pub(crate) fn policy(path: &Path) -> Result<AuditPolicy, Failure> {
     AuditPolicy::parse(&document).map_err(|why| wrong(&why))
 }
 
-/// A file that takes events; readable by its owner alone, since requests hold secrets.
+/// A file for events, readable only by its owner, because requests may contain secrets.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditFile {
     lines: LineFile,
-    /// How many bytes an event may have.
+    /// The maximum size of an event, in bytes.
     most: Option<usize>,
-    /// Where it is said that events are lost.
+    /// The log for errors about lost events.
     log: Log,
 }
 
 impl AuditFile {
-    /// Opens the file to append to it, and makes it if there is none.
+    /// Opens the file for appending, and creates it if necessary.
     pub(crate) fn open(path: &Path, most: Option<usize>, log: Log) -> Result<Self, Failure> {
         Ok(Self { lines: LineFile::open("audit log", path, log)?, most, log })
     }
 
-    /// Writes each event at once: whoever waits for its line finds it whole, and memory holds no queue.
+    /// Returns a sink that writes each event immediately, so that lines are always complete and no queue is needed.
     pub(crate) fn sink(&self) -> AuditSink {
         let Self { lines, most, log } = self.clone();
         Arc::new(move |event: &Value| {
@@ -100,16 +100,16 @@ impl AuditFile {
         })
     }
 
-    /// Whether every event was written.
+    /// Checks that every event was written.
     ///
     /// # Errors
-    /// One was not.
+    /// An event could not be written.
     pub(crate) fn is_whole(&self) -> Result<(), Failure> {
         self.lines.is_whole("events")
     }
 }
 
-/// The line of an event without its objects; none if it is still too large.
+/// Returns the line of an event without its objects; none if it is still too large.
 ///
 /// Source: apiserver plugin/pkg/audit/truncate/truncate.go.
 fn truncated(event: &Value, most: usize) -> Option<String> {

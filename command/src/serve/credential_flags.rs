@@ -1,4 +1,4 @@
-//! The flags of `admit serve` that say who makes a request, and which certificate the server shows.
+//! The flags of `admit serve` for authentication and for the serving certificate.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,49 +10,49 @@ use super::log::Log;
 use super::{administrator, tokens};
 use crate::Failure;
 
-/// Users beside the one of the kubeconfig, under the names that kube-apiserver has for its flags.
+/// Users in addition to the one in the kubeconfig; the flags are named as in kube-apiserver.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Credentials")]
 pub(super) struct CredentialFlags {
-    /// Authenticate client certificates that an authority in this PEM file has signed: the common name is the user, the
-    /// organizations are its groups
+    /// Authenticate client certificates signed by a certificate authority in this PEM file: the common name is the
+    /// user, the organizations are the groups
     #[arg(long, value_name = "FILE")]
     client_ca_file: Option<PathBuf>,
-    /// Authenticate the bearer tokens of this CSV file: token, user, uid and, in quotes, groups
+    /// Authenticate the bearer tokens in this CSV file: token, user, UID and, in quotes, groups
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
-    /// Treat requests without credentials as those of system:anonymous in the group system:unauthenticated. The default of
-    /// kube-apiserver is true
+    /// Treat requests without credentials as user system:anonymous in the group system:unauthenticated.
+    /// kube-apiserver's default is true
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = clap::ArgAction::Set)]
     anonymous_auth: bool,
-    /// Serve with the certificate in this PEM file; by default one is generated at the start. The kubeconfig trusts the
+    /// Serve with the certificate in this PEM file; by default, one is generated at startup. The kubeconfig trusts the
     /// certificates in the file
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     tls_cert_file: Option<PathBuf>,
-    /// The private key of --tls-cert-file
+    /// The private key for --tls-cert-file
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     tls_private_key_file: Option<PathBuf>,
 }
 
-/// Who makes a request.
+/// The users who can make requests.
 pub(super) struct Users {
     pub(super) authentication: Authentication,
     pub(super) tokens: Tokens,
     pub(super) clients: Option<ClientAuthorities>,
 }
 
-/// How the server proves who it is.
+/// The serving certificate.
 pub(super) struct Serving {
     pub(super) config: rustls::ServerConfig,
-    /// Whom clients have to trust: PEM.
+    /// The certificates that clients have to trust, in PEM.
     pub(super) certificate_authority: String,
 }
 
 impl CredentialFlags {
-    /// The users; the bearer of `token` is the administrator.
+    /// Returns the users; the bearer of `token` is the administrator.
     ///
     /// # Errors
-    /// A file cannot be read, or is not what it should be.
+    /// A file cannot be read or is invalid.
     pub(super) fn users(&self, token: &str, log: Log) -> Result<Users, Failure> {
         let mut known = Tokens::default();
         if let Some(path) = &self.token_auth_file {
@@ -65,10 +65,10 @@ impl CredentialFlags {
         Ok(Users { authentication, tokens: known, clients })
     }
 
-    /// What the server shows at `address`.
+    /// Returns the serving certificate for `address`.
     ///
     /// # Errors
-    /// As [`CredentialFlags::users`]; or no certificate can be made.
+    /// The errors of [`CredentialFlags::users`]; or the certificate cannot be created.
     pub(super) fn serving(
         &self,
         address: SocketAddr,
@@ -92,10 +92,10 @@ impl CredentialFlags {
     }
 }
 
-/// The authorities of `--client-ca-file`.
+/// Reads the certificate authorities of `--client-ca-file`.
 ///
 /// # Errors
-/// The file cannot be read, or has no certificate of an authority.
+/// The file cannot be read or does not contain a CA certificate.
 pub(crate) fn client_authorities(path: &Path) -> Result<ClientAuthorities, Failure> {
     let wrong =
         |why: &dyn std::fmt::Display| Failure::usage(format!("--client-ca-file {}: {why}", path.display()));

@@ -1,4 +1,4 @@
-//! The kubeconfig that lets kubectl in, with the server's URL and token.
+//! The kubeconfig for clients of the server, with its URL and token.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -11,26 +11,28 @@ use rustls::crypto::{GetRandomFailed, ring};
 
 use crate::Failure;
 
-/// What a client needs to know.
+/// The connection information for a client.
 pub(crate) struct Kubeconfig {
-    /// The URL.
+    /// The URL of the server.
     pub(crate) server: String,
-    /// Whom to trust: PEM.
+    /// The CA certificate to trust, in PEM.
     pub(crate) certificate_authority: String,
     /// The bearer token.
     pub(crate) token: String,
 }
 
-/// The first line, by which a file that may be overwritten is known.
+/// The first line, which marks files that may be overwritten.
 const MARK: &str = "# Written by admit serve. The server and its token are gone when the command ends.";
 
 impl Kubeconfig {
-    /// Writes the whole file or nothing, readable by its owner alone. Somebody else's kubeconfig is never overwritten.
+    /// Writes the file atomically, readable only by its owner.
+    ///
+    /// A kubeconfig that admit did not write is never overwritten.
     pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
         let failure = |why: &dyn std::fmt::Display| {
             Failure::environment(format!("cannot write the kubeconfig {}: {why}", path.display()))
         };
-        // Nothing is replaced of a device, and it may be without end.
+        // Devices are not replaced, and reading one might never end.
         if path.is_file() && !is_replaceable(path).map_err(|error| failure(&error))? {
             return Err(failure(&"it holds something else; choose another file"));
         }
@@ -64,14 +66,14 @@ current-context: admit
     }
 }
 
-/// Whether a file is empty or begins as an earlier server left it.
+/// Returns whether a file is empty or starts with the mark of an earlier server.
 fn is_replaceable(path: &Path) -> io::Result<bool> {
     let mut head = Vec::with_capacity(MARK.len());
     File::open(path)?.take(MARK.len() as u64).read_to_end(&mut head)?;
     Ok(head.is_empty() || head == MARK.as_bytes())
 }
 
-/// How a client on this machine reaches a server that listens on `address`.
+/// Returns the URL by which a client on this host reaches a server that listens on `address`.
 pub(crate) fn client_url(address: SocketAddr) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -81,7 +83,7 @@ pub(crate) fn client_url(address: SocketAddr) -> String {
     format!("https://{}", SocketAddr::new(ip, address.port()))
 }
 
-/// 256 random bits.
+/// Generates a token from 256 random bits.
 pub(crate) fn random_token() -> Result<String, Failure> {
     let mut bytes = [0; 32];
     ring::default_provider()
@@ -109,7 +111,7 @@ mod tests {
     fn a_client_can_read_it_and_nobody_else() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kubeconfig");
-        // Twice, since a later server may take the file of an earlier one.
+        // Twice, because a later server may overwrite the file of an earlier one.
         for _ in 0..2 {
             kubeconfig().write(&path).unwrap();
         }

@@ -1,35 +1,35 @@
-//! The flags of `admit serve` that limit what it takes of the machine.
+//! The flags of `admit serve` that limit its use of resources.
 
 use std::fmt;
 use std::str::FromStr;
 
 use harness::server::Limits;
 
-/// What one server may take; the defaults are those of [`Limits`].
+/// The resource limits of a server; the defaults are those of [`Limits`].
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitFlags {
-    /// Maximum number of non-mutating requests in flight; watches do not count. Further ones are answered with 429
+    /// Maximum number of non-mutating requests in flight, not counting watches. Further requests are rejected with 429
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().requests, value_parser = positive)]
     max_requests_inflight: usize,
-    /// Maximum number of mutating requests in flight. Further ones are answered with 429
+    /// Maximum number of mutating requests in flight. Further requests are rejected with 429
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().mutating_requests, value_parser = positive)]
     max_mutating_requests_inflight: usize,
-    /// Memory for requests and responses in flight, with their objects and the calls of webhooks, such as 512Mi. Requests
-    /// for which none is left are answered with 429
+    /// Maximum memory for requests and responses in flight, including their objects and webhook calls, such as 512Mi.
+    /// Further requests are rejected with 429
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().in_flight_bytes))]
     max_inflight_bytes: Bytes,
-    /// Maximum size of the stored objects, as JSON. Writes beyond it are answered with 500, as by etcd
+    /// Maximum size of the stored objects, as JSON. Writes that exceed it are rejected with 500, as by etcd
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().storage_bytes))]
     quota_backend_bytes: Bytes,
-    /// Maximum size of the objects that were replaced and that watches may still have to send, as JSON. A watch that falls
-    /// behind further is closed
+    /// Maximum size of replaced objects that watches may still have to send, as JSON. A watch that falls further behind
+    /// is closed
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().watch_cache_bytes))]
     watch_cache_bytes: Bytes,
-    /// Memory for events larger than 8 KiB that are being sent. Watches for which none is left wait for the others
+    /// Maximum memory for events larger than 8 KiB that are being sent. Watches wait until enough memory is available
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().event_bytes))]
     max_event_bytes: Bytes,
-    /// Maximum number of watches. Further ones are answered with 429
+    /// Maximum number of watches. Further watches are rejected with 429
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().watches, value_parser = positive)]
     max_watches: usize,
 }
@@ -48,7 +48,7 @@ impl From<LimitFlags> for Limits {
     }
 }
 
-/// A number of requests or watches.
+/// Parses a number of requests or watches.
 fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("no request would be answered: give 1 or more".to_owned()),
@@ -57,16 +57,16 @@ fn positive(text: &str) -> Result<usize, String> {
     }
 }
 
-/// The least that a limit may be: it has room for the largest object that a request may have.
+/// The minimum value of a limit: the size of the largest object in a request.
 const LEAST: usize = 16 << 20;
 
-/// A quantity of bytes: a number, with `Ki`, `Mi` or `Gi` behind it if it counts these.
+/// A number of bytes, optionally with the suffix `Ki`, `Mi`, or `Gi`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bytes(usize);
 
 const UNITS: [(&str, usize); 4] = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10), ("", 1)];
 
-/// In the largest unit of which it is a whole number.
+/// Formats the number in the largest unit of which it is a multiple.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, size) =

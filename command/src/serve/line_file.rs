@@ -1,4 +1,4 @@
-//! Files that get a line at a time.
+//! Files that are written line by line.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -8,21 +8,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::log::Log;
 use crate::Failure;
 
-/// A file that takes lines; readable by its owner alone.
+/// A file for lines, readable only by its owner.
 #[derive(Clone, Debug)]
 pub(crate) struct LineFile {
-    /// What the file is, such as `audit log`.
+    /// A name for the file, such as `audit log`.
     what: &'static str,
     path: PathBuf,
     state: Arc<Mutex<State>>,
-    /// Where it is said that lines are lost.
+    /// The log for errors about lost lines.
     log: Log,
 }
 
 #[derive(Debug)]
 struct State {
     file: File,
-    /// How many lines could not be written.
+    /// The number of lines that could not be written.
     lost: u64,
     /// Whether the last line is among them.
     is_failing: bool,
@@ -31,7 +31,7 @@ struct State {
 }
 
 impl State {
-    /// Writes a line whole or not at all. After a failed write the rest of that line is cut off first.
+    /// Writes a complete line or nothing. After a failed write, the incomplete line is removed first.
     fn write(&mut self, path: &Path, line: &str) -> std::io::Result<()> {
         if self.is_failing {
             output::truncate_to_last_line(&self.file, path)?;
@@ -41,8 +41,9 @@ impl State {
 }
 
 impl LineFile {
-    /// Opens the file to append to it, and creates it if it does not exist. Half a line at its end, which a server that was
-    /// killed left, is cut off, so that the next line is not lost with it.
+    /// Opens the file for appending, and creates it if necessary.
+    ///
+    /// An incomplete last line, which a killed server may have left, is removed so that it does not corrupt the next line.
     pub(crate) fn open(what: &'static str, path: &Path, log: Log) -> Result<Self, Failure> {
         let failure = |error: std::io::Error| {
             Failure::environment(format!("cannot write the {what} {}: {error}", path.display()))
@@ -56,8 +57,9 @@ impl LineFile {
         Ok(Self { what, path: path.to_owned(), state: Arc::new(Mutex::new(state)), log })
     }
 
-    /// Writes a line, which ends with a line break, at once: memory holds no queue. A line that cannot be written is counted
-    /// as lost, and the next one is tried again.
+    /// Writes a line, including its line break, immediately: there is no queue.
+    ///
+    /// A line that cannot be written is counted as lost; the next one is tried again.
     pub(crate) fn write(&self, line: &str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (what, path) = (self.what, self.path.display());
@@ -81,10 +83,10 @@ impl LineFile {
         }
     }
 
-    /// Whether every line was written; `what` names those that are missing, such as `events`.
+    /// Checks that every line was written; `what` names the content of the lines, such as `events`.
     ///
     /// # Errors
-    /// One was not.
+    /// A line could not be written.
     pub(crate) fn is_whole(&self, what: &str) -> Result<(), Failure> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.lost == 0 {

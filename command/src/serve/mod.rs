@@ -1,4 +1,4 @@
-//! `admit serve`.
+//! `admit serve`: a stand-alone API server.
 
 pub(crate) mod audit_file;
 pub(crate) mod credential_flags;
@@ -34,36 +34,36 @@ use crate::admission_plugins::PluginFlags;
 use crate::service_map::{self, ServiceMapping};
 use crate::{ExitCode, Failure, exit_code};
 
-/// Serves an API server that calls webhooks as kube-apiserver does.
+/// Serve an API server that calls webhooks as kube-apiserver does.
 ///
 /// Objects are kept in memory only. Requests need the random token in the kubeconfig.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
-    /// Address to listen on; port 0 picks a free one
+    /// Listen on this address; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// Allow --listen with an address that other machines can reach
+    /// Allow --listen with an address that other hosts can reach
     #[arg(long)]
     allow_remote: bool,
-    /// Write a kubeconfig to this file, readable by its owner only
+    /// Write a kubeconfig to this file, readable only by its owner
     #[arg(long, value_name = "FILE")]
     kubeconfig_out: PathBuf,
     #[command(flatten)]
     audit: AuditFlags,
     #[command(flatten)]
     record: RecordFlags,
-    /// Handle deleted namespaces, owner references, the service account `default` and the ConfigMap `kube-root-ca.crt`
-    /// of each namespace as kube-controller-manager does, with requests that webhooks see
+    /// Run the controllers of kube-controller-manager for deleted namespaces, owner references, and the service account
+    /// `default` and ConfigMap `kube-root-ca.crt` of each namespace. Webhooks see their requests
     #[arg(long)]
     with_controllers: bool,
-    /// Reach a service that a clientConfig names at this address; may be given several times
+    /// Map a service in a clientConfig to this address; may be repeated
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
     service: Vec<ServiceMapping>,
     #[command(flatten)]
     admission_control: AdmissionControl,
     #[command(flatten)]
     plugins: PluginFlags,
-    /// How requests are authorized: by the roles and bindings in the server, or not at all. Users in the group system:masters,
+    /// Authorize requests by the roles and bindings in the server, or not at all. Users in the group system:masters,
     /// such as the one in the kubeconfig, may do everything
     #[arg(long, value_enum, value_name = "MODE", default_value = "RBAC")]
     authorization_mode: Mode,
@@ -79,7 +79,7 @@ pub(crate) struct Serve {
     traces: TraceFlags,
 }
 
-/// `--authorization-mode`, as kube-apiserver spells it.
+/// The values of `--authorization-mode`, spelled as in kube-apiserver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Mode {
     #[value(name = "RBAC")]
@@ -120,7 +120,7 @@ impl Serve {
         let audit_policy = self.audit.policy()?;
         let selection = self.plugins.selection()?;
         let plugins = self.admission_control.read(&selection)?;
-        // From here on a signal ends the command cleanly, also before the first request.
+        // From now on, a signal stops the command cleanly, even before the first request.
         let mut signals = exit_code::heed_signals(1)?;
         fake_webhooks::raise_open_file_limit();
         let traces = Traces::start(self.traces.file.as_deref(), log)?;
@@ -184,7 +184,7 @@ impl Serve {
     }
 }
 
-/// The user that kubeadm and kind put into their kubeconfigs, by the groups that matter.
+/// Returns the user of the kubeconfigs of kubeadm and kind, with the relevant groups.
 pub(crate) fn administrator() -> UserInfo {
     UserInfo {
         username: "admin".to_owned(),
@@ -193,7 +193,7 @@ pub(crate) fn administrator() -> UserInfo {
     }
 }
 
-/// `text` so that a shell reads one word.
+/// Quotes `text` so that a shell reads it as one word.
 pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(&byte);
     if !text.is_empty() && text.bytes().all(is_plain) {

@@ -1,4 +1,4 @@
-//! An API server over a socket, from its start until a signal.
+//! Runs an API server on a socket until a signal.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use super::traces::Traces;
 use crate::static_manifests::{Folder, Watch};
 use crate::{ExitCode, Failure};
 
-/// What is served, and where.
+/// The server, its socket, and the files that it writes.
 pub(crate) struct Running {
     pub(crate) socket: Socket,
     pub(crate) tls: Arc<rustls::ServerConfig>,
     pub(crate) authentication: Authentication,
     pub(crate) clients: Option<ClientAuthorities>,
     pub(crate) options: Options,
-    /// Folders of webhook configurations.
+    /// Directories with webhook configurations.
     pub(crate) folders: Vec<Folder>,
     pub(crate) audit: Option<AuditFile>,
     pub(crate) traces: Traces,
@@ -29,10 +29,10 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Serves until a signal comes; `announce` is called as soon as requests are answered.
+    /// Serves until a signal; calls `announce` once requests are answered.
     ///
     /// # Errors
-    /// The socket cannot be used, or events are missing in the audit log.
+    /// The socket cannot be used, or the audit log is incomplete.
     pub(crate) async fn until(
         self,
         signals: &mut StopSignals,

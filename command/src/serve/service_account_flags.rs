@@ -1,4 +1,4 @@
-//! How tokens of service accounts are made and verified: flags of kube-apiserver.
+//! The flags of kube-apiserver for issuing and verifying service account tokens.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -12,51 +12,51 @@ use url::Url;
 use super::Log;
 use crate::Failure;
 
-/// The flags, under the names that kube-apiserver has for them.
+/// The flags, named as in kube-apiserver.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Service accounts")]
 pub(crate) struct ServiceAccountFlags {
-    /// Issuer of service account tokens; given several times, the first one issues tokens and all are accepted
+    /// Issuer of service account tokens; if repeated, the first one is used for new tokens and all are accepted
     #[arg(long, value_name = "URL", default_value = "https://kubernetes.default.svc")]
     pub(crate) service_account_issuer: Vec<String>,
-    /// Verify service account tokens with the RSA or ECDSA keys in this PEM file, private or public; may be given
-    /// several times. By default the key that they are signed with
+    /// Verify service account tokens with the RSA or ECDSA keys in this PEM file, private or public; may be repeated.
+    /// By default, the signing key
     #[arg(long, value_name = "FILE")]
     pub(crate) service_account_key_file: Vec<PathBuf>,
-    /// Sign service account tokens with the private key in this PEM file, by default one that is generated in memory
+    /// Sign service account tokens with the private key in this PEM file; by default, a key generated in memory
     #[arg(long, value_name = "FILE")]
     pub(crate) service_account_signing_key_file: Option<PathBuf>,
-    /// Audiences of the API: a service account token for the API has one of them. By default the issuers
+    /// Audiences of the API: a service account token for the API must contain one of them. By default, the issuers
     #[arg(long, value_name = "AUDIENCE,...", value_delimiter = ',')]
     pub(crate) api_audiences: Vec<String>,
-    /// The URL of the keys that verify service account tokens, as /.well-known/openid-configuration names it; by default
-    /// that of this server
+    /// URL of the keys that verify service account tokens, as published in /.well-known/openid-configuration; by
+    /// default that of this server
     #[arg(long, value_name = "URL", default_value = "", hide_default_value = true)]
     pub(crate) service_account_jwks_uri: String,
-    /// Maximum lifetime of service account tokens, such as 24h; requests for more are shortened
+    /// Maximum lifetime of service account tokens, such as 24h; longer requested lifetimes are shortened
     #[arg(long, value_name = "DURATION", value_parser = seconds)]
     pub(crate) service_account_max_token_expiration: Option<i64>,
-    /// Let tokens that are bound to a Pod and requested for 3607 seconds live for a year
+    /// Extend tokens that are bound to a Pod and requested for 3607 seconds to a lifetime of one year
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value_t = true, default_missing_value = "true", action = clap::ArgAction::Set)]
     pub(crate) service_account_extend_token_expiration: bool,
 }
 
-/// A duration as Go writes it, in whole seconds; those of a fraction count as one.
+/// Parses a duration in Go's syntax into whole seconds; a fraction counts as one second.
 ///
 /// Source: Go's time, `ParseDuration`.
 ///
 /// # Errors
-/// It is none.
+/// The text is not a duration.
 pub(crate) fn seconds(text: &str) -> Result<i64, String> {
     let nanoseconds = parse_duration(text);
     let nanoseconds = nanoseconds.ok_or_else(|| format!("time: invalid duration {}", quote(text)))?;
     Ok(nanoseconds.div_euclid(1_000_000_000) + i64::from(nanoseconds.rem_euclid(1_000_000_000) > 0))
 }
 
-/// What is wrong with the issuers, in the words of kube-apiserver; several errors are listed.
+/// Returns kube-apiserver's errors for the issuers.
 ///
 /// # Errors
-/// admit does not know what kube-apiserver would make of an issuer.
+/// admit cannot determine how kube-apiserver would parse an issuer.
 ///
 /// Source: kubernetes pkg/kubeapiserver/options/authentication.go, `Validate`.
 pub(crate) fn issuer_errors(issuers: &[String]) -> Result<Vec<String>, Failure> {
@@ -82,7 +82,7 @@ pub(crate) fn issuer_errors(issuers: &[String]) -> Result<Vec<String>, Failure> 
     Ok(errors)
 }
 
-/// Several errors as kube-apiserver lists them.
+/// Fails with kube-apiserver's list of errors, if there are any.
 pub(crate) fn refuse(errors: &[String]) -> Result<(), Failure> {
     match errors {
         [] => Ok(()),
@@ -91,16 +91,16 @@ pub(crate) fn refuse(errors: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// The bounds of `--service-account-max-token-expiration` in seconds.
+/// The allowed range of `--service-account-max-token-expiration`, in seconds.
 const MAX_EXPIRATION: std::ops::RangeInclusive<i64> = 3600..=1 << 32;
-/// Seconds for which a token is requested that may live longer, and those for which it then lives.
+/// The requested lifetime that is extended, and the extended lifetime, in seconds.
 const EXTENSION: [i64; 2] = [3607, 365 * 24 * 60 * 60];
 
 impl ServiceAccountFlags {
-    /// How tokens are made and verified by a server at `url`.
+    /// Returns how a server at `url` issues and verifies tokens.
     ///
     /// # Errors
-    /// In the words of kube-apiserver; or admit does not imitate a key or an issuer.
+    /// kube-apiserver's error; or admit does not support a key or an issuer.
     ///
     /// Source: kubernetes pkg/controlplane/apiserver/options/options.go, `completeServiceAccountOptions`;
     /// pkg/kubeapiserver/options/authentication.go.
@@ -186,7 +186,7 @@ fn not_imitated(what: &str, path: &Path, unsupported: &dyn std::fmt::Display) ->
     Failure::unsupported(format!("{what} tokens with the key in {}: {unsupported}", path.display()))
 }
 
-/// As Go says it of a file that is not there.
+/// Returns Go's error for a file that cannot be opened.
 fn cannot_open(path: &Path, error: &io::Error) -> String {
     let is = |kind| error.kind() == kind;
     let why = if is(ErrorKind::NotFound) {

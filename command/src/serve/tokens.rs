@@ -1,4 +1,4 @@
-//! `--token-auth-file`: users by bearer tokens.
+//! `--token-auth-file`: users by bearer token.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use harness::server::Tokens;
 use super::Log;
 use crate::{Failure, documents};
 
-/// Adds the users of a CSV file: token, name, uid and, in quotes, the groups with commas between them.
+/// Adds the users in a CSV file: token, name, UID and, in quotes, the comma-separated groups.
 ///
 /// # Errors
-/// It cannot be read, is no CSV, or has fewer than three columns.
+/// The file cannot be read, is not valid CSV, or has fewer than three columns.
 ///
 /// Source: apiserver pkg/authentication/token/tokenfile/tokenfile.go, `NewCSV`.
 /// Rule: RBAC-29.
@@ -48,10 +48,10 @@ pub(crate) fn read(path: &Path, tokens: &mut Tokens, log: Log) -> Result<(), Fai
     Ok(())
 }
 
-/// The records of a CSV text.
+/// Parses the records of a CSV text.
 ///
 /// # Errors
-/// A quote stands where none may: which line.
+/// The line with an invalid quote.
 ///
 /// Source: Go's encoding/csv, `readRecord`.
 fn records(text: &str) -> Result<Vec<Vec<String>>, String> {
@@ -77,7 +77,7 @@ fn records(text: &str) -> Result<Vec<Vec<String>>, String> {
             '"' => return wrong(line, "bare \" in non-quoted-field"),
             ',' if !is_quoted => record.push(std::mem::take(&mut field)),
             '\n' if !is_quoted => {
-                // Empty lines do not count.
+                // Empty lines are ignored.
                 if !record.is_empty() || !field.is_empty() {
                     record.push(std::mem::take(&mut field));
                     records.push(std::mem::take(&mut record));

@@ -1,4 +1,4 @@
-//! Reads the folders again while the API server runs.
+//! Reloads the manifest directories while the API server runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use tokio::task::AbortHandle;
 
 use super::Folder;
 
-/// How often a folder is read though no change was reported.
+/// How often a directory is reloaded even if no change was reported.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/manifest/source/source.go, `defaultReloadInterval`.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// What became of a change.
+/// The result of a change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
-    /// The server took it over.
+    /// The server uses the new content.
     Taken,
-    /// It did not, or may see changes late.
+    /// The server does not use it, or may notice changes late.
     Failed,
 }
 
-/// Gets what became of a change, and a line about it.
+/// A callback for the result of a change, with a line about it.
 pub(crate) type Told = Arc<dyn Fn(Change, &str) + Send + Sync>;
 
-/// Ends when it is dropped.
+/// Watches directories until it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     tasks: Vec<AbortHandle>,
@@ -42,7 +42,7 @@ impl Drop for Watch {
 }
 
 impl Watch {
-    /// Has `server` take over what changes in `folders`; `log` is told what becomes of it.
+    /// Starts to reload `folders` into `server` when they change; `log` receives the results.
     pub(crate) fn start(folders: Vec<Folder>, server: &ApiServer, log: Told) -> Self {
         let tasks = folders.into_iter().map(move |folder| {
             let reloader = Reloader { folder, server: server.clone(), log: Arc::clone(&log), failure: None };
@@ -56,29 +56,29 @@ struct Reloader {
     folder: Folder,
     server: ApiServer,
     log: Told,
-    /// What was wrong the last time: it is said once.
+    /// The last error, so that it is reported only once.
     failure: Option<ManifestError>,
 }
 
-/// What was seen of a folder.
+/// An event of a watched directory.
 enum Seen {
-    /// Something in it is another.
+    /// Its content changed.
     Changed,
-    /// The folder itself is another one, or nobody knows.
+    /// The directory itself was replaced, or its state is unknown.
     Lost,
 }
 
 impl Reloader {
-    /// A change is seen at once where the system reports changes, and within a minute where it does not.
+    /// Reloads the directories when the system reports a change, or within a minute if it does not report changes.
     ///
     /// Source: apiserver pkg/util/filesystem/watchuntil.go, `WatchUntil`.
     /// Rule: LOAD-14.
     async fn run(mut self) {
-        // One that waits is enough: whoever reads the folder sees all changes.
+        // One pending event is enough: a reload sees all changes.
         let (seen, mut changes) = mpsc::channel(1);
         let mut watcher = self.watcher(seen);
         let mut is_watched = self.watch(watcher.as_mut());
-        // What changed since the start.
+        // Changes since startup.
         self.reload().await;
         let mut interval = tokio::time::interval(INTERVAL);
         interval.tick().await;
@@ -98,22 +98,22 @@ impl Reloader {
         let folder = self.folder.path.clone();
         let report = move |event: notify::Result<Event>| {
             let change = match event {
-                // To read a folder is no change of it.
+                // Reading the directory is not a change.
                 Ok(event) if matches!(event.kind, EventKind::Access(_)) => return,
                 Ok(event) if event.paths.iter().all(|path| path != Path::new(&folder)) => Seen::Changed,
                 Ok(_) | Err(_) => Seen::Lost,
             };
-            // Where one waits already, it stands for this one, too.
+            // If an event is already pending, it covers this one.
             let _ = seen.try_send(change);
         };
         notify::recommended_watcher(report).map_err(|error| self.complain(&error)).ok()
     }
 
-    /// Whether changes of the folder are reported from now on.
+    /// Starts to watch the directory, and returns whether the system reports its changes.
     fn watch(&self, watcher: Option<&mut RecommendedWatcher>) -> bool {
         let Some(watcher) = watcher else { return true };
         let path = Path::new(&self.folder.path);
-        // It may watch a folder that had the name before.
+        // The watcher may still watch an old directory with this name.
         let _ = watcher.unwatch(path);
         watcher.watch(path, RecursiveMode::NonRecursive).map_err(|error| self.complain(&error)).is_ok()
     }
@@ -143,7 +143,7 @@ impl Reloader {
 
     fn say(&self, change: Change, what: &str) {
         let line = format!("{}: {}: {what}", self.folder.plugin(), self.folder.path);
-        // What a file holds may be in it.
+        // The message may contain text from a file.
         (self.log)(change, &output::lines(&line));
     }
 }

@@ -1,4 +1,6 @@
-//! admit called as `etcd`: it is healthy, and holds nothing, since the API server keeps its objects itself.
+//! admit as `etcd`.
+//!
+//! It reports that it is healthy and stores nothing, because admit's API server keeps its objects itself.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::process::ExitCode;
@@ -17,10 +19,10 @@ use crate::{Failure, exit_code};
 
 const FLAGS: &str = include_str!("flags.txt");
 const DEFAULT_URL: &str = "http://localhost:2379";
-/// The exit status of a program of Go whose flags are wrong.
+/// The exit status of a Go program for invalid flags.
 const WRONG_FLAGS: u8 = 2;
 
-/// Acts as etcd.
+/// Runs as etcd.
 pub(super) fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
     let table = Table::read(FLAGS, Syntax::Go);
     let values = match table.parse(arguments) {
@@ -72,12 +74,12 @@ async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Fa
     }
     signals.next().await;
     stop.cancel();
-    // Nobody asks for more than a line: who is still connected is cut off.
+    // Clients make only short requests: close the remaining connections.
     serving.shutdown().await;
     Ok(exit_code::ExitCode::Ok)
 }
 
-/// Where a client URL says to listen.
+/// Returns the address to listen on for a client URL.
 fn address(url: &str) -> Result<SocketAddr, Failure> {
     let wrong = |why: &str| Failure::usage(format!("--listen-client-urls {url}: {why}"));
     let parsed = Url::parse(url).map_err(|error| wrong(&error.to_string()))?;
@@ -89,13 +91,13 @@ fn address(url: &str) -> Result<SocketAddr, Failure> {
     let host = parsed.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let port = parsed.port_or_known_default().unwrap_or_default();
     let found = (host, port).to_socket_addrs().map_err(|error| wrong(&error.to_string()))?;
-    // As etcd, which takes the first address of IPv4 of a name.
+    // Like etcd, use the first IPv4 address of a name.
     let found: Vec<SocketAddr> = found.collect();
     let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
     first.copied().ok_or_else(|| wrong("the name has no address"))
 }
 
-/// What etcd answers over HTTP; over gRPC, that this is not imitated.
+/// Answers etcd's HTTP requests; gRPC requests get an error that they are not supported.
 async fn answer(request: axum::extract::Request) -> Response {
     let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if content_type.is_some_and(|value| value.starts_with("application/grpc")) {

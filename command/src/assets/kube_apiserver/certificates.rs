@@ -1,4 +1,4 @@
-//! The certificate that kube-apiserver shows, and the one that it makes where there is none.
+//! The serving certificate of kube-apiserver, which is generated if there is none.
 
 use std::fs;
 use std::net::IpAddr;
@@ -9,14 +9,14 @@ use output::Readers;
 
 use crate::Failure;
 
-/// The names of the API server in a cluster.
+/// The DNS names of the API server in a cluster.
 const NAMES: [&str; 4] = ["kubernetes.default.svc", "kubernetes.default", "kubernetes", "localhost"];
 
-/// A certificate and its key in PEM.
+/// A serving certificate and its key in PEM.
 pub(super) struct Serving {
     pub(super) certificate: Vec<u8>,
     pub(super) key: Vec<u8>,
-    /// The file of the certificate, if it was made now.
+    /// The path of the certificate if it has just been generated.
     pub(super) made: Option<PathBuf>,
 }
 
@@ -28,8 +28,10 @@ pub(super) fn read(certificate: &Path, key: &Path) -> Result<Serving, Failure> {
     Ok(Serving { certificate: read(certificate)?, key: read(key)?, made: None })
 }
 
-/// Reads apiserver.crt and apiserver.key in `folder`, or makes them if neither is there: for the names of the API server in
-/// a cluster, and for `addresses`. The authority's certificate stands behind in the file.
+/// Reads apiserver.crt and apiserver.key from `folder`, or generates them if neither exists.
+///
+/// A generated certificate is valid for the names of the API server in a cluster and for `addresses`. The CA
+/// certificate follows it in the file.
 ///
 /// Source: apiserver pkg/server/options/serving.go, `MaybeDefaultWithSelfSignedCerts`; client-go util/cert/cert.go.
 pub(super) fn in_folder(folder: &Path, addresses: &[IpAddr]) -> Result<Serving, Failure> {

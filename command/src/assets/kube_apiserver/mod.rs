@@ -1,4 +1,4 @@
-//! admit called as `kube-apiserver`.
+//! admit as `kube-apiserver`.
 
 mod certificates;
 mod settings;
@@ -17,7 +17,9 @@ use self::settings::Settings;
 
 const FLAGS: &str = include_str!("flags.txt");
 
-/// Acts as kube-apiserver. The exit status is 1 whatever is wrong, as there, but 5 for what admit does not imitate.
+/// Runs as kube-apiserver.
+///
+/// As in kube-apiserver, the exit status of every error is 1, except 5 for unsupported features.
 ///
 /// Source: component-base cli/run.go; the words of kube-apiserver 1.37.1.
 pub(super) fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
@@ -65,7 +67,7 @@ async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Fa
     if let Some(servers) = values.text("etcd-servers") {
         log.info(&format!("objects are kept in memory, not in etcd at {servers}"));
     }
-    // From here on a signal ends the command cleanly, also before the first request.
+    // From now on, a signal stops the command cleanly, even before the first request.
     let mut signals = exit_code::heed_signals(1)?;
     fake_webhooks::raise_open_file_limit();
     let socket = Socket::bind(settings.listen)?;
@@ -79,7 +81,7 @@ async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Fa
     Running::until(running, &mut signals, || log.info(&format!("serving on {address}"))).await
 }
 
-/// Whether a flag has another value than the default one of such flags: nothing, false or zero.
+/// Returns whether a flag differs from the usual default: empty, false, or zero.
 fn asks_for_something(values: &Values, name: &str) -> bool {
     values.text(name).is_some_and(|value| flags::boolean(value) != Some(false))
 }

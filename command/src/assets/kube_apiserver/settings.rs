@@ -1,4 +1,4 @@
-//! What the flags of kube-apiserver come to.
+//! Validates the flags of kube-apiserver and derives the server's settings.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -23,31 +23,31 @@ use crate::serve::service_account_flags::{self, ServiceAccountFlags};
 use crate::serve::traces::Traces;
 use crate::serve::{Log, LogFlags, tokens};
 
-/// The environment variable that is `admit serve --with-controllers`.
+/// The environment variable for `admit serve --with-controllers`.
 const WITH_CONTROLLERS: &str = "ADMIT_WITH_CONTROLLERS";
 const DEFAULT_PORT: u16 = 6443;
 const DEFAULT_CERT_DIR: &str = "/var/run/kubernetes";
-/// The addresses that Services get.
+/// The default range of Service addresses.
 const SERVICE_RANGE: &str = "10.0.0.0/24";
 /// The address of the Service `kubernetes`.
 const SERVICE_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
-/// The size of an event above which `--audit-log-truncate-enabled` leaves its objects out.
+/// The size of an event above which `--audit-log-truncate-enabled` removes its objects, in bytes.
 const MAX_EVENT_SIZE: usize = 102_400;
 
-/// What was checked before anything is opened.
+/// The settings that are validated before any file or socket is opened.
 pub(super) struct Settings {
     pub(super) listen: SocketAddr,
     pub(super) log: LogFlags,
     authorization_mode: AuthorizationMode,
-    /// Where clients outside of this machine reach the server.
+    /// The address that is advertised to other hosts.
     advertised: Option<IpAddr>,
-    /// The same, whether or not it is advertised.
+    /// The address at which other hosts reach the server, advertised or not.
     external: Option<IpAddr>,
 }
 
 impl Settings {
     /// # Errors
-    /// A flag is missing or wrong, in the words of kube-apiserver 1.37.1; or admit does not imitate its value.
+    /// A flag is missing or invalid, in the words of kube-apiserver 1.37.1; or admit does not support its value.
     pub(super) fn new(values: &Values) -> Result<Self, Failure> {
         required(values)?;
         let port = match values.text("secure-port") {
@@ -81,10 +81,10 @@ impl Settings {
         Ok(Self { listen, log, authorization_mode: mode(values)?, advertised, external })
     }
 
-    /// Everything that is served on `socket`, and the file of a certificate that was made for it.
+    /// Creates the server for `socket`, and returns the path of a newly generated certificate, if any.
     ///
     /// # Errors
-    /// A file cannot be read, or is not what it should be.
+    /// A file cannot be read or is invalid.
     pub(super) fn running(
         self,
         values: &Values,
@@ -178,7 +178,7 @@ impl Settings {
         Ok((Authentication::Authenticators(Authenticators { anonymous }), known))
     }
 
-    /// Where others reach the server, unless it is said otherwise.
+    /// Returns the host at which others reach the server by default.
     ///
     /// Source: kubernetes pkg/controlplane/apiserver/options/options.go, `Complete`.
     fn external_host(&self, values: &Values) -> String {
@@ -207,7 +207,7 @@ impl Settings {
     }
 }
 
-/// The flags without which kube-apiserver does not start.
+/// Checks the flags that kube-apiserver requires.
 ///
 /// Source: kubernetes pkg/controlplane/apiserver/options/validation.go; the words of kube-apiserver 1.37.1.
 fn required(values: &Values) -> Result<(), Failure> {
@@ -258,22 +258,23 @@ fn mode(values: &Values) -> Result<AuthorizationMode, Failure> {
     }
 }
 
-/// The address of this machine on the way to others: that of the interface which a datagram would leave by, unless the
-/// server listens on one address only. None where there is only the loopback interface.
+/// Returns the address of this host for other hosts: the one bound, or that of the interface that a datagram would use.
+///
+/// Returns none if there is only the loopback interface.
 ///
 /// Source: apimachinery pkg/util/net/interface.go, `ResolveBindAddress`.
 fn default_address(bound: IpAddr) -> Option<IpAddr> {
     if !bound.is_unspecified() && !bound.is_loopback() {
         return Some(bound);
     }
-    // Nothing is sent: the address is of a network for documents.
+    // Nothing is sent: the address is in a documentation network.
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect((Ipv4Addr::new(203, 0, 113, 1), 9)).ok()?;
     let address = socket.local_addr().ok()?.ip();
     (!address.is_loopback() && !address.is_unspecified()).then_some(address)
 }
 
-/// The audit log and its policy. Without a policy kube-apiserver writes no events.
+/// Opens the audit log and reads its policy. Without a policy, kube-apiserver writes no events.
 fn audit(values: &Values, log: Log) -> Result<(Option<AuditFile>, Option<AuditPolicy>), Failure> {
     let Some(policy) = values.text("audit-policy-file") else {
         if values.text("audit-log-path").is_some() {
@@ -289,7 +290,7 @@ fn audit(values: &Values, log: Log) -> Result<(Option<AuditFile>, Option<AuditPo
     Ok((Some(AuditFile::open(path, most, log)?), Some(policy)))
 }
 
-/// The flags about tokens of service accounts.
+/// Returns the flags for service account tokens.
 fn service_account_flags(values: &Values) -> ServiceAccountFlags {
     let seconds = |text: &str| service_account_flags::seconds(text).ok();
     ServiceAccountFlags {

@@ -1,4 +1,4 @@
-//! What `admit serve` writes to standard error.
+//! The log of `admit serve` on standard error.
 
 mod slow_requests;
 
@@ -14,14 +14,14 @@ use super::traces::Traces;
 use crate::Failure;
 use crate::static_manifests::Change;
 
-/// How the log looks and how much is in it.
+/// The format and verbosity of the log.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct LogFlags {
-    /// Format of the lines on standard error: text, or one JSON object per line with `ts`, `level` and `msg`
+    /// Format of the log on standard error: text, or one JSON object per line with `ts`, `level`, and `msg`
     #[arg(long, visible_alias = "logging-format", value_enum, value_name = "FORMAT", default_value = "text")]
     log_format: Format,
-    /// Verbosity as in kube-apiserver: from 2 on, requests that take longer than 500 ms are logged with the calls of
-    /// webhooks in them, from 4 on with all steps. The default of kube-apiserver is 0
+    /// Verbosity as in kube-apiserver: from 2, requests that take longer than 500 ms are logged with their webhook
+    /// calls; from 4, with all steps. kube-apiserver's default is 0
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 2)]
     verbosity: u8,
 }
@@ -33,12 +33,12 @@ enum Format {
 }
 
 impl LogFlags {
-    /// The flags that say this.
+    /// Creates flags with these values.
     pub(crate) fn new(is_json: bool, verbosity: u8) -> Self {
         Self { log_format: if is_json { Format::Json } else { Format::Text }, verbosity }
     }
 
-    /// The log. From now on it has panics.
+    /// Creates the log, and also logs panics from now on.
     pub(crate) fn start(self) -> Log {
         let log = Log(self.log_format);
         if log.0 == Format::Json {
@@ -47,10 +47,10 @@ impl LogFlags {
         log
     }
 
-    /// From now on the log has the requests that take long, and spans are exported.
+    /// Starts to log slow requests and to export spans.
     ///
     /// # Errors
-    /// Something in this process has subscribed to `tracing` already.
+    /// Another subscriber of `tracing` is already set in this process.
     pub(crate) fn watch_requests(self, log: Log, traces: &Traces) -> Result<(), Failure> {
         let detail = match self.verbosity {
             0..2 => None,
@@ -75,16 +75,16 @@ impl LogFlags {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Log(Format);
 
-/// The log of a server that was not told which format its lines have.
+/// The log of a server whose format is not configured.
 pub(crate) const TEXT: Log = Log(Format::Text);
 
 impl Log {
-    /// Whether lines are JSON.
+    /// Returns whether lines are JSON.
     pub(crate) fn is_json(self) -> bool {
         self.0 == Format::Json
     }
 
-    /// Something happened that is as it should be.
+    /// Logs a message at info level.
     pub(crate) fn info(self, message: &str) {
         match self.0 {
             Format::Text => anstream::eprintln!("admit serve: {message}"),
@@ -92,7 +92,7 @@ impl Log {
         }
     }
 
-    /// What became of a change in a folder of manifests.
+    /// Logs the result of a change in a manifest directory.
     pub(crate) fn change(self, change: Change, message: &str) {
         match (self.0, change) {
             (_, Change::Taken) | (Format::Text, Change::Failed) => self.info(message),
@@ -100,7 +100,7 @@ impl Log {
         }
     }
 
-    /// Something went wrong.
+    /// Logs an error.
     pub(crate) fn error(self, message: &str) {
         match self.0 {
             Format::Text => anstream::eprintln!("error: {}", output::lines(message)),
@@ -108,7 +108,7 @@ impl Log {
         }
     }
 
-    /// The command ends with this exit status.
+    /// Logs the failure with which the command exits.
     pub(crate) fn failure(self, failure: &Failure) {
         match self.0 {
             Format::Text => self.error(&failure.to_string()),
@@ -149,7 +149,7 @@ fn line<'a>(level: &'a str, msg: &'a str, fields: Map<String, Value>) -> Line<'a
 }
 
 fn write(line: &Line<'_>) {
-    // Its members are texts and JSON: nothing in it fails to be written.
+    // Cannot fail, because the members are strings and JSON values.
     let line = serde_json::to_string(line).unwrap_or_default();
     anstream::eprintln!("{line}");
 }

@@ -1,4 +1,4 @@
-//! Watches the spans of requests, and tells of those that take long.
+//! Monitors the spans of requests, and reports slow requests.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,13 +15,13 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, Scope};
 
-/// Keeps the spans of a request until the outermost has ended, and tells of it then if it took long.
+/// Collects the spans of a request, and reports the request at its end if it was slow.
 pub(super) struct SlowRequests<T> {
     detail: Detail,
     tell: T,
 }
 
-/// A span that lasts, in the log of its request.
+/// An open span in the log of its request.
 #[derive(Clone)]
 struct Open {
     log: Arc<Mutex<TraceLog>>,
@@ -34,12 +34,12 @@ impl Open {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long the outermost span has lasted.
+    /// Returns how long the outermost span has been open.
     fn now(&self) -> SignedDuration {
         self.began.elapsed().try_into().unwrap_or(SignedDuration::MAX)
     }
 
-    /// The innermost of these spans that is kept.
+    /// Returns the innermost of these spans that is recorded.
     fn of<'a, R: LookupSpan<'a>>(mut spans: Scope<'a, R>) -> Option<Self> {
         spans.find_map(|span| span.extensions().get::<Self>().cloned())
     }
@@ -50,7 +50,7 @@ impl<T: Fn(&Logged) + 'static> SlowRequests<T> {
         Self { detail, tell }
     }
 
-    /// The layer that sees these spans and no others: what is not watched is not made.
+    /// Returns a layer that sees only these spans, so that no others are created for it.
     pub(super) fn layer<S>(self) -> impl Layer<S>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
@@ -60,10 +60,10 @@ impl<T: Fn(&Logged) + 'static> SlowRequests<T> {
     }
 }
 
-/// The crates whose spans and events say how a request went.
+/// The crates whose spans and events describe requests.
 const TRACED: [&str; 3] = ["admission_webhook_client", "kubernetes_admission", "kubernetes_api_server"];
 
-/// Whether a span or an event says how a request went.
+/// Returns whether a span or an event describes a request.
 pub(in crate::serve) fn is_traced(metadata: &Metadata<'_>) -> bool {
     let origin = metadata.target().split("::").next().unwrap_or_default();
     TRACED.contains(&origin)
@@ -120,7 +120,7 @@ where
     }
 }
 
-/// What an event says, and the fields of a span or an event.
+/// The message of an event, and the fields of a span or an event.
 #[derive(Default)]
 struct Read {
     message: String,

@@ -16,15 +16,15 @@ const MILLION: i32 = 1_000_000;
 /// A `TracingConfiguration`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TracingConfiguration {
-    /// `endpoint`: where the collector listens, as gRPC names it.
+    /// `endpoint`: the address of the collector in gRPC's syntax.
     pub(super) endpoint: Option<String>,
-    /// `samplingRatePerMillion`: of how many traces out of a million that begin here there are spans.
+    /// `samplingRatePerMillion`: how many of a million traces that start here are sampled.
     pub(super) sampling_rate_per_million: i32,
 }
 
 impl TracingConfiguration {
     /// # Errors
-    /// The file cannot be read or is wrong, in the words of kube-apiserver but for those of YAML.
+    /// The file cannot be read or is invalid, in the words of kube-apiserver except for YAML errors.
     ///
     /// Source: apiserver pkg/server/options/tracing.go, `ReadTracingConfiguration` and `ApplyTo`.
     pub(super) fn read(file: &Path) -> Result<Self, Failure> {
@@ -45,7 +45,7 @@ impl TracingConfiguration {
         }
     }
 
-    /// A file without `apiVersion` and `kind` is taken, too, as kube-apiserver takes it.
+    /// Decodes the file. As in kube-apiserver, `apiVersion` and `kind` may be missing.
     fn decode(document: &Value) -> Result<Self, String> {
         let object = match document {
             Value::Null => return Ok(Self::default()),
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn all_that_is_wrong_is_said_in_the_words_of_kube_apiserver() {
-        // As kube-apiserver 1.37.1 wrote it.
+        // Recorded from kube-apiserver 1.37.1.
         let of = |fields: Value| {
             let mut object = json!({"apiVersion": VERSIONS[0], "kind": "TracingConfiguration"});
             object.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());

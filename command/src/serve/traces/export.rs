@@ -27,18 +27,21 @@ use crate::serve::Log;
 /// The name of the service and of its tracer.
 const SERVICE: &str = "apiserver";
 
-/// Takes spans and sends them in batches.
+/// Collects spans and sends them in batches.
 #[derive(Debug)]
 pub(super) struct Exporter {
     provider: SdkTracerProvider,
 }
 
 impl Exporter {
-    /// Spans go where the configuration says, or where the environment does. Without a configuration, the environment also
-    /// says which traces are sampled. Has to be called in a runtime of tokio, which has the connection.
+    /// Starts an exporter to the endpoint in the configuration or the environment.
+    ///
+    /// Without a configuration, the environment also selects the sampler.
+    ///
+    /// Must be called in a tokio runtime, which runs the connection.
     ///
     /// # Errors
-    /// The endpoint is none, or is one that admit does not know.
+    /// The endpoint is invalid or not supported by admit.
     ///
     /// Source: component-base tracing/utils.go, `NewProvider`; apiserver pkg/server/options/tracing.go, `ApplyTo`.
     pub(super) fn start(configuration: Option<&TracingConfiguration>, log: Log) -> Result<Self, Failure> {
@@ -74,7 +77,7 @@ impl Exporter {
         Ok(Self { provider: provider.build() })
     }
 
-    /// The layer that makes spans of OpenTelemetry of those of `tracing`, with their own fields and no others.
+    /// Returns a layer that converts the spans of `tracing` to OpenTelemetry, with only their own fields.
     pub(super) fn layer<S>(&self) -> OpenTelemetryLayer<S, SdkTracer>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
@@ -92,14 +95,14 @@ impl Exporter {
         Arc::new(Contexts::default())
     }
 
-    /// Sends what is left.
+    /// Sends the remaining spans.
     pub(super) fn stop(&self) {
-        // What fails is told by the exporter.
+        // The exporter logs errors.
         let _ = self.provider.shutdown();
     }
 }
 
-/// The URL of an endpoint as gRPC names it: `host:port` or `dns:///host:port`.
+/// Converts an endpoint in gRPC's syntax, `host:port` or `dns:///host:port`, to a URL.
 fn url(endpoint: &str) -> Result<String, Failure> {
     match endpoint.strip_prefix("dns:///").unwrap_or(endpoint) {
         "" => Ok("http://localhost:4317".to_owned()),
@@ -111,7 +114,7 @@ fn url(endpoint: &str) -> Result<String, Failure> {
     }
 }
 
-/// The variable that asks for another way than gRPC without TLS.
+/// Returns the environment variable that requests another protocol than gRPC without TLS.
 fn environment_is_not_imitated() -> Option<&'static str> {
     let is = |name: &str, asks: fn(&str) -> bool| env::var(name).is_ok_and(|value| asks(&value));
     let has_tls = |value: &str| value.starts_with("https:");
@@ -126,7 +129,7 @@ fn environment_is_not_imitated() -> Option<&'static str> {
     .find_map(|(name, asks)| is(name, asks).then_some(name))
 }
 
-/// An exporter that says in the log when it begins to fail, and when it no longer does.
+/// An exporter that logs when it starts to fail and when it recovers.
 struct Reporting<T> {
     exporter: T,
     log: Log,
@@ -142,7 +145,7 @@ impl<T> fmt::Debug for Reporting<T> {
 impl<T: SpanExporter> SpanExporter for Reporting<T> {
     async fn export(&self, mut batch: Vec<SpanData>) -> OTelSdkResult {
         for event in batch.iter_mut().flat_map(|span| span.events.events.iter_mut()) {
-            // The layer leaves them out of spans alone.
+            // The layer removes these attributes only from spans.
             event.attributes.retain(|attribute| !["level", "target"].contains(&attribute.key.as_str()));
         }
         let exported = self.exporter.export(batch).await;
@@ -160,7 +163,7 @@ impl<T: SpanExporter> SpanExporter for Reporting<T> {
     }
 }
 
-/// What OpenTelemetry makes of the spans of `tracing`.
+/// Maps the spans of `tracing` to OpenTelemetry's span contexts.
 #[derive(Debug, Default)]
 struct Contexts {
     propagator: TraceContextPropagator,
@@ -174,7 +177,7 @@ impl SpanContexts for Contexts {
             return;
         }
         if is_trusted {
-            // It fails for a span that has begun already, which this one has not.
+            // Fails only for a span that has already started.
             let _ = request.set_parent(parent);
         } else {
             request.add_link(parent.span().span_context().clone());
@@ -188,7 +191,7 @@ impl SpanContexts for Contexts {
     }
 }
 
-/// Headers that the propagator reads.
+/// Headers for the propagator to read.
 struct Headers<'a>(&'a HeaderMap);
 
 impl Extractor for Headers<'_> {
@@ -201,7 +204,7 @@ impl Extractor for Headers<'_> {
     }
 }
 
-/// Headers that the propagator writes.
+/// Headers for the propagator to write.
 struct HeadersOut<'a>(&'a mut HeaderMap);
 
 impl Injector for HeadersOut<'_> {

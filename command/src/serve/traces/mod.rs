@@ -1,4 +1,4 @@
-//! The spans of requests and calls, on their way to a collector.
+//! Exports the spans of requests and webhook calls to a collector.
 
 mod configuration;
 #[cfg(feature = "otlp")]
@@ -18,19 +18,19 @@ use self::configuration::TracingConfiguration;
 use super::log::{Log, is_traced};
 use crate::Failure;
 
-/// What says where a collector is, if no file does.
+/// The environment variables with the address of a collector, used without a file.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
-/// The option, as kube-apiserver has it.
+/// The option, as in kube-apiserver.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct TraceFlags {
-    /// Export the spans of requests and of calls of webhooks, as a tracing configuration of kube-apiserver says; needs an
-    /// admit that was built with --features otlp
+    /// Export the spans of requests and webhook calls as configured in this file, a tracing configuration of
+    /// kube-apiserver; requires an admit built with --features otlp
     #[arg(long = "tracing-config-file", id = "tracing_config_file", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 }
 
-/// Where spans go.
+/// The exporter of spans, if there is one.
 #[derive(Debug)]
 pub(crate) struct Traces {
     #[cfg(feature = "otlp")]
@@ -42,10 +42,10 @@ pub(crate) struct Traces {
     expect(clippy::unused_self, clippy::unused_async, reason = "without the feature nothing is exported")
 )]
 impl Traces {
-    /// Begins to export spans, if the file or the environment asks for it.
+    /// Starts to export spans if the file or the environment requests it.
     ///
     /// # Errors
-    /// The file is wrong, or asks for what admit does not imitate.
+    /// The file is invalid or uses a feature that admit does not support.
     pub(crate) fn start(file: Option<&Path>, log: Log) -> Result<Self, Failure> {
         let configuration = file.map(TracingConfiguration::read).transpose()?;
         let variable = ENDPOINTS.into_iter().find(|name| env::var_os(name).is_some_and(|it| !it.is_empty()));
@@ -80,7 +80,7 @@ impl Traces {
         Ok(Self {})
     }
 
-    /// What says to which trace a call belongs; none if no spans are exported.
+    /// Returns the span contexts for calls; none if spans are not exported.
     pub(crate) fn contexts(&self) -> Option<Arc<dyn SpanContexts>> {
         #[cfg(feature = "otlp")]
         return self.exporter.as_ref().map(|_| export::Exporter::contexts());
@@ -88,7 +88,7 @@ impl Traces {
         None
     }
 
-    /// The layer that exports the spans; none if none are exported.
+    /// Returns the layer that exports spans; none if spans are not exported.
     pub(super) fn layer<S>(&self) -> Option<impl Layer<S> + use<S>>
     where
         S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
@@ -100,11 +100,11 @@ impl Traces {
         layer.map(|layer| layer.with_filter(filter_fn(is_traced)))
     }
 
-    /// Sends what is left, and ends.
+    /// Sends the remaining spans and stops.
     pub(crate) async fn stop(self) {
         #[cfg(feature = "otlp")]
         if let Some(exporter) = self.exporter {
-            // It waits for the collector.
+            // Stopping waits for the collector.
             let _ = tokio::task::spawn_blocking(move || exporter.stop()).await;
         }
     }
