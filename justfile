@@ -72,7 +72,17 @@ bench-upstream *ARGS:
     cd benches/upstream && go build -o ../../target/dist/upstream .
     target/dist/upstream compare {{ARGS}}
 
-# The documentation of the libraries.
+# Builds the documentation site in target/book. Needs mdBook: `cargo install mdbook --locked`.
+book:
+    mdbook build
+
+# Regenerates the pages in docs/ that are made from the command, the recordings, and the data files.
+book-pages:
+    UPDATE_EXPECT=1 cargo test --test book --test command -- documentation generated the_page_says_what_was_found
+    cargo run --quiet -p tests -- faults --page
+    cargo run --quiet -p tests -- sections > docs/project/coverage.md
+
+# The API documentation of the libraries.
 doc:
     cargo doc --no-deps --workspace
 
@@ -80,9 +90,9 @@ doc:
 record GLOB="*":
     cargo run --quiet -p tests -- record '{{GLOB}}'
 
-# Writes docs/coverage.md: which scenarios show which section of the documents about admission webhooks.
+# Writes docs/project/coverage.md: which scenarios show which section of the documents about admission webhooks.
 sections:
-    cargo run --quiet -p tests -- sections > docs/coverage.md
+    cargo run --quiet -p tests -- sections > docs/project/coverage.md
 
 # Which statements of tests/behaviors.md the cases prove.
 coverage:

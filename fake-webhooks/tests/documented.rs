@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fake_webhooks::Behavior;
 
-const PAGE: &str = include_str!("../../docs/behaviors.md");
+const PAGE: &str = include_str!("../../docs/reference/fake-behaviors.md");
 
 /// A part of the page under a heading.
 #[derive(Default)]

@@ -8,7 +8,8 @@ use super::{lint, prints};
 
 #[test]
 fn the_page_of_the_checks_is_their_list_as_markdown() {
-    expect_file!["../../docs/lint.md"].assert_eq(&prints(&lint(&["--list", "-o", "markdown"]), 0));
+    expect_file!["../../docs/reference/lint-checks.md"]
+        .assert_eq(&prints(&lint(&["--list", "-o", "markdown"]), 0));
 }
 
 #[test]

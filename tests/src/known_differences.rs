@@ -1,4 +1,4 @@
-//! What admit does not do as the recordings say, and why: `tests/known-differences.toml`.
+//! The cases in which admit differs from their recordings, with reasons: `tests/known-differences.toml`.
 
 use std::path::Path;
 
@@ -6,38 +6,38 @@ use serde::Deserialize;
 
 use crate::cases;
 
-/// The list.
+/// The list of known differences.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownDifferences {
-    /// Its entries.
+    /// The entries of the list.
     #[serde(default, rename = "difference")]
     pub entries: Vec<KnownDifference>,
 }
 
-/// Cases that differ for one reason.
+/// Cases that differ for the same reason.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct KnownDifference {
-    /// Which cases, as in `selection/*`.
+    /// A pattern of case names, such as `selection/*`.
     pub glob: String,
-    /// Features that the random tester leaves out for this reason.
+    /// Features that the differential test leaves out for this reason.
     #[serde(default)]
     pub left_out: Vec<String>,
-    /// Why they differ.
+    /// The reason why they differ.
     pub reason: String,
-    /// What a user of admit notices of it.
-    pub a_user_notices: String,
+    /// The ID of the row in `docs/differences` that describes the difference for users.
+    pub row: String,
 }
 
-/// Why the list cannot be read.
+/// An error of reading the list.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListError {
-    /// There is no such file.
+    /// The file cannot be read.
     #[error("{0}")]
     File(#[from] std::io::Error),
-    /// It is no such list.
+    /// The file is not a valid list.
     #[error("{0}")]
     Syntax(#[from] toml::de::Error),
 }
@@ -46,14 +46,32 @@ impl KnownDifferences {
     /// Reads the list of this repository.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if the file is missing or invalid.
     pub fn read() -> Result<Self, ListError> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("known-differences.toml");
         Ok(toml::from_str(&std::fs::read_to_string(path)?)?)
     }
 
-    /// The entry for a case.
+    /// Returns the entry for a case.
     pub fn of(&self, case: &str) -> Option<&KnownDifference> {
         self.entries.iter().find(|entry| cases::matches(&entry.glob, case))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_known_difference_is_a_row_of_the_documentation() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/differences");
+        let pages: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
+            .collect();
+        for entry in KnownDifferences::read().unwrap().entries {
+            let row = format!("- id: {}\n", entry.row);
+            assert!(pages.iter().any(|page| page.contains(&row)), "{}: no row {}", entry.glob, entry.row);
+        }
     }
 }

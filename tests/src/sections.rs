@@ -1,4 +1,4 @@
-//! Which sections of the documents about admission webhooks the scenarios in `features/` show: the page `docs/coverage.md`.
+//! Which sections of the documents about admission webhooks the scenarios in `features/` show: the page `docs/project/coverage.md`.
 //!
 //! A feature, rule or scenario says in the paragraph `Source:` at the end of its description what it shows: documents, separated by
 //! semicolons, each with the titles of its sections in quotes. Without such a paragraph that of the one above counts.
@@ -126,14 +126,15 @@ fn source(description: Option<&str>) -> Option<Vec<(String, String)>> {
     Some(named)
 }
 
-/// The page.
+/// Returns the page as Markdown.
 pub fn page(documents: &[Document]) -> String {
-    let mut page = "# What the features show
+    let mut page = "<!-- Written by `just sections`; change the features or tests/sections.yaml instead. -->
+# What the features cover
 
-The sections of the documents that say how kube-apiserver calls admission webhooks, and the scenarios in
-[features/](../features/) that show what stands there. All of them run in process, on a kube-apiserver from
-`KUBEBUILDER_ASSETS` and on a cluster, unless a tag of the scenario says otherwise. Only the titles are taken from the documents. This
-page is made with `cargo run -p tests -- sections`; a test compares it.
+This page lists the sections of the Kubernetes documents about admission webhooks, and for each section the scenarios in
+[features](https://github.com/admit-dev/admit/tree/main/features) that show its behavior. All scenarios run in process, on a
+kube-apiserver from `KUBEBUILDER_ASSETS`, and on a cluster, unless a tag of the scenario says otherwise. Only the titles are taken from the
+documents.
 "
     .to_owned();
     for document in documents {
@@ -144,13 +145,17 @@ page is made with `cargo run -p tests -- sections`; a test compares it.
             let _ = writeln!(page, "\n### {}\n", escaped(&section.title));
             for place in &section.shown {
                 let rule = place.rule.as_ref().map(|rule| format!(", {}", escaped(rule))).unwrap_or_default();
-                let _ = writeln!(page, "- [{0}](../features/{0}){rule}", place.file);
+                let _ = writeln!(
+                    page,
+                    "- [{0}](https://github.com/admit-dev/admit/blob/main/features/{0}){rule}",
+                    place.file
+                );
                 for scenario in &place.scenarios {
                     let _ = writeln!(page, "  - {}", escaped(scenario));
                 }
             }
         }
-        let _ = writeln!(page, "\n### Without a scenario\n\n| section | why |\n|---|---|");
+        let _ = writeln!(page, "\n### Without a scenario\n\n| Section | Reason |\n|---|---|");
         for section in without {
             let reason = section.without.as_deref().unwrap_or_default();
             let _ = writeln!(page, "| {} | {} |", escaped(&section.title), reason);
@@ -159,7 +164,7 @@ page is made with `cargo run -p tests -- sections`; a test compares it.
     page
 }
 
-/// Placeholders of outlines are no HTML.
+/// Escapes placeholders of outlines, which Markdown would read as HTML.
 fn escaped(text: &str) -> String {
     text.replace('<', "\\<").replace('*', "\\*")
 }
@@ -208,8 +213,8 @@ mod tests {
     fn the_page_is_what_the_features_say() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let documents = read(&root.join("tests/sections.yaml"), &root.join("features")).unwrap();
-        let written = fs::read_to_string(root.join("docs/coverage.md")).unwrap_or_default();
-        let differs = "docs/coverage.md is not what the features say: cargo run -p tests -- sections > docs/coverage.md";
+        let written = fs::read_to_string(root.join("docs/project/coverage.md")).unwrap_or_default();
+        let differs = "docs/project/coverage.md is not what the features say: cargo run -p tests -- sections > docs/project/coverage.md";
         assert!(page(&documents) == written, "{differs}");
     }
 }

@@ -40,6 +40,6 @@ fn the_page_of_faults_is_made_of_the_catalog_and_the_recordings() {
     let page = Page::make("0000-00-00").expect("every fault is recorded");
     assert!(
         page.text == written,
-        "docs/faults.md is stale: make it with: cargo run -p tests -- faults --page"
+        "docs/reference/faults.md is stale: make it with: cargo run -p tests -- faults --page"
     );
 }

@@ -169,7 +169,7 @@ fn documents_name_files_that_exist() {
 /// Who knows the page of the Kubernetes documentation finds where each of its rules is implemented.
 #[test]
 fn the_architecture_has_each_section_of_the_page_about_webhooks() {
-    let coverage = read(Path::new("docs/coverage.md"));
+    let coverage = read(Path::new("docs/project/coverage.md"));
     let page = coverage.split("\n## ").find(|page| page.starts_with("Dynamic admission control\n"));
     let sections = page.into_iter().flat_map(str::lines).filter_map(|line| line.strip_prefix("### "));
     let sections: BTreeSet<&str> = sections.filter(|section| *section != "Without a scenario").collect();
@@ -185,6 +185,6 @@ fn the_architecture_has_each_section_of_the_page_about_webhooks() {
         .map(|section| format!("ARCHITECTURE.md: no row for the section {section}"));
     let unknown = rows
         .difference(&sections)
-        .map(|row| format!("ARCHITECTURE.md: docs/coverage.md has no section {row}"));
+        .map(|row| format!("ARCHITECTURE.md: docs/project/coverage.md has no section {row}"));
     nothing(&missing.chain(unknown).collect::<Vec<_>>());
 }

@@ -5,7 +5,7 @@
 //! `just verified` does that; it needs the languages' tools, and their
 //! registries unless the packages were installed before. What cannot be had is skipped and says why, as is everything
 //! without the variable. What was found stands in `NAME/found.json`, and what a person thinks of it in
-//! `NAME/review.yaml`; docs/verified.md is made from both. `UPDATE_EXPECT=1` writes `found.json` and the page anew.
+//! `NAME/review.yaml`; docs/project/verified.md is made from both. `UPDATE_EXPECT=1` writes `found.json` and the page anew.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(
@@ -147,5 +147,5 @@ fn somebody_has_looked_at_every_finding() {
 
 #[test]
 fn the_page_says_what_was_found() {
-    expect_file!["../../docs/verified.md"].assert_eq(&page::page(&NAMES.map(Manifest::read)));
+    expect_file!["../../docs/project/verified.md"].assert_eq(&page::page(&NAMES.map(Manifest::read)));
 }

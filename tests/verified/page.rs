@@ -1,6 +1,6 @@
-//! docs/verified.md, made of what was found and of what was thought of it.
+//! `docs/project/verified.md`, made from the findings and the reviews of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use harness::verify::report::{TOGETHER, Tally};
@@ -11,32 +11,32 @@ use super::found::{Finding, Found};
 use super::manifest::Manifest;
 use super::review::{self, Judgment, Opinion};
 
-/// More differences than this are counted.
+/// The number of differences that are shown; the rest is counted.
 const DIFFERENCES: usize = 3;
-/// Longer values are cut.
+/// The length at which values are truncated.
 const LONGEST: usize = 160;
 
 const HEAD: &str = "\
-# Webhooks that were verified
+# Verified webhooks
 
-`admit verify` on webhooks of other projects, each installed from the package that the project publishes, started with the
-arguments that stand here, and called over TLS with the project's own configuration. A framework is verified with a small
-webhook that is made with it; the folders of `tests/verified` have them. `just verified`
-repeats the run and fails if a verdict changes. Each finding was checked against the webhook's source and is one of:
+Verification results for third-party webhooks. Each webhook was installed from the package that its project publishes, started with the
+arguments shown here, and called over TLS with the configuration of the project. A framework is verified with a small webhook that uses it,
+in a folder of [tests/verified](https://github.com/admit-dev/admit/tree/main/tests/verified). `just verified` repeats the run and fails if a
+verdict changes. Each finding was checked against the source of the webhook and is one of:
 
-* a **defect** nobody can have meant,
-* a **design** is meant so, and has the consequence all the same,
-* a **configuration** is what the project ships and could ship otherwise.
+* a **defect**: clearly unintended,
+* a **design**: intended, and has the reported consequence anyway,
+* a **configuration**: what the project ships, and could ship differently.
 
-[checks.md](checks.md) says why each check matters. A finding is about that version, and no judgment of the project:
-these webhooks are in use in many clusters, and most of what was found shows only beside other webhooks.
+[Checks of admit verify](../reference/checks.md) explains each check. A finding applies to the tested version and is not a judgment of the
+project: these webhooks run in many clusters, and most findings have an effect only together with other webhooks.
 
 ";
 
-/// The page.
+/// Returns the page as Markdown.
 pub(crate) fn page(manifests: &[Manifest]) -> String {
     let mut page = HEAD.to_owned();
-    page.push_str("| webhook | language | version | objects | errors | warnings | notes |\n|---|---|---|---|---|---|---|\n");
+    page.push_str("| Webhook | Language | Version | Objects | Errors | Warnings | Notes |\n|---|---|---|---|---|---|---|\n");
     let all: Vec<(&Manifest, Found)> =
         manifests.iter().map(|manifest| (manifest, Found::read(manifest))).collect();
     for (manifest, found) in &all {
@@ -66,7 +66,7 @@ fn section(manifest: &Manifest, found: &Found) -> String {
     let _ = writeln!(text, "{}, started with\n", manifest.from);
     let _ = writeln!(text, "```\n{}\n```\n", started(manifest).join("\n"));
     let _ =
-        writeln!(text, "| webhook | found | passed | not checked | not applicable |\n|---|---|---|---|---|");
+        writeln!(text, "| Webhook | Found | Passed | Not checked | Not applicable |\n|---|---|---|---|---|");
     for (webhook, verdicts) in &found.verdicts {
         let of = |tally| ids(verdicts, tally);
         let _ = writeln!(
@@ -78,11 +78,7 @@ fn section(manifest: &Manifest, found: &Found) -> String {
             of(Tally::NotApplicable)
         );
     }
-    for (webhook, reasons) in &found.not_checked {
-        for (check, reasons) in reasons {
-            let _ = writeln!(text, "\n{check} was not checked ({webhook}): {}", reasons.join("; "));
-        }
-    }
+    text.push_str(&not_checked(found));
     let opinions = review::read(manifest);
     for opinion in &opinions {
         text.push_str(&paragraph(opinion, found));
@@ -90,7 +86,7 @@ fn section(manifest: &Manifest, found: &Found) -> String {
     text
 }
 
-/// The command line, an argument a line, after the variables.
+/// Returns the environment and the command line, one entry per line, and the files.
 fn started(manifest: &Manifest) -> Vec<String> {
     let variables = manifest.environment.iter().map(|(name, value)| format!("{name}={value}"));
     let mut lines: Vec<String> = variables.chain(manifest.arguments.iter().cloned()).collect();
@@ -101,13 +97,31 @@ fn started(manifest: &Manifest) -> Vec<String> {
     lines
 }
 
+/// Lists the checks that did not run, grouped by reason.
+fn not_checked(found: &Found) -> String {
+    let mut checks: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for reasons in found.not_checked.values() {
+        for (check, reasons) in reasons {
+            checks.entry(reasons.join("; ")).or_default().insert(check);
+        }
+    }
+    if checks.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nNot checked:\n\n".to_owned();
+    for (reason, checks) in checks {
+        let _ = writeln!(text, "* {}: {reason}", checks.into_iter().collect::<Vec<_>>().join(", "));
+    }
+    text
+}
+
 fn ids(verdicts: &BTreeMap<String, Tally>, tally: Tally) -> String {
     let ids: Vec<&str> =
         verdicts.iter().filter(|(_, found)| **found == tally).map(|(check, _)| check.as_str()).collect();
     ids.join(" ")
 }
 
-/// What is thought of findings, with the proof of the first of them.
+/// Formats the findings of one opinion, with the proof of the first one.
 fn paragraph(opinion: &Opinion, found: &Found) -> String {
     let findings: Vec<&Finding> = found.findings.iter().filter(|finding| opinion.is_about(finding)).collect();
     let Some(first) = findings.first() else { return String::new() };
@@ -128,12 +142,12 @@ fn paragraph(opinion: &Opinion, found: &Found) -> String {
             finding.message
         );
     }
-    let _ = writeln!(text, "\nFrom {}. {}", opinion.place, opinion.why.trim());
+    let _ = writeln!(text, "\nSource: {}. {}", opinion.place, opinion.why.trim());
     text.push_str(&proof(first));
     text
 }
 
-/// The checks and the first kind.
+/// Returns the checks and the first kind.
 fn headline(findings: &[&Finding]) -> String {
     let mut checks: Vec<&str> = findings.iter().map(|finding| finding.check.as_str()).collect();
     checks.dedup();
@@ -148,7 +162,7 @@ fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// The smallest object and what differs.
+/// Formats the smallest object and the differences.
 fn proof(finding: &Finding) -> String {
     let mut text = String::new();
     let Some(object) = &finding.object else { return text };

@@ -17,7 +17,7 @@ fn list(arguments: &[&str]) -> String {
 
 #[test]
 fn the_page_of_the_checks_is_their_list_as_markdown() {
-    expect_file!["../../docs/checks.md"].assert_eq(&list(&["-o", "markdown"]));
+    expect_file!["../../docs/reference/checks.md"].assert_eq(&list(&["-o", "markdown"]));
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl ExplainError {
         }
         if explanations.is_empty() {
             let known = "no error of kube-apiserver about a webhook that admit knows";
-            anstream::eprintln!("{known}; docs/faults.md lists those that it does");
+            anstream::eprintln!("{known}; docs/reference/faults.md lists those that it does");
             return Ok(ExitCode::Failed);
         }
         Ok(ExitCode::Ok)

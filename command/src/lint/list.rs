@@ -55,14 +55,15 @@ fn text(checks: &[&'static Check]) -> String {
     text
 }
 
-/// The page `docs/lint.md`.
+/// The page `docs/reference/lint-checks.md`.
 fn markdown(checks: &[&'static Check]) -> String {
     let mut page = "\
-# The checks of `admit lint`
+# Checks of admit lint
 
-They look at manifests and call nothing. Those that begin with V are [checks of `admit verify`](checks.md), too, and have \
-the same ids there. The severity is that of most findings of a check; some are less severe. `--check IDS` runs only some, \
-`--skip ID=REASON` leaves one out, and `--baseline FILE` [accepts what is known](verify.md#accepting-what-is-known).
+These checks read manifests and call nothing. Checks whose ID begins with V are also \
+[checks of `admit verify`](checks.md), with the same IDs. The severity is that of most findings of a check; some \
+findings are less severe. `--check IDS` runs only some checks, `--skip ID=REASON` leaves one out, and `--baseline FILE` \
+[accepts known findings](../guide/verify.md#baselines).
 "
     .to_owned();
     for check in checks {

@@ -70,7 +70,7 @@ pub(crate) struct Review {
     #[command(flatten)]
     pub(super) record: RecordFlags,
 
-    /// Output format of the reports; the schema of json and yaml is in docs/review.md
+    /// Output format of the reports; the schema of json and yaml is in docs/guide/review.md
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text", help_heading = "Output")]
     pub(super) output: Output,
     /// Show all details: defaults, audit annotations, the server's own changes

@@ -172,7 +172,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     given(
         "{string} has the fault {string}",
-        "A fault of the catalog by its id or name, of whatever kind: `admit fakes list` and docs/faults.md tell them all",
+        "A fault of the catalog by its id or name, of whatever kind: `admit fakes list` and docs/reference/faults.md tell them all",
         r#"Given "policy" has the fault "E07-missing""#,
     ),
     service::HELP,

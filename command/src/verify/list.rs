@@ -29,7 +29,7 @@ struct Listed {
     /// Which webhooks it is for, in words.
     #[serde(skip)]
     audience: &'static str,
-    /// What it looks at, in words.
+    /// What it checks or calls, for the page.
     #[serde(skip)]
     looks_at: &'static str,
 }
@@ -49,20 +49,20 @@ impl Listed {
     fn of(check: &'static Check) -> Self {
         let audience = output::audience(check.audience);
         let looks_at = match check.probe {
-            Probe::Configuration(_) => "the configuration, without a call",
+            Probe::Configuration(_) => "checks the configuration, makes no calls",
             Probe::ConfigurationAndObject(..) => {
-                "the configuration, and with each object of the corpus, without a call"
+                "checks the configuration with each object of the corpus, makes no calls"
             }
-            Probe::Configurations(_) => "the configurations of all webhooks together, without a call",
-            Probe::Effects(_) => "each webhook alone, before anything else",
-            Probe::Webhook(_) => "each webhook alone",
-            Probe::Object(_) => "each object of the corpus",
-            Probe::Collection(_) => "all webhooks together, for each object",
+            Probe::Configurations(_) => "checks the configurations of all webhooks together, makes no calls",
+            Probe::Effects(_) => "calls each webhook alone, before all other checks",
+            Probe::Webhook(_) => "calls each webhook alone",
+            Probe::Object(_) => "calls the webhook with each object of the corpus",
+            Probe::Collection(_) => "calls all webhooks together with each object",
             Probe::Intervention(..) => {
-                "all webhooks at once while something is done to them, after everything else"
+                "calls all webhooks while something is done to them, after all other checks"
             }
-            Probe::Conversion(_) => "each conversion webhook, with objects of its definition",
-            Probe::Manifests(_) => "manifests, without a call",
+            Probe::Conversion(_) => "calls each conversion webhook with objects of its definition",
+            Probe::Manifests(_) => "checks manifests, makes no calls",
         };
         let Check { id, title, severity, why, source, .. } = *check;
         Self { id, title, severity, why, source, audience, looks_at }
@@ -79,13 +79,13 @@ fn text(checks: &[Listed]) -> String {
     text
 }
 
-/// The page `docs/checks.md`.
+/// The page `docs/reference/checks.md`.
 fn page(checks: &[Listed]) -> String {
     let mut page = "\
-# The checks of `admit verify`
+# Checks of admit verify
 
-W(x) is the object after the webhook's patch, decoded and with its defaults, as the API server would go on with it;
-*equal* means equal to the API server. `--skip ID=REASON` leaves a check out, `--check IDS` runs only some.
+W(x) is the object x after the patch of the webhook, decoded and defaulted, as the API server would continue with it.
+*Equal* means equal to the API server. `--check IDS` runs only some checks, and `--skip ID=REASON` leaves one out.
 "
     .to_owned();
     for Listed { id, title, severity, why, source, audience, looks_at } in checks {
@@ -93,7 +93,7 @@ W(x) is the object after the webhook's patch, decoded and with its defaults, as 
         let _ = write!(
             page,
             "\n<a id=\"{anchor}\"></a>\n\n## {id} {title}\n\n\
-             {severity}; for {audience}; looks at {looks_at}\n\n{why}\n\nSource: {source}\n"
+             {severity}; for {audience}; {looks_at}\n\n{why}\n\nSource: {source}\n"
         );
     }
     page

@@ -62,7 +62,7 @@ enum Tool {
     Soak(Soak),
     /// Tell section by section which statements of tests/behaviors.md the cases prove
     Coverage,
-    /// Print docs/coverage.md: which scenarios show which section of the documents about admission webhooks
+    /// Print docs/project/coverage.md: which scenarios show which section of the documents about admission webhooks
     Sections,
 }
 
@@ -94,7 +94,7 @@ struct Own {
 
 #[derive(Debug, clap::Args)]
 struct Faults {
-    /// Write docs/faults.md, from the recordings of the cases
+    /// Write docs/reference/faults.md, from the recordings of the cases
     #[arg(long)]
     page: bool,
 }

@@ -1,4 +1,4 @@
-//! `docs/faults.md`: the catalog with what a real kube-apiserver said, for people.
+//! `docs/reference/faults.md`: the catalog of faults with the responses of a real kube-apiserver.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,41 +11,40 @@ use serde_json::Value;
 use super::{Measured, Verdict, case_name};
 use crate::recording::RecordingError;
 
-/// The page of faults.
+/// The page that lists all faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Its text.
+    /// The page as Markdown.
     pub text: String,
 }
 
-/// Why there is no page.
+/// An error that prevents making the page.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PageError {
-    /// A fault was not recorded.
+    /// A fault does not have a recording.
     #[error("{case}: no recording: {source}\n  make it with: just record {case}")]
     Recording {
-        /// Its case.
+        /// The case without a recording.
         case: String,
-        /// Why not.
+        /// The error of reading it.
         source: RecordingError,
     },
-    /// The page cannot be written.
-    #[error("docs/faults.md: {0}")]
+    /// The page cannot be written to disk.
+    #[error("docs/reference/faults.md: {0}")]
     File(#[from] io::Error),
 }
 
 impl Page {
-    /// Where it is.
+    /// Returns the path of the page.
     pub fn path() -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/faults.md")
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/faults.md")
     }
 
-    /// Made of the catalog and the recordings. `today` is when it was measured, if the page says something new; one
-    /// that says the same keeps its date.
+    /// Makes the page from the catalog and the recordings, dated `today` if it differs from the page on disk.
     ///
     /// # Errors
-    /// A fault was not recorded.
+    /// Returns an error if a fault does not have a recording.
     pub fn make(today: &str) -> Result<Self, PageError> {
         let mut measured = Vec::new();
         for fault in catalog() {
@@ -59,10 +58,10 @@ impl Page {
         Ok(Self { text: if same == old { same } else { text(&measured, today) } })
     }
 
-    /// Writes it.
+    /// Writes the page to [`Page::path`].
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write(&self) -> Result<(), PageError> {
         let path = Self::path();
         if let Some(folder) = path.parent() {
@@ -72,7 +71,7 @@ impl Page {
     }
 }
 
-/// What stands before the date.
+/// The text before the date.
 const DATE: &str = "\non ";
 
 fn text(measured: &[(&Fault, Measured)], date: &str) -> String {
@@ -82,34 +81,33 @@ fn text(measured: &[(&Fault, Measured)], date: &str) -> String {
     let count = |class: Class| measured.iter().filter(|(fault, _)| fault.class == class).count();
     let mut text = format!(
         "<!-- Written by `cargo run -p tests -- faults --page` from recordings; change the catalog instead. -->
-# What kube-apiserver does with a webhook that misbehaves
+# Faults
 
-{total} ways in which a webhook can go wrong, and what a real kube-apiserver {version} said to each of them,{DATE}{date}. Search this page for the message that you have in front of you; every fault can be had from admit.
+{total} ways in which a webhook can fail, each with the response of a real kube-apiserver {version}, recorded{DATE}{date}. Search this page for the error you see. `admit fakes` reproduces every fault.
 
-## The classes
+## Classes
 
-| class | `failurePolicy: Fail` | `failurePolicy: Ignore` | how many |
+| Class | `failurePolicy: Fail` | `failurePolicy: Ignore` | Faults |
 |---|---|---|---|
-| **policy** | the request fails | the request is admitted, as if there were no such webhook | {policy} |
-| **immune** | the request fails | the request fails all the same: the policy is not asked | {immune} |
-| **accepted** | the request is admitted | the request is admitted: it looks broken, and is taken | {accepted} |
-| **refused** | – | – the configuration is not accepted, so that there is no such webhook | {refused} |
+| **policy** | the request fails | the request is admitted as if the webhook did not exist | {policy} |
+| **immune** | the request fails | the request fails as well: the policy does not apply | {immune} |
+| **accepted** | the request is admitted | the request is admitted: kube-apiserver accepts what looks broken | {accepted} |
+| **refused** | – | –: kube-apiserver rejects the configuration, so that the webhook never exists | {refused} |
 
-*Immune* is the one that surprises people: `Ignore` protects from webhooks that cannot be reached or that talk nonsense,
-not from those whose answer is understood and makes no sense for the object. Conversion webhooks have no failure policy:
-whatever fails there is *immune*.
+*immune* is the surprising class: `Ignore` protects against webhooks that cannot be reached or that return an invalid review, but not
+against a response that is valid and makes no sense for the object. Conversion webhooks have no failure policy: every failure is *immune*.
 
-## How it was measured
+## How the responses were recorded
 
-Each fault is a [recorded case](../tests/cases/faults): one webhook with `failurePolicy: Fail`, one with `Ignore`, each for
-a namespace of its own, and the same request to both, most often the creation of a ConfigMap. Those of conversion webhooks
-have a definition whose webhook has the fault, and the creation of an object in another version than the stored one. The messages are the
-server's, word for word; what differs from run to run is masked (`<port>`, `<time>`, `<uid-1>`). `just record 'faults/*'`
-does it again on the kube-apiserver in `KUBEBUILDER_ASSETS`.
+Each fault is a [recorded case](https://github.com/admit-dev/admit/tree/main/tests/cases/faults): one webhook with `failurePolicy: Fail` and
+one with `Ignore`, each for its own namespace, and the same request to both, usually the creation of a ConfigMap. For conversion
+webhooks, it is a CustomResourceDefinition whose webhook has the fault, and the creation of an object in another version than the stored
+one. The messages are those of the server, word for word. Values that change from run to run are masked (`<port>`, `<time>`, `<uid-1>`).
+`just record 'faults/*'` records them again on the kube-apiserver in `KUBEBUILDER_ASSETS`.
 
-## How to have a fault
+## Reproduce a fault
 
-By id or name in a file for `admit fakes -f`, or in the behavior of a webhook where the fault is one of its answers:
+Name its ID or name in a file for `admit fakes -f`, or in the behavior of a webhook if the fault is one of its responses:
 
 ```yaml
 version: 1
@@ -122,10 +120,10 @@ webhooks:
   behavior: {{sequence: [allow, {{fault: E07-wrong}}, allow]}}
 ```
 
-A fault of a conversion webhook is had in the same way; its webhook is in no configuration, and its URL belongs into the
-`spec.conversion.webhook.clientConfig` of a definition.
+Faults of conversion webhooks work in the same way. Their webhook is not in a configuration; put its URL into
+`spec.conversion.webhook.clientConfig` of a CustomResourceDefinition.
 
-`admit fakes list` prints the table, `admit fakes list -o json` all that is known of each.
+`admit fakes list` prints the table, and `admit fakes list -o json` all details of each fault.
 ",
         total = measured.len(),
         version = versions.join(", "),
@@ -145,7 +143,7 @@ A fault of a conversion webhook is had in the same way; its webhook is in no con
 
 fn section(text: &mut String, family: Family, faults: &[&(&Fault, Measured)]) {
     let _ =
-        write!(text, "\n## {}\n\n| id | name | what is wrong | class |\n|---|---|---|---|\n", title(family));
+        write!(text, "\n## {}\n\n| ID | Name | Description | Class |\n|---|---|---|---|\n", title(family));
     for (fault, _) in faults {
         let _ = writeln!(
             text,
@@ -166,11 +164,11 @@ const fn title(family: Family) -> &'static str {
     match family {
         Family::Transport => "Connections and TLS",
         Family::Http => "HTTP",
-        Family::Envelope => "The review in the answer",
+        Family::Envelope => "The review in the response",
         Family::Denials => "Denials",
         Family::Patch => "Patches",
         Family::Configuration => "Configuration",
-        Family::Misbehaving => "Valid answers with bad consequences",
+        Family::Misbehaving => "Valid responses with bad consequences",
         Family::Conversion => "Conversion webhooks",
         _ => "Others",
     }
@@ -180,7 +178,7 @@ fn heading(fault: &Fault) -> String {
     format!("{} {}", fault.id, fault.name)
 }
 
-/// As GitHub makes it of a heading.
+/// Returns the anchor that GitHub and mdBook give to the heading.
 fn anchor(fault: &Fault) -> String {
     heading(fault).to_lowercase().replace(' ', "-")
 }
@@ -188,16 +186,16 @@ fn anchor(fault: &Fault) -> String {
 fn entry(text: &mut String, fault: &Fault, measured: &Measured) {
     let _ = write!(text, "\n### {}\n\n**{}**: {}.", heading(fault), fault.class, fault.help);
     if fault.reference == Reference::Service {
-        text.push_str(" Seen behind a Service.");
+        text.push_str(" Recorded with a webhook behind a Service.");
     }
     if !fault.request.is_empty() && fault.then.is_empty() {
-        let _ = write!(text, " Asked with `{}`.", Value::Object(fault.request.clone()));
+        let _ = write!(text, " The request was `{}`.", Value::Object(fault.request.clone()));
     }
     if fault.requests > 1 {
-        let _ = write!(text, " Asked {} times; the first refusal counts.", fault.requests);
+        let _ = write!(text, " The request was sent {} times; the first rejection is shown.", fault.requests);
     }
     for other in &fault.beside {
-        let _ = write!(text, " Called after it: `{}`.", Value::Object(other.clone()));
+        let _ = write!(text, " Another webhook was called after it: `{}`.", Value::Object(other.clone()));
     }
     if !fault.beside.is_empty() {
         let _ = write!(text, " The webhooks were called {} times.", measured.fail.calls);
@@ -218,10 +216,10 @@ fn entry(text: &mut String, fault: &Fault, measured: &Measured) {
     }
 }
 
-/// What became of the object, request by request.
+/// Writes the state of the object after each request.
 fn steps(text: &mut String, fault: &Fault, measured: &Measured) {
     text.push_str(
-        "| request | status | the object's labels, annotations and finalizers then |\n|---|---|---|\n",
+        "| Request | Status | Labels, annotations, and finalizers of the object afterwards |\n|---|---|---|\n",
     );
     let first = if fault.request.is_empty() { "create".to_owned() } else { asked(&fault.request) };
     let asked = std::iter::once(first).chain(fault.then.iter().map(asked));
@@ -234,7 +232,7 @@ fn steps(text: &mut String, fault: &Fault, measured: &Measured) {
     }
 }
 
-/// A request in one line.
+/// Formats a request in one line.
 fn asked(request: &serde_json::Map<String, Value>) -> String {
     let verb = request.get("verb").and_then(Value::as_str).unwrap_or("create");
     match request.get("body") {
@@ -243,7 +241,7 @@ fn asked(request: &serde_json::Map<String, Value>) -> String {
     }
 }
 
-/// What the server said: once, unless the policies differ in more than whether it said something.
+/// Writes the response of the server, and that under `Ignore` if it is another rejection.
 fn said(text: &mut String, fault: &Fault, measured: &Measured) {
     for warning in &measured.fail.warnings {
         let _ = write!(text, "```text\nWarning: {}\n```\n", plain(warning));
@@ -254,7 +252,7 @@ fn said(text: &mut String, fault: &Fault, measured: &Measured) {
         message(text, &measured.fail);
     }
     if !measured.ignore.is_admitted() && plain(&measured.ignore.message) != plain(&measured.fail.message) {
-        text.push_str("\nUnder `Ignore`:\n\n");
+        text.push_str("\nWith `Ignore`:\n\n");
         message(text, &measured.ignore);
     }
 }
@@ -264,7 +262,7 @@ fn message(text: &mut String, verdict: &Verdict) {
     let _ = write!(text, "```text\n{} {said}\n```\n", verdict.status);
 }
 
-/// Without what tells one webhook of a case from the other.
+/// Removes the names that distinguish the two webhooks of a case.
 fn plain(message: &str) -> String {
     let mut plain = message.to_owned();
     for name in ["fail", "ignore"] {

@@ -1,4 +1,4 @@
-//! What is told of one request: a view of its record. The types are the schema of `-o json`; see docs/review.md.
+//! What is told of one request: a view of its record. The types are the schema of `-o json`; see docs/guide/review.md.
 
 mod conversions;
 mod difference;

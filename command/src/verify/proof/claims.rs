@@ -80,7 +80,7 @@ mod tests {
                         V57 V58 V59 V60 V61 V62 V63 V64 V65 V66 V67";
         assert_eq!(ids, expected.split_whitespace().collect::<Vec<_>>());
         let documented =
-            include_str!("../../../../docs/verify.md").split_once("Other findings have no feature");
+            include_str!("../../../../docs/guide/verify.md").split_once("Other findings have no feature");
         let (table, _) = documented.and_then(|(_, rest)| rest.split_once("\n### ")).expect("a section");
         let words = table.split(|letter: char| !letter.is_ascii_alphanumeric());
         let named: BTreeSet<&str> =

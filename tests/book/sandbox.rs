@@ -1,0 +1,163 @@
+//! A folder with the files of one page, in which its commands run.
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::{Child, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use regex::Regex;
+use tempfile::TempDir;
+
+use super::admit;
+
+/// The ports in the pages, which are replaced by free ones.
+const PORTS: [u16; 3] = [6443, 8443, 9443];
+
+/// The time that a server has to write its files.
+const STARTUP: Duration = Duration::from_secs(120);
+
+/// Options by which a server writes a file when it is ready. For a folder, a file in it.
+const READY: [(&str, &str); 3] = [
+    ("--write-configurations", ""),
+    ("--kubeconfig-out", ""),
+    ("--write-admission-configuration", "/admission.yaml"),
+];
+
+pub(crate) struct Sandbox {
+    folder: TempDir,
+    /// Addresses in the page, and their replacements.
+    addresses: Vec<(String, String)>,
+    servers: Vec<Child>,
+}
+
+impl Sandbox {
+    pub(crate) fn new() -> Self {
+        let listeners = PORTS.map(|port| (port, TcpListener::bind("127.0.0.1:0").expect("a port is free")));
+        let address = |port: u16| format!("127.0.0.1:{port}");
+        let addresses = listeners.iter().map(|(port, listener)| {
+            (address(*port), address(listener.local_addr().expect("it listens").port()))
+        });
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        Self { folder, addresses: addresses.collect(), servers: Vec::new() }
+    }
+
+    /// Replaces the addresses of the page by free ones.
+    fn localized(&self, text: &str) -> String {
+        self.addresses.iter().fold(text.to_owned(), |text, (page, own)| text.replace(page, own))
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("the file is in a folder")).expect("the folder can be made");
+        fs::write(path, self.localized(text)).expect("the file can be written");
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.folder.path().join(name).exists()
+    }
+
+    fn command(&self, arguments: &[String]) -> std::process::Command {
+        let mut command = admit();
+        command.args(arguments.iter().map(|argument| self.localized(argument)));
+        command.current_dir(&self.folder).env("XDG_CACHE_HOME", self.folder.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, arguments: &[String], redirect: Option<&str>) -> Output {
+        let output = self.command(arguments).output().expect("admit starts");
+        if let Some(file) = redirect {
+            fs::write(self.folder.path().join(file), &output.stdout).expect("the file can be written");
+        }
+        output
+    }
+
+    /// Starts a command that runs until the end of the page, and waits for the file that it writes.
+    pub(crate) fn serve(&mut self, arguments: &[String]) {
+        let mut server = self.command(arguments);
+        // A pipe that is not read would block the server.
+        let log = self.folder.path().join("server.log");
+        let errors = fs::File::create(&log).expect("the log can be made");
+        let mut server = server.stdout(Stdio::null()).stderr(errors).spawn().expect("admit starts");
+        let ready: Vec<_> = READY
+            .iter()
+            .filter_map(|(option, file)| {
+                let position = arguments.iter().position(|argument| argument == option)?;
+                Some(self.folder.path().join(format!("{}{file}", arguments.get(position + 1)?)))
+            })
+            .collect();
+        let start = Instant::now();
+        while !ready.iter().all(|file| fs::metadata(file).is_ok_and(|file| file.len() > 0)) {
+            let ended = server.try_wait().expect("the server can be asked");
+            let is_starting = ended.is_none() && start.elapsed() < STARTUP;
+            assert!(is_starting, "{arguments:?}: {}", fs::read_to_string(&log).unwrap_or_default());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.servers.push(server);
+    }
+
+    /// Returns output as the page shows it: with its addresses, without the folder, in one form of durations.
+    pub(crate) fn shown(&self, output: &str) -> String {
+        let text = self.addresses.iter().fold(output.to_owned(), |text, (page, own)| text.replace(own, page));
+        text.replace(&format!("{}/", self.folder.path().display()), "")
+    }
+}
+
+/// Masks durations and times, which differ from run to run.
+pub(crate) fn masked(text: &str) -> String {
+    let time = Regex::new(r"\d{4}-\d\d-\d\dT[0-9:.]+Z").expect("a valid expression");
+    let duration = Regex::new(r"\b\d+(\.\d+)? ?(µs|ms|s)\b").expect("a valid expression");
+    let spaces = Regex::new(" {2,}").expect("a valid expression");
+    let text = time.replace_all(text, "<time>");
+    spaces.replace_all(&duration.replace_all(&text, "<duration>"), "  ").into_owned()
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        for server in &mut self.servers {
+            drop(server.kill());
+            drop(server.wait());
+        }
+    }
+}
+
+/// Whether `pattern`, in which a line `…` matches any lines, matches `text`.
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+    let text: Vec<&str> = text.trim_end().lines().collect();
+    let chunks: Vec<Vec<&str>> = pattern
+        .trim_end()
+        .split('\n')
+        .collect::<Vec<_>>()
+        .split(|line| *line == "…")
+        .map(<[&str]>::to_vec)
+        .collect();
+    let mut rest = text.as_slice();
+    let last = chunks.len() - 1;
+    for (index, chunk) in chunks.iter().enumerate() {
+        let found = match (index, index == last) {
+            (0, true) => return rest == chunk.as_slice(),
+            (0, false) => rest.starts_with(chunk).then_some(0),
+            (_, true) => return rest.ends_with(chunk),
+            (_, false) => {
+                (0..=rest.len().saturating_sub(chunk.len())).find(|at| rest[*at..].starts_with(chunk))
+            }
+        };
+        let Some(at) = found else { return false };
+        rest = &rest[at + chunk.len()..];
+    }
+    true
+}
+
+#[test]
+fn an_ellipsis_matches_any_lines() {
+    for (pattern, text, expected) in [
+        ("a\nb\n", "a\nb\n", true),
+        ("a\nb", "a\nc", false),
+        ("a\n…", "a\nb\nc", true),
+        ("…\nc", "a\nb\nc", true),
+        ("a\n…\nc\n…\ne", "a\nb\nc\nd\ne", true),
+        ("a\n…\nx\n…\ne", "a\nb\nc\nd\ne", false),
+    ] {
+        assert_eq!(matches(pattern, text), expected, "{pattern:?} {text:?}");
+    }
+}
