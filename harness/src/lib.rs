@@ -1,15 +1,15 @@
-//! What kube-apiserver does with admission webhooks, and the API server around it.
+//! kube-apiserver's admission webhooks, and the API server around them.
 //!
-//! The crates below this one are its layers, and the compiler keeps them apart:
+//! The crates below this one are its layers, which the compiler keeps apart:
 //!
-//! - `kubernetes-types`: what the API's types are, and how they are compared and validated;
-//! - `kubernetes-admission`: what happens to one request: matching, reviews, patches, reinvocation, failures, and the
-//!   record of it. Decisions are pure functions; the [`dispatcher`] is the one part that waits;
-//! - `admission-webhook-client`: how webhooks are [called](client) over HTTPS;
-//! - `kubernetes-api-server`: the Kubernetes REST API around the dispatcher, the [`server`]. No admission rule lives there;
-//! - `admission-webhook-verifier`: sends requests through the dispatcher to [`verify`] what a webhook is worth.
+//! - `kubernetes-types`: the API's types, and how they are compared and validated.
+//! - `kubernetes-admission`: the admission of one request: matching, reviews, patches, reinvocation, failures, and the
+//!   record of them. Decisions are pure functions; the [`dispatcher`] is the only part that waits.
+//! - `admission-webhook-client`: [calls](client) webhooks over HTTPS.
+//! - `kubernetes-api-server`: the Kubernetes REST API around the dispatcher, the [`server`]. It has no admission rules.
+//! - `admission-webhook-verifier`: sends requests through the dispatcher to [`verify`] a webhook.
 //!
-//! This crate gives all of them one name, and [`chain`]: a server with its webhooks, asked in process.
+//! This crate re-exports all of them and adds [`chain`], a server with its webhooks that is called in process.
 
 pub mod chain;
 

@@ -1,8 +1,8 @@
-//! Every recorded answer of kube-apiserver to a new webhook configuration, against ours.
+//! Compares every recorded kube-apiserver response to a new webhook configuration with ours.
 //!
-//! `data/configuration-validation.jsonl` has one case a line, recorded from kube-apiserver 1.37.1 by POSTs with
-//! `dryRun=All`: a configuration, and the Status that refused it (`status`) or the webhooks as stored (`stored`). Where
-//! the name was generated, it was put into the configuration.
+//! `data/configuration-validation.jsonl` has one case per line, recorded from kube-apiserver 1.37.1 with POSTs and
+//! `dryRun=All`: a configuration, and the Status that rejected it (`status`) or the stored webhooks (`stored`).
+//! Generated names were written into the configuration.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const CASES: &str = include_str!("data/configuration-validation.jsonl");
 
-/// Cases that may differ, each with its reason. One that agrees fails the test.
+/// Cases that may differ, each with its reason. A listed case that agrees fails the test.
 const KNOWN_DIFFERENCES: [(&str, &str); 1] =
     [("reinvocationPolicy of a validating webhook", "unknown fields are dropped by the server, not here")];
 
@@ -23,7 +23,7 @@ fn outcome(configuration: &Value) -> Result<Value, Box<dyn Error>> {
     config::set_defaults(&mut configuration);
     let errors = config::validate(&configuration);
     if errors.is_empty() {
-        // The server leaves an empty list out.
+        // The server omits an empty list.
         let webhooks = configuration["webhooks"].as_array().filter(|webhooks| !webhooks.is_empty());
         return Ok(json!({"stored": webhooks}));
     }

@@ -1,5 +1,5 @@
-//! The API server under requests that are as large as a body may be: its work grows as they do, and others are answered
-//! meanwhile.
+//! Tests of the API server with requests of the maximum size: processing time is linear in their size, and other
+//! requests are answered in the meantime.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests are not in a test function")]
 
@@ -16,8 +16,8 @@ use tower::ServiceExt as _;
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
-/// Where everything was compared with everything, these requests took many minutes; now they take seconds, of a debug
-/// build on a busy machine.
+/// With quadratic algorithms these requests took many minutes; now they take seconds in a debug build on a busy
+/// machine.
 const LONG: Duration = Duration::from_secs(120);
 
 struct Answer {
@@ -68,7 +68,7 @@ async fn others_are_answered_while_a_large_request_is_worked_on() {
     let server = ApiServer::new(Options::default());
     let large = config_map(&json!({"ownerReferences": (0..30_000).map(owner).collect::<Vec<_>>()}));
     tokio::select! {
-        // Begun first; on the one thread of this runtime it would be done first.
+        // It starts first; on this single-threaded runtime it would otherwise finish first.
         biased;
         _ = create(&server, CONFIG_MAPS, &large) => panic!("the large request kept the other one waiting"),
         healthy = send(&server, Method::GET, "/healthz", "application/json", &Value::Null) => {
@@ -216,7 +216,7 @@ async fn a_hundred_thousand_levels_are_refused() {
     let claims = "/api/v1/namespaces/default/persistentvolumeclaims";
     assert_eq!(create(&server, claims, &claim("-".repeat(100_000))).await.code, 400);
     for quantity in ["1".repeat(2_000_000), format!("1{}", "0".repeat(2_000_000))] {
-        // What it means is not known, and so it is kept as it is.
+        // A quantity that cannot be parsed is stored unchanged.
         assert!([201, 409].contains(&create(&server, claims, &claim(quantity)).await.code));
     }
 }

@@ -1,5 +1,5 @@
-//! The API server and bodies in protobuf, driven without a socket. The texts are what kube-apiserver 1.37.1 answers to
-//! the same requests, but for those of custom resources: over them it panics.
+//! Tests of protobuf bodies without a socket. The texts are the responses of kube-apiserver 1.37.1 to the same
+//! requests, except for those about custom resources, on which it panics.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests are not in a test function")]
 
@@ -16,7 +16,7 @@ use tower::ServiceExt as _;
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const JSON: &str = "application/json";
 
-/// What kubectl sent: its method and path, its body, and the JSON that Go makes of it.
+/// Requests of kubectl: method, path, body, and the JSON that Go decodes from it.
 const RECORDED: &str = include_str!("../api-server/src/protobuf/recorded.jsonl");
 
 fn server() -> ApiServer {
@@ -51,7 +51,7 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     field
 }
 
-/// A body with an object that says what it is.
+/// Returns a body whose object has `apiVersion` and `kind`.
 fn body(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     let type_meta = [field(1, api_version.as_bytes()), field(2, kind.as_bytes())].concat();
     [b"k8s\0".to_vec(), field(1, &type_meta), field(2, raw)].concat()
@@ -61,9 +61,9 @@ fn named(name: &str) -> Vec<u8> {
     field(1, &field(1, name.as_bytes()))
 }
 
-/// What differs from server to server.
+/// Removes fields that differ between servers.
 fn without_identity(object: &Value) -> Value {
-    // A Job's uid stands in labels, too.
+    // A Job's uid is also in labels.
     let uid = object["metadata"]["uid"].as_str().unwrap_or("none").to_owned();
     let mut object: Value = serde_json::from_str(&object.to_string().replace(&uid, "uid")).unwrap();
     if let Some(spec) = object["spec"].as_object_mut() {
@@ -72,7 +72,7 @@ fn without_identity(object: &Value) -> Value {
         }
     }
     if let Some(status) = object["status"].as_object_mut() {
-        // Each server has a key of its own.
+        // Each server has its own key.
         status.remove("token");
         status.remove("expirationTimestamp");
     }

@@ -1,7 +1,7 @@
-//! Every recorded quantity, as Go reads and prints it, against ours.
+//! Compares every recorded quantity, as parsed and formatted by Go, with ours.
 //!
-//! `data/quantities.jsonl` has one case a line, recorded from apimachinery 0.37.1 `resource.ParseQuantity`: a text, and
-//! what it is printed as (`String`: as it was written where that looks canonical) or the error.
+//! `data/quantities.jsonl` has one case per line, recorded from apimachinery 0.37.1 `resource.ParseQuantity`: a text,
+//! and its formatted value (`String`: unchanged if it looks canonical) or the error.
 
 use std::error::Error;
 
@@ -19,7 +19,7 @@ fn every_recorded_quantity_agrees() -> Result<(), Box<dyn Error>> {
         let text = case["text"].as_str().ok_or("a case has a text")?;
         let ours = match Quantity::parse(text) {
             Ok(quantity) => json!({"text": text, "printed": quantity.to_string()}),
-            // Said, not guessed: see the variant.
+            // Reported as unsupported: see the variant.
             Err(QuantityError::TooLarge) => continue,
             Err(error) => json!({"text": text, "error": error.to_string()}),
         };

@@ -1,4 +1,4 @@
-//! The API server under arbitrary requests and under many at once.
+//! Tests of the API server with arbitrary requests and with concurrent requests.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests are not in a test function")]
 
@@ -28,7 +28,7 @@ async fn send(
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    // What is no HTTP request does not reach the server.
+    // Anything other than an HTTP request does not reach the server.
     let request = request.body(Body::from(body)).ok()?;
     let user = UserInfo { groups: vec!["system:masters".to_owned()], ..UserInfo::default() };
     let router = server.router(Authentication::Always(user));
@@ -48,7 +48,7 @@ fn config_map(name: &str) -> Value {
     json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": {}})
 }
 
-/// Pieces of paths that lead somewhere, and pieces that do not.
+/// Generates paths from valid and invalid segments.
 fn path() -> impl Strategy<Value = String> {
     let known = prop::sample::select(vec![
         "api",
@@ -92,7 +92,7 @@ fn path() -> impl Strategy<Value = String> {
     })
 }
 
-/// JSON with the members that the server looks at, of any type.
+/// Generates JSON with the members that the server reads, of any type.
 fn document() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -173,7 +173,7 @@ fn headers() -> impl Strategy<Value = Vec<(&'static str, String)>> {
     prop::collection::vec(header, 0..3)
 }
 
-/// Whether the answer is one that a Kubernetes client understands.
+/// Returns whether a Kubernetes client understands the response.
 fn is_understood(code: u16, body: &[u8]) -> bool {
     if code < 400 {
         return true;
@@ -201,7 +201,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let server = ApiServer::new(Options::default());
-            // An answer that goes on for half an hour is no failure.
+            // A response that lasts half an hour is not a failure.
             server.end_watches();
             send_json(&server, Method::POST, CONFIG_MAPS, &config_map("a")).await;
             for (method, path, headers, body) in requests {
@@ -238,7 +238,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let server = ApiServer::new(Options::default());
-            // An answer that goes on for half an hour is no failure.
+            // A response that lasts half an hour is not a failure.
             server.end_watches();
             let mut object = json!({"metadata": {"name": "a"}});
             if let (Some(object), Value::Object(members)) = (object.as_object_mut(), document) {
@@ -252,7 +252,7 @@ proptest! {
     }
 }
 
-/// Many writers of one object, each of which reads it first: a counter without a lost update.
+/// Many writers increment a counter in one object, each after reading it; no update is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_update_is_lost() {
     const WRITERS: u64 = 8;
@@ -288,7 +288,7 @@ async fn no_update_is_lost() {
     assert_eq!(version(&object), created + WRITERS * EACH);
 }
 
-/// Patches without a resource version are tried again instead of being lost.
+/// Patches without a resource version are retried, not lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn patches_of_different_members_all_arrive_or_conflict() {
     let server = ApiServer::new(Options::default());
@@ -316,7 +316,7 @@ async fn patches_of_different_members_all_arrive_or_conflict() {
     assert_eq!(stored, written);
 }
 
-/// Of many that create one object, one does, and of many that delete it, one does.
+/// Of concurrent creations of one object, one succeeds; the same applies to deletions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_object_is_created_once_and_deleted_once() {
     let server = ApiServer::new(Options::default());
@@ -336,7 +336,7 @@ async fn an_object_is_created_once_and_deleted_once() {
             }
             let codes = requests.join_all().await;
             assert_eq!(codes.iter().filter(|code| **code == done).count(), 1, "{round} {codes:?}");
-            // A deletion that met another one may be told of it as a conflict.
+            // A concurrent deletion may return a conflict.
             assert!(codes.iter().all(|code| [done, taken, 409].contains(code)), "{round} {codes:?}");
         }
     }

@@ -1,4 +1,5 @@
-//! The spans of a request, as a subscriber to `tracing` sees them. It is for the whole process: this is the only test in it.
+//! Tests of the spans of a request, as a `tracing` subscriber sees them. The subscriber is global, so this file has
+//! only one test.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
@@ -14,13 +15,13 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The name of a span, that of its parent, and its fields and events.
+/// The name of a span, its parent, and its fields and events.
 type Seen = (String, String, Vec<String>);
 
 #[derive(Clone, Default)]
 struct Spans(Arc<Mutex<Vec<Seen>>>);
 
-/// Fields as they are told.
+/// Collects recorded fields.
 struct Told<'a>(&'a mut Vec<String>);
 
 impl Visit for Told<'_> {
@@ -50,7 +51,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
 #[tokio::test]
 async fn a_request_is_a_span_with_its_operation_and_its_calls_in_it() {
     let chain = Chain::new(Options::default());
-    // Nobody listens on port 1.
+    // Nothing listens on port 1.
     let configuration = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": "nobody"},

@@ -1,4 +1,4 @@
-//! One request through the whole chain: an API server with its webhooks, asked in process.
+//! Sends single requests through the whole chain: an in-process API server with its webhooks.
 //!
 //! ```no_run
 //! # async fn example(configuration: serde_json::Value, pod: serde_json::Value) {
@@ -30,72 +30,72 @@ use serde_json::{Value, json};
 
 pub use self::sent::{Sent, Verdict};
 
-/// An API server and its webhooks. Clones are the same server; connections to webhooks are kept.
+/// An API server and its webhooks. Clones share the same server and the connections to its webhooks.
 #[derive(Clone, Debug)]
 pub struct Chain {
     server: ApiServer,
 }
 
-/// What is asked of the server.
+/// A request to the server.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_structs, reason = "a request has these parts")]
 pub struct Request {
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
-    /// To what. With a subresource, the resource that it belongs to.
+    /// The resource; with a subresource, its parent resource.
     pub resource: ResourceName,
-    /// The namespace; empty means `default`. Not looked at for a cluster-scoped resource.
+    /// The namespace; empty means `default`. Ignored for a cluster-scoped resource.
     pub namespace: String,
-    /// The object's name; may be empty for a CREATE that leaves it to the server.
+    /// The object's name; may be empty for a CREATE with a generated name.
     pub name: String,
     /// The subresource, such as `status` or `exec`; empty for the object itself.
     pub subresource: String,
     /// The body: the new object of a CREATE or an UPDATE, the `DeleteOptions` of a DELETE.
     pub body: Option<Value>,
-    /// Options of the query, such as `command=sh` of a CONNECT or `fieldManager=me`. The `path` of a CONNECT to `proxy` is
-    /// the rest of the path.
+    /// Query parameters, such as `command=sh` of a CONNECT or `fieldManager=me`. The `path` of a CONNECT to `proxy` is
+    /// appended to the URL path.
     pub query: Vec<(String, String)>,
-    /// Whether nothing is to be stored: `dryRun=All`.
+    /// Whether nothing is stored: `dryRun=All`.
     pub dry_run: bool,
-    /// Who asks.
+    /// The user of the request.
     pub user: UserInfo,
 }
 
-/// Why a request cannot even be written down.
+/// Why a request cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The server serves no such kind. The words are those of kubectl.
+    /// The server does not serve this kind. The message is kubectl's.
     #[error("no matches for kind \"{}\" in version \"{}\"", .0.kind, .0.api_version())]
     UnknownKind(GroupVersionKind),
-    /// The server serves no such resource.
+    /// The server does not serve this resource.
     #[error("the server has no resource {} in version \"{}\"", .0.group_resource(), .0.version)]
     UnknownResource(GroupVersionResource),
-    /// The request is about one object, and nobody says which.
+    /// The request requires an object name.
     #[error("the object needs a `metadata.name`")]
     NoName,
-    /// Its path and query make no URI, since they are too long for one.
+    /// Path and query are too long for a URI.
     #[error("the path and the query of the request have {bytes} bytes: {error}")]
     NoUri {
-        /// How many bytes path and query have.
+        /// The length of path and query in bytes.
         bytes: usize,
-        /// What is wrong with them.
+        /// The error of the URI parser.
         error: String,
     },
 }
 
 impl Request {
-    /// Creates `object`, as an administrator.
+    /// Creates `object` as an administrator.
     pub fn create(object: Value) -> Self {
         Self::write(Operation::Create, object)
     }
 
-    /// Replaces the object of this name by `object`, as an administrator.
+    /// Replaces the object with the name of `object` as an administrator.
     pub fn update(object: Value) -> Self {
         Self::write(Operation::Update, object)
     }
 
-    /// Deletes the object of this kind, namespace and name, as an administrator.
+    /// Deletes the object with this kind, namespace, and name as an administrator.
     pub fn delete(object: &Value) -> Self {
         Self { body: None, ..Self::write(Operation::Delete, object.clone()) }
     }
@@ -123,7 +123,7 @@ impl Request {
     }
 }
 
-/// The user of `kubectl` on a new cluster.
+/// Returns the user of `kubectl` in a new cluster.
 pub fn administrator() -> UserInfo {
     UserInfo {
         username: "kubernetes-admin".to_owned(),
@@ -133,29 +133,29 @@ pub fn administrator() -> UserInfo {
 }
 
 impl Chain {
-    /// A server with the namespaces of a new cluster and without webhooks.
+    /// Creates a server with the namespaces of a new cluster and without webhooks.
     pub fn new(options: Options) -> Self {
         Self { server: ApiServer::new(options) }
     }
 
-    /// The server.
+    /// Returns the server.
     pub fn server(&self) -> &ApiServer {
         &self.server
     }
 
-    /// Puts an object there without admission, in place of the one that is there: a webhook configuration, a definition
-    /// of custom resources, a namespace, or anything else that a request meets. A configuration takes effect at once.
+    /// Stores an object without admission, replacing any existing one: a webhook configuration, a custom resource
+    /// definition, a namespace, or any other object that requests depend on. A configuration takes effect immediately.
     ///
     /// # Errors
-    /// The Status of an object that the server would not take.
+    /// The Status of an object that the server would reject.
     pub fn put(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
         self.server.put(object)
     }
 
-    /// Makes a namespace if it is not there; whether it was made.
+    /// Creates a namespace if it does not exist. Returns whether it was created.
     ///
     /// # Errors
-    /// The Status if `name` is no name of a namespace.
+    /// The Status if `name` is not a valid namespace name.
     pub fn ensure_namespace(&self, name: &str) -> Result<bool, Box<Status>> {
         let namespaces = GroupVersionResource::new("", "v1", "namespaces");
         if self.server.stored(&namespaces, "", name).is_some() {
@@ -168,7 +168,7 @@ impl Chain {
     /// Sends one request through the chain.
     ///
     /// # Errors
-    /// [`RequestError`] if there is no such resource. Whatever the server answers is in [`Sent`].
+    /// [`RequestError`] if the request cannot be sent. Any response of the server is in [`Sent`].
     pub async fn send(&self, request: &Request) -> Result<Sent, RequestError> {
         let uri = path::uri(request, &self.server)?;
         let method = match request.operation {
@@ -184,7 +184,7 @@ impl Chain {
         message.headers_mut().insert(header::CONTENT_TYPE, json);
         let (response, happened) = self.server.exchange(message, request.user.clone()).await;
         let (parts, body) = response.into_parts();
-        // It is in memory.
+        // The body is in memory.
         let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
         let body = serde_json::from_slice(&body).unwrap_or_else(|_| {
             json!(Status::failure(parts.status.as_u16(), "", String::from_utf8_lossy(&body)))

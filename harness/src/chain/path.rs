@@ -1,4 +1,4 @@
-//! The path and the query of a request.
+//! Builds the path and the query of a request.
 
 use std::fmt::Write as _;
 
@@ -9,15 +9,15 @@ use url::form_urlencoded::Serializer;
 
 use super::{Request, RequestError};
 
-/// The option of a proxy that is the rest of the path.
+/// The proxy option with the rest of the path.
 ///
 /// Source: kubernetes pkg/registry/core/pod/rest/subresources.go, `ProxyREST.NewConnectOptions`.
 const SUBPATH: &str = "path";
 
-/// Where `request` goes, such as `/apis/apps/v1/namespaces/default/deployments/web/scale?dryRun=All`.
+/// Returns the URI of `request`, such as `/apis/apps/v1/namespaces/default/deployments/web/scale?dryRun=All`.
 ///
 /// # Errors
-/// There is no such resource, a name is missing, or the whole is longer than a URI may be.
+/// The resource does not exist, a name is missing, or the URI is too long.
 pub(super) fn uri(request: &Request, server: &ApiServer) -> Result<Uri, RequestError> {
     let resource = server.resource(&request.resource).ok_or_else(|| match &request.resource {
         ResourceName::OfKind(kind) => RequestError::UnknownKind(kind.clone()),
@@ -45,7 +45,7 @@ pub(super) fn uri(request: &Request, server: &ApiServer) -> Result<Uri, RequestE
         path.push('?');
         path.push_str(&query);
     }
-    // Every part is encoded: nothing but its length can be wrong.
+    // Every part is encoded, so only the length can be invalid.
     path.parse().map_err(|error: http::uri::InvalidUri| RequestError::NoUri {
         bytes: path.len(),
         error: error.to_string(),
@@ -79,7 +79,7 @@ fn query(request: &Request) -> String {
     query.finish()
 }
 
-/// The `path` of a proxy: what it begins with is a slash, whether it is written or not.
+/// Appends the `path` of a proxy with a leading slash, which is optional.
 fn push_subpath(path: &mut String, rest: &str) {
     for segment in rest.strip_prefix('/').unwrap_or(rest).split('/').filter(|_| !rest.is_empty()) {
         path.push('/');
@@ -87,7 +87,7 @@ fn push_subpath(path: &mut String, rest: &str) {
     }
 }
 
-/// Names of the API need no encoding; what is no name must not become another path.
+/// Valid API names need no encoding; an invalid name must not result in another path.
 fn push_encoded(path: &mut String, segment: &str) {
     for byte in segment.bytes() {
         match byte {

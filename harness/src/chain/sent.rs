@@ -1,4 +1,4 @@
-//! What came back of a request, and all that led to it.
+//! The result of a request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,46 +14,47 @@ use kubernetes_types::status::NOT_IMITATED;
 
 use super::Request;
 
-/// What came back of a request, and all that led to it.
+/// The result of a request.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Sent {
-    /// What the answer means.
+    /// The meaning of the response.
     pub verdict: Verdict,
     /// The HTTP status code.
     pub code: u16,
-    /// The object as it is stored now, or would be; a `Status` for a failure, most deletions, and what has no object.
+    /// The object as stored, or as it would be stored in a dry run; a `Status` for failures, most deletions, and
+    /// operations without an object.
     pub body: Value,
-    /// The texts of the warnings, as a client gets them.
+    /// The texts of the warnings that the client receives.
     pub warnings: Vec<String>,
-    /// The annotations of the audit event that admission leaves.
+    /// The audit annotations that admission added.
     pub audit_annotations: BTreeMap<String, String>,
-    /// The body as the server read it, with the defaults of its version: what admission began with.
+    /// The decoded body with the defaults of its version, with which admission began.
     pub read: Option<Value>,
-    /// What happened in admission. Each call has its review and its reply as bytes.
+    /// The admission record. Each call includes its review and its response as bytes.
     pub record: Record,
 }
 
-/// What an answer means.
+/// The meaning of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "yes, no, and two ways not to know")]
 pub enum Verdict {
-    /// The request is admitted.
+    /// The request was admitted.
     Admitted,
-    /// A webhook, a plugin or the server itself said no.
+    /// A webhook, a plugin, or the server itself rejected the request.
     Denied,
-    /// The request is refused because nobody could say: a webhook gave no valid answer and its failure policy is `Fail`,
-    /// or the server could not go on with what it answered.
+    /// The request failed without a decision: a webhook did not return a valid response and its failure policy is
+    /// `Fail`, or the server could not process its response.
     Undecided,
-    /// kube-apiserver would have an answer, admit has none.
+    /// The request requires a feature that admit does not support.
     Unsupported,
 }
 
 impl Sent {
-    /// A request of a client over a connection, and what came of it, as if it had been sent in process.
+    /// Converts a request from a connection and its result, as if it had been sent in process.
     ///
-    /// The body of a DELETE, a patch of an object and what opens a connection are no objects: these requests have no body.
-    /// A request that was not answered has the code 0.
+    /// The bodies of DELETE, PATCH, and CONNECT requests are not objects, so these requests have no body. A request
+    /// that was not answered has the code 0.
     pub fn of_observed(observed: ObservedRequest) -> (Request, Self) {
         let ObservedRequest {
             operation, resource, namespace, name, subresource, sent, dry_run, user, ..
@@ -86,7 +87,7 @@ impl Sent {
         (request, sent)
     }
 
-    /// The calls, in the order in which they ended.
+    /// Returns the calls in the order in which they ended.
     pub fn calls(&self) -> impl Iterator<Item = &Called> {
         self.record.calls()
     }
@@ -94,7 +95,7 @@ impl Sent {
 
 impl Verdict {
     pub(super) fn new(operation: Operation, code: StatusCode, body: &Value, record: &Record) -> Self {
-        // Behind admission there is only the connection itself, which needs a node.
+        // After admission only the connection itself is missing, which requires a node.
         let connects = operation == Operation::Connect && passed(record);
         if code.is_success() || connects {
             return Self::Admitted;
@@ -103,7 +104,7 @@ impl Verdict {
         if code == StatusCode::NOT_IMPLEMENTED && message.contains(NOT_IMITATED) {
             return Self::Unsupported;
         }
-        // Of several validating webhooks that refuse, one has the word.
+        // If several validating webhooks reject the request, one of them determines the response.
         let decided = record
             .calls()
             .find(|called| failure::refusal(called).is_some_and(|status| status.message == message));
@@ -125,7 +126,7 @@ fn refused_by_a_plugin(record: &Record) -> bool {
     record.events.iter().any(|event| matches!(event, Event::PluginRefused { .. }))
 }
 
-/// Whether the request came through both phases.
+/// Returns whether the request passed both phases.
 fn passed(record: &Record) -> bool {
     record
         .timings

@@ -1,4 +1,4 @@
-//! Requests through a chain whose webhooks nobody serves.
+//! Tests of requests through a chain whose webhooks are not running.
 
 use kubernetes_admission::event::{CallResult, Mismatch};
 
@@ -11,7 +11,7 @@ fn pod(name: &str) -> Value {
     })
 }
 
-/// Nobody listens on port 1.
+/// Nothing listens on port 1.
 fn configuration(failure_policy: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
@@ -36,7 +36,7 @@ async fn a_request_that_no_webhook_sees_is_admitted_with_its_defaults() {
     let read = sent.read.unwrap();
     assert_eq!(read["spec"]["restartPolicy"], "Always");
     assert_eq!(sent.body["spec"]["containers"], read["spec"]["containers"]);
-    // What plugins add was not read.
+    // Changes of plugins are not in the decoded body.
     assert_eq!((&sent.body["spec"]["priority"], &read["spec"]["priority"]), (&json!(0), &json!(null)));
 }
 

@@ -1,4 +1,4 @@
-//! Who may do what: modes, bootstrap roles, and what they cost.
+//! Tests of authorization: modes, bootstrap roles, and their cost.
 
 use axum::body::Body;
 use harness::attributes::UserInfo;
@@ -21,7 +21,7 @@ fn user(name: &str) -> UserInfo {
     }
 }
 
-/// The answer to a request of a user who is not an administrator.
+/// Returns the response to a user who is not an administrator.
 async fn ask(
     server: &ApiServer,
     requestor: UserInfo,
@@ -95,7 +95,7 @@ async fn the_roles_of_a_new_cluster_can_be_listed_changed_and_watched() {
     let (_, before) = post(&server, CONFIG_MAPS, &config_map("a")).await;
     let (_, list) = get(&server, &format!("{RBAC}/clusterroles")).await;
     assert_eq!(list["items"].as_array().unwrap().len(), 73);
-    // They were there before what was made first.
+    // They existed before the first created object.
     let version =
         |object: &Value| -> u64 { object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap() };
     assert!(list["items"].as_array().unwrap().iter().all(|role| version(role) < version(&before)));
@@ -125,7 +125,7 @@ async fn what_view_gathers_its_users_may_do() {
     assert_eq!(ask(&server, user("alice"), Method::GET, path, &[]).await.0, 403);
     assert_eq!(post(&server, &format!("{RBAC}/clusterroles"), &things).await.0, 201);
     assert_eq!(ask(&server, user("alice"), Method::GET, path, &[]).await.0, 404);
-    // By `edit`, which gathers `view`, `admin` has it too.
+    // `admin` also gets it, through `edit`, which aggregates `view`.
     let (_, admin) = get(&server, &format!("{RBAC}/clusterroles/admin")).await;
     assert!(admin["rules"].as_array().unwrap().contains(&things["rules"][0]));
 }

@@ -1,4 +1,4 @@
-//! Requests to a server without a socket, and what is expected of its failures.
+//! Sends requests to a server without a socket, and checks failures.
 
 use axum::body::Body;
 use harness::attributes::UserInfo;
@@ -81,7 +81,7 @@ pub(crate) fn config_map(name: &str) -> Value {
     json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": {"k": "v"}})
 }
 
-/// A server with the ConfigMap `a`.
+/// Creates a server with the ConfigMap `a`.
 pub(crate) async fn with_config_map() -> ApiServer {
     let server = server();
     let (code, created) = post(&server, CONFIG_MAPS, &config_map("a")).await;
@@ -89,7 +89,7 @@ pub(crate) async fn with_config_map() -> ApiServer {
     server
 }
 
-/// Checks the code, the reason and the message of a failure.
+/// Checks the code, the reason, and the message of a failure.
 #[track_caller]
 pub(crate) fn check((code, answer): (u16, Value), expected_code: u16, reason: &str, message: &str) {
     assert_eq!(

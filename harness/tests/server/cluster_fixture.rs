@@ -1,4 +1,4 @@
-//! Scales, custom resources, webhook configurations, audit events, discovery, and what is not imitated.
+//! Tests of scales, custom resources, webhook configurations, audit events, discovery, and unsupported features.
 
 use std::sync::{Arc, Mutex};
 

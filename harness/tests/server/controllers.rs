@@ -1,5 +1,5 @@
-//! The controllers, by the requests that they make: those that kube-controller-manager 1.37.1 made to a kube-apiserver for the
-//! same changes.
+//! Tests of the controllers by their requests, which are those that kube-controller-manager 1.37.1 sent to a
+//! kube-apiserver for the same changes.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::client::{MERGE_PATCH, delete, get, patch, post};
 const MAPS: &str = "/api/v1/namespaces/demo/configmaps";
 const GARBAGE: &str = "generic-garbage-collector";
 
-/// A server with controllers and the namespace `demo`; what the controllers asked is kept.
+/// A server with controllers and the namespace `demo`, and the recorded requests of the controllers.
 struct Cluster {
     server: ApiServer,
     asked: Arc<Mutex<Vec<String>>>,
@@ -48,7 +48,7 @@ impl Cluster {
         created
     }
 
-    /// A ConfigMap whose owners are these.
+    /// Creates a ConfigMap with these owners.
     async fn owned(&self, name: &str, owners: &[&Value]) -> Value {
         let reference = |owner: &&Value| {
             json!({
@@ -65,7 +65,7 @@ impl Cluster {
         assert_eq!(code, 200, "{answer}");
     }
 
-    /// Waits until an object is as it should be.
+    /// Waits until an object satisfies a condition.
     async fn until(&self, path: &str, is_so: impl Fn(&(u16, Value)) -> bool) -> Value {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
@@ -82,8 +82,8 @@ impl Cluster {
         self.until(path, |(code, _)| *code == 404).await;
     }
 
-    /// Waits until one controller has asked this since the last time, in any order: a request is on record when its answer is
-    /// done, and its effect can be seen before that, by the controller as well.
+    /// Waits until a controller has sent these requests since the last call, in any order. A request is recorded when
+    /// its response is complete; its effect may be visible earlier, also to the controller.
     async fn has_asked(&self, controller: &str, expected: &[&str]) {
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut seen: Vec<String> = Vec::new();
@@ -100,13 +100,13 @@ impl Cluster {
         assert_eq!(seen, expected);
     }
 
-    /// What the controllers have asked since the last time.
+    /// Returns the requests of the controllers since the last call.
     fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock().unwrap())
     }
 }
 
-/// `generic-garbage-collector delete configmaps a Background`; none of another client.
+/// Formats a request as `generic-garbage-collector delete configmaps a Background`; none for other clients.
 fn line(request: &ObservedRequest) -> Option<String> {
     let user = request.user.username.strip_prefix("system:serviceaccount:kube-system:")?;
     assert_eq!(request.user.groups.len(), 3, "{:?}", request.user);
@@ -188,7 +188,7 @@ async fn what_has_no_owner_any_more_is_collected() {
     let expected = ["patch configmaps free without an owner", "patch configmaps orphan without finalizers"];
     cluster.has_asked(GARBAGE, &expected).await;
 
-    // One that is made for an owner that is not there goes, too.
+    // An object created for a missing owner is also deleted.
     cluster.owned("late", &[&orphan]).await;
     cluster.gone(&format!("{MAPS}/late")).await;
     cluster.has_asked(GARBAGE, &["delete configmaps late Background"]).await;
@@ -246,7 +246,7 @@ async fn a_namespace_is_emptied_and_goes_when_nothing_is_left() {
     let free = json!({"metadata": {"finalizers": null}});
     assert_eq!(patch(&cluster.server, &format!("{MAPS}/held"), MERGE_PATCH, &free).await.0, 200);
     cluster.gone(demo).await;
-    // The other controllers do their work meanwhile.
+    // The other controllers work in the meantime.
     let asked: Vec<String> =
         cluster.asked().into_iter().filter(|line| line.starts_with("namespace-controller ")).collect();
     let expected = [

@@ -1,4 +1,4 @@
-//! Lists in time: what a recording cannot show.
+//! Timing-dependent tests of lists, which a recording cannot cover.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::client::{CONFIG_MAPS, check, config_map, delete, get, post, server};
 
-/// More changes than are remembered.
+/// Makes more changes than the history keeps.
 async fn change_often(server: &ApiServer) {
     for _ in 0..2_100 {
         assert_eq!(post(server, CONFIG_MAPS, &config_map("z")).await.0, 201);

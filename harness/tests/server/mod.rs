@@ -1,5 +1,5 @@
-//! The API server, driven without a socket. The texts are what kube-apiserver 1.37.1 answers to the same requests, but
-//! for those that say what is not imitated.
+//! Tests of the API server without a socket. The texts are the responses of kube-apiserver 1.37.1 to the same requests,
+//! except for those about unsupported features.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests are not in a test function")]

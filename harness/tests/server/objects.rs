@@ -1,4 +1,4 @@
-//! Creating, changing and deleting objects.
+//! Tests of creating, changing, and deleting objects.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
-//! A server that is a webhook of its own.
+//! Tests of a server that serves its own webhook.
 
 use serde_json::json;
 
 use super::client::*;
 
-/// Each call is a request for which the webhook is called again, with a review that has all those before it.
+/// Each call sends a request for which the webhook is called again, with a review that contains all previous ones.
 #[tokio::test]
 async fn a_webhook_whose_call_leads_to_its_call_ends() {
     let server = server();

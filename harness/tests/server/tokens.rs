@@ -1,4 +1,4 @@
-//! Tokens of service accounts: how they are made, and who is let in with them.
+//! Tests of service account tokens: creation and authentication.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ async fn with_account(options: Options) -> ApiServer {
     server
 }
 
-/// Who the bearer of a token is.
+/// Returns the user of a token.
 async fn who(server: &ApiServer, token: &str) -> (u16, Value) {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let request = Request::builder()

@@ -1,4 +1,4 @@
-//! Watches in time: what a recording of one second cannot show.
+//! Timing-dependent tests of watches, which a recording of one second cannot cover.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::client::{CONFIG_MAPS, delete, post, put, respond, server};
 
-/// The events of a watch, as they come.
+/// The events of a watch as they arrive.
 struct Events(BodyDataStream);
 
 impl Events {
@@ -23,7 +23,7 @@ impl Events {
         Self(Body::into_data_stream(answer.into_body()))
     }
 
-    /// The next events that come together; none once the watch is over.
+    /// Returns the next events that arrive together; none once the watch is over.
     async fn next(&mut self) -> Option<Vec<Value>> {
         let piece = self.0.next().await?.unwrap();
         let text = String::from_utf8(piece.to_vec()).unwrap();
@@ -68,7 +68,7 @@ async fn whoever_begins_too_far_back_is_told_to_list_anew() {
     let message = status["message"].as_str().unwrap();
     assert!(message.starts_with("too old resource version: 1 ("), "{message}");
 
-    // All that is remembered comes, in pieces.
+    // Everything in the history arrives, in pieces.
     let oldest = message.trim_start_matches("too old resource version: 1 (").trim_end_matches(')');
     let mut events = Events::of(&server, &format!("&resourceVersion={oldest}")).await;
     let mut count = 0;
@@ -78,7 +78,7 @@ async fn whoever_begins_too_far_back_is_told_to_list_anew() {
     assert_eq!(count, 4096);
 }
 
-/// As upstream's cache does it: the client comes back with the last `resourceVersion` that it knows.
+/// As in upstream's cache: the client reconnects with the last `resourceVersion` that it knows.
 #[tokio::test]
 async fn a_watcher_that_lags_behind_what_is_remembered_ends_without_a_word() {
     let server = server();
@@ -92,7 +92,7 @@ async fn a_watcher_that_lags_behind_what_is_remembered_ends_without_a_word() {
     assert_eq!(events.next().await, None);
 }
 
-/// What is there comes in pieces, and what is written in between is told once and in its order.
+/// Existing objects arrive in pieces. Objects written in between arrive once and in order.
 #[tokio::test]
 async fn objects_that_change_while_they_are_told_are_told_as_they_are() {
     let server = server();
@@ -135,7 +135,7 @@ async fn objects_that_change_while_they_are_told_are_told_as_they_are() {
     );
 }
 
-/// A watch that looks at the same object again and again does not return: the test runs on a thread that is left behind.
+/// A watch that processes the same object repeatedly never returns, so the test runs on a thread that is abandoned.
 #[test]
 fn a_large_object_comes_after_small_ones() {
     let (done, waits) = std::sync::mpsc::channel();
@@ -151,7 +151,7 @@ fn a_large_object_comes_after_small_ones() {
             let mut events = Events::of(&server, "&allowWatchBookmarks=true").await;
             let mut told = vec![lengths(&events.next().await.unwrap())];
             told.push(lengths(&events.next().await.unwrap()));
-            // What changes while objects are still to come.
+            // These changes happen while objects are still being sent.
             for (name, bytes) in [("a", 2), ("b", 50_000)] {
                 assert_eq!(put(&server, &format!("{CONFIG_MAPS}/{name}"), &of(name, bytes)).await.0, 200);
             }
@@ -165,7 +165,7 @@ fn a_large_object_comes_after_small_ones() {
     assert_eq!(told, [vec![1], vec![40_000], vec![2], vec![50_000], vec![1, 0]]);
 }
 
-/// How long the data of the events are.
+/// Returns the data lengths of the events.
 fn lengths(events: &[Value]) -> Vec<usize> {
     events.iter().map(|event| event["object"]["data"]["k"].as_str().map_or(0, str::len)).collect()
 }
@@ -226,7 +226,7 @@ async fn the_audit_log_tells_of_the_beginning_and_the_end() {
 async fn a_watch_of_any_length_is_answered() {
     let server = server();
     for seconds in [i64::MAX, i64::MAX / 1_000_000_000 + 1] {
-        // In nanoseconds that is less than nothing.
+        // In nanoseconds this overflows to a negative number.
         let mut events = Events::of(&server, &format!("&timeoutSeconds={seconds}")).await;
         let told = events.next().await.unwrap();
         assert_eq!(told[0]["type"], "ERROR");

@@ -1,4 +1,4 @@
-//! Watches over a WebSocket in time: what a recording of one second cannot show.
+//! Timing-dependent tests of watches over WebSocket, which a recording of one second cannot cover.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +20,7 @@ use super::client::{CONFIG_MAPS, administrator, delete, post, server};
 /// Less than a few events.
 const SMALL: usize = 1024;
 
-/// The client's end of a watch, over a connection on which only so many bytes are under way.
+/// The client side of a watch, over a connection with a small buffer.
 struct Watch {
     socket: WebSocketStream<TokioIo<Upgraded>>,
     connection: JoinHandle<()>,
@@ -49,7 +49,7 @@ impl Watch {
         Self { socket: WebSocketStream::from_raw_socket(upgraded, Role::Client, None).await, connection }
     }
 
-    /// The next event; none once the server has said goodbye.
+    /// Returns the next event; none after the server closed the connection.
     async fn next(&mut self) -> Option<Value> {
         match self.socket.next().await?.unwrap() {
             Message::Text(text) => Some(serde_json::from_str(&text).unwrap()),
@@ -65,7 +65,7 @@ impl Watch {
 async fn a_client_that_reads_slowly_is_cut_off_when_it_lags_behind() {
     let server = server();
     let mut watch = Watch::of(&server, "").await;
-    // More than is remembered, and the piece of it that is under way.
+    // More than the history keeps and one piece in flight.
     for _ in 0..2_300 {
         assert_eq!(post(&server, CONFIG_MAPS, &json!({"metadata": {"name": "a"}})).await.0, 201);
         assert_eq!(delete(&server, &format!("{CONFIG_MAPS}/a"), None).await.0, 200);
@@ -75,7 +75,7 @@ async fn a_client_that_reads_slowly_is_cut_off_when_it_lags_behind() {
         events.push(event);
     }
     assert!(events.iter().all(|event| event["type"] != "ERROR"), "{events:?}");
-    // What was under way comes, and nothing was kept for it beside that.
+    // Data in flight arrives, and nothing else was buffered.
     assert!(events.len() <= 256, "{} events", events.len());
 }
 
