@@ -1,4 +1,4 @@
-//! IP addresses and ranges of them.
+//! Validation of IP addresses and CIDRs.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -42,7 +42,7 @@ fn is_mapped(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some())
 }
 
-/// An IPv4 address that is one without the zeros before its numbers.
+/// Parses an IPv4 address whose numbers have leading zeros.
 fn without_zeros(text: &str) -> Option<IpAddr> {
     let number = |part: &str| {
         let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -53,11 +53,11 @@ fn without_zeros(text: &str) -> Option<IpAddr> {
     parts?.join(".").parse().ok()
 }
 
-/// A range of addresses as it is written.
+/// A CIDR as written.
 struct Range {
     address: IpAddr,
     bits: u32,
-    /// Whether a number begins with zeros that it does not need.
+    /// Whether a number has leading zeros.
     has_zeros: bool,
 }
 
@@ -109,7 +109,7 @@ pub(super) fn canonical_range(errors: &mut Errors, path: &Path<'_>, text: &str) 
     }
 }
 
-/// An address and the length of its network.
+/// Validates an interface address: an IP address with a prefix length.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidInterfaceAddress`.
 pub(super) fn of_interface(errors: &mut Errors, path: &Path<'_>, text: &str) {
@@ -126,12 +126,12 @@ pub(super) fn of_interface(errors: &mut Errors, path: &Path<'_>, text: &str) {
     }
 }
 
-/// Whether a range is one of version 4; none for what is no range.
+/// Returns whether a CIDR is IPv4; none if it is invalid.
 pub(super) fn is_range_of_version_4(text: &str) -> Option<bool> {
     parse_range(text).map(|range| range.address.to_canonical().is_ipv4())
 }
 
-/// What is unusual about an address, if it is one.
+/// Warns about an unusual form of an IP address.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `GetWarningsForIP`.
 pub(super) fn unusual_ip(warnings: &mut Warnings, path: &Path<'_>, text: &str) {
@@ -148,7 +148,7 @@ pub(super) fn unusual_ip(warnings: &mut Warnings, path: &Path<'_>, text: &str) {
     }
 }
 
-/// What is unusual about a range of addresses, if it is one.
+/// Warns about an unusual form of a CIDR.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `GetWarningsForCIDR`.
 pub(super) fn unusual_range(warnings: &mut Warnings, path: &Path<'_>, text: &str) {
@@ -176,7 +176,7 @@ pub(super) fn unusual_range(warnings: &mut Warnings, path: &Path<'_>, text: &str
     }
 }
 
-/// The range with no bits set behind its first `bits`, as Go writes it.
+/// Formats the network of the first `bits` bits like Go.
 fn network(address: IpAddr, bits: u32) -> String {
     match address {
         IpAddr::V4(address) => {
@@ -194,7 +194,7 @@ fn network(address: IpAddr, bits: u32) -> String {
     }
 }
 
-/// Whether bits behind the first `bits` are set.
+/// Returns whether bits after the first `bits` are set.
 fn has_more_bits(address: IpAddr, bits: u32) -> bool {
     match address {
         IpAddr::V4(address) => address.to_bits().checked_shl(bits).unwrap_or(0) != 0,
@@ -202,7 +202,7 @@ fn has_more_bits(address: IpAddr, bits: u32) -> bool {
     }
 }
 
-/// An address that others may reach.
+/// Validates an address that is reachable from other hosts.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateEndpointIP`.
 pub(super) fn reachable(errors: &mut Errors, path: &Path<'_>, text: &str) {

@@ -1,4 +1,4 @@
-//! Attachments of volumes, what drivers a node has, and what attributes volumes may have.
+//! Validation of volume attachments, CSI nodes, and volume attributes classes.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::fields::{Errors, IMMUTABLE, Path, get, int, list, map, set, text, texts, word};
 use super::{Change, formats, storage, volumes};
 
-/// An attachment.
+/// Validates a volume attachment.
 ///
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateVolumeAttachment` and
 /// `ValidateVolumeAttachmentUpdate`.

@@ -1,4 +1,4 @@
-//! `HorizontalPodAutoscalers`, as `autoscaling/v2` has them.
+//! Validation of `HorizontalPodAutoscalers` in the version `autoscaling/v2`.
 
 use kubernetes_types::quantity::{self, Quantity};
 use kubernetes_types::status::FieldError;
@@ -71,16 +71,16 @@ pub(super) fn status(errors: &mut Errors, object: &Value) {
     errors.none_negative(&path, status, &["currentReplicas", "desiredReplicas"]);
 }
 
-/// Which versions of the API an object may be of.
+/// The API versions that a reference may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
     Any,
-    /// Also those without a group.
+    /// Including versions without a group.
     OfCore,
     OfGroup,
 }
 
-/// What is wrong with a version.
+/// Returns why a version is invalid.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `ValidateAPIVersion`; apimachinery
 /// `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`.

@@ -1,4 +1,4 @@
-//! Bundles of authorities, and certificates for Pods.
+//! Validation of certificate bundles and Pod certificates.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ fn anchors(errors: &mut Errors, path: &Path<'_>, bundle: &str) {
     }
 }
 
-/// The blocks of a text; what is none is left out.
+/// Returns the PEM blocks of a text and ignores the rest.
 ///
 /// Source: Go encoding/pem, `Decode`.
 fn blocks(text: &str) -> impl Iterator<Item = pem::Pem> {
@@ -86,7 +86,7 @@ fn wrong_anchor(block: &pem::Pem) -> Option<&'static str> {
     }
 }
 
-/// A request for a certificate of a Pod. Its keys and proofs are not looked at.
+/// Validates a Pod certificate request except for its keys and proofs.
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `ValidatePodCertificateRequestCreate` and
 /// `ValidatePodCertificateRequestUpdate`.
@@ -132,10 +132,10 @@ pub(super) fn pod_request(errors: &mut Errors, object: &Value, change: Option<Ch
     }
 }
 
-/// Seconds.
+/// In seconds.
 const HOUR: i64 = 60 * 60;
 
-/// How many seconds a certificate of a signer lives at most.
+/// Returns the maximum lifetime of a signer's certificates in seconds.
 fn longest_life(signer: &str) -> i64 {
     let domain = signer.split('/').next().unwrap_or_default();
     let is_ours = domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
@@ -153,7 +153,7 @@ fn lifetime(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
-/// A certificate in a volume of a Pod, but for the paths of its files.
+/// Validates a projected Pod certificate except for the paths of its files.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateProjectionSources`.
 pub(super) fn projected(errors: &mut Errors, path: &Path<'_>, source: &Value) {
@@ -200,7 +200,7 @@ fn prefixed_key(errors: &mut Errors, path: &Path<'_>, key: &str) {
     }
 }
 
-/// The conditions in the status of a request; what is issued is not looked at.
+/// Validates the conditions in the status of a request, but not the issued certificate.
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `ValidatePodCertificateRequestStatusUpdate`.
 /// Rule: VLO-48.

@@ -1,4 +1,4 @@
-//! Conditions of the type that most kinds have.
+//! Validation of standard conditions.
 
 use std::collections::HashSet;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::fields::{Errors, Path, get, int, list, set, text};
 use super::formats;
 
-/// The conditions of an object's status.
+/// Validates the conditions in the status of an object.
 pub(super) fn of_status(errors: &mut Errors, object: &Value) {
     let path = Path::new("status");
     all(errors, &path.child("conditions"), get(object, "status"));
 }
 
-/// The `conditions` of `owner`.
+/// Validates the `conditions` of `owner`.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateConditions`.
 pub(super) fn all(errors: &mut Errors, path: &Path<'_>, owner: &Value) {

@@ -1,4 +1,4 @@
-//! `ConfigMap`s and Secrets.
+//! Validation of `ConfigMap`s and Secrets.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::fields::{Errors, IMMUTABLE, Path, entries, flag, get, map, text};
 use super::formats;
 
-/// How many bytes all values together may have.
+/// The maximum total size of all values in bytes.
 ///
 /// Source: kubernetes pkg/apis/core/types.go, `MaxSecretSize`.
 const LIMIT: usize = 1024 * 1024;
@@ -90,8 +90,8 @@ pub(super) fn secret(errors: &mut Errors, object: &Value, old: Option<&Value>) {
     }
 }
 
-/// The content of a Secret that has to be a JSON object: where it is none, kube-apiserver's answer has the words of Go's
-/// decoder.
+/// Returns whether a Secret's Docker config is not a JSON object. kube-apiserver's response then contains the message
+/// of Go's decoder.
 pub(super) fn has_unreadable_docker_config(object: &Value) -> bool {
     let key = match text(object, "type") {
         "kubernetes.io/dockercfg" => ".dockercfg",
@@ -103,7 +103,7 @@ pub(super) fn has_unreadable_docker_config(object: &Value) -> bool {
     !serde_json::from_slice::<Value>(&bytes).is_ok_and(|value| value.is_object() || value.is_null())
 }
 
-/// What an object that is immutable may not change.
+/// Validates that an immutable object does not change.
 fn frozen(errors: &mut Errors, object: &Value, old: &Value, fields: &[&'static str]) {
     if !flag(old, "immutable") {
         return;
@@ -119,7 +119,7 @@ fn frozen(errors: &mut Errors, object: &Value, old: &Value, fields: &[&'static s
     }
 }
 
-/// How many bytes a text in base64 stands for.
+/// Returns the decoded length of a base64 text in bytes.
 fn decoded_length(value: &Value) -> usize {
     let text = value.as_str().unwrap_or_default();
     let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();

@@ -1,4 +1,4 @@
-//! Drivers of volumes, their capacity, and namespaces.
+//! Validation of CSI drivers, storage capacities, and namespaces.
 
 use std::collections::HashSet;
 
@@ -83,7 +83,7 @@ pub(super) fn capacity(errors: &mut Errors, object: &Value, change: Option<Chang
     }
 }
 
-/// The finalizers of a namespace, new or of its `finalize`, whose errors name each one's place.
+/// Validates the finalizers of a namespace. Unless the namespace is new, errors include the index of each.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespace` and `ValidateNamespaceFinalizeUpdate`.
 /// Rule: VLO-38.

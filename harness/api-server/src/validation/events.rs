@@ -1,4 +1,4 @@
-//! Events, and requests for certificates.
+//! Validation of Events and certificate signing requests.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text, texts};
 use super::internal::Form;
 use super::{Change, formats};
 
-/// An Event of the core group, or of `events.k8s.io`, which is stricter.
+/// Validates an Event of the core group or of `events.k8s.io`, which is stricter.
 ///
 /// Source: kubernetes pkg/apis/core/validation/events.go.
 /// Rule: VLO-35.
@@ -72,7 +72,7 @@ fn series(errors: &mut Errors, event: &Value) {
     }
 }
 
-/// A new Event of `events.k8s.io`.
+/// Validates a new Event of `events.k8s.io`.
 ///
 /// Source: kubernetes pkg/apis/core/validation/events.go, `ValidateEventCreate`.
 /// Rule: VLO-35.
@@ -97,7 +97,7 @@ pub(super) fn new_event(errors: &mut Errors, event: &Value) {
     }
 }
 
-/// An Event of `events.k8s.io` that was there: but for its series it stays as it is. The names of fields are those of the
+/// Validates an update of an Event of `events.k8s.io`: only its series may change. Field names are those of the
 /// internal type.
 ///
 /// Source: kubernetes pkg/apis/core/validation/events.go, `ValidateEventUpdate`.
@@ -162,7 +162,7 @@ const USAGES: [&str; 23] = [
     "timestamping",
 ];
 
-/// A new request for a certificate. What is in its block of PEM is not looked at.
+/// Validates a new certificate signing request, but not the content of its PEM block.
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `validateCertificateSigningRequest`.
 /// Rule: VLO-35.
@@ -173,7 +173,7 @@ pub(super) fn signing_request(errors: &mut Errors, object: &Value) {
     let begin = b"-----BEGIN CERTIFICATE REQUEST-----";
     if !data.windows(begin.len()).any(|found| found == begin) {
         let why = "PEM block type must be CERTIFICATE REQUEST";
-        // Bytes that are not there are none.
+        // Absent bytes are shown as null.
         let shown = if set(spec, "request").is_none() { "null".to_owned() } else { quote(request) };
         errors.invalid(&path.child("request"), shown, why);
     }
@@ -230,7 +230,7 @@ pub(super) fn signer_name(errors: &mut Errors, path: &Path<'_>, signer: &str) {
     }
 }
 
-/// The first label that is wrong.
+/// Reports the first invalid label.
 fn labels(errors: &mut Errors, path: &Path<'_>, text: &str, wrong: fn(&str) -> Vec<String>) {
     let mut all = text.split('.').map(|label| (label, wrong(label)));
     if let Some((label, wrong)) = all.find(|(_, wrong)| !wrong.is_empty()) {

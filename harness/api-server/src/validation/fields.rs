@@ -1,4 +1,4 @@
-//! What the rules of every kind need: paths of fields, the list of errors, and members of objects.
+//! Helpers of validation: field paths, the error list, and field access.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::internal::{self, Form};
 
-/// A field's path, such as `spec.containers[0].name`. It is written out only where something is wrong.
+/// The path of a field, such as `spec.containers[0].name`. It is formatted only for errors.
 ///
 /// Source: apimachinery pkg/util/validation/field/path.go.
 #[derive(Clone, Copy, Debug)]
@@ -25,12 +25,12 @@ enum Part<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// A field of the object itself.
+    /// Creates the path of a field of the object itself.
     pub(super) const fn new(name: &'a str) -> Self {
         Self { parent: None, part: Part::Name(name) }
     }
 
-    /// A field of what `parent` leads to; of the object itself without one.
+    /// Creates the path of a field below `parent`; of the object itself without a parent.
     pub(super) const fn below(parent: Option<&'a Path<'a>>, name: &'a str) -> Self {
         Self { parent, part: Part::Name(name) }
     }
@@ -62,23 +62,23 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// What is wrong with an object, in kube-apiserver's order.
+/// The validation errors of an object, in kube-apiserver's order.
 #[derive(Debug, Default)]
 pub(super) struct Errors {
     own: Vec<FieldError>,
-    /// Those of rules that are generated from the types, which stand last.
+    /// Errors of generated validation, which come last.
     generated: Vec<FieldError>,
-    /// Why it cannot be told.
+    /// Why the object cannot be validated.
     unsupported: Option<Unsupported>,
-    /// How many bytes of structures they show.
+    /// The total size in bytes of the structures in the errors.
     shown: usize,
 }
 
-/// The most bytes of structures that all errors together show.
+/// The maximum total size in bytes of the structures in all errors.
 const MOST_SHOWN: usize = 8 << 20;
 
 impl Errors {
-    /// All of them, the generated ones last.
+    /// Returns all errors, those of generated validation last.
     pub(super) fn into_list(mut self) -> Result<Vec<FieldError>, Unsupported> {
         self.own.append(&mut self.generated);
         self.unsupported.map_or(Ok(self.own), Err)
@@ -88,7 +88,7 @@ impl Errors {
         self.own.len()
     }
 
-    /// An error of a rule that is generated from the types.
+    /// Adds an error of generated validation.
     pub(super) fn generated(&mut self, error: FieldError) {
         if self.generated.len() <= MAX_ERRORS {
             self.generated.push(error);
@@ -99,7 +99,7 @@ impl Errors {
         self.generated(FieldError::required(path.to_string(), ""));
     }
 
-    /// `value` as it is shown.
+    /// Adds an invalid-value error of generated validation; `value` is already formatted.
     pub(super) fn invalid_by_type(&mut self, path: &Path<'_>, value: &str, why: impl fmt::Display) {
         self.generated(FieldError::invalid(path.to_string(), value, why));
     }
@@ -108,7 +108,7 @@ impl Errors {
         self.generated(FieldError::forbidden(path.to_string(), ""));
     }
 
-    /// Beyond what an answer can list, more of them change nothing.
+    /// A response cannot list more errors than this, so further ones do not matter.
     pub(super) fn push(&mut self, error: FieldError) {
         if self.own.len() <= MAX_ERRORS {
             self.own.push(error);
@@ -129,7 +129,7 @@ impl Errors {
         self.push(FieldError::forbidden(path.to_string(), why));
     }
 
-    /// `value` as it is shown: a number, a boolean or JSON.
+    /// Adds an invalid-value error; `value` is already formatted: a number, a boolean, or JSON.
     pub(super) fn invalid(&mut self, path: &Path<'_>, value: impl fmt::Display, why: impl fmt::Display) {
         self.push(FieldError::invalid(path.to_string(), value, why));
     }
@@ -138,19 +138,19 @@ impl Errors {
         self.invalid(path, quote(text), why);
     }
 
-    /// A text that breaks each of some rules.
+    /// Adds an error for each reason why a text is invalid.
     pub(super) fn all_invalid(&mut self, path: &Path<'_>, text: &str, whys: Vec<String>) {
         for why in whys {
             self.invalid_text(path, text, why);
         }
     }
 
-    /// A value that is not shown.
+    /// Adds an invalid-value error without the value.
     pub(super) fn invalid_unshown(&mut self, path: &Path<'_>, why: impl fmt::Display) {
         self.push(FieldError::invalid_unshown(path.to_string(), why));
     }
 
-    /// A change that is forbidden, with what is different in two values of an internal type.
+    /// Adds a forbidden error with the difference of two values of an internal type.
     ///
     /// Source: apimachinery pkg/util/diff/diff.go, `Diff`.
     pub(super) fn forbidden_change(
@@ -164,7 +164,8 @@ impl Errors {
         self.forbidden(path, format_args!("{why}\n{difference}"));
     }
 
-    /// A value of an internal type, which is shown with all of its fields; `null` where there is none.
+    /// Adds an invalid-value error for a value of an internal type, which is shown with all of its fields; `null` if
+    /// absent.
     pub(super) fn invalid_structure(
         &mut self,
         path: &Path<'_>,
@@ -176,13 +177,13 @@ impl Errors {
         self.invalid(path, shown, why);
     }
 
-    /// Such a value as JSON.
+    /// Formats a value of an internal type as JSON.
     pub(super) fn shown(&mut self, form: Form, of: &str, value: &Value) -> String {
         self.unless_large(&[value], || Some(internal::shown(form, of, value)))
     }
 
-    /// What is shown of values, unless they are so large that the messages cannot be told: a type has a hundred times the
-    /// bytes of an empty object, and many errors may show the same value.
+    /// Returns `shown` unless the values are so large that their messages cannot be reported: a type has a hundred
+    /// times the bytes of an empty object, and many errors may show the same value.
     fn unless_large(&mut self, values: &[&Value], shown: impl FnOnce() -> Option<String>) -> String {
         let is_told = self.unsupported.is_none() && !values.iter().any(|value| internal::is_large(value));
         let text = is_told.then(shown).flatten();
@@ -211,20 +212,20 @@ impl Errors {
         self.push(FieldError::too_many(path.to_string(), count, limit));
     }
 
-    /// A value that is none of `supported`, which are listed as upstream lists them.
+    /// Adds an unsupported-value error that lists the `supported` values like upstream.
     pub(super) fn unsupported(&mut self, path: &Path<'_>, text: &str, supported: &[&str]) {
         let supported: Vec<String> = supported.iter().map(|value| quote(value)).collect();
         self.push(FieldError::not_supported(path.to_string(), quote(text), supported.join(", ")));
     }
 
-    /// One of `supported`, where there is a value at all.
+    /// Requires a value to be one of `supported` if it is present.
     pub(super) fn one_of(&mut self, path: &Path<'_>, value: Option<&str>, supported: &[&str]) {
         if let Some(text) = value.filter(|text| !supported.contains(text)) {
             self.unsupported(path, text, supported);
         }
     }
 
-    /// One of `supported`; `in_order` as they are listed.
+    /// Requires a value that is one of `supported`.
     pub(super) fn required_one_of(&mut self, path: &Path<'_>, text: &str, supported: &[&str]) {
         if text.is_empty() {
             self.required(path, "");
@@ -240,14 +241,14 @@ impl Errors {
         }
     }
 
-    /// The texts among the members of `owner` that have to be there.
+    /// Requires string fields of `owner` to be present.
     pub(super) fn all_required(&mut self, path: &Path<'_>, owner: &Value, fields: &[&str]) {
         for field in fields.iter().filter(|field| text(owner, field).is_empty()) {
             self.required(&path.child(field), "");
         }
     }
 
-    /// The non-negative numbers among the members of `owner`.
+    /// Requires numeric fields of `owner` to be non-negative.
     pub(super) fn none_negative(&mut self, path: &Path<'_>, owner: &Value, fields: &[&str]) {
         for field in fields {
             self.not_negative(&path.child(field), int(owner, field));
@@ -262,22 +263,22 @@ pub(super) const NOT_POSITIVE: &str = "must be greater than zero";
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `FieldImmutableErrorMsg`.
 pub(super) const IMMUTABLE: &str = "field is immutable";
 
-/// A member; null where there is none.
+/// Returns a field; null if absent.
 pub(super) fn get<'a>(owner: &'a Value, field: &str) -> &'a Value {
     owner.get(field).unwrap_or(&Value::Null)
 }
 
-/// A member that is there and not null.
+/// Returns a field that is present and not null.
 pub(super) fn set<'a>(owner: &'a Value, field: &str) -> Option<&'a Value> {
     owner.get(field).filter(|value| !value.is_null())
 }
 
-/// A text; empty where there is none.
+/// Returns a text field; empty if absent.
 pub(super) fn text<'a>(owner: &'a Value, field: &str) -> &'a str {
     get(owner, field).as_str().unwrap_or_default()
 }
 
-/// A text that may be missing.
+/// Returns an optional text field.
 pub(super) fn word<'a>(owner: &'a Value, field: &str) -> Option<&'a str> {
     get(owner, field).as_str()
 }
@@ -294,12 +295,12 @@ pub(super) fn list<'a>(owner: &'a Value, field: &str) -> &'a [Value] {
     get(owner, field).as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The texts of a list.
+/// Returns the strings in a list.
 pub(super) fn texts<'a>(owner: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
     list(owner, field).iter().map(|item| item.as_str().unwrap_or_default())
 }
 
-/// The members of a map, by name.
+/// Returns the entries of a map by name.
 pub(super) fn entries<'a>(owner: &'a Value, field: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
     map(owner, field).into_iter().flatten().map(|(name, value)| (name.as_str(), value))
 }

@@ -1,4 +1,4 @@
-//! API priority and fairness: which requests go where, and how many of them.
+//! Validation of API Priority and Fairness: flow schemas and priority levels.
 
 use std::collections::HashSet;
 
@@ -122,7 +122,7 @@ fn has_all(rule: &Value, field: &str) -> bool {
     texts(rule, field).any(|item| item == "*")
 }
 
-/// Something else beside `*`, which is everything.
+/// Reports other items next to `*`, which matches everything.
 fn alone(errors: &mut Errors, path: &Path<'_>, rule: &Value, field: &str, others: &str) {
     if list(rule, field).len() > 1 && has_all(rule, field) {
         let why = format!("if '*' is present, must not specify other {others}");
@@ -208,7 +208,7 @@ fn wrong_url(url: &str) -> Option<&'static str> {
     }
 }
 
-/// The conditions in the status of either kind.
+/// Validates the conditions in the status of both kinds.
 ///
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateFlowSchemaStatus` and
 /// `ValidatePriorityLevelConfigurationStatus`.
@@ -339,7 +339,7 @@ fn queuing(errors: &mut Errors, path: &Path<'_>, queuing: &Value) {
     }
 }
 
-/// What the type says of itself.
+/// Applies the generated validation of a priority level.
 fn generated_for_level(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let kind = text(spec, "type");
     if kind != "Exempt" && set(spec, "exempt").is_some() {
@@ -374,7 +374,7 @@ fn semantically_equal_specs(object: &Value, fixed: &Value) -> bool {
     semantically_equal(&spec(object), &spec(fixed), &kind)
 }
 
-/// The schemas that are always there, and as they are.
+/// Returns the spec of a mandatory flow schema, which cannot be changed.
 ///
 /// Source: apiserver pkg/apis/flowcontrol/bootstrap/default.go, `MandatoryFlowSchemas`.
 fn fixed_schema(name: &str) -> Option<Value> {
@@ -401,7 +401,7 @@ fn fixed_schema(name: &str) -> Option<Value> {
     }}))
 }
 
-/// The levels that are always there, and as they are.
+/// Returns the spec of a mandatory priority level, which cannot be changed.
 ///
 /// Source: apiserver pkg/apis/flowcontrol/bootstrap/default.go, `MandatoryPriorityLevelConfigurations`.
 fn fixed_level(name: &str) -> Option<Value> {

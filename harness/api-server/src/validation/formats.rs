@@ -1,4 +1,4 @@
-//! Formats of texts: each function lists what is wrong with one.
+//! Validation of text formats.
 
 use kubernetes_types::names;
 use serde_json::Value;
@@ -9,14 +9,14 @@ fn too_long(limit: usize) -> String {
     format!("must be no more than {limit} characters")
 }
 
-/// `must be between LOW and HIGH, inclusive`.
+/// Returns `must be between LOW and HIGH, inclusive`.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `InclusiveRangeError`.
 pub(super) fn between(low: i64, high: i64) -> String {
     format!("must be between {low} and {high}, inclusive")
 }
 
-/// The key of a `ConfigMap` or a Secret.
+/// Validates a key of a `ConfigMap` or a Secret.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsConfigMapKey`.
 pub(super) fn config_key(key: &str) -> Vec<String> {
@@ -90,7 +90,7 @@ pub(super) fn header_name(name: &str) -> Vec<String> {
     ]
 }
 
-/// The number before the sign of a percentage; none for what is none.
+/// Returns the number of a percentage; none if the text is not a percentage.
 pub(super) fn percentage(text: &str) -> Option<&str> {
     let number = text.strip_suffix('%')?;
     (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(number)
@@ -108,7 +108,7 @@ pub(super) fn percent(text: &str) -> Vec<String> {
     ]
 }
 
-/// A port, where it is a number.
+/// Validates a port number.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsValidPortNum`.
 pub(super) fn port(errors: &mut Errors, path: &Path<'_>, number: i64) {
@@ -117,7 +117,7 @@ pub(super) fn port(errors: &mut Errors, path: &Path<'_>, number: i64) {
     }
 }
 
-/// A port by its number or its name.
+/// Validates a port number or a port name.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePortNumOrName`.
 pub(super) fn port_or_name(errors: &mut Errors, path: &Path<'_>, value: &Value) {
@@ -127,7 +127,7 @@ pub(super) fn port_or_name(errors: &mut Errors, path: &Path<'_>, value: &Value) 
     }
 }
 
-/// A qualified name, such as the type of a condition.
+/// Validates a qualified name, such as the type of a condition.
 pub(super) fn qualified_name(errors: &mut Errors, path: &Path<'_>, name: &str) {
     errors.all_invalid(path, name, names::label_key(name));
 }
@@ -136,14 +136,14 @@ pub(super) fn dns_label(errors: &mut Errors, path: &Path<'_>, name: &str) {
     errors.all_invalid(path, name, names::dns1123_label(name));
 }
 
-/// What is wrong with a text in the words of rules that are generated from the types: it is too long in bytes.
+/// Converts a message to that of generated validation, which says that a text is too long in bytes.
 ///
 /// Source: apimachinery pkg/api/validate/content/errors.go, `MaxLenError`.
 pub(super) fn in_bytes(why: &str) -> String {
     if why.starts_with("must be no more than") { why.replace("characters", "bytes") } else { why.to_owned() }
 }
 
-/// The name of an object, where a rule that is generated from its type looks at it.
+/// Applies generated validation to the name of an object.
 ///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `LongName`.
 /// Rule: VLO-25.
@@ -252,7 +252,7 @@ pub(super) fn full_domain_name(errors: &mut Errors, path: &Path<'_>, name: &str)
     }
 }
 
-/// A name that is there and fits into a path of the API.
+/// Validates a required name that is a path segment of the API.
 pub(super) fn path_segment(errors: &mut Errors, path: &Path<'_>, name: &str) {
     errors.all_invalid(path, name, super::super::object_names::path_segment_errors(name));
 }
@@ -265,7 +265,7 @@ pub(super) fn quantity_not_negative(errors: &mut Errors, path: &Path<'_>, value:
     }
 }
 
-/// Labels, also those that are a selector.
+/// Validates labels, also those of a selector.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateLabels`.
 pub(super) fn labels(errors: &mut Errors, path: &Path<'_>, labels: &Value) {
@@ -289,7 +289,7 @@ pub(super) fn annotations(errors: &mut Errors, path: &Path<'_>, annotations: &Va
     }
 }
 
-/// A path below another, without a way out of it.
+/// Validates a relative path that stays below its base.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateLocalDescendingPath`.
 pub(super) fn descending_path(errors: &mut Errors, path: &Path<'_>, target: &str) {
@@ -318,7 +318,7 @@ pub(super) fn unreserved_path(errors: &mut Errors, path: &Path<'_>, target: &str
     }
 }
 
-/// A number or a percentage that is not negative.
+/// Validates a non-negative number or percentage.
 ///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidatePositiveIntOrPercent`.
 pub(super) fn number_or_percent(errors: &mut Errors, path: &Path<'_>, value: &Value) {
@@ -338,7 +338,7 @@ pub(super) fn at_most_all(errors: &mut Errors, path: &Path<'_>, value: &Value) {
     }
 }
 
-/// The number of a number or a percentage; zero for what is neither.
+/// Returns the number of a number or a percentage; zero for anything else.
 ///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `getIntOrPercentValue`.
 pub(super) fn amount(value: &Value) -> i64 {

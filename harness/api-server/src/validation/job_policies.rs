@@ -1,4 +1,4 @@
-//! What a Job makes of failed Pods and of indexes that succeed.
+//! Validation of the pod failure policy and the success policy of Jobs.
 
 use std::collections::HashSet;
 
@@ -179,7 +179,7 @@ pub(super) fn success(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
-/// The intervals of a text such as `1,3-5`: the first and the last index of each, or what is wrong with it.
+/// Parses intervals such as `1,3-5`. Returns the first and the last index of each interval, or an error.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `parseIndexInterval`.
 pub(super) fn intervals(text: &str, completions: i64) -> impl Iterator<Item = Result<(i64, i64), String>> {
@@ -212,7 +212,7 @@ fn disorder(previous: i64, current: i64) -> String {
     format!("non-increasing order, previous: {previous}, current: {current}")
 }
 
-/// How many indexes a text such as `1,3-5` has.
+/// Returns the number of indexes in a text such as `1,3-5`.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateIndexesFormat`.
 pub(super) fn number_of_indexes(text: &str, completions: i64) -> Result<i64, String> {

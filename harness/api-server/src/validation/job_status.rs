@@ -1,4 +1,4 @@
-//! The status of a Job: what a client writes in place of the controller.
+//! Validation of the status of a Job when a client writes it.
 
 use std::collections::HashSet;
 
@@ -84,7 +84,7 @@ pub(super) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
     let pods = get(new.status, "uncountedTerminatedPods");
     let has_uncounted = ["succeeded", "failed"].iter().any(|field| !list(pods, field).is_empty());
     if (finished || changed("uncountedTerminatedPods")) && new.is_finished() && has_uncounted {
-        // As the internal Go type has it.
+        // In the form of the internal Go type.
         let [succeeded, failed] = ["succeeded", "failed"].map(|field| encode(get(pods, field)));
         let shown = format!("{{\"Succeeded\":{succeeded},\"Failed\":{failed}}}");
         errors.invalid(&path.child("uncountedTerminatedPods"), shown, "must be empty for finished job");
@@ -111,7 +111,7 @@ pub(super) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
     since(errors, &path, new, old, &changed);
 }
 
-/// Pods that are counted no more.
+/// Validates the uncounted terminated Pods.
 fn uncounted(errors: &mut Errors, path: &Path<'_>, status: &Value) {
     let mut seen = HashSet::new();
     for field in ["succeeded", "failed"] {
@@ -187,7 +187,7 @@ fn indexes(
     }
 }
 
-/// The first index that is in both texts, which are in order.
+/// Returns the first index that both sorted texts contain.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateFailedIndexesNotOverlapCompleted`.
 fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
@@ -207,7 +207,7 @@ fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
     None
 }
 
-/// What must not become of a former status.
+/// Validates the transition from an old status.
 fn since(errors: &mut Errors, path: &Path<'_>, new: Job<'_>, old: Job<'_>, changed: &dyn Fn(&str) -> bool) {
     let conditions = path.child("conditions");
     for condition in ["Failed", "Complete", "FailureTarget"] {

@@ -1,4 +1,4 @@
-//! Jobs and `CronJob`s.
+//! Validation of Jobs and `CronJob`s.
 
 use jiff::tz::TimeZoneDatabase;
 use kubernetes_types::equality::same;
@@ -38,7 +38,7 @@ pub(super) fn job(errors: &mut Errors, object: &Value, change: Option<Change<'_>
     name_allows_completions(errors, object, spec);
 }
 
-/// The selector and the labels that the server gives a Job.
+/// Validates the generated selector and labels of a Job.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateGeneratedSelector`.
 fn generated_selector(errors: &mut Errors, object: &Value) {
@@ -121,9 +121,9 @@ fn job_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 }
 
 fn completion_mode(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
-    /// The most of an indexed Job.
+    /// The maximum for an indexed Job.
     const MOST: i64 = 100_000;
-    /// From here on other limits are lower.
+    /// Above this number other limits are lower.
     const MANY: i64 = 100_000;
     const MOST_OF_MANY: i64 = 10_000;
     let of = |field: &str| int(spec, field);
@@ -174,7 +174,7 @@ fn completion_mode(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
-/// The names of an indexed Job's Pods end with their index.
+/// Validates the name of an indexed Job, whose Pods' names end with their index.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateNameAllowsCompletions`.
 fn name_allows_completions(errors: &mut Errors, object: &Value, spec: &Value) {
@@ -190,7 +190,8 @@ fn name_allows_completions(errors: &mut Errors, object: &Value, spec: &Value) {
     }
 }
 
-/// What an update of a Job may not change. The template of a suspended Job may: where and with what its Pods run.
+/// Validates immutable fields in an update of a Job. The template of a suspended Job may change: where and with which
+/// resources its Pods run.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateJobSpecUpdate`; pkg/registry/batch/job/strategy.go,
 /// `validationOptionsForJob`.
@@ -266,7 +267,7 @@ fn time_zone(errors: &mut Errors, path: &Path<'_>, zone: &str) {
     if is_known || ["UTC", "Local"].contains(&zone) {
         return;
     }
-    // The server's zones are files in folders.
+    // The server's time zones are files in directories.
     let folder = format!("{zone}/");
     let is_folder = zones.available().any(|zone| zone.as_str().starts_with(&folder));
     errors.invalid_text(path, zone, if is_folder { "is a directory" } else { &unknown });
@@ -276,7 +277,7 @@ fn time_zone(errors: &mut Errors, path: &Path<'_>, zone: &str) {
 /// `pkg/apis/batch/v1/zz_generated.validations.go`.
 /// Rule: VLO-17.
 pub(super) fn cron_job(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
-    /// A Job's name has eleven characters more.
+    /// The name of a Job has eleven more characters.
     const LONGEST: usize = 52;
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let schedule = text(spec, "schedule");

@@ -1,4 +1,4 @@
-//! Migrations of stored objects to another version.
+//! Validation of storage version migrations.
 
 use kubernetes_types::names;
 use kubernetes_types::schema::Type;

@@ -1,6 +1,6 @@
-//! What is wrong with objects of built-in kinds, beside their metadata: one module for each group of kinds.
+//! Validation of built-in kinds except for metadata, with one module for each group of kinds.
 //!
-//! Each rule is a function of an object and of what it was before, and lists errors in kube-apiserver's order.
+//! Each rule is a function of an object and its old version, and reports errors in kube-apiserver's order.
 
 mod addresses;
 mod attachments;
@@ -52,7 +52,7 @@ pub(super) use self::warnings::warnings;
 use super::conversion;
 use super::discovery::Resource;
 
-/// What an update begins with.
+/// The old and the new object of an update.
 #[derive(Clone, Copy)]
 struct Change<'a> {
     new: &'a Value,
@@ -61,17 +61,17 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Whether a field has the same meaning as before.
+    /// Returns whether a field is semantically unchanged.
     fn is_same(self, path: &[&str]) -> bool {
         let of = path.iter().fold(self.of, |of, name| of.member(name));
         same(at(self.new, path), at(self.old, path), of)
     }
 }
 
-/// Errors about all versions of a definition, one for each reason.
+/// Returns the errors of all versions of a definition, one for each reason.
 ///
 /// # Errors
-/// If they are too large to be shown.
+/// The messages would be too large.
 pub(super) fn of_versions(versions: &Value, whys: &[&str]) -> Result<Vec<FieldError>, Unsupported> {
     let (mut errors, spec) = (Errors::default(), Path::new("spec"));
     for why in whys {
@@ -81,12 +81,12 @@ pub(super) fn of_versions(versions: &Value, whys: &[&str]) -> Result<Vec<FieldEr
     errors.into_list()
 }
 
-/// What is wrong with an object, which `old` becomes in an update, also of a subresource.
+/// Validates an object; in an update, also of a subresource, `old` is the object before.
 ///
 /// Rule: VLO-01.
 ///
 /// # Errors
-/// What cannot be answered as kube-apiserver does.
+/// What admit cannot validate like kube-apiserver.
 pub(super) fn errors(
     object: &Value,
     old: Option<&Value>,
@@ -146,7 +146,7 @@ pub(super) fn errors(
     errors.into_list()
 }
 
-/// Kinds beside workloads.
+/// Validates kinds other than workloads.
 fn of_infrastructure(
     errors: &mut Errors,
     resource: (&str, &str),
@@ -219,7 +219,7 @@ fn of_infrastructure(
     }
 }
 
-/// Kinds that administrators and what they install write.
+/// Validates kinds that administrators and operators write.
 fn of_administration(
     errors: &mut Errors,
     resource: (&str, &str),
@@ -270,7 +270,7 @@ fn of_administration(
     }
 }
 
-/// An autoscaler of any version, which is validated as one of `autoscaling/v2`.
+/// Validates an autoscaler of any version as one of `autoscaling/v2`.
 fn autoscaler(
     errors: &mut Errors,
     object: &Value,

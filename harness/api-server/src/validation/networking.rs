@@ -1,4 +1,4 @@
-//! Ingresses and their classes.
+//! Validation of Ingresses and their classes.
 
 use std::net::IpAddr;
 
@@ -63,7 +63,7 @@ fn host_of_rule(errors: &mut Errors, path: &Path<'_>, host: &str) {
     host_name(errors, path, host);
 }
 
-/// A name of hosts, which may begin with an asterisk.
+/// Validates a host name, which may begin with a wildcard.
 fn host_name(errors: &mut Errors, path: &Path<'_>, host: &str) {
     if host.contains('*') {
         errors.all_invalid(path, host, formats::wildcard(host));
@@ -243,7 +243,7 @@ pub(super) fn ingress_class(errors: &mut Errors, object: &Value, change: Option<
     }
 }
 
-/// A field that must stay, by a rule that is generated from the type: it shows no value.
+/// Reports an immutable field of generated validation, without its value.
 pub(super) fn stays_by_type(errors: &mut Errors, path: &Path<'_>) {
     errors.generated(FieldError::invalid(path.to_string(), "null", IMMUTABLE));
 }

@@ -1,4 +1,4 @@
-//! Nodes, their classes of runtimes, and leases.
+//! Validation of Nodes, runtime classes, and leases.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -12,13 +12,13 @@ use super::fields::{Errors, Path, entries, get, int, list, set, text, texts};
 use super::resources::{self, Owner};
 use super::{Change, addresses, formats, networking, pod};
 
-/// A new Node.
+/// Validates a new Node.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNode`.
 /// Rule: VLO-34.
 pub(super) fn node(errors: &mut Errors, object: &Value) {
     let spec = get(object, "spec");
-    // So are the paths of taints.
+    // This is also the path of taints.
     taints(errors, &Path::new("metadata").child("taints"), spec);
     amounts(errors, object);
     declared_features(errors, object);
@@ -37,7 +37,7 @@ fn amounts(errors: &mut Errors, object: &Value) {
     }
 }
 
-/// A write of a Node that is there; one of the object itself is validated as a new one before.
+/// Validates an update of a Node. An update of the object itself is also validated like a creation.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNodeUpdate`; pkg/registry/core/node/strategy.go.
 /// Rule: VLO-34.
@@ -173,7 +173,7 @@ fn taints(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 /// Rule: VLO-34.
 pub(super) fn runtime_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, handler) = (Path::new("handler"), text(object, "handler"));
-    // Rules that are generated.
+    // Generated validation.
     let is_changed = change.is_some_and(|change| !change.is_same(&["handler"]));
     if is_changed {
         networking::stays_by_type(errors, &path);
@@ -183,7 +183,7 @@ pub(super) fn runtime_class(errors: &mut Errors, object: &Value, change: Option<
     } else {
         for why in names::dns1123_label(handler) {
             let error = |why| FieldError::invalid(path.to_string(), quote(handler), why);
-            // The generated rule stops at the change, and does not replace the one that is written by hand.
+            // Generated validation stops at the change and does not replace the handwritten rule.
             if is_changed {
                 errors.push(error(why));
             } else {
@@ -211,6 +211,6 @@ pub(super) fn lease(errors: &mut Errors, object: &Value) {
     if let Some(seconds) = int(spec, "leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
         errors.invalid(&path.child("leaseDurationSeconds"), seconds, "must be greater than 0");
     }
-    // Strategy and preferred holder are dropped, since coordinated leader election is off.
+    // Strategy and preferred holder are dropped because coordinated leader election is off.
     errors.none_negative(&path, spec, &["leaseTransitions"]);
 }

@@ -1,4 +1,4 @@
-//! Disruption budgets, priorities and network policies.
+//! Validation of disruption budgets, priority classes, and network policies.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -34,7 +34,7 @@ pub(super) fn disruption_budget(errors: &mut Errors, object: &Value) {
 /// `ValidatePriorityClassUpdate`; pkg/apis/scheduling/v1/helpers.go, `IsKnownSystemPriorityClass`.
 /// Rule: VLO-23.
 pub(super) fn priority_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
-    /// The most that is not the system's own.
+    /// The highest priority for users.
     const MOST: i64 = 1_000_000_000;
     if let Some(change) = change {
         let value = |object| int(object, "value").unwrap_or(0);
@@ -85,7 +85,7 @@ pub(super) fn priority_class(errors: &mut Errors, object: &Value, change: Option
 /// Rule: VLO-24.
 pub(super) fn network_policy(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
-    // Ranges that stand in the old policy need not be in order.
+    // CIDRs that are in the old policy need not be valid.
     let known: HashSet<&str> = change.map(|change| ranges(get(change.old, "spec"))).unwrap_or_default();
     let mut missing = Vec::new();
     selectors::label_selector(errors, &path.child("podSelector"), get(spec, "podSelector"));
@@ -116,11 +116,11 @@ pub(super) fn network_policy(errors: &mut Errors, object: &Value, change: Option
             errors.one_of(&types.index(index), Some(kind), &["Ingress", "Egress"]);
         }
     }
-    // A rule that is generated.
+    // A generated rule.
     errors.extend(missing.into_iter().map(|field| kubernetes_types::status::FieldError::required(field, "")));
 }
 
-/// The ranges of addresses in a policy.
+/// Returns the CIDRs in a policy.
 fn ranges(spec: &Value) -> HashSet<&str> {
     let rules = |direction, peers: &'static str| {
         list(spec, direction).iter().flat_map(move |rule| list(rule, peers)).map(|peer| get(peer, "ipBlock"))
@@ -210,7 +210,7 @@ fn bounds(range: &str) -> Option<(IpAddr, u32)> {
     Some((address.parse().ok()?, length.parse().ok()?))
 }
 
-/// Whether the first range is a part of the second one.
+/// Returns whether the first range is contained in the second.
 fn is_below((inner, inner_bits): (IpAddr, u32), (outer, outer_bits): (IpAddr, u32)) -> bool {
     let begins_alike = match (inner, outer) {
         (IpAddr::V4(inner), IpAddr::V4(outer)) => {

@@ -1,4 +1,4 @@
-//! Limits of Pods and of namespaces.
+//! Validation of limit ranges and resource quotas.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -66,7 +66,7 @@ fn limits(errors: &mut Errors, path: &Path<'_>, limit: &Value, kind: &str) {
     }
 }
 
-/// What a limit says of one resource.
+/// The quantities of one resource in a limit.
 struct Amounts {
     min: Option<Quantity>,
     max: Option<Quantity>,
@@ -139,7 +139,7 @@ impl Amounts {
     }
 }
 
-/// Two amounts, the first of which is the greater one.
+/// Returns two quantities, the first of which is greater.
 fn greater<'a>(
     one: Option<&'a Quantity>,
     other: Option<&'a Quantity>,
@@ -148,13 +148,13 @@ fn greater<'a>(
     (both.0 > both.1).then_some(both)
 }
 
-/// A quotient of amounts, as kube-apiserver rounds it.
+/// Returns the ratio of quantities with kube-apiserver's rounding.
 #[expect(clippy::cast_precision_loss, reason = "so does kube-apiserver")]
 fn quotient(one: i64, other: i64) -> f64 {
     one as f64 / other as f64
 }
 
-/// A number as Go's `%f` writes it.
+/// Formats a number like Go's `%f`.
 fn shown(number: f64) -> String {
     if number.is_infinite() {
         if number > 0.0 { "+Inf".to_owned() } else { "-Inf".to_owned() }
@@ -255,7 +255,7 @@ fn is_scope(scope: &str) -> bool {
     known.contains(&scope)
 }
 
-/// Whether objects of a scope can use a resource.
+/// Returns whether objects in a scope can use a resource.
 ///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `IsResourceQuotaScopeValidForResource`.
 fn fits(scope: &str, resource: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Requests and limits.
+//! Validation of resource requests and limits.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::fields::{Errors, NEGATIVE, Path, entries, list, map, text};
 use super::formats;
 
-/// Resources of which there are quantities.
+/// Resources with fractional quantities.
 const MEASURED: [&str; 11] = [
     "cpu",
     "memory",
@@ -26,7 +26,7 @@ const MEASURED: [&str; 11] = [
     "requests.storage",
 ];
 
-/// Resources of which there are whole numbers.
+/// Resources with integer quantities.
 const COUNTED: [&str; 9] = [
     "pods",
     "resourcequotas",
@@ -39,14 +39,14 @@ const COUNTED: [&str; 9] = [
     "services.loadbalancers",
 ];
 
-/// Whether `name` is a resource although it names no domain.
+/// Returns whether `name` is a resource name without a domain.
 ///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `IsStandardResourceName`.
 fn is_standard(name: &str) -> bool {
     MEASURED.contains(&name) || COUNTED.contains(&name) || is_huge_page(name)
 }
 
-/// Whose resources they are.
+/// The owner of a resource list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
     Container,
@@ -69,14 +69,14 @@ pub(super) fn is_extended(name: &str) -> bool {
         && names::label_key(&format!("requests.{name}")).is_empty()
 }
 
-/// What a resource is counted by: whole numbers of objects and of devices.
+/// Returns whether a resource has integer quantities: counts of objects or devices.
 ///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `IsIntegerResourceName`.
 pub(super) fn is_counted(name: &str) -> bool {
     COUNTED.contains(&name) || is_extended(name)
 }
 
-/// The name of any resource; whether it is in order.
+/// Validates a resource name. Returns whether it is valid.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateResourceName`.
 pub(super) fn name(errors: &mut Errors, path: &Path<'_>, name: &str) -> bool {
@@ -88,7 +88,7 @@ pub(super) fn name(errors: &mut Errors, path: &Path<'_>, name: &str) -> bool {
     errors.len() == before
 }
 
-/// The name of a resource that containers use.
+/// Validates the name of a container resource.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateContainerResourceName`.
 pub(super) fn container_resource_name(errors: &mut Errors, path: &Path<'_>, resource: &str) {
@@ -119,7 +119,7 @@ fn name_for(errors: &mut Errors, path: &Path<'_>, resource: &str, owner: Owner) 
     }
 }
 
-/// An amount of a resource.
+/// Validates the quantity of a resource.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateResourceQuantityValue`.
 pub(super) fn amount(errors: &mut Errors, path: &Path<'_>, resource: &str, value: &Quantity) {
@@ -142,7 +142,7 @@ fn huge_pages(errors: &mut Errors, path: &Path<'_>, resource: &str, value: &Quan
     }
 }
 
-/// The `resources` of a container or a Pod.
+/// Validates the `resources` of a container or a Pod.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateResourceRequirements`.
 /// Rule: VLO-08.
@@ -203,7 +203,7 @@ pub(super) fn requirements(
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateResourceClaimNames`.
 fn claim_names(errors: &mut Errors, path: &Path<'_>, claims: &[Value], known: &BTreeSet<&str>) {
-    // What is there twice: a name, or a name with a request.
+    // Detects duplicates: of a name, or of a name with a request.
     let mut seen: HashSet<String> = HashSet::new();
     let mut with_requests: HashSet<&str> = HashSet::new();
     for (index, claim) in claims.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! The schedule of a `CronJob`.
+//! Validation of the schedule of a `CronJob`.
 
-/// One of the five fields.
+/// One of the five fields of a schedule.
 struct Field {
     least: u32,
     most: u32,
@@ -19,16 +19,16 @@ const FIELDS: [Field; 5] = [
     Field { least: 0, most: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] },
 ];
 
-/// Whether a schedule can be read.
+/// Checks whether a schedule can be parsed.
 ///
 /// # Errors
-/// The words of the library that kube-apiserver uses.
+/// The message of the library that kube-apiserver uses.
 ///
 /// Source: github.com/robfig/cron/v3 parser.go, `Parse`.
 pub(super) fn parse(schedule: &str) -> Result<(), String> {
     let mut rest = schedule;
     if schedule.starts_with("TZ=") || schedule.starts_with("CRON_TZ=") {
-        // The zone itself is not looked at: it is refused in any case.
+        // The time zone is not checked because it is rejected in any case.
         rest = schedule.split_once(' ').map_or("", |(_, rest)| rest).trim();
     }
     if rest.starts_with('@') {
@@ -58,7 +58,7 @@ fn descriptor(text: &str) -> Result<(), String> {
     Err(format!("failed to parse duration {text}: time: invalid duration {quoted}"))
 }
 
-/// Whether Go can read a duration.
+/// Returns whether Go can parse a duration.
 fn is_duration(text: &str) -> bool {
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {
@@ -83,7 +83,7 @@ fn is_duration(text: &str) -> bool {
     true
 }
 
-/// `*`, a number or a range, with a step or without.
+/// Parses `*`, a number, or a range, with an optional step.
 ///
 /// Source: github.com/robfig/cron/v3 parser.go, `getRange`.
 fn range(text: &str, field: &Field) -> Result<(), String> {
@@ -111,7 +111,7 @@ fn range(text: &str, field: &Field) -> Result<(), String> {
             return Err(format!("too many slashes: {text}"));
         }
         by = number(step)?;
-        // From one number on.
+        // Starting at one number.
         if last.is_none() {
             end = field.most;
         }
@@ -149,7 +149,7 @@ fn number(text: &str) -> Result<u32, String> {
     }
     match text.parse::<i64>() {
         Ok(number) if number < 0 => Err(format!("negative number ({number}) not allowed: {text}")),
-        // What is larger is above every maximum.
+        // A larger number exceeds every maximum.
         Ok(number) => Ok(u32::try_from(number).unwrap_or(u32::MAX)),
         Err(_) => Err(format!(
             "failed to parse int from {text}: strconv.Atoi: parsing {quoted}: value out of range"

@@ -1,4 +1,4 @@
-//! Label selectors.
+//! Validation of label selectors.
 
 use kubernetes_types::names;
 use kubernetes_types::selector::Selector;
@@ -8,7 +8,7 @@ use super::fields::{Errors, Path, get, list, map, text, texts};
 use super::formats;
 use super::internal::{self, Form};
 
-/// A `LabelSelector`, which may be missing.
+/// Validates an optional `LabelSelector`.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateLabelSelector`.
 pub(super) fn label_selector(errors: &mut Errors, path: &Path<'_>, selector: &Value) {
@@ -39,14 +39,14 @@ fn requirement(errors: &mut Errors, path: &Path<'_>, expression: &Value) {
     }
 }
 
-/// Whether a selector has no requirements.
+/// Returns whether a selector has no requirements.
 pub(super) fn is_empty(selector: &Value) -> bool {
     list(selector, "matchExpressions").is_empty()
         && map(selector, "matchLabels").is_none_or(serde_json::Map::is_empty)
 }
 
-/// Whether a selector picks an object with the metadata of `template`; none if it cannot be evaluated. None at all picks
-/// nothing.
+/// Returns whether a selector matches the labels of `template`; none if it cannot be evaluated. An absent selector
+/// matches nothing.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/helpers.go, `LabelSelectorAsSelector`.
 pub(super) fn picks(selector: &Value, template: &Value) -> Option<bool> {
@@ -58,7 +58,7 @@ pub(super) fn picks(selector: &Value, template: &Value) -> Option<bool> {
     Some(selector.matches(labels))
 }
 
-/// A selector as a message shows it.
+/// Formats a selector for a message.
 pub(super) fn shown(selector: &Value) -> String {
     internal::shown(Form::Pointer, "v1.LabelSelector", selector)
 }

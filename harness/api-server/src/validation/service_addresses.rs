@@ -1,4 +1,4 @@
-//! Ranges of addresses of Services, and the addresses that are in use.
+//! Validation of ServiceCIDRs and IPAddresses.
 
 use kubernetes_types::quoting::encode;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Services. Their addresses and families are validated where they are given.
+//! Validation of Services, except for their addresses and IP families, which are validated during allocation.
 
 use std::collections::HashSet;
 
@@ -66,7 +66,7 @@ fn is_headless(spec: &Value) -> bool {
     matches!(list(spec, "clusterIPs"), [only] if only.as_str() == Some("None"))
 }
 
-/// An address stays what it was; whether there is one at all may change with the type.
+/// Validates that an address does not change. Whether a Service has one may change with its type.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateUpgradeDowngradeClusterIPs`.
 fn changed_address(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value) {
@@ -176,7 +176,7 @@ fn repeated_ports(errors: &mut Errors, path: &Path<'_>, spec: &Value, kind: &str
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateClientIPAffinityConfig`.
 fn affinity(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     const WHEN: &str = "when session affinity type is ClientIP";
-    /// A day.
+    /// One day.
     const LONGEST: i64 = 86400;
     let affinity = text(spec, "sessionAffinity");
     errors.required_one_of(&path.child("sessionAffinity"), affinity, &["ClientIP", "None"]);

@@ -1,4 +1,4 @@
-//! The status of workloads, Services and budgets.
+//! Validation of the status of workloads, Services, and disruption budgets.
 
 use serde_json::Value;
 

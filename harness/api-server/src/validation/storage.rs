@@ -1,4 +1,4 @@
-//! Claims of volumes, and storage classes.
+//! Validation of volume claims and storage classes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,13 +27,13 @@ pub(super) fn driver_name(errors: &mut Errors, path: &Path<'_>, name: &str) {
     errors.all_invalid(path, name, kubernetes_types::names::dns1123_subdomain(&name.to_lowercase()));
 }
 
-/// The metadata of what is made of a template.
+/// Validates the metadata in a claim template.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateTemplateObjectMeta`.
 pub(super) fn template_metadata(errors: &mut Errors, path: &Path<'_>, metadata: &Value) {
     formats::annotations(errors, &path.child("annotations"), get(metadata, "annotations"));
     formats::labels(errors, &path.child("labels"), get(metadata, "labels"));
-    // The names of the other fields, and how messages write them.
+    // The names of the other fields, and their spelling in messages.
     for (field, shown) in [
         ("name", "name"),
         ("generateName", "generateName"),
@@ -83,7 +83,7 @@ pub(super) fn claim_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
             errors.invalid_text(&size_path, &size.to_string(), NOT_POSITIVE);
         }
         Some(Some(size)) => resources::amount(errors, &size_path, "storage", &size),
-        // It has too many digits to be known.
+        // It has too many digits to be compared.
         Some(None) => {}
     }
     let mut class = |field: &str| {
@@ -125,14 +125,14 @@ fn data_source(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     }
 }
 
-/// What an update of a claim must leave as it is.
+/// Validates the immutable fields in an update of a claim.
 fn unchanged(errors: &mut Errors, claim: &Value, new: &Value, old: &Value, change: Change<'_>) {
     const FROZEN: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
     let (mut before, mut now) = (old.clone(), new.clone());
     if text(old, "volumeName").is_empty() {
         keep(&mut before, new, "volumeName");
     }
-    // An old claim may have none, or its class in an annotation.
+    // The old claim may have no class, or one in an annotation.
     if set(old, "storageClassName").is_none() {
         keep(&mut now, old, "storageClassName");
     }
@@ -196,7 +196,7 @@ pub(super) fn class(errors: &mut Errors, class: &Value, change: Option<Change<'_
         errors.required(&Path::new("provisioner"), "");
     }
     if let Some(change) = change {
-        // Rules that are generated: they show no value.
+        // Generated rules, which do not show values.
         for field in ["provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"] {
             if !change.is_same(&[field]) {
                 errors.invalid(&Path::new(field), "null", IMMUTABLE);
@@ -205,7 +205,7 @@ pub(super) fn class(errors: &mut Errors, class: &Value, change: Option<Change<'_
     }
 }
 
-/// The parameters of a class.
+/// Validates the parameters of a class.
 ///
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `validateParameters`.
 pub(super) fn parameters(errors: &mut Errors, path: &Path<'_>, class: &Value) {
@@ -234,7 +234,7 @@ pub(super) fn parameters(errors: &mut Errors, path: &Path<'_>, class: &Value) {
 /// Rule: VLO-20.
 fn topologies(errors: &mut Errors, class: &Value) {
     let (path, terms) = (Path::new("allowedTopologies"), list(class, "allowedTopologies"));
-    // Upstream begins with as many empty terms as there are.
+    // Upstream starts with the same number of empty terms.
     let mut before: Vec<BTreeMap<&str, BTreeSet<&str>>> = vec![BTreeMap::new(); terms.len()];
     for (index, term) in terms.iter().enumerate() {
         let path = path.index(index);

@@ -1,26 +1,26 @@
-//! What a Pod's volume and a `PersistentVolume` have in common: storage in the network, and disks of cloud providers.
+//! Validation of the volume sources that Pods and `PersistentVolume`s share: network storage and cloud disks.
 
 use serde_json::Value;
 
 use super::fields::{Errors, Path, entries, flag, int, list, set, text, texts, word};
 use super::formats;
 
-/// Whose source it is.
+/// The owner of a volume source.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Owner<'a> {
     Pod,
-    /// A `PersistentVolume` of this name, which is empty where the volume stands for itself.
+    /// A `PersistentVolume` with this name, which is empty for an inline volume.
     PersistentVolume {
         name: &'a str,
     },
 }
 
-/// The member of a source's path, which upstream writes otherwise for one of them.
+/// Returns the path segment of a source; upstream spells one of them differently.
 pub(super) fn member(kind: &str) -> &str {
     if kind == "gcePersistentDisk" { "persistentDisk" } else { kind }
 }
 
-/// A source of the kind `kind`, the name of its field; nothing of other kinds.
+/// Validates a source whose field is `kind`; ignores other kinds.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateVolumeSource` and `ValidatePersistentVolumeSpec`.
 /// Rule: VLO-49.
@@ -97,7 +97,7 @@ fn monitors(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     }
 }
 
-/// A Pod's secret is in its namespace.
+/// Validates a secret reference; a Pod's secret is in its own namespace.
 fn secret(errors: &mut Errors, path: &Path<'_>, source: &Value, owner: Owner<'_>) {
     let Some(secret) = set(source, "secretRef") else { return };
     let fields: &[&str] = match owner {
@@ -158,7 +158,7 @@ fn fibre_channel(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     }
 }
 
-/// The number of a logical unit.
+/// Validates a logical unit number.
 fn unit(errors: &mut Errors, path: &Path<'_>, number: i64) {
     if !(0..=255).contains(&number) {
         errors.invalid(path, number, formats::between(0, 255));
@@ -239,7 +239,7 @@ fn iscsi(errors: &mut Errors, path: &Path<'_>, source: &Value, owner: Owner<'_>)
     }
 }
 
-/// The error about `shown` of a volume named `name` whose initiator and portal are too long together.
+/// Reports that the initiator and portal of a volume named `name` are too long together; the error contains `shown`.
 pub(super) fn initiator_length(
     errors: &mut Errors,
     path: &Path<'_>,
@@ -274,7 +274,7 @@ fn iscsi_name(errors: &mut Errors, path: &Path<'_>, name: &str, wrong_kind: &str
     }
 }
 
-/// Any character, then so many letters and digits.
+/// Returns whether a text is any character followed by `count` letters and digits.
 fn is_numbered(rest: &str, count: usize) -> bool {
     let mut all = rest.chars();
     all.next().is_some_and(|first| first != '\n')
@@ -282,7 +282,7 @@ fn is_numbered(rest: &str, count: usize) -> bool {
         && all.all(|one| one.is_ascii_alphanumeric())
 }
 
-/// Whether a text ends in `iqn.YEAR-MONTH.DOMAIN:NAME`.
+/// Returns whether a text ends in `iqn.YEAR-MONTH.DOMAIN:NAME`.
 fn is_qualified(text: &str) -> bool {
     let is_name = |byte: u8| !b",;*&$|\t\n\x0c\r ".contains(&byte);
     let is_domain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);

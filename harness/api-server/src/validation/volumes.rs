@@ -1,4 +1,4 @@
-//! `PersistentVolumes`.
+//! Validation of `PersistentVolumes`.
 
 use kubernetes_types::equality::same;
 use kubernetes_types::quantity::{self, Quantity};
@@ -9,7 +9,7 @@ use super::storage::ACCESS_MODES;
 use super::volume_sources::{self, Owner};
 use super::{Change, formats, pod, storage};
 
-/// The kinds of volumes, in the order in which they are looked at.
+/// The volume source fields, in the order in which they are validated.
 const KINDS: [&str; 22] = [
     "hostPath",
     "gcePersistentDisk",
@@ -35,11 +35,11 @@ const KINDS: [&str; 22] = [
     "csi",
 ];
 
-/// Those that have no options of mounts in an annotation.
+/// The sources that do not support the mount options annotation.
 const WITHOUT_OPTIONS: [&str; 9] =
     ["hostPath", "flocker", "fc", "flexVolume", "portworxVolume", "scaleIO", "local", "storageos", "csi"];
 
-/// A volume that is described where it is attached, and stands for itself.
+/// Validates the inline volume of a volume attachment.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolumeSpec`.
 /// Rule: VLO-42.
@@ -137,7 +137,7 @@ pub(super) fn volume(errors: &mut Errors, object: &Value, change: Option<Change<
     }
 }
 
-/// Whether a path is another way to write `/`.
+/// Returns whether a path is equivalent to `/`.
 fn is_root(path: &str) -> bool {
     let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
     let depth =
@@ -189,7 +189,7 @@ fn capacity(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
-/// Amounts as JSON.
+/// Formats quantities as JSON.
 fn shown_amounts(amounts: &Value) -> String {
     let shown: serde_json::Map<String, Value> = amounts
         .as_object()
@@ -266,7 +266,7 @@ fn csi(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     }
 }
 
-/// What an update must leave as it is.
+/// Validates the immutable fields in an update.
 fn changed(errors: &mut Errors, path: &Path<'_>, spec: &Value, change: Change<'_>) {
     let before = get(change.old, "spec");
     if change.is_same(&["spec"]) {
@@ -274,7 +274,7 @@ fn changed(errors: &mut Errors, path: &Path<'_>, spec: &Value, change: Change<'_
     }
     let mut now = spec.clone();
     let secret = |spec| set(get(spec, "csi"), "controllerExpandSecretRef");
-    // That secret may be named later.
+    // That secret may be set later.
     if set(before, "csi").is_some() && secret(before).is_none() {
         let csi = now.get_mut("csi").and_then(Value::as_object_mut);
         csi.and_then(|members| members.remove("controllerExpandSecretRef"));

@@ -1,4 +1,4 @@
-//! What keeps Pods of a template running: Deployments and their kin.
+//! Validation of workloads: Deployments and similar kinds.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use super::{Change, formats, pod, selectors, storage};
 
 const UNLIKE: &str = "`selector` does not match template `labels`";
 
-/// Whether the template's labels are those that the selector picks.
+/// Validates that the selector matches the labels of the template.
 fn labels_match(errors: &mut Errors, path: &Path<'_>, selector: &Value, template: &Value) {
     if selectors::picks(selector, template) == Some(false) {
         let labels = get(get(template, "metadata"), "labels");
@@ -21,7 +21,7 @@ fn labels_match(errors: &mut Errors, path: &Path<'_>, selector: &Value, template
     }
 }
 
-/// What a template says that is there for as long as it is wanted.
+/// Validates the pod template of a long-running workload.
 fn keeps_running(errors: &mut Errors, path: &Path<'_>, template: &Value, kind: &str) {
     let spec = get(template, "spec");
     let path = path.child("template");
@@ -33,7 +33,7 @@ fn keeps_running(errors: &mut Errors, path: &Path<'_>, template: &Value, kind: &
     }
 }
 
-/// A selector that has to be there. Returns it where it can be evaluated.
+/// Validates a required selector. Returns it if it can be evaluated.
 fn selector(errors: &mut Errors, path: &Path<'_>, spec: &Value, kind: &str) {
     let path = path.child("selector");
     let Some(selector) = set(spec, "selector") else {
@@ -46,7 +46,7 @@ fn selector(errors: &mut Errors, path: &Path<'_>, spec: &Value, kind: &str) {
     }
 }
 
-/// An update that changes the selector.
+/// Validates that an update does not change the selector.
 fn selector_stays(errors: &mut Errors, spec: &Value, change: Change<'_>) {
     if !change.is_same(&["spec", "selector"]) {
         let path = Path::new("spec");
@@ -55,7 +55,7 @@ fn selector_stays(errors: &mut Errors, spec: &Value, change: Change<'_>) {
     }
 }
 
-/// The template of a `ReplicaSet`, also of one that is to be made.
+/// Validates the template of a `ReplicaSet`, also of one that a controller creates.
 ///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidatePodTemplateSpecForReplicaSet`.
 fn template_of_replica_set(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
@@ -119,7 +119,7 @@ fn deployment_strategy(errors: &mut Errors, path: &Path<'_>, strategy: &Value) {
     }
 }
 
-/// A strategy of a type that there is not; it is shown as the internal Go type.
+/// Reports an unknown strategy type; the strategy is shown as its internal Go type.
 fn unknown_strategy(errors: &mut Errors, path: &Path<'_>, strategy: &Value, supported: &[&str]) {
     let rolling = set(strategy, "rollingUpdate");
     let member = |name: &str, field: &str| {
@@ -165,7 +165,7 @@ pub(super) fn replication_controller(errors: &mut Errors, object: &Value) {
     match set(spec, "template") {
         None => errors.required(&path.child("template"), ""),
         Some(template) => {
-            // It is a plain map, whose values may be any.
+            // This selector is a plain map with arbitrary values.
             let template_labels = get(get(template, "metadata"), "labels");
             let is_picked = map(spec, "selector").is_none_or(|labels| {
                 labels.iter().all(|(name, value)| template_labels.get(name) == Some(value))
@@ -179,7 +179,7 @@ pub(super) fn replication_controller(errors: &mut Errors, object: &Value) {
             keeps_running(errors, &path, template, "ReplicationController");
         }
     }
-    // Rules that are generated.
+    // Generated rules.
     formats::name_by_type(errors, object);
     for field in ["replicas", "minReadySeconds"] {
         if let Some(number) = int(spec, field).filter(|number| *number < 0) {
@@ -259,7 +259,7 @@ pub(super) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<C
         }
     }
     let claims = path.child("volumeClaimTemplates");
-    // Nothing but their being the same is asked of those that were there.
+    // Existing claim templates only have to be unchanged.
     let new_claims = if change.is_none() { list(spec, "volumeClaimTemplates") } else { &[] };
     for (index, claim) in new_claims.iter().enumerate() {
         storage::claim_spec(errors, &claims.index(index).child("spec"), get(claim, "spec"));
@@ -277,7 +277,7 @@ pub(super) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<C
         errors.invalid(&path.child("selector"), selectors::shown(selector), "");
     } else {
         labels_match(errors, &path, selector, template);
-        // Pods have a volume for each of these, and names of their own.
+        // Pods have a volume and their own names for each of them.
         let mut seen = HashSet::new();
         let volumes: Vec<Value> = list(spec, "volumeClaimTemplates")
             .iter()

@@ -1,4 +1,4 @@
-//! What a device has, and how much of it one request can have.
+//! Validation of device capacities and their request policies.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ pub(super) fn check(errors: &mut Errors, path: &Path<'_>, capacity: &Value, is_s
         return;
     }
     let (values, range) = (list(policy, "validValues"), set(policy, "validRange"));
-    // Amounts with too many digits cannot be known.
+    // Quantities with too many digits are not supported.
     let Some(most) = quantity::of(get(capacity, "value")) else { return };
     let usual = set(policy, "default");
     let (field, range) = match (values, range) {
@@ -85,7 +85,8 @@ fn values(errors: &mut Errors, path: &Path<'_>, values: &[Quantity], usual: &Qua
     }
 }
 
-/// Fractions are rounded up: the gate `DRAFractionalCapacityRange` is off while the release before can be rolled back to.
+/// Validates a range. Fractions are rounded up: the gate `DRAFractionalCapacityRange` is off while a rollback to the
+/// previous release is possible.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateRequestPolicyRange`.
 fn range(errors: &mut Errors, path: &Path<'_>, range: &Value, usual: &Quantity, most: &Quantity) {

@@ -1,4 +1,4 @@
-//! Expressions that pick devices.
+//! Validation of device selector expressions.
 
 use std::sync::LazyLock;
 
@@ -9,16 +9,18 @@ use kubernetes_types::status::{FieldError, Unsupported};
 
 use super::super::fields::{Errors, Path};
 
-/// What new expressions can mention.
+/// The CEL environment of new expressions.
 static ENVIRONMENT: LazyLock<Environment> =
     LazyLock::new(|| kubernetes::with_device(kubernetes::environment(Version::new(1, 37), Expressions::New)));
 
+/// Validates a CEL expression.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateCELExpression`; dynamic-resource-allocation
 /// cel/compile.go, `CompileCELExpression`.
 /// Rule: VLO-45.
 ///
 /// # Errors
-/// What the expressions of this program do not imitate.
+/// What admit's CEL implementation does not support.
 pub(super) fn check(errors: &mut Errors, path: &Path<'_>, expression: &str) -> Result<(), Unsupported> {
     const LONGEST: usize = 10 * 1024;
     const MOST_COST: u64 = 1_000_000;
@@ -53,7 +55,7 @@ pub(super) fn check(errors: &mut Errors, path: &Path<'_>, expression: &str) -> R
     Ok(())
 }
 
-/// What an expression costs at most, or of which type it is, if not of a right one.
+/// Returns the maximum cost of an expression, or its type if it is wrong.
 fn most_cost(expression: &str) -> Result<Result<u64, Type>, CompileError> {
     let of = ENVIRONMENT.type_of(expression)?;
     if !(of.is_bool() || of == Type::Any) {

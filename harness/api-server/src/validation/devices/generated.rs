@@ -1,4 +1,4 @@
-//! Rules that are generated from the types: their errors stand behind all others.
+//! Generated validation of devices: its errors follow all others.
 //!
 //! Source: kubernetes `pkg/apis/resource/v1/zz_generated.validations.go`; apimachinery pkg/api/validate.
 
@@ -160,7 +160,7 @@ pub(super) fn driver(errors: &mut Errors, path: &Path<'_>, name: &str) {
     }
 }
 
-/// The requests that a part of a claim is about.
+/// Validates the request names to which a part of a claim refers.
 pub(super) fn names_of_requests(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     let path = path.child("requests");
     if few(errors, &path, owner, "requests", most::REQUESTS) {
@@ -169,7 +169,7 @@ pub(super) fn names_of_requests(errors: &mut Errors, path: &Path<'_>, owner: &Va
     }
 }
 
-/// A name, and counters that have names.
+/// Validates a name and named counters.
 ///
 /// Source: `Validate_CounterSet` and `Validate_DeviceCounterConsumption`.
 pub(super) fn counters(errors: &mut Errors, path: &Path<'_>, owner: &Value, name: &str) {
@@ -214,7 +214,7 @@ pub(super) fn share(errors: &mut Errors, path: &Path<'_>, id: &str) {
     }
 }
 
-/// Whether a list is not too long; if it is, that is reported.
+/// Returns whether a list is short enough; reports an error if not.
 pub(super) fn few(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &str, most: usize) -> bool {
     let count = list(owner, field).len();
     if count > most {
@@ -223,7 +223,7 @@ pub(super) fn few(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &s
     count <= most
 }
 
-/// Items of a list whose keys are there twice, which are shown as they are.
+/// Reports items with duplicate keys, which are shown as they are.
 pub(super) fn once<'a, K: Debug + Eq + Hash>(
     errors: &mut Errors,
     path: &Path<'_>,

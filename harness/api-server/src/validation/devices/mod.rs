@@ -1,4 +1,4 @@
-//! Dynamic resource allocation: what devices there are, of which classes, and who asks for them.
+//! Validation of dynamic resource allocation: claims, templates, device classes, and slices.
 
 mod capacity;
 mod expressions;
@@ -21,7 +21,7 @@ pub(in super::super) use self::status::device_id;
 use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, texts};
 use super::{Change, conditions, formats, storage};
 
-/// How many items lists have at most.
+/// The maximum lengths of lists.
 ///
 /// Source: kubernetes pkg/apis/resource/types.go.
 mod most {
@@ -31,12 +31,14 @@ mod most {
     pub(super) const CONDITIONS: usize = 8;
 }
 
+/// Validates a `ResourceClaim`.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateResourceClaim` and `ValidateResourceClaimUpdate`;
 /// `pkg/apis/resource/v1/zz_generated.validations.go`.
 /// Rule: VLO-45.
 ///
 /// # Errors
-/// What cannot be answered as kube-apiserver does.
+/// What admit cannot validate like kube-apiserver.
 pub(super) fn claim(
     errors: &mut Errors,
     object: &Value,
@@ -54,12 +56,14 @@ pub(super) fn claim(
     }
 }
 
+/// Validates a `ResourceClaimTemplate`.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateResourceClaimTemplate` and
 /// `ValidateResourceClaimTemplateUpdate`.
 /// Rule: VLO-45.
 ///
 /// # Errors
-/// What cannot be answered as kube-apiserver does.
+/// What admit cannot validate like kube-apiserver.
 pub(super) fn template(
     errors: &mut Errors,
     object: &Value,
@@ -74,12 +78,14 @@ pub(super) fn template(
     Ok(())
 }
 
+/// Validates a `DeviceClass`.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateDeviceClass` and `ValidateDeviceClassUpdate`;
 /// `pkg/apis/resource/v1/zz_generated.validations.go`.
 /// Rule: VLO-45.
 ///
 /// # Errors
-/// What cannot be answered as kube-apiserver does.
+/// What admit cannot validate like kube-apiserver.
 pub(super) fn class(
     errors: &mut Errors,
     object: &Value,
@@ -132,8 +138,8 @@ pub(super) fn taint_rule_status(errors: &mut Errors, object: &Value) {
     few(errors, &path.child("conditions"), get(object, "status"), "conditions", most::CONDITIONS);
 }
 
-/// What a new claim, or the status of one, asks for that is left to administrators, in a namespace that is not theirs. A
-/// template is reported as a claim.
+/// Rejects admin access in a new claim or its status if the namespace does not allow it. A template is reported as a
+/// claim.
 ///
 /// Source: kubernetes pkg/registry/resource/utils.go, `AuthorizedForAdmin` and `AuthorizedForAdminStatus`.
 /// Rule: VLO-45.
@@ -169,7 +175,7 @@ pub(in super::super) fn admin_access(
     (!is_theirs).then(|| FieldError::forbidden(format!("{list}[{index}].adminAccess"), why))
 }
 
-/// Whether a list is not too long; if it is, that is reported.
+/// Returns whether a list is short enough; reports an error if not.
 fn few(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &str, most: usize) -> bool {
     let count = list(owner, field).len();
     if count > most {
@@ -246,7 +252,7 @@ fn request(errors: &mut Errors, path: &Path<'_>, request: &Value) -> Result<(), 
     Ok(())
 }
 
-/// What a request says beside its name and its class.
+/// Validates a request except for its name and class.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateExactDeviceRequest` and
 /// `validateDeviceSubRequest`.
@@ -323,7 +329,7 @@ fn configuration(errors: &mut Errors, path: &Path<'_>, config: &Value, is_stored
     }
 }
 
-/// JSON that the server does not look into.
+/// Validates opaque JSON.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateRawExtension`.
 fn free_object(errors: &mut Errors, path: &Path<'_>, found: &Value, largest: usize) {
@@ -336,7 +342,7 @@ fn free_object(errors: &mut Errors, path: &Path<'_>, found: &Value, largest: usi
     }
 }
 
-/// The names of a claim's requests, each with those of what it has instead.
+/// The names of a claim's requests, each with the names of its subrequests.
 struct RequestNames<'a>(HashMap<&'a str, HashSet<&'a str>>);
 
 impl<'a> RequestNames<'a> {
@@ -358,7 +364,7 @@ impl<'a> RequestNames<'a> {
         }
     }
 
-    /// The requests that a part of the claim is about.
+    /// Validates the request names to which a part of the claim refers.
     fn check(&self, errors: &mut Errors, path: &Path<'_>, owner: &Value) {
         let path = path.child("requests");
         if list(owner, "requests").len() > most::REQUESTS {

@@ -1,4 +1,4 @@
-//! Names of pools, attributes and capacities.
+//! Validation of the names of pools, attributes, and capacities.
 
 use kubernetes_types::names;
 use kubernetes_types::quoting::quote;
@@ -28,7 +28,7 @@ pub(super) fn pool(errors: &mut Errors, path: &Path<'_>, name: &str) {
     }
 }
 
-/// What the type says of the name of a pool.
+/// Applies the generated validation of a pool name.
 ///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `ResourcePoolName`.
 pub(super) fn pool_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {
@@ -54,7 +54,7 @@ pub(super) fn pool_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {
     }
 }
 
-/// The name of an attribute or a capacity, which may be in a domain.
+/// Validates the name of an attribute or a capacity, which may be qualified with a domain.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateQualifiedName`.
 pub(super) fn qualified(errors: &mut Errors, path: &Path<'_>, name: &str) {
@@ -92,7 +92,7 @@ fn is_identifier(id: &str) -> bool {
         && id.bytes().all(is_word)
 }
 
-/// What the type says of the name of an attribute in a domain.
+/// Applies the generated validation of a qualified attribute name.
 ///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `ResourceFullyQualifiedName`.
 pub(super) fn full_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {

@@ -1,4 +1,4 @@
-//! The devices of a pool.
+//! Validation of resource slices.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ const MOST_ATTRIBUTES: usize = 32;
 const MOST_VALUES: usize = 48;
 const MOST_TAINTS: usize = 16;
 const MOST_BINDING: usize = 4;
-/// Longer keys of attributes are cut in messages.
+/// Longer attribute keys are truncated in messages.
 const LONGEST_KEY: usize = 63 + 1 + 32;
 
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateResourceSlice` and `ValidateResourceSliceUpdate`;
@@ -90,7 +90,7 @@ fn pool(errors: &mut Errors, path: &Path<'_>, pool: &Value) {
     }
 }
 
-/// Where the devices are.
+/// Validates the node selection of a slice.
 fn nodes(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     const ONE: &str =
         "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
@@ -183,7 +183,7 @@ fn device(errors: &mut Errors, path: &Path<'_>, device: &Value, old: Option<&Val
     binding(errors, path, device);
 }
 
-/// A key as it stands in the path of a field.
+/// Truncates a key for the path of a field.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `truncateIfTooLong`.
 fn cut(key: &str) -> String {
@@ -239,7 +239,7 @@ fn few_counters(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     }
 }
 
-/// Where a device is that says so itself.
+/// Validates the node selection of a single device.
 fn node_of_device(errors: &mut Errors, path: &Path<'_>, device: &Value) {
     const ONE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set \
                        to true in the ResourceSlice spec";
@@ -337,14 +337,14 @@ fn generated_for_slice(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
-/// What the type says of conditions for binding.
+/// Applies the generated validation of binding conditions.
 pub(super) fn few_conditions(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     for field in ["bindingConditions", "bindingFailureConditions"] {
         generated::few(errors, &path.child(field), owner, field, MOST_BINDING);
     }
 }
 
-/// What a client is warned of.
+/// Returns the warning about an uppercase driver name.
 ///
 /// Source: kubernetes pkg/registry/resource/resourceslice/strategy.go, `WarningsOnCreate`.
 pub(in super::super) fn uppercase_driver(slice: &Value) -> Option<String> {

@@ -1,4 +1,4 @@
-//! The status of claims: which devices are allocated, and who uses them.
+//! Validation of the status of claims: allocated devices and consumers.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ const MOST_RESULTS: usize = 32;
 const MOST_CONFIGS: usize = 64;
 const MOST_ADDRESSES: usize = 16;
 const LARGEST_DATA: usize = 10 * 1024;
-/// What tells allocated devices apart.
+/// Returns the identity of an allocated device.
 ///
 /// Source: dynamic-resource-allocation structured/schedulerapi/types.go, `SharedDeviceID`.
 pub(in super::super::super) fn device_id(of: &Value) -> [&str; 4] {
@@ -27,7 +27,7 @@ pub(super) fn results(status: &Value) -> &[Value] {
     list(get(get(status, "allocation"), "devices"), "results")
 }
 
-/// Who may bind and report is not looked at.
+/// Validates the status of a claim, but not the permission to bind and report.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateResourceClaimStatusUpdate`;
 /// `pkg/apis/resource/v1/zz_generated.validations.go`.

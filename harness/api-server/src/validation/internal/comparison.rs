@@ -1,4 +1,4 @@
-//! Which lines of two texts differ, as Python's difflib and its port to Go tell it.
+//! Line diffs like those of Python's difflib and its Go port.
 //!
 //! Source: github.com/pmezard/go-difflib difflib/difflib.go, `SequenceMatcher` and `WriteUnifiedDiff`.
 
@@ -6,14 +6,14 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// How many equal lines stand around what differs.
+/// The number of equal lines around a difference.
 const CONTEXT: usize = 3;
-/// From so many lines on, those that are more than a hundredth of all are not looked for.
+/// The number of lines from which lines that make up more than one percent of all lines are ignored.
 const MANY_LINES: usize = 200;
-/// How many pairs of equal lines are looked at, at most: some tenths of a second.
+/// The maximum number of pairs of equal lines to compare: a few tenths of a second.
 const MOST_PAIRS: usize = 2_000_000;
 
-/// Some lines of the one text that become some lines of the other.
+/// A range of old lines that is replaced by a range of new lines.
 #[derive(Clone, Debug)]
 struct Step {
     is_equal: bool,
@@ -21,7 +21,7 @@ struct Step {
     new: Range<usize>,
 }
 
-/// What differs, with the lines around it; none if the texts are too long to be compared.
+/// Returns the unified diff; none if the texts are too long to compare.
 pub(super) fn unified(old: &str, new: &str) -> Option<String> {
     let [old, new] = [old, new].map(|text| text.split('\n').collect::<Vec<&str>>());
     let mut text = String::new();
@@ -29,7 +29,7 @@ pub(super) fn unified(old: &str, new: &str) -> Option<String> {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         let of_old = range(first.old.start..last.old.end);
         let of_new = range(first.new.start..last.new.end);
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "@@ -{of_old} +{of_new} @@");
         let mut tell = |sign: char, lines: Option<&[&str]>| {
             for line in lines.unwrap_or_default() {
@@ -57,7 +57,7 @@ fn range(lines: Range<usize>) -> String {
     }
 }
 
-/// Steps that stand near one another, with a few equal lines around.
+/// Groups nearby steps, with a few equal lines around them.
 ///
 /// Source: `GetGroupedOpCodes`.
 fn groups(mut steps: Vec<Step>) -> Vec<Vec<Step>> {
@@ -93,13 +93,13 @@ fn groups(mut steps: Vec<Step>) -> Vec<Vec<Step>> {
 struct Matcher<'a> {
     old: &'a [&'a str],
     new: &'a [&'a str],
-    /// Where each line stands in the new text, unless it stands there too often.
+    /// The positions of each line in the new text, except for lines that occur too often.
     places: HashMap<&'a str, Vec<usize>>,
-    /// How many more pairs may be looked at.
+    /// How many more pairs may be compared.
     pairs: usize,
 }
 
-/// Equal lines: where they begin in either text, and how many they are.
+/// A block of equal lines: its start in both texts and its length.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     old: usize,
@@ -119,7 +119,7 @@ impl<'a> Matcher<'a> {
         Self { old, new, places, pairs: MOST_PAIRS }
     }
 
-    /// How the old text becomes the new one.
+    /// Returns the steps from the old text to the new one.
     ///
     /// Source: `GetOpCodes`.
     fn steps(mut self) -> Option<Vec<Step>> {
@@ -138,12 +138,12 @@ impl<'a> Matcher<'a> {
         Some(steps)
     }
 
-    /// The blocks of equal lines, in order.
+    /// Returns the blocks of equal lines in order.
     ///
     /// Source: `GetMatchingBlocks`.
     fn blocks(&mut self) -> Option<Vec<Block>> {
         let mut found: Vec<Block> = Vec::new();
-        // Instead of a recursion, which the text could make as deep as it is long.
+        // A loop instead of recursion, which could be as deep as the text is long.
         let mut open = vec![(0..self.old.len(), 0..self.new.len())];
         while let Some((old, new)) = open.pop() {
             let block = self.longest(old.clone(), new.clone())?;
@@ -174,12 +174,13 @@ impl<'a> Matcher<'a> {
         Some(blocks)
     }
 
-    /// The longest block of equal lines; of those that are as long, the first one in the old text, and then in the new one.
+    /// Returns the longest block of equal lines. Of blocks with the same length, returns the first in the old text,
+    /// then in the new one.
     ///
     /// Source: `findLongestMatch`.
     fn longest(&mut self, old: Range<usize>, new: Range<usize>) -> Option<Block> {
         let mut best = Block { old: old.start, new: new.start, length: 0 };
-        // How long a block is that ends before the line, by its place in the new text.
+        // The length of the block that ends before the line, by position in the new text.
         let mut lengths: HashMap<usize, usize> = HashMap::new();
         for place in old.clone() {
             let mut longer = HashMap::new();
@@ -197,7 +198,7 @@ impl<'a> Matcher<'a> {
             }
             lengths = longer;
         }
-        // Lines that stand too often may be equal all the same.
+        // Lines that occur too often may be equal anyway.
         let are_equal = |old: usize, new: usize| self.old.get(old) == self.new.get(new);
         while best.old > old.start && best.new > new.start && are_equal(best.old - 1, best.new - 1) {
             best = Block { old: best.old - 1, new: best.new - 1, length: best.length + 1 };
@@ -216,7 +217,7 @@ impl<'a> Matcher<'a> {
 mod tests {
     use super::*;
 
-    /// `recorded.jsonl` has pairs of random texts, of which every fourth has many lines, and what Go's port says of them.
+    /// `recorded.jsonl` contains pairs of random texts, every fourth with many lines, and the results of Go's port.
     #[test]
     fn texts_are_compared_as_upstream_compares_them() {
         for line in include_str!("recorded.jsonl").lines() {

@@ -1,8 +1,8 @@
 //! Objects as kube-apiserver shows them in errors: its internal types in Go's JSON, with all of their fields.
 //!
-//! `types.json` is written by `harness/tools/internal.sh` from upstream's types: of each its fields in order, as the name that
-//! is shown, the path of the field in the versioned object (with a slash between two members; empty where the object itself is of
-//! one of several types), its form, its type, and whether it is left out where it is empty.
+//! `types.json` is written by `harness/tools/internal.sh` from upstream's types. For each type it lists the fields in
+//! order, with the shown name, the path of the field in the versioned object (with a slash between two members; empty
+//! if the object itself is one of several types), its form, its type, and whether it is omitted if empty.
 //!
 //! Source: apimachinery pkg/util/diff/diff.go; pkg/util/validation/field/errors.go, `ErrorBody`; Go encoding/json.
 
@@ -23,17 +23,17 @@ static TYPES: LazyLock<HashMap<String, Vec<Field>>> =
         Err(error) => panic!("types.json: {error}"),
     });
 
-/// Its name, its path, its form, its type, and whether it is left out where it is empty.
+/// Name, path, form, type, and whether the field is omitted if empty.
 #[derive(Debug, Deserialize)]
 struct Field(String, String, Form, String, bool);
 
-/// How Go holds a value.
+/// How Go stores a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(super) enum Form {
-    /// Where it is absent, it is empty.
+    /// An absent value is empty.
     #[serde(rename = "")]
     Plain,
-    /// Where it is absent, it is `null`, as with the others.
+    /// An absent value is `null`; the same applies to the other forms.
     #[serde(rename = "*")]
     Pointer,
     #[serde(rename = "[]")]
@@ -42,7 +42,7 @@ pub(super) enum Form {
     Map,
 }
 
-/// A value of an internal type, such as `core.PodSpec`, or of values of that type.
+/// A value of an internal type, such as `core.PodSpec`, or a collection of such values.
 #[derive(Clone, Copy)]
 struct Shown<'a> {
     form: Form,
@@ -50,10 +50,10 @@ struct Shown<'a> {
     value: &'a Value,
 }
 
-/// How many values an object may consist of that is shown: each may become some thirty lines.
+/// The maximum number of values in a shown object: each may become some thirty lines.
 const MOST_VALUES: usize = 5_000;
 
-/// Whether a value is too large to be shown.
+/// Returns whether a value is too large to be shown.
 pub(super) fn is_large(value: &Value) -> bool {
     fn count(value: &Value, left: &mut usize) -> bool {
         let Some(less) = left.checked_sub(1) else { return false };
@@ -68,20 +68,20 @@ pub(super) fn is_large(value: &Value) -> bool {
     !count(value, &mut left)
 }
 
-/// A value of an internal type, such as `core.PodSpec`, on one line.
+/// Formats a value of an internal type, such as `core.PodSpec`, on one line.
 pub(super) fn shown(form: Form, of: &str, value: &Value) -> String {
-    // Names are texts, and memory can be written to: no error is possible.
+    // Keys are strings and memory is writable, so this cannot fail.
     escape_html(&serde_json::to_string(&Shown { form, of, value }).unwrap_or_default())
 }
 
-/// What is different in two values of an internal type, in the unified format with three lines around; none if that would take
-/// too long.
+/// Returns the unified diff of two values of an internal type with three lines of context; none if it would take too
+/// long.
 pub(super) fn difference(of: &str, old: &Value, new: &Value) -> Option<String> {
     let lines = |value| {
         let mut text = Vec::new();
         let formatter = PrettyFormatter::with_indent(b" ");
         let mut serializer = serde_json::Serializer::with_formatter(&mut text, formatter);
-        // As above.
+        // This cannot fail, as above.
         let _ = Shown { form: Form::Plain, of, value }.serialize(&mut serializer);
         escape_html(&String::from_utf8_lossy(&text))
     };
@@ -103,10 +103,10 @@ impl Serialize for Shown<'_> {
                 ("bool", Value::Null) => serializer.serialize_bool(false),
                 ("number", Value::Null) => serializer.serialize_u8(0),
                 ("quantity", Value::Null) => serializer.serialize_str("0"),
-                // A schema where `true` would do, too.
+                // A schema where a boolean is also allowed.
                 ("bool", Value::Object(_)) => serializer.serialize_bool(true),
                 _ => match TYPES.get(of) {
-                    // Another type of several.
+                    // Another type of the union.
                     Some(fields)
                         if form == Form::Pointer && !value.is_object() && !is_one_of_several(fields) =>
                     {
@@ -120,7 +120,7 @@ impl Serialize for Shown<'_> {
     }
 }
 
-/// Whether a type stands for one of several, of which each has a field in Go.
+/// Returns whether a type is a union, which has a field in Go for each of its types.
 fn is_one_of_several(fields: &[Field]) -> bool {
     fields.iter().any(|Field(_, path, ..)| path.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Annotations of Pods that mean something.
+//! Validation of Pod annotations.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub(super) fn annotations(errors: &mut Errors, path: &Path<'_>, metadata: &Value
         errors.invalid_text(&path.key(MIRROR), value, why);
     }
     if let Some(cost) = word(annotations, COST) {
-        // Neither a plus nor a zero may stand before it.
+        // A leading plus or zero is invalid.
         let is_plain =
             cost == "0" || cost.starts_with(|first: char| first == '-' || ('1'..='9').contains(&first));
         if !is_plain || cost.parse::<i32>().is_err() {
@@ -29,7 +29,7 @@ pub(super) fn annotations(errors: &mut Errors, path: &Path<'_>, metadata: &Value
     profiles(errors, path, annotations, spec);
 }
 
-/// Profiles in annotations.
+/// Validates seccomp and AppArmor profiles in annotations.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateSeccompPodAnnotations` and
 /// `ValidateAppArmorPodAnnotations`.

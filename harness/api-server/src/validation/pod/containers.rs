@@ -1,4 +1,4 @@
-//! Containers, init containers and ephemeral containers.
+//! Validation of containers, init containers, and ephemeral containers.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -10,7 +10,7 @@ use super::super::resources::{Owner, requirements};
 use super::volumes::{self, Volumes};
 use super::{environment, handlers, security};
 
-/// What the containers of a Pod share.
+/// Values that the containers of a Pod share.
 pub(super) struct Shared<'a> {
     pub(super) volumes: Volumes<'a>,
     /// The names in `resourceClaims`.
@@ -18,7 +18,7 @@ pub(super) struct Shared<'a> {
     /// `terminationGracePeriodSeconds`.
     pub(super) grace_period: Option<i64>,
     pub(super) restart_policy: &'a str,
-    /// Not false.
+    /// True unless set to false.
     pub(super) host_users: bool,
 }
 
@@ -162,7 +162,7 @@ fn common(errors: &mut Errors, path: &Path<'_>, container: &Value, shared: &Shar
     security::of_container(errors, &path.child("securityContext"), container, shared.host_users);
 }
 
-/// In a Pod, not in a template.
+/// Applies to Pods, but not to templates.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainerOnlyForPod`.
 pub(super) fn image(errors: &mut Errors, path: &Path<'_>, container: &Value) {

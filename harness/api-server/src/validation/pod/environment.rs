@@ -1,4 +1,4 @@
-//! `env` and `envFrom` of containers, and what else refers to a field of the Pod.
+//! Validation of `env` and `envFrom`, and of other references to Pod fields.
 
 use kubernetes_types::names;
 use kubernetes_types::quantity::{self, Quantity};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::fields::{Errors, Path, get, list, set, text};
 use super::super::formats;
 
-/// Fields of a Pod that a variable may take over.
+/// Pod fields that an environment variable may reference.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validEnvDownwardAPIFieldPathExpressions`.
 const FIELDS: [&str; 9] = [
@@ -22,7 +22,7 @@ const FIELDS: [&str; 9] = [
     "status.podIPs",
 ];
 
-/// Fields of a Pod that a file may take over.
+/// Pod fields that a file may reference.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validVolumeDownwardAPIFieldPathExpressions`.
 const FILE_FIELDS: [&str; 5] =
@@ -38,7 +38,7 @@ const RESOURCES: [&str; 6] = [
     "requests.memory",
 ];
 
-/// What takes a field over.
+/// The target of a field reference.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Into {
     Variable,
@@ -124,7 +124,7 @@ fn file_reference(errors: &mut Errors, path: &Path<'_>, reference: &Value) {
     }
 }
 
-/// A `fieldRef`.
+/// Validates a `fieldRef`.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateObjectFieldSelector`; pkg/apis/core/pods/helpers.go,
 /// `ConvertDownwardAPIFieldLabel`.
@@ -176,13 +176,13 @@ pub(super) fn field_reference(errors: &mut Errors, path: &Path<'_>, reference: &
         refuse(format!("field label not supported: {label}"));
         return;
     }
-    // What was its name before.
+    // The former name of the field.
     let label = if label == "spec.host" { "spec.nodeName" } else { label };
     let supported = if into == Into::Variable { &FIELDS[..] } else { &FILE_FIELDS[..] };
     errors.one_of(&field_path, Some(label), supported);
 }
 
-/// A `resourceFieldRef`.
+/// Validates a `resourceFieldRef`.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainerResourceFieldSelector` and
 /// `validateContainerResourceDivisor`.
@@ -241,7 +241,7 @@ pub(super) fn sources(errors: &mut Errors, path: &Path<'_>, container: &Value) {
             if name.is_empty() {
                 errors.required(&path.child("name"), "");
             } else {
-                // One that is as the base of a generated name is taken, too.
+                // A valid prefix for a generated name is also accepted.
                 let begun = name.strip_suffix('-').map_or_else(|| name.to_owned(), |base| format!("{base}a"));
                 errors.all_invalid(&path.child("name"), name, names::dns1123_subdomain(&begun));
             }

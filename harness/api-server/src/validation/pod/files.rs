@@ -1,4 +1,5 @@
-//! Files in volumes: of Secrets, `ConfigMaps`, fields of the Pod, tokens and certificates, and all of them in one volume.
+//! Validation of files in volumes: from Secrets, `ConfigMaps`, Pod fields, tokens, and certificates, and projected
+//! volumes.
 
 use std::collections::HashSet;
 
@@ -18,7 +19,7 @@ fn mode(errors: &mut Errors, path: &Path<'_>, mode: Option<i64>) {
     }
 }
 
-/// Files of a Secret or a `ConfigMap`.
+/// Validates the files from a Secret or a `ConfigMap`.
 pub(super) fn of_keys(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     mode(errors, &path.child("defaultMode"), int(source, "defaultMode"));
     let path = path.child("items");
@@ -34,7 +35,7 @@ fn key_to_path(errors: &mut Errors, path: &Path<'_>, item: &Value) {
     mode(errors, &path.child("mode"), int(item, "mode"));
 }
 
-/// Files with fields of the Pod. Errors about one of them are upstream's of the volume.
+/// Validates the files with Pod fields. Upstream reports errors about one file at the volume.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateDownwardAPIVolumeSource`.
 pub(super) fn of_fields(errors: &mut Errors, path: &Path<'_>, source: &Value) {
@@ -44,7 +45,7 @@ pub(super) fn of_fields(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     }
 }
 
-/// A file with a field of the Pod.
+/// Validates a file with a Pod field.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateDownwardAPIVolumeFile`.
 fn pod_file(errors: &mut Errors, path: &Path<'_>, item: &Value) {
@@ -69,14 +70,14 @@ fn pod_file(errors: &mut Errors, path: &Path<'_>, item: &Value) {
     mode(errors, &path.child("mode"), int(item, "mode"));
 }
 
-/// The paths of a volume that has files of several sources: each has one of its own.
+/// The paths in a projected volume, which must be unique.
 struct Paths<'a> {
     volume: &'a Path<'a>,
     taken: HashSet<&'a str>,
 }
 
 impl<'a> Paths<'a> {
-    /// The error about a path that is taken shows `shown`.
+    /// Adds a path; the error about a duplicate path contains `shown`.
     fn add(&mut self, errors: &mut Errors, target: &'a str, shown: &str) {
         if !self.taken.insert(target) {
             errors.invalid_text(self.volume, shown, "conflicting duplicate paths");
@@ -143,7 +144,7 @@ fn keys<'a>(errors: &mut Errors, path: &Path<'_>, source: &'a Value, paths: &mut
     }
 }
 
-/// A token; errors about its path are upstream's of the volume.
+/// Validates a token; upstream reports errors about its path at the volume.
 fn token(errors: &mut Errors, path: &Path<'_>, source: &Value, paths: &Paths<'_>) {
     let seconds = path.child("expirationSeconds");
     match int(source, "expirationSeconds") {
@@ -164,7 +165,7 @@ fn token(errors: &mut Errors, path: &Path<'_>, source: &Value, paths: &Paths<'_>
     }
 }
 
-/// A certificate and its key, in one file or in several.
+/// Validates a certificate and its key, in one file or in several.
 fn certificate<'a>(errors: &mut Errors, path: &Path<'_>, source: &'a Value, paths: &mut Paths<'a>) {
     certificates::projected(errors, path, source);
     let mut has_path = false;
@@ -185,7 +186,7 @@ fn certificate<'a>(errors: &mut Errors, path: &Path<'_>, source: &'a Value, path
     }
 }
 
-/// A bundle of authorities by its name, or all of a signer.
+/// Validates a cluster trust bundle, selected by name or by signer.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateProjectionSources`; names.go,
 /// `ValidateClusterTrustBundleName`.
@@ -201,7 +202,7 @@ fn trust_bundle(errors: &mut Errors, path: &Path<'_>, bundle: &Value) {
             if name.is_empty() {
                 errors.required(&name_path, "must be a valid object name");
             }
-            // The name of a signer's bundle begins with that of the signer.
+            // The name of a signer's bundle begins with the name of the signer.
             let signer = name.rsplit_once(':').map(|(signer, _)| signer.replace(':', "/"));
             for why in object_names::trust_bundle(name, signer.as_deref().unwrap_or_default()) {
                 errors.invalid_text(&name_path, name, format!("not a valid clustertrustbundlename: {why}"));

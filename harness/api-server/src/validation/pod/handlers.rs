@@ -1,11 +1,11 @@
-//! Probes and lifecycle handlers.
+//! Validation of probes and lifecycle handlers.
 
 use serde_json::Value;
 
 use super::super::fields::{Errors, Path, get, int, list, set, text};
 use super::super::formats;
 
-/// The handler and the probes of a container that runs as long as its Pod.
+/// Validates the lifecycle handlers and probes of a container that runs as long as its Pod.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateLifecycle`, `validateLivenessProbe`,
 /// `validateReadinessProbe` and `validateStartupProbe`.

@@ -1,4 +1,4 @@
-//! Pods, and the templates that others make them of.
+//! Validation of Pods and pod templates.
 
 mod annotations;
 mod containers;
@@ -24,7 +24,7 @@ use super::fields::{Errors, Path, entries, flag, get, int, list, set, text, text
 use super::formats;
 use super::resources::{self, Owner};
 
-/// A new Pod.
+/// Validates a new Pod.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodCreate`.
 /// Rule: VLO-04.
@@ -40,7 +40,7 @@ pub(super) fn new(errors: &mut Errors, pod: &Value) {
     }
 }
 
-/// What is wrong with a Pod, whatever it was before.
+/// Validates a Pod regardless of its old version.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodMetadataAndSpec`.
 fn whole(errors: &mut Errors, pod: &Value) {
@@ -70,7 +70,7 @@ fn whole(errors: &mut Errors, pod: &Value) {
     }
 }
 
-/// A template of Pods. Those of a `StatefulSet` get further volumes, and other host names than it says.
+/// Validates a pod template. The templates of a `StatefulSet` get additional volumes and their own host names.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodTemplateSpec`.
 /// Rule: VLO-14.
@@ -85,7 +85,7 @@ pub(super) fn template(errors: &mut Errors, path: &Path<'_>, template: &Value, c
     }
 }
 
-/// The labels and annotations of a template.
+/// Validates the labels and annotations of a template.
 fn template_metadata(errors: &mut Errors, path: &Path<'_>, template: &Value) {
     let metadata = get(template, "metadata");
     formats::labels(errors, &path.child("labels"), get(metadata, "labels"));
@@ -94,7 +94,7 @@ fn template_metadata(errors: &mut Errors, path: &Path<'_>, template: &Value) {
     annotations(errors, &of_annotations, metadata, get(template, "spec"));
 }
 
-/// The `spec` of a Pod with the name `pod`, or of a template: `owner`.
+/// Validates the `spec` of a Pod with the name `pod`, or of a template: `owner`.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodSpec`.
 /// Rule: VLO-05.
@@ -198,7 +198,7 @@ fn resource_claims(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
             errors.duplicate(&path.child("name"), name);
         }
         let fields = ["resourceClaimName", "resourceClaimTemplateName"];
-        // As the internal Go type has it.
+        // In the form of the internal Go type.
         let shown = || {
             let [reference, template] = fields.map(|field| encode(get(claim, field)));
             let name = encode(&name.into());
@@ -226,7 +226,7 @@ fn resource_claims(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
-/// The `resources` of the Pod itself.
+/// Validates the `resources` of the Pod itself.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodResources` and `validatePodResourceConsistency`.
 fn own_resources(errors: &mut Errors, path: &Path<'_>, owner: &Value, shared: &Shared<'_>) {
@@ -372,7 +372,7 @@ fn host_name(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     formats::dns_subdomain(errors, path, name);
 }
 
-/// The names in the middle of a spec, and the deadline between them.
+/// Validates the name fields in the middle of a spec, and the deadline between them.
 fn names_of(errors: &mut Errors, path: &Path<'_>, spec: &Value, has_host_names: bool) {
     let account = text(spec, "serviceAccountName");
     let mut optional = |field: &str, wrong: fn(&str) -> Vec<String>| {
@@ -383,7 +383,7 @@ fn names_of(errors: &mut Errors, path: &Path<'_>, spec: &Value, has_host_names: 
     };
     optional("serviceAccountName", names::dns1123_subdomain);
     let deprecated = text(spec, "serviceAccount");
-    // One that is missing is that of the other field.
+    // An absent value defaults to that of the other field.
     let is_other = !deprecated.is_empty() && deprecated != account;
     if is_other {
         let why =

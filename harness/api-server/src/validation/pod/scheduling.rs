@@ -1,4 +1,4 @@
-//! Where a Pod may run: tolerations, affinity, topology spread.
+//! Validation of scheduling constraints: tolerations, affinity, and topology spread.
 
 use std::collections::{HashMap, HashSet};
 
@@ -93,7 +93,7 @@ fn weight(errors: &mut Errors, path: &Path<'_>, term: &Value) {
     }
 }
 
-/// What values of labels a node selector may speak of.
+/// The label values that a node selector may contain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Values {
     Valid,
@@ -179,7 +179,7 @@ fn pod_term(errors: &mut Errors, path: &Path<'_>, term: &Value) {
     formats::qualified_name(errors, &path.child("topologyKey"), key);
 }
 
-/// `matchLabelKeys` and `mismatchLabelKeys` beside a label selector.
+/// Validates `matchLabelKeys` and `mismatchLabelKeys` next to a label selector.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateMatchLabelKeysAndMismatchLabelKeys`.
 fn label_keys(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
@@ -244,7 +244,7 @@ pub(super) fn spread(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
         }
         let supported = ["DoNotSchedule", "ScheduleAnyway"];
         errors.one_of(&path.child("whenUnsatisfiable"), Some(action), &supported);
-        // Reported at each but the last of them.
+        // Reported at each occurrence except for the last.
         if let Some(count) = left.get_mut(&(key, action)) {
             *count -= 1;
             if *count > 0 {

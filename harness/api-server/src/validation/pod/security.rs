@@ -1,4 +1,4 @@
-//! Security contexts of Pods and containers.
+//! Validation of the security contexts of Pods and containers.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::super::fields::{Errors, Path, flag, get, int, list, set, text, texts, word};
 use super::super::formats;
 
-/// The fields of security contexts that name users and groups.
+/// Validates the user and group IDs in a security context.
 fn ids(errors: &mut Errors, path: &Path<'_>, context: &Value, fields: &[&str]) {
     for field in fields {
         if let Some(id) = int(context, field) {
@@ -132,7 +132,7 @@ fn seccomp(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
         ("Localhost", None) => errors.required(&local_path, "must be set when seccomp type is Localhost"),
         ("Localhost", Some(local)) => formats::descending_path(errors, &local_path, local),
         (_, Some(local)) => {
-            // As the internal Go type has it.
+            // In the form of the internal Go type.
             let shown = format!("{{\"Type\":{},\"LocalhostProfile\":{}}}", quote(kind), quote(local));
             errors.invalid(&local_path, shown, "can only be set when seccomp type is Localhost");
         }
@@ -142,7 +142,7 @@ fn seccomp(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateAppArmorProfileField`.
 fn app_armor(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
-    /// The longest path, without its end.
+    /// The maximum length of a path without its terminator.
     const LONGEST: usize = 4095;
     if profile.is_null() {
         return;
@@ -178,7 +178,7 @@ fn app_armor(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
     }
 }
 
-/// Options of Windows.
+/// Validates Windows options.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateWindowsSecurityContextOptions`.
 /// Rule: VLO-37.
@@ -206,7 +206,7 @@ fn windows(errors: &mut Errors, path: &Path<'_>, context: &Value) {
     }
 }
 
-/// What is wrong with the name of a user of Windows, which may begin with a domain.
+/// Returns why a Windows user name, which may begin with a domain, is invalid.
 fn wrong_user(name: &str) -> Vec<String> {
     const DOMAIN: usize = 256;
     const USER: usize = 104;

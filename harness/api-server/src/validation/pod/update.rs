@@ -1,4 +1,4 @@
-//! What a write of a Pod may change.
+//! Validation of Pod updates.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::{MIRROR, annotations, whole};
 
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// The refusal of a change of any other field.
+/// The message for a change of any other field.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `updatablePodSpecFields`.
 const FROZEN: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
@@ -21,7 +21,7 @@ const FROZEN: &str = "pod updates may not change fields other than `spec.contain
                       existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
                       previously negative)";
 
-/// An update of a Pod itself.
+/// Validates an update of a Pod itself.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodUpdate`.
 /// Rule: VLO-18.
@@ -57,7 +57,7 @@ pub(in super::super) fn of_object(errors: &mut Errors, pod: &Value, change: Chan
     }
 }
 
-/// Whether what follows is looked at.
+/// Validates the deadline. Returns whether validation continues.
 fn deadline(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value) -> bool {
     let of = |spec| int(spec, "activeDeadlineSeconds");
     let most = i64::from(i32::MAX);
@@ -104,7 +104,7 @@ fn removed_gates(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value)
     }
 }
 
-/// The new specification with the old values of the fields that may change.
+/// Returns the new spec with the old values of the mutable fields.
 fn frozen(errors: &mut Errors, new: &Value, old: &Value) -> Value {
     let mut frozen = new.clone();
     let mut keep = |field: &str| keep(&mut frozen, old, field);
@@ -124,7 +124,7 @@ fn frozen(errors: &mut Errors, new: &Value, old: &Value) -> Value {
             errors.invalid(&path.child("nodeSelector"), encode(now), why);
         }
         keep("nodeSelector");
-        // Of the affinity that to nodes may change, too.
+        // The node affinity may also change.
         keep("affinity");
     }
     for field in ["containers", "initContainers"] {
@@ -169,7 +169,7 @@ fn of_annotations(errors: &mut Errors, pod: &Value, old: &Value) {
     annotations(errors, &path, get(pod, "metadata"), get(pod, "spec"));
 }
 
-/// A write of `pods/status`: what a client can change by it that is not the kubelet's alone.
+/// Validates a write of `pods/status`: the fields that clients other than the kubelet may change.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodStatusUpdate`.
 /// Rule: VLO-18.
@@ -182,7 +182,7 @@ pub(in super::super) fn of_status(errors: &mut Errors, pod: &Value, change: Chan
     }
 }
 
-/// A write of `pods/ephemeralcontainers`.
+/// Validates a write of `pods/ephemeralcontainers`.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodEphemeralContainersUpdate`.
 /// Rule: VLO-18.

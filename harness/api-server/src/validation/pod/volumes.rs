@@ -1,4 +1,4 @@
-//! Volumes, and what containers mount of them.
+//! Validation of volumes and volume mounts.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,10 +9,10 @@ use super::super::volume_sources::{self, Owner};
 use super::super::{formats, storage};
 use super::files;
 
-/// The volumes that are in order, by name.
+/// The valid volumes by name.
 pub(super) type Volumes<'a> = HashMap<&'a str, &'a Value>;
 
-/// The fields of a volume that say what it is, in the order in which they are looked at.
+/// The volume source fields, in the order in which they are validated.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateVolumeSource`.
 const SOURCES: [&str; 30] = [
@@ -48,8 +48,8 @@ const SOURCES: [&str; 30] = [
     "image",
 ];
 
-/// Volumes of a Pod with the name `pod`, which is empty in a template. Returns those that are in order: containers may use
-/// no other.
+/// Validates the volumes of a Pod with the name `pod`, which is empty in a template. Returns the valid volumes:
+/// containers cannot use others.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateVolumes`.
 /// Rule: VLO-09.
@@ -99,7 +99,7 @@ fn source(errors: &mut Errors, path: &Path<'_>, volume: &Value, pod: &str) {
         let Some(source) = set(volume, field) else { continue };
         let is_further = found && field != "emptyDir";
         if is_further {
-            // Upstream writes these two otherwise.
+            // Upstream spells these two fields differently.
             let field = match field {
                 "cephfs" => "cephFS",
                 "downwardAPI" => "downwarAPI",

@@ -1,4 +1,4 @@
-//! What clients are warned of though it is accepted.
+//! Warnings about accepted objects.
 
 mod pod;
 mod secret;
@@ -22,7 +22,7 @@ use super::fields::{Path, get, int, list, set, text, texts};
 pub(in super::super) struct Warnings(Vec<String>);
 
 impl Warnings {
-    /// The texts of more warnings than a response has room for.
+    /// The maximum total length of warnings, which exceeds what a response can contain.
     ///
     /// Source: apiserver pkg/endpoints/filters/warning.go, `truncateAtTotalRunes`.
     const MOST: usize = 4096;
@@ -42,7 +42,7 @@ impl Warnings {
     }
 }
 
-/// What kube-apiserver warns of when an object is created, or when `old` becomes it.
+/// Returns kube-apiserver's warnings for a creation, or for an update of `old`.
 ///
 /// Source: `WarningsOnCreate` and `WarningsOnUpdate` in kubernetes `pkg/registry/*/*/strategy.go`.
 /// Rule: VLO-26, VLO-27, VLO-28.
@@ -98,7 +98,7 @@ fn of_object(warnings: &mut Warnings, object: &Value, old: Option<&Value>, kind:
             if old.is_none() {
                 named_as_host(warnings, object, IN_NAMES);
             }
-            // An update warns of the template that is replaced.
+            // An update warns about the replaced template.
             of_template(warnings, get(old.unwrap_or(object), "spec"));
         }
         "deployments.apps" | "replicasets.apps" if has_next_generation(object, old) => {
@@ -152,7 +152,7 @@ fn of_object(warnings: &mut Warnings, object: &Value, old: Option<&Value>, kind:
 
 const IN_NAMES: &str = "Pod names and hostnames";
 
-/// A name that is used as a label of DNS.
+/// Warns about a name that is used as a DNS label.
 fn named_as_host(warnings: &mut Warnings, object: &Value, what: &str) {
     let wrong = names::dns1123_label(text(get(object, "metadata"), "name"));
     if !wrong.is_empty() {
@@ -164,7 +164,7 @@ fn named_as_host(warnings: &mut Warnings, object: &Value, what: &str) {
     }
 }
 
-/// Whether the spec of an object is another one than before.
+/// Returns whether the spec of an object has changed.
 fn has_next_generation(object: &Value, old: Option<&Value>) -> bool {
     let generation = |object| int(get(object, "metadata"), "generation");
     old.is_none_or(|old| generation(old) != generation(object))
@@ -188,7 +188,7 @@ fn stateful_set(warnings: &mut Warnings, object: &Value, old: Option<&Value>) {
     let path = path.child("volumeClaimTemplates");
     for (index, claim) in list(spec, "volumeClaimTemplates").iter().enumerate() {
         let item = path.index(index);
-        // So is the path of an update.
+        // The path is also spelled differently in an update.
         let path = if old.is_some() { item.child("Spec") } else { item };
         claim_spec(warnings, &path, get(claim, "spec"));
     }
@@ -198,7 +198,7 @@ fn stateful_set(warnings: &mut Warnings, object: &Value, old: Option<&Value>) {
     }
 }
 
-/// A Job, or what makes Jobs.
+/// Warns about a Job or a kind that creates Jobs.
 ///
 /// Source: kubernetes pkg/api/job/warnings.go.
 fn job(warnings: &mut Warnings, object: &Value, old: Option<&Value>, by_schedule: bool) {

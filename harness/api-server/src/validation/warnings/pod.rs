@@ -1,4 +1,4 @@
-//! Pods and their templates.
+//! Warnings about Pods and pod templates.
 
 use std::collections::{HashMap, HashSet};
 
@@ -34,7 +34,7 @@ const DEPRECATED_LABELS: [(&str, &str); 8] = [
     ("node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"),
 ];
 
-/// Annotations of Pods that mean nothing any more.
+/// Deprecated Pod annotations without effect.
 const DEPRECATED_ANNOTATIONS: [(&str, &str); 3] = [
     (
         "scheduler.alpha.kubernetes.io/critical-pod",
@@ -47,7 +47,7 @@ const DEPRECATED_ANNOTATIONS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Kinds of volumes that are there no more.
+/// Removed volume types.
 const DEPRECATED_VOLUMES: [(&str, &str); 9] = [
     ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
     ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
@@ -72,7 +72,7 @@ pub(super) fn template(warnings: &mut Warnings, path: &Path<'_>, template: &Valu
     of_both(warnings, Some(path), template);
 }
 
-/// A Pod, or the template at `root`.
+/// Warns about a Pod or the template at `root`.
 ///
 /// Source: kubernetes pkg/api/pod/warnings.go, `warningsForPodSpecAndMeta`.
 /// Rule: VLO-26.
@@ -128,7 +128,7 @@ fn of_both(warnings: &mut Warnings, root: Option<&Path<'_>>, owner: &Value) {
     }
 }
 
-/// The containers of all kinds, with their paths.
+/// Calls `action` with the containers of all types and their paths.
 fn containers<'a>(path: &Path<'_>, spec: &'a Value, action: &mut dyn FnMut(&Path<'_>, &'a Value)) {
     for field in ["initContainers", "containers", "ephemeralContainers"] {
         let path = path.child(field);
@@ -138,7 +138,7 @@ fn containers<'a>(path: &Path<'_>, spec: &'a Value, action: &mut dyn FnMut(&Path
     }
 }
 
-/// Labels of nodes in selectors.
+/// Warns about node labels in selectors.
 fn scheduling(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
     let selector = path.child("nodeSelector");
     for (label, _) in entries(spec, "nodeSelector") {
@@ -172,7 +172,7 @@ fn scheduling(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
     }
 }
 
-/// A selector of Pods that is not there.
+/// Warns about a missing Pod selector.
 fn no_selector(warnings: &mut Warnings, path: &Path<'_>, owner: &Value) {
     if set(owner, "labelSelector").is_none() {
         let path = path.child("labelSelector");
@@ -219,7 +219,7 @@ fn of_volumes(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
     }
 }
 
-/// Addresses of hosts and secrets of registries that are there twice.
+/// Warns about duplicate host aliases and image pull secrets.
 fn duplicates(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
     for (field, member) in [("hostAliases", "ip"), ("imagePullSecrets", "name")] {
         let path = path.child(field);
@@ -247,7 +247,7 @@ fn no_seccomp(warnings: &mut Warnings, annotations: &Path<'_>, name: &str) {
     warnings.push(format!("{}: {message}", annotations.key(name)));
 }
 
-/// Annotations that stand for profiles of a container. `template` is the security context of the Pods of a template.
+/// Warns about annotations with container profiles. `template` is the Pod security context of a template.
 fn profiles(
     warnings: &mut Warnings,
     path: &Path<'_>,
@@ -270,7 +270,7 @@ fn profiles(
     }
 }
 
-/// The profile that an annotation stands for.
+/// Returns the profile that an annotation specifies.
 ///
 /// Source: kubernetes pkg/api/pod/util.go, `ApparmorFieldForAnnotation`.
 fn app_armor_profile(annotation: &str) -> Option<Value> {
@@ -284,7 +284,7 @@ fn app_armor_profile(annotation: &str) -> Option<Value> {
     }
 }
 
-/// Variables that are there twice, unless the later one is made of the earlier one.
+/// Warns about duplicate variables, unless the later value references the earlier one.
 fn variables(warnings: &mut Warnings, path: &Path<'_>, container: &Value) {
     let path = path.child("env");
     let mut seen = HashSet::new();
@@ -303,7 +303,7 @@ fn variables(warnings: &mut Warnings, path: &Path<'_>, container: &Value) {
     }
 }
 
-/// A port of a container.
+/// A container port.
 #[derive(Clone, Copy)]
 struct Port<'a> {
     name: &'a str,
@@ -336,9 +336,9 @@ impl<'a> Port<'a> {
     }
 }
 
-/// Ports that several containers have, or that have the same name.
+/// Warns about ports of several containers and about duplicate port names.
 fn ports(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
-    /// What an object of usual size never needs.
+    /// Objects of common size never reach this number.
     const MOST_COMPARISONS: usize = 4_000_000;
     let mut left = MOST_COMPARISONS;
     let mut known: HashMap<(i64, &str), Vec<(String, Port<'_>)>> = HashMap::new();

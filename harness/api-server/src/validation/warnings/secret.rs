@@ -1,4 +1,4 @@
-//! Certificates in Secrets.
+//! Warnings about certificates in Secrets.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::fields::{get, text};
 use super::Warnings;
 
-/// Data without a block of PEM. What is in the blocks is not looked at.
+/// Warns about data without a PEM block, but not about the content of the blocks.
 ///
 /// Source: kubernetes pkg/registry/core/secret/strategy.go, `warningsForSecret`, which shows the errors of Go's
 /// crypto/tls, `X509KeyPair`.

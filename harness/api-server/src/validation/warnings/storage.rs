@@ -1,4 +1,4 @@
-//! Volumes, claims of them, and what names labels of nodes.
+//! Warnings about volumes, claims, and node labels.
 
 use kubernetes_types::equality::same;
 use kubernetes_types::quantity;
@@ -62,7 +62,7 @@ pub(super) fn claim_spec(warnings: &mut Warnings, path: &Path<'_>, spec: &Value)
     }
 }
 
-/// An amount of bytes that is no whole number.
+/// Warns about a fractional number of bytes.
 pub(super) fn fractional(warnings: &mut Warnings, path: &Path<'_>, amounts: &Value, name: &str) {
     let amount = set(amounts, name).and_then(quantity::of);
     if let Some(amount) = amount.filter(|amount| amount.milli_value() % 1000 != 0) {
@@ -85,7 +85,7 @@ pub(super) fn driver(warnings: &mut Warnings, spec: &Value, old: Option<&Value>,
     }
 }
 
-/// Kinds that name labels of nodes.
+/// Warns about node labels in kinds that refer to them.
 ///
 /// Source: kubernetes pkg/api/node/util.go and pkg/api/storage/util.go.
 pub(super) fn of_labels_of_nodes(warnings: &mut Warnings, object: &Value, kind: &str) {

@@ -1,4 +1,4 @@
-//! Paths in volumes that hide one another.
+//! Warnings about overlapping paths in volumes.
 
 use kubernetes_types::quoting::quote;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::fields::{get, list, set, text, word};
 use super::Warnings;
 
-/// A path, and where it comes from; empty where that needs no mention.
+/// A path and its source; empty if messages do not name the source.
 #[derive(Clone, PartialEq, Eq)]
 struct Target<'a> {
     path: &'a str,
@@ -19,7 +19,7 @@ impl Target<'_> {
         if self.source.is_empty() { path } else { format!("{path} ({})", self.source) }
     }
 
-    /// Whether one of both lies below the other, or both are the same.
+    /// Returns whether one path contains or equals the other.
     fn hides(&self, other: &Self) -> bool {
         let is_below = |inner: &str, outer: &str| {
             inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -53,7 +53,7 @@ pub(super) fn overlapping(warnings: &mut Warnings, spec: &Value) {
             for source in list(projected, "sources") {
                 let is_empty = source.as_object().is_none_or(|source| source.values().all(Value::is_null));
                 if is_empty {
-                    // In the order of kube-apiserver, which looks at one source after the other.
+                    // In the order of kube-apiserver, which checks one source after the other.
                     warn(warnings, &name, "Projected", &targets);
                     warnings.push(format!("volume {name} (Projected) has no sources provided"));
                     continue;
@@ -65,7 +65,7 @@ pub(super) fn overlapping(warnings: &mut Warnings, spec: &Value) {
     }
 }
 
-/// The paths of the items of a source.
+/// Returns the paths of the items in a source.
 fn items<'a>(source: &'a Value, shown: &str) -> Vec<Target<'a>> {
     list(source, "items").iter().map(|item| target(text(item, "path"), shown)).collect()
 }
@@ -106,7 +106,7 @@ fn targets_of(source: &Value) -> Vec<Target<'_>> {
 }
 
 fn warn(warnings: &mut Warnings, volume: &str, kind: &str, targets: &[Target<'_>]) {
-    /// What an object of usual size never needs.
+    /// Objects of common size never reach this number.
     const MOST_COMPARISONS: usize = 4_000_000;
     let mut left = MOST_COMPARISONS;
     for (index, later) in targets.iter().enumerate() {
