@@ -1,7 +1,7 @@
-//! Services: the addresses and ports that the server gives them.
+//! Allocates addresses and ports of Services.
 //!
-//! The server has one range of addresses, of IPv4, as kube-apiserver has it with `--service-cluster-ip-range=10.0.0.0/24`.
-//! What is taken is what the stored Services have, and what requests hold that are still under way.
+//! The server has one IPv4 address range, like kube-apiserver with `--service-cluster-ip-range=10.0.0.0/24`. Allocated
+//! are the values of stored Services and those that requests in flight hold.
 
 mod families;
 mod ports;
@@ -20,11 +20,11 @@ use super::discovery::Resource;
 use super::metadata;
 use super::storage::{ObjectReader as _, Storage};
 
-/// `--service-cluster-ip-range`, without the addresses of the network and of the broadcast.
+/// `--service-cluster-ip-range` without the network and broadcast addresses.
 const ADDRESSES: RangeInclusive<u32> = range(1, 254);
-/// The address of the network, which a dry run shows.
+/// The network address, which a dry run returns.
 const NETWORK: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
-/// From here addresses are taken while there are any; those below are for Services that ask for one.
+/// The range that is allocated first; lower addresses are reserved for Services that request one.
 ///
 /// Source: kubernetes pkg/registry/core/service/ipallocator/bitmap.go, `calculateRangeOffset`.
 const FREE_ADDRESSES: RangeInclusive<u32> = range(17, 254);
@@ -32,7 +32,7 @@ const FREE_ADDRESSES: RangeInclusive<u32> = range(17, 254);
 const OWN_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// `--service-node-port-range`.
 const PORTS: RangeInclusive<u32> = 30000..=32767;
-/// As for addresses. Source: kubernetes pkg/registry/core/service/portallocator/allocator.go, `calculateRangeOffset`.
+/// Like for addresses. Source: kubernetes pkg/registry/core/service/portallocator/allocator.go, `calculateRangeOffset`.
 const FREE_PORTS: RangeInclusive<u32> = 30086..=32767;
 const HEADLESS: &str = "None";
 
@@ -40,7 +40,7 @@ const fn range(first: u8, last: u8) -> RangeInclusive<u32> {
     Ipv4Addr::new(10, 0, 0, first).to_bits()..=Ipv4Addr::new(10, 0, 0, last).to_bits()
 }
 
-/// What Services have or are about to have.
+/// The addresses and ports that Services have or are about to get.
 #[derive(Debug, Default, Clone)]
 struct Taken {
     addresses: BTreeSet<Ipv4Addr>,
@@ -55,15 +55,15 @@ impl Taken {
     }
 }
 
-/// Gives Services their addresses and ports.
+/// Allocates addresses and ports for Services.
 #[derive(Debug)]
 pub(super) struct ServiceAllocator {
     storage: Arc<Storage>,
-    /// What requests hold that are under way.
+    /// Values held by requests in flight.
     held: Mutex<Taken>,
 }
 
-/// Holds what a request was given until the Service is stored, or is not to be.
+/// Holds the values allocated to a request until the Service is stored or the request fails.
 #[derive(Debug)]
 pub(super) struct Allocation<'a> {
     allocator: &'a ServiceAllocator,
@@ -78,7 +78,7 @@ impl Drop for Allocation<'_> {
     }
 }
 
-/// One attempt to give a Service what it needs.
+/// One attempt to allocate values for a Service.
 struct Attempt<'a> {
     name: &'a str,
     taken: Taken,
@@ -91,11 +91,10 @@ impl ServiceAllocator {
         Self { storage, held: Mutex::default() }
     }
 
-    /// Completes a new Service, or a changed one where `old` is what is stored; objects of other resources stay as they
-    /// are.
+    /// Completes a new Service, or an update of `old`. Objects of other resources stay unchanged.
     ///
     /// # Errors
-    /// 422 if the Service wants what it cannot have, 500 if nothing is left.
+    /// 422 if the Service requests an unavailable value, 500 if no values are left.
     ///
     /// Source: kubernetes pkg/registry/core/service/storage/storage.go, `beginCreate` and `beginUpdate`.
     /// Rule: KND-05.
@@ -126,7 +125,7 @@ impl ServiceAllocator {
         let mut attempt = Attempt { name: &name, taken, given: Taken::default(), dry_run };
         attempt.addresses(&mut spec, old.as_ref())?;
         attempt.ports(&mut spec, old.as_ref())?;
-        // A dry run takes nothing away from others.
+        // A dry run does not reserve values.
         let given = if dry_run { Taken::default() } else { attempt.given };
         spec.write(service);
         held.addresses.extend(&given.addresses);
@@ -183,7 +182,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Any number of `range` that is not taken; one of `others` if there is none.
+/// Returns a free number in `range`, or in `others` if there is none.
 fn free(
     range: &RangeInclusive<u32>,
     others: &RangeInclusive<u32>,
@@ -226,7 +225,7 @@ mod tests {
             refusal.message.ends_with("failed to allocate IP 10.0.0.9: provided IP is already allocated")
         );
         drop(held);
-        // A dry run holds nothing.
+        // A dry run does not hold values.
         let dry = complete(true).unwrap();
         assert!(complete(false).is_ok());
         drop(dry);
@@ -239,7 +238,7 @@ mod tests {
         let mut held = Vec::new();
         let mut given = BTreeSet::new();
         let any = json!({"type": "ClusterIP", "ports": [{"port": 80}]});
-        // All but the address of the Service `kubernetes`.
+        // All except the address of the Service `kubernetes`.
         for _ in 0..253 {
             let mut service = service(&any);
             held.push(allocator.complete(&mut service, None, &resource, false).unwrap());

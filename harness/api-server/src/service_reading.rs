@@ -1,4 +1,4 @@
-//! What is read of a Service beside what is stored.
+//! Fields of a Service that differ between storage and reads.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use super::storage::StoredObject;
 
 const EXTERNAL_NAME: &str = "ExternalName";
 
-/// Whether readers of an object may not see all that is stored of it.
+/// Returns whether reads of an object may omit stored fields.
 pub(super) fn may_be_hidden_in_part(stored: &StoredObject, resource: &Resource) -> bool {
-    // Most Services need not be decoded for this.
+    // Most Services need not be decoded for this check.
     let is_external = |found: &[u8]| found == EXTERNAL_NAME.as_bytes();
     is_about(resource) && stored.encoded().text().windows(EXTERNAL_NAME.len()).any(is_external)
 }
@@ -22,8 +22,8 @@ fn is_about(resource: &Resource) -> bool {
     resource.gvr.resource == "services" && resource.gvr.group.is_empty()
 }
 
-/// `object`, of `resource` and not of a subresource, as it is read: an `ExternalName` keeps a policy for the traffic in the
-/// cluster where it had one before it became that.
+/// Returns `object`, of `resource` and not of a subresource, as clients read it: an `ExternalName` Service hides a
+/// stored internal traffic policy from before its type changed.
 ///
 /// Source: kubernetes pkg/registry/core/service/storage/storage.go, `defaultOnReadInternalTrafficPolicy`.
 /// Rule: KND-20.
@@ -41,7 +41,7 @@ pub(super) fn read(mut object: Arc<Value>, resource: &Resource) -> Arc<Value> {
     object
 }
 
-/// An answer about `target` with the object as it is read.
+/// Returns a response about `target` with the object as clients read it.
 pub(super) fn answered(answer: Answer, target: &Target) -> Answer {
     match answer {
         Answer::Object(code, object) if target.subresource.is_empty() => {

@@ -1,4 +1,4 @@
-//! The users of kube-apiserver's flags: bearer tokens, client certificates, and who shows neither.
+//! Authentication as configured by kube-apiserver's flags: bearer tokens, client certificates, and anonymous requests.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -16,21 +16,21 @@ const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The user name of requests that are not authenticated.
 const ANONYMOUS: &str = "system:anonymous";
 
-/// How a server finds out who makes a request, as kube-apiserver does by its flags. Client certificates are verified by
-/// the listener, which puts a [`ClientCertificate`] into the extensions of a request.
+/// The authenticators of a server, as kube-apiserver's flags configure them. The listener verifies client certificates
+/// and adds a [`ClientCertificate`] to the extensions of a request.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "each has a default")]
 pub struct Authenticators {
-    /// `--anonymous-auth`: whether a request without credentials is one of the user `system:anonymous`; otherwise it is
-    /// answered with 401.
+    /// `--anonymous-auth`: whether a request without credentials gets the user `system:anonymous`; otherwise it is
+    /// rejected with 401.
     pub anonymous: bool,
 }
 
 impl Authenticators {
-    /// The user of a request.
+    /// Returns the user of a request, which may be the anonymous user.
     ///
     /// # Errors
-    /// As [`known`]; and 401 for who is not known, if nobody is let in without credentials.
+    /// The errors of [`known`], and 401 for a request without credentials if anonymous requests are disabled.
     ///
     /// Rule: RBAC-26.
     pub(super) fn user(
@@ -51,10 +51,10 @@ impl Authenticators {
     }
 }
 
-/// The user of a request, with the groups that the server adds; none if the request shows nothing.
+/// Returns the authenticated user of a request with the groups that the server adds; none without credentials.
 ///
 /// # Errors
-/// 401 for credentials that are not valid, 501 for tokens of service accounts that stand in Secrets.
+/// 401 for invalid credentials, 501 for service account tokens from Secrets.
 ///
 /// Source: kubernetes pkg/kubeapiserver/authenticator/config.go, `New`.
 /// Rule: RBAC-26.
@@ -87,7 +87,7 @@ pub(super) fn with_groups(mut user: UserInfo) -> UserInfo {
     user
 }
 
-/// The token of the `Authorization` header; none if there is no such header, it is of another kind, or has no token.
+/// Returns the token in the `Authorization` header; none if the header is missing, has another scheme, or has no token.
 ///
 /// Source: apiserver pkg/authentication/request/bearertoken/bearertoken.go, `AuthenticateRequest`.
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {

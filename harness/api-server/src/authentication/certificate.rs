@@ -1,4 +1,4 @@
-//! Which user a client certificate is of.
+//! Users from client certificates.
 
 use sha2::{Digest as _, Sha256};
 use x509_parser::certificate::X509Certificate;
@@ -7,25 +7,25 @@ use x509_parser::prelude::FromDer as _;
 
 use kubernetes_admission::attributes::UserInfo;
 
-/// What the client certificate of a connection says, in the extensions of each request of it. A connection without a
-/// certificate, or with one that names no user, has none.
+/// The result of verifying the client certificate of a connection; in the extensions of each request. Absent if the
+/// connection has no certificate or the certificate names no user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientCertificate {
-    /// An authority of `--client-ca-file` has signed it for this user.
+    /// An authority in `--client-ca-file` signed the certificate for this user.
     Verified(UserInfo),
-    /// It is not valid: requests without a valid token are answered with 401.
+    /// The certificate is invalid: requests without a valid token get a 401.
     Refused,
 }
 
-/// The attribute of a subject that is the user's uid.
+/// The subject attribute with the user's uid.
 const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
-/// The member of `extra` that names the credentials.
+/// The key in `extra` that identifies the credentials.
 const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
 impl ClientCertificate {
-    /// The user of a certificate that an authority has signed: its name is the common name, its groups are the
-    /// organizations. None if the certificate has no common name.
+    /// Returns the user of a verified certificate: its name is the common name, its groups are the organizations.
+    /// Returns none if the certificate has no common name.
     ///
     /// Source: apiserver pkg/authentication/request/x509/x509.go, `CommonNameUserConversion`.
     /// Rule: RBAC-27.
@@ -36,7 +36,7 @@ impl ClientCertificate {
             let found = attributes.filter(|attribute| attribute.attr_type() == wanted);
             found.map(|attribute| attribute.as_str().ok().map(str::to_owned)).collect()
         };
-        // Of several names the last one counts, as Go reads them.
+        // Go uses the last common name.
         let username = values(&OID_X509_COMMON_NAME)?.pop().filter(|name| !name.is_empty())?;
         let uid = match values(&UID).as_deref() {
             Some([]) => String::new(),

@@ -1,4 +1,4 @@
-//! Who makes a request: its credentials, and whom their owner wants to be.
+//! Authentication: identifies the client of a request and the user that it impersonates.
 
 mod authenticators;
 mod certificate;
@@ -23,20 +23,20 @@ pub use self::tokens::Tokens;
 pub(crate) use self::tokens::{Authenticated, TokenAuthenticator};
 use super::authorization::impersonation::{self, Impersonated};
 
-/// How the server finds out who makes a request.
+/// How the server authenticates requests.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Authentication {
-    /// Everybody is this user: for a router that is reached without a socket.
+    /// Every request has this user, for a router that is called without a socket.
     Always(UserInfo),
-    /// The bearer of the token is this user, and nobody else gets in.
+    /// Only requests with this bearer token are accepted, as this user.
     BearerToken {
-        /// The token.
+        /// The accepted token.
         token: String,
-        /// Its bearer.
+        /// The user of the token.
         user: UserInfo,
     },
-    /// As the flags of kube-apiserver say.
+    /// Requests are authenticated as kube-apiserver's flags configure it.
     Authenticators(Authenticators),
 }
 
@@ -52,55 +52,55 @@ impl fmt::Debug for Authentication {
     }
 }
 
-/// Who says to make a request, in the extensions of that request.
+/// The authenticated user of a request and the user that it asks to impersonate, in the extensions of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
-    /// Who has authenticated.
+    /// The authenticated user.
     pub(crate) user: UserInfo,
-    /// Whom that user wants to be, as the headers say it.
+    /// The user in the impersonation headers.
     pub(crate) wanted: Option<UserInfo>,
-    /// What the audit log says of the credentials.
+    /// The audit annotations about the credentials.
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
 impl Claim {
-    /// Of a user who wants to be nobody else.
+    /// Creates the claim of a user who does not impersonate another.
     pub(crate) fn of(user: UserInfo) -> Self {
         Self { user, wanted: None, annotations: BTreeMap::new() }
     }
 }
 
-/// Who makes a request.
+/// The identity of a client after authentication and impersonation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// Who has authenticated.
+    /// The authenticated user.
     pub(crate) user: UserInfo,
-    /// Whom that user may pretend to be, and does.
+    /// The user that it is allowed to impersonate.
     pub(crate) impersonated: Option<Impersonated>,
 }
 
 impl Identity {
-    /// A user who pretends to be nobody else.
+    /// Creates the identity of a user who does not impersonate another.
     pub(crate) fn of(user: UserInfo) -> Self {
         Self { user, impersonated: None }
     }
 
-    /// The user that authorization and admission see.
+    /// Returns the user that authorization and admission see.
     pub(crate) fn effective(&self) -> &UserInfo {
         self.impersonated.as_ref().map_or(&self.user, |impersonated| &impersonated.user)
     }
 }
 
-/// A request gets no further: nobody knows who it is, or whom it wants to be.
+/// A request that failed authentication or has invalid impersonation headers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refused {
-    /// Who it is, where that much is known.
+    /// The user, if authentication succeeded.
     pub(crate) user: Option<UserInfo>,
-    /// What the client gets.
+    /// The Status that the client receives.
     pub(crate) status: Box<Status>,
 }
 
-/// Finds out who makes a request to one server.
+/// Authenticates the requests to one server.
 #[derive(Clone, Debug)]
 pub struct Authenticator {
     authentication: Authentication,
@@ -112,7 +112,7 @@ impl Authenticator {
         Self { authentication, tokens }
     }
 
-    /// Whether these headers, or the certificate of their connection, authenticate the client.
+    /// Returns whether the headers or the certificate of the connection authenticate the client.
     pub fn knows(&self, headers: &HeaderMap, certificate: Option<&ClientCertificate>) -> bool {
         match &self.authentication {
             Authentication::Always(_) => true,
@@ -146,10 +146,10 @@ impl Authenticator {
         }
     }
 
-    /// Who makes a request with these headers, over a connection with this certificate.
+    /// Identifies the client of a request from its headers and the certificate of its connection.
     ///
     /// # Errors
-    /// [`Refused`] with what the client gets.
+    /// [`Refused`] with the Status that the client receives.
     pub(crate) fn identify(
         &self,
         headers: &HeaderMap,
@@ -163,7 +163,8 @@ impl Authenticator {
     }
 }
 
-/// Puts the [`Claim`] into the extensions of each request, or [`Refused`]. For `axum::middleware::from_fn_with_state`.
+/// Adds the [`Claim`] of the client, or [`Refused`], to the extensions of each request. For
+/// `axum::middleware::from_fn_with_state`.
 pub(crate) async fn authenticate(
     State(authenticator): State<Authenticator>,
     mut request: Request,
@@ -187,7 +188,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// Compares in a time that tells nothing of where two texts of the same length differ.
+/// Compares two texts of the same length in constant time.
 fn same(text: &str, token: &str) -> bool {
     let (text, token) = (text.as_bytes(), token.as_bytes());
     let differences =

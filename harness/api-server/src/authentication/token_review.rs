@@ -1,4 +1,4 @@
-//! Answers to reviews of tokens.
+//! Token reviews.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -10,15 +10,15 @@ use super::TokenAuthenticator;
 use super::authenticators::{bearer, with_groups};
 use crate::service_account_tokens::Refusal;
 
-/// What is wrong with a token that nobody knows.
+/// The error for a token that no authenticator recognizes.
 ///
 /// Source: apiserver pkg/authentication/request/bearertoken/bearertoken.go, `invalidToken`.
 const INVALID: &str = "invalid bearer token";
 
-/// What a review is refused for, before admission looks at it.
+/// Rejects an invalid review before admission.
 ///
 /// # Errors
-/// 400 without a token.
+/// 400 if the token is missing.
 ///
 /// Source: kubernetes pkg/registry/authentication/tokenreview/storage.go, `Create`.
 /// Rule: TOK-12.
@@ -30,10 +30,10 @@ pub(crate) fn check(review: &Value) -> Result<(), Box<Status>> {
     Ok(())
 }
 
-/// The review with its answer.
+/// Returns the review with its status.
 ///
 /// # Errors
-/// 501 for tokens of service accounts that stand in Secrets, and for what is no token.
+/// 501 for service account tokens from Secrets, and for a malformed token.
 ///
 /// Source: as [`check`].
 /// Rule: TOK-11, TOK-12.
@@ -58,7 +58,7 @@ pub(crate) fn answer(mut review: Value, tokens: &TokenAuthenticator) -> Result<V
             "audiences": found.audiences,
         }),
         Ok(None) => json!({"user": {}, "error": INVALID}),
-        // Of the errors of two authenticators.
+        // Joins the errors of two authenticators.
         Err(Refusal::Invalid(why)) => json!({"user": {}, "error": format!("[{INVALID}, {why}]")}),
         Err(Refusal::Unsupported(what)) => return Err(unsupported(&what)),
     };

@@ -1,4 +1,4 @@
-//! Whom bearer tokens authenticate.
+//! Bearer token authentication.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -11,13 +11,13 @@ use sha2::{Digest as _, Sha256};
 use crate::service_account_tokens::{self, Refusal, TokenIssuer};
 use crate::storage::ObjectReader;
 
-/// The users of bearer tokens. Tokens are kept as their SHA-256 sums, so that looking one up takes a time that tells
-/// nothing of the others.
+/// The users of bearer tokens. Stores SHA-256 sums of the tokens, so that the lookup time does not reveal anything
+/// about them.
 #[derive(Clone, Default)]
 pub struct Tokens(HashMap<[u8; 32], UserInfo>);
 
 impl Tokens {
-    /// Adds a token, and returns the user that had it before.
+    /// Adds a token and returns the user that it had before.
     pub fn insert(&mut self, token: &str, user: UserInfo) -> Option<UserInfo> {
         self.0.insert(Sha256::digest(token).into(), user)
     }
@@ -34,13 +34,13 @@ impl fmt::Debug for Tokens {
     }
 }
 
-/// Whom credentials are of.
+/// The user of valid credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Authenticated {
     pub(crate) user: UserInfo,
-    /// Which of the audiences that were asked for the credentials are for.
+    /// The requested audiences that the credentials are valid for.
     pub(crate) audiences: Vec<String>,
-    /// What the audit log says of the credentials.
+    /// The audit annotations about the credentials.
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
@@ -50,7 +50,7 @@ impl Authenticated {
     }
 }
 
-/// Knows the bearer tokens of a server.
+/// Authenticates the bearer tokens of a server.
 pub(crate) struct TokenAuthenticator {
     tokens: Tokens,
     pub(crate) issuer: Arc<TokenIssuer>,
@@ -68,10 +68,10 @@ impl TokenAuthenticator {
         Self { tokens, issuer: Arc::new(issuer), objects }
     }
 
-    /// Whom a token is of that is meant for one of `audiences`; none if nobody knows it.
+    /// Returns the user of a token that is valid for one of the `audiences`; none if the token is unknown.
     ///
     /// # Errors
-    /// It is of a service account, and not valid.
+    /// The token is an invalid service account token.
     ///
     /// Source: kubernetes pkg/kubeapiserver/authenticator/config.go, `New`; apiserver
     /// pkg/authentication/authenticator/audagnostic.go.
@@ -96,7 +96,7 @@ impl TokenAuthenticator {
 
 #[cfg(test)]
 impl TokenAuthenticator {
-    /// Of a server without objects.
+    /// Creates an authenticator for a server without objects.
     pub(super) fn of_tokens(tokens: Tokens) -> Self {
         let storage = crate::storage::Storage::with_roles(&crate::limits::Limits::default());
         Self::new(tokens, TokenIssuer::new(crate::ServiceAccountTokens::default()), Arc::new(storage))

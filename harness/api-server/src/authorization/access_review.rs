@@ -1,4 +1,4 @@
-//! Answers to access reviews.
+//! Access reviews: `SubjectAccessReview` and its kin.
 
 use kubernetes_admission::attributes::UserInfo;
 use kubernetes_admission::authorizer::{
@@ -15,7 +15,7 @@ use crate::selectors;
 const GROUP: &str = "authorization.k8s.io";
 const ONE_OF: &str = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
 
-/// The fields of metadata, in the order of the type.
+/// The metadata fields in the order of the Go type.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/types.go, `ObjectMeta`.
 const METADATA: [&str; 14] = [
@@ -35,7 +35,7 @@ const METADATA: [&str; 14] = [
     "finalizers",
 ];
 
-/// Refuses a review that is invalid; `resource` is its plural, `namespace` that of the request.
+/// Rejects an invalid review; `resource` is its plural, `namespace` is that of the request.
 ///
 /// Source: kubernetes pkg/apis/authorization/validation/validation.go; `pkg/registry/authorization/*/rest.go`.
 /// Rule: RBAC-13, RBAC-14.
@@ -149,13 +149,13 @@ fn selector_errors(selector: &Value, path: &str, is_of_labels: bool) -> Vec<Fiel
     errors
 }
 
-/// The answer to a valid review that `user` makes.
+/// Returns the response to a valid review created by `user`.
 ///
 /// Source: `pkg/registry/authorization/*/rest.go` and pkg/registry/authorization/util/helpers.go.
 /// Rule: RBAC-11, RBAC-12.
 ///
 /// # Errors
-/// 501 for a label selector that is not imitated.
+/// 501 for a label selector that admit does not support.
 pub(crate) fn answer(
     resource: &str,
     mut review: Value,
@@ -227,7 +227,7 @@ fn user_of(spec: &Value) -> UserInfo {
     }
 }
 
-/// Which selectors are left out of the question, since they cannot be read.
+/// Returns the selectors that are ignored because they cannot be parsed.
 ///
 /// Source: kubernetes pkg/registry/authorization/util/helpers.go, `BuildEvaluationError`.
 fn ignored(attributes: &Value) -> Result<Vec<String>, Box<Status>> {
@@ -267,7 +267,7 @@ fn is_readable(raw: &str, is_of_labels: bool) -> Result<bool, Box<Status>> {
     }
 }
 
-/// What the answer says is nothing but the status.
+/// Returns the response of a rules review, which has nothing but a status.
 ///
 /// Rule: RBAC-14.
 fn rules(review: &Value, spec: &Value, user: &UserInfo, authorizer: &dyn Authorizer) -> Value {

@@ -1,7 +1,7 @@
-//! Keeps the `ClusterRoles` up to date whose rules are gathered from others.
+//! Updates aggregated `ClusterRoles`.
 //!
-//! kube-controller-manager does that in a cluster. No controller runs here, and without it the roles `admin`, `edit` and
-//! `view` would allow nothing.
+//! In a cluster, kube-controller-manager aggregates their rules. This server does not run that controller, and without
+//! the rules the roles `admin`, `edit`, and `view` would allow nothing.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::super::storage::{Key, ObjectReader as _, Storage};
 
 const CONTROLLER: &str = "clusterrole-aggregation-controller";
 
-/// How often roles may gather from roles that gather: more than a sensible cluster has, and an end for one that is not.
+/// How many levels of aggregated roles are resolved. Sensible clusters have fewer; the limit stops cycles.
 const ROUNDS: usize = 8;
 
-/// Fills in the rules of those `objects` that gather them.
+/// Fills in the rules of the aggregated roles among `objects`.
 pub(super) fn aggregate(objects: &mut [Value]) {
     for _ in 0..ROUNDS {
         let all: Vec<Arc<Value>> = objects.iter().cloned().map(Arc::new).collect();
@@ -34,7 +34,7 @@ pub(super) fn aggregate(objects: &mut [Value]) {
     }
 }
 
-/// Fills in the rules of the stored roles that gather them.
+/// Fills in the rules of the stored aggregated roles.
 pub(crate) fn reconcile(storage: &Storage) {
     for _ in 0..ROUNDS {
         let all = storage.list(RBAC_GROUP, "clusterroles", "");
@@ -51,13 +51,13 @@ pub(crate) fn reconcile(storage: &Storage) {
                 namespace: String::new(),
                 name: super::super::metadata::text(stored, "name").to_owned(),
             };
-            // The writer that was faster aggregates as well.
+            // If another write came first, that write also aggregates.
             let _ = storage.replace(&key, Some(stored), role);
         }
     }
 }
 
-/// A role to which the controller applied these rules.
+/// Returns the role after the controller has applied these rules.
 ///
 /// Source: k/k `pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go`, `updateClusterRoles`.
 fn with_rules(role: &Value, rules: &Value) -> Value {
@@ -72,7 +72,7 @@ fn with_rules(role: &Value, rules: &Value) -> Value {
     applied
 }
 
-/// The rules that a role should have, if it has others.
+/// Returns the rules that the role should have, if it has different ones.
 fn outdated(role: &Value, all: &[Arc<Value>]) -> Option<Value> {
     let rules = aggregated_rules(role, all)?;
     let current = role.get("rules").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);

@@ -1,4 +1,4 @@
-//! Nobody approves or denies a `CertificateSigningRequest` without the right to do so for its signer.
+//! Authorization of approving or denying a `CertificateSigningRequest`, which requires permission for its signer.
 
 use kubernetes_admission::authorizer::{AccessRequest, AccessTarget, ResourceTarget};
 use kubernetes_types::status::Status;
@@ -9,15 +9,15 @@ use crate::request::ObjectRequest;
 
 const GROUP: &str = "certificates.k8s.io";
 
-/// Whether the user of a request may approve `old`, if that is what the request does: for its signer, or for all signers of
-/// its domain.
+/// Checks that the user may approve or deny `old`, if the request does so: for its signer, or for all signers of its
+/// domain.
 ///
 /// Source: kubernetes plugin/pkg/admission/certificates/approval/admission.go, `Validate`, and
 /// pkg/certauthorization/authorization.go, `IsAuthorizedForSignerName`.
 /// Rule: RBAC-25.
 ///
 /// # Errors
-/// 403: the user may not.
+/// 403 if the user does not have permission.
 pub(crate) fn check(request: &ObjectRequest<'_>, old: &Value) -> Result<(), Box<Status>> {
     let gvr = &request.target.resource.gvr;
     let is_approval = gvr.group == GROUP && request.target.subresource == "approval";

@@ -1,4 +1,4 @@
-//! The roles and bindings that kube-apiserver makes when it starts.
+//! The roles and bindings that kube-apiserver creates when it starts.
 
 use serde_json::Value;
 
@@ -6,17 +6,16 @@ use super::super::field_manager;
 use super::super::metadata;
 use super::aggregation;
 
-/// What kube-apiserver 1.37.1 has made of them by the time it is ready, an object a line, but for uids, times and
-/// `resourceVersion`s.
+/// The objects of kube-apiserver 1.37.1 once it is ready, one per line, without uids, times, and `resourceVersion`s.
 ///
 /// Source: kubernetes plugin/pkg/auth/authorizer/rbac/bootstrappolicy.
 /// Rule: RBAC-21.
 const OBJECTS: &str = include_str!("bootstrap.json");
 
-/// How many there are. They are counted before they are read.
+/// How many objects there are. The number is needed before they are parsed.
 pub(crate) const COUNT: u64 = 141;
 
-/// The objects, as they are stored by a server that started at `time`.
+/// Returns the objects as stored by a server that started at `time`.
 pub(crate) fn objects(time: &str) -> Vec<Value> {
     let objects: Vec<Value> = serde_json::from_str(OBJECTS).unwrap_or_default();
     let mut objects: Vec<Value> = objects.into_iter().map(field_manager::made).collect();
@@ -28,7 +27,7 @@ pub(crate) fn objects(time: &str) -> Vec<Value> {
     objects
 }
 
-/// The resource of an object of the RBAC API.
+/// Returns the resource of an object of the RBAC API.
 pub(crate) fn resource(object: &Value) -> &'static str {
     match object.get("kind").and_then(Value::as_str) {
         Some("ClusterRole") => "clusterroles",

@@ -1,4 +1,4 @@
-//! Nobody gives rights away by a role or a binding without having them.
+//! Privilege escalation prevention: users cannot grant permissions that they do not have.
 
 use kubernetes_admission::attributes::UserInfo;
 use kubernetes_admission::authorizer::{
@@ -12,14 +12,14 @@ use super::text;
 use crate::metadata;
 use crate::request::ObjectRequest;
 
-/// Whether the user of a request may write this role or binding, in the place of `old` if there is one.
+/// Checks that the user of a request may write this role or binding, which replaces `old`.
 ///
 /// Source: kubernetes `pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/policybased/storage.go` and
 /// `pkg/registry/rbac/escalation_check.go`.
 /// Rule: RBAC-15, RBAC-16, RBAC-17.
 ///
 /// # Errors
-/// 403: the user would give away rights without having them. 404: a binding names a role that is not there.
+/// 403 if the user would grant permissions without having them. 404 if a binding references a missing role.
 pub(crate) fn check(
     request: &ObjectRequest<'_>,
     object: &Value,
@@ -103,7 +103,7 @@ impl Check<'_> {
         self.request.authorizer.authorize(&AccessRequest { user: self.user, verb, target }).is_allowed()
     }
 
-    /// Why the user must not give these rights away.
+    /// Returns why the user cannot grant these rules.
     fn escalation(&self, granted: &[PolicyRule]) -> Result<Option<String>, Box<Status>> {
         let (held, missing) = self.request.server.state.policies.current().rights(self.user, self.namespace);
         let escalation =
@@ -117,7 +117,7 @@ impl Check<'_> {
         Box::new(Status::forbidden(&gvr.group, &gvr.resource, metadata::text(object, "name"), why))
     }
 
-    /// Whatever role is missing, the message names the resource of the request.
+    /// The message names the resource of the request, whichever role is missing.
     ///
     /// Source: apiserver pkg/registry/generic/registry/store.go, `qualifiedResourceFromContext`.
     fn not_found(&self, missing: &RoleNotFound) -> Box<Status> {
@@ -129,7 +129,7 @@ impl Check<'_> {
     }
 }
 
-/// `*` on everything, as `cluster-admin` has it.
+/// Returns rules with `*` for everything, as `cluster-admin` has.
 fn everything() -> [PolicyRule; 2] {
     let all = || vec!["*".to_owned()];
     let resources = PolicyRule { verbs: all(), api_groups: all(), resources: all(), ..PolicyRule::default() };
@@ -137,7 +137,7 @@ fn everything() -> [PolicyRule; 2] {
     [resources, paths]
 }
 
-/// Whether an update changes nothing but what the garbage collector changes.
+/// Returns whether an update changes only fields that the garbage collector changes.
 ///
 /// Source: kubernetes pkg/registry/rbac/helpers.go, `IsOnlyMutatingGCFields`.
 fn is_for_the_collector(object: &Value, old: Option<&Value>) -> bool {

@@ -1,4 +1,4 @@
-//! Who may do what on this server.
+//! Authorization of requests.
 
 pub(super) mod access_review;
 pub(super) mod aggregation;
@@ -23,18 +23,18 @@ use kubernetes_types::status::Status;
 use super::request::ObjectRequest;
 use super::request_info::RequestInfo;
 
-/// Who may do what on a server: `--authorization-mode` of kube-apiserver.
+/// The authorization mode of a server: kube-apiserver's `--authorization-mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuthorizationMode {
-    /// Roles and bindings decide; members of `system:masters` may do everything.
+    /// RBAC; members of `system:masters` are always allowed.
     #[default]
     Rbac,
-    /// Everybody may do everything.
+    /// All requests are allowed.
     AlwaysAllow,
 }
 
-/// What `user` wants by a request.
+/// Returns the access that a request of `user` requires.
 ///
 /// Source: apiserver pkg/endpoints/filters/authorization.go, `GetAuthorizerAttributes`.
 pub(super) fn access_request<'a>(user: &'a UserInfo, info: &'a RequestInfo) -> AccessRequest<'a> {
@@ -54,7 +54,7 @@ pub(super) fn access_request<'a>(user: &'a UserInfo, info: &'a RequestInfo) -> A
     AccessRequest { user, verb: &info.verb, target }
 }
 
-/// Whether `user` may make a request, and what the client gets if not.
+/// Returns whether `user` may make a request, and the Status that the client receives if not.
 ///
 /// Source: apiserver pkg/endpoints/filters/authorization.go, `withAuthorization`.
 pub(super) fn authorize(
@@ -69,10 +69,10 @@ pub(super) fn authorize(
     (decision, allowed)
 }
 
-/// Whether the user of a PUT or a patch may also create the object that it makes.
+/// Checks that the user of a PUT or a patch may also create the object.
 ///
 /// # Errors
-/// 403 if not.
+/// 403 if not allowed.
 ///
 /// Source: apiserver pkg/endpoints/handlers/update.go, `withAuthorization`.
 /// Rule: APY-22.
@@ -94,7 +94,7 @@ pub(super) fn check_creation(request: &ObjectRequest<'_>) -> Result<(), Box<Stat
     if decision.is_allowed() { Ok(()) } else { Err(Box::new(forbidden(&asked, &decision.reason))) }
 }
 
-/// 403 for a request that nothing allows.
+/// Builds the 403 for a request that no rule allows.
 ///
 /// Source: apiserver pkg/endpoints/handlers/responsewriters/errors.go, `ForbiddenStatusError`.
 /// Rule: RBAC-01, RBAC-07.
@@ -125,12 +125,12 @@ pub(super) fn forbidden(request: &AccessRequest<'_>, reason: &str) -> Status {
     Status::forbidden(group, resource, name, &why)
 }
 
-/// A field as text; empty if it is none.
+/// Returns a field as text; empty if it is not a string.
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A field as a list; empty if it is none.
+/// Returns a field as a list; empty if it is not an array.
 fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     value.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

@@ -1,4 +1,4 @@
-//! The authorizer of a server: RBAC over what is stored.
+//! The RBAC authorizer over stored roles and bindings.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -10,7 +10,7 @@ use kubernetes_admission::authorizer::{
 
 use super::super::storage::Storage;
 
-/// RBAC over the stored roles and bindings, which are read when the first request needs them, and again when they have
+/// RBAC over the stored roles and bindings. Loads them for the first request that needs them, and again after they have
 /// changed.
 ///
 /// Rule: RBAC-04.
@@ -20,7 +20,7 @@ pub(crate) struct StoredPolicies {
 }
 
 struct Read {
-    /// Of the last write that is in `policies`.
+    /// The storage version that `policies` reflects.
     version: u64,
     policies: Arc<Policies>,
 }
@@ -45,10 +45,10 @@ impl StoredPolicies {
         policies
     }
 
-    /// The rules of a role that a binding in `namespace` names.
+    /// Returns the rules of a role that a binding in `namespace` references.
     ///
     /// # Errors
-    /// There is no such role.
+    /// The role does not exist.
     pub(super) fn role_rules(
         &self,
         kind: &str,
@@ -62,7 +62,7 @@ impl StoredPolicies {
 impl Authorizer for StoredPolicies {
     fn authorize(&self, request: &AccessRequest<'_>) -> AccessDecision {
         if is_privileged(request.user) {
-            // Nearly all requests: they need no roles.
+            // Most requests are decided without roles.
             return Policies::default().authorize(request);
         }
         self.current().authorize(request)

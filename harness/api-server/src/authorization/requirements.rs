@@ -1,4 +1,4 @@
-//! Label and field selectors inside of roles and access reviews.
+//! Label and field selectors in roles and access reviews.
 
 use serde_json::Value;
 
@@ -8,15 +8,15 @@ use kubernetes_types::status::{FieldError, MAX_ERRORS};
 const MISSING: &str = "must be specified when `operator` is 'In' or 'NotIn'";
 const NEEDLESS: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
 
-/// Whether an operator that nobody knows is an error.
+/// Whether an unknown operator is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnknownOperator {
     Refused,
-    /// A newer client may know it.
+    /// A newer client may use it.
     Allowed,
 }
 
-/// What is wrong with a `LabelSelector`.
+/// Validates a `LabelSelector`.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateLabelSelector`.
 pub(super) fn selector(selector: &Value, path: &str) -> Vec<FieldError> {
@@ -41,7 +41,7 @@ pub(super) fn selector(selector: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with a requirement of a label selector.
+/// Validates a requirement of a label selector.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateLabelSelectorRequirement`.
 pub(super) fn of_labels(requirement: &Value, path: &str, unknown: UnknownOperator) -> Vec<FieldError> {
@@ -58,7 +58,7 @@ pub(super) fn of_labels(requirement: &Value, path: &str, unknown: UnknownOperato
     errors
 }
 
-/// What is wrong with a requirement of a field selector.
+/// Validates a requirement of a field selector.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateFieldSelectorRequirement`.
 pub(super) fn of_fields(requirement: &Value, path: &str) -> Vec<FieldError> {

@@ -1,4 +1,4 @@
-//! What is wrong with roles and bindings.
+//! Validation of roles and bindings.
 
 use kubernetes_admission::authorizer::RBAC_GROUP;
 use kubernetes_types::selector::Selector;
@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use super::{list, requirements, text};
 use crate::discovery::Resource;
 
-/// What is wrong with a role or a binding beside its metadata. What upstream checks by rules that it generates from its
-/// types stands at the end.
+/// Validates a role or a binding except for its metadata. The errors of upstream's generated validation come last.
 ///
 /// Source: kubernetes pkg/apis/rbac/validation/validation.go; `pkg/apis/rbac/v1/zz_generated.validations.go`.
 pub(crate) fn errors(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<FieldError> {
@@ -19,7 +18,7 @@ pub(crate) fn errors(object: &Value, old: Option<&Value>, resource: &Resource) -
     }
 }
 
-/// The rules of a role, and the selectors by which it gathers others.
+/// Validates the rules of a role and the selectors with which it aggregates others.
 ///
 /// Rule: RBAC-18.
 fn role(object: &Value, is_namespaced: bool) -> Vec<FieldError> {
@@ -89,7 +88,7 @@ fn aggregation_errors(aggregation: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// The role and the subjects of a binding.
+/// Validates the role and the subjects of a binding.
 ///
 /// Rule: RBAC-19, RBAC-20.
 fn binding(object: &Value, old: Option<&Value>, is_namespaced: bool) -> Vec<FieldError> {
@@ -122,7 +121,7 @@ fn binding(object: &Value, old: Option<&Value>, is_namespaced: bool) -> Vec<Fiel
         let why = crate::object_names::path_segment_errors(name);
         errors.extend(why.into_iter().map(|why| FieldError::invalid("roleRef.name", Value::from(name), why)));
     }
-    // Where the whole reference is refused, the generated rules look no deeper.
+    // Generated validation stops if the whole reference is rejected.
     if is_changed {
         errors.extend(name_missing.take());
     }
@@ -144,7 +143,7 @@ fn binding(object: &Value, old: Option<&Value>, is_namespaced: bool) -> Vec<Fiel
     errors
 }
 
-/// A reference as a message shows it.
+/// Formats a role reference for an error message.
 fn role_reference(reference: Option<&Value>) -> String {
     let none = Value::Null;
     let reference = reference.unwrap_or(&none);

@@ -1,4 +1,5 @@
-//! What each namespace has: the service account `default`, and the certificates by which Pods know the server.
+//! The objects that each namespace has: the service account `default` and the ConfigMap with the server's root
+//! certificates.
 
 use http::Method;
 use kubernetes_types::json::set;
@@ -9,16 +10,16 @@ use super::actors::{Actor, Actors, Change, JSON};
 use super::queue::Outcome;
 use crate::storage::ObjectReader as _;
 
-/// The account that Pods have which name none.
+/// The default account of Pods.
 pub(super) const ACCOUNT: &str = "default";
-/// The ConfigMap with the certificates.
+/// The name of the ConfigMap with the certificates.
 pub(super) const ROOT_CERTIFICATES: &str = "kube-root-ca.crt";
 
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
                            endpoints such as the internal service IP or kubernetes.default.svc. No other usage is \
                            guaranteed across distributions of Kubernetes clusters.";
 
-/// Makes the account of a namespace.
+/// Creates the default account of a namespace.
 ///
 /// Source: kubernetes `pkg/controller/serviceaccount/serviceaccounts_controller.go`, `syncNamespace`.
 /// Rule: CTL-01.
@@ -35,7 +36,7 @@ pub(super) async fn make(actors: &Actors, namespace: &str) -> Outcome {
     ended(actors.send(Actor::Accounts, change).await)
 }
 
-/// Makes the ConfigMap of a namespace what it should be.
+/// Creates or updates the certificate ConfigMap of a namespace.
 ///
 /// Source: kubernetes `pkg/controller/certificates/rootcacertpublisher/publisher.go`, `syncNamespace`.
 /// Rule: CTL-02.
@@ -66,7 +67,7 @@ pub(super) async fn publish(actors: &Actors, namespace: &str) -> Outcome {
     ended(actors.send(Actor::RootCertificates, change).await)
 }
 
-/// Nothing can be made in another one.
+/// Returns whether a namespace is active. Objects cannot be created in any other.
 fn is_active(actors: &Actors, namespace: &str) -> bool {
     let stored = actors.server.state.storage.get("", "namespaces", "", namespace);
     stored.is_some_and(|stored| {
@@ -77,7 +78,7 @@ fn is_active(actors: &Actors, namespace: &str) -> bool {
 fn ended(answer: Result<(), Box<Status>>) -> Outcome {
     match answer {
         Ok(()) => Outcome::Done,
-        // Another client was faster, or the namespace has gone.
+        // Another client created it first, or the namespace no longer exists.
         Err(status) if status.reason == "AlreadyExists" || status.code == 404 => Outcome::Done,
         Err(_) => Outcome::Retry,
     }

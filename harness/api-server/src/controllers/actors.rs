@@ -1,4 +1,4 @@
-//! As whom the controllers make requests, and how.
+//! The identities of the controllers and the requests that they send.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) enum Actor {
 impl Actor {
     const ALL: [Self; 4] = [Self::Namespaces, Self::Garbage, Self::Accounts, Self::RootCertificates];
 
-    /// The name of its service account in kube-system.
+    /// Returns the name of the controller's service account in kube-system.
     fn account(self) -> &'static str {
         match self {
             Self::Namespaces => "namespace-controller",
@@ -35,7 +35,7 @@ impl Actor {
         }
     }
 
-    /// The user, as a token of its account makes it known.
+    /// Returns the user that a token of the account authenticates.
     fn user(self) -> UserInfo {
         let credential = format!("JTI={}", uuid::Uuid::new_v4());
         UserInfo {
@@ -52,7 +52,7 @@ impl Actor {
     }
 }
 
-/// The server with the users that change it.
+/// The server that the controllers change and the users that they act as.
 pub(super) struct Actors {
     pub(super) server: Arc<Server>,
     pub(super) options: Controllers,
@@ -68,7 +68,7 @@ impl Actors {
         Self { server, options, users }
     }
 
-    /// Makes a request, which is authorized and admitted as one that came over a connection.
+    /// Sends a request, which is authorized and admitted like one from a connection.
     ///
     /// # Errors
     /// The Status of the answer.
@@ -87,7 +87,7 @@ impl Actors {
         own_requests::send(&self.server, change, requester).await
     }
 
-    /// The resources whose objects can be deleted, each in its newest version.
+    /// Returns the resources whose objects can be deleted, each in its newest version.
     pub(super) fn deletable(&self) -> Vec<Arc<Resource>> {
         let resources = self.server.state.resources();
         let mut newest: BTreeMap<(String, String), Arc<Resource>> = BTreeMap::new();
@@ -104,7 +104,7 @@ impl Actors {
         newest.into_values().collect()
     }
 
-    /// The resource whose objects are stored there.
+    /// Returns the resource whose objects are stored under this name.
     pub(super) fn stored_as(&self, group: &str, plural: &str) -> Option<Arc<Resource>> {
         self.deletable()
             .into_iter()
@@ -112,7 +112,7 @@ impl Actors {
     }
 }
 
-/// The path of a collection, or with a name of an object.
+/// Returns the path of a collection or, with a name, of an object.
 pub(super) fn path(resource: &Resource, namespace: &str, name: &str) -> String {
     let gvr = &resource.gvr;
     let group = if gvr.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", gvr.group) };
@@ -120,7 +120,7 @@ pub(super) fn path(resource: &Resource, namespace: &str, name: &str) -> String {
     let name = if name.is_empty() {
         String::new()
     } else {
-        // Names of roles may have any character.
+        // Names of roles may contain any character.
         format!("/{}", percent_encoded(name))
     };
     format!("{group}/{}{namespace}/{}{name}", gvr.version, gvr.resource)

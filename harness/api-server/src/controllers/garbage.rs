@@ -1,4 +1,4 @@
-//! Objects go when all of their owners have gone.
+//! Garbage collection: objects are deleted when all of their owners are deleted.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use crate::discovery::Resource;
 use crate::in_process::key;
 use crate::metadata;
 
-/// What is the matter with an owner.
+/// The state of an owner.
 enum Standing {
-    /// It is there.
+    /// It exists.
     Solid,
-    /// It is not there, or another object has its name.
+    /// It does not exist, or another object has its name.
     Dangling,
-    /// It waits for its dependents.
+    /// It waits for the deletion of its dependents.
     Waiting,
-    /// It is in a namespace, and its dependent is not: it owns nothing.
+    /// It is namespaced and its dependent is not, so the reference is invalid.
     Impossible,
     /// Its kind is not served.
     Unknown,
 }
 
-/// Does what is to be done about an object with owners, or one that waits for its dependents.
+/// Processes an object that has owners or waits for its dependents.
 ///
 /// Source: kubernetes pkg/controller/garbagecollector/garbagecollector.go, `attemptToDeleteItem`,
 /// `processDeletingDependentsItem` and `attemptToOrphanWorker`.
@@ -48,13 +48,13 @@ pub(super) async fn collect(actors: &Actors, neighbors: &Neighbors) -> Outcome {
         if has_finalizer(&live, FOREGROUND) {
             return object.finish(dependents).await;
         }
-        // It goes when its other finalizers have gone.
+        // It is deleted when its other finalizers are removed.
         return Outcome::Done;
     }
     object.collect(dependents).await
 }
 
-/// An object that is looked at, as it is stored.
+/// The object being processed, as it is stored.
 struct Object<'a> {
     actors: &'a Actors,
     node: &'a Node,
@@ -63,7 +63,7 @@ struct Object<'a> {
 }
 
 impl Object<'_> {
-    /// Deletes it if it has no owner any more.
+    /// Deletes the object if it has no owners left.
     async fn collect(&self, dependents: &[Node]) -> Outcome {
         let owners = owners(self.live);
         if owners.is_empty() {
@@ -89,7 +89,7 @@ impl Object<'_> {
             return ended(patch_owners(self.actors, &self.node.key, &self.node.uid, &superfluous).await);
         }
         let policy = if waiting && !dependents.is_empty() {
-            // Two that wait for each other would never go.
+            // Otherwise two objects that wait for each other would never be deleted.
             if dependents.iter().any(|dependent| dependent.waits_for_dependents)
                 && let Err(status) = self.unblock().await
             {
@@ -113,7 +113,7 @@ impl Object<'_> {
         ended(self.actors.send(Actor::Garbage, change).await)
     }
 
-    /// Lets it go if no dependent keeps it; those that do are to be looked at.
+    /// Removes the finalizer of the object if no dependent blocks its deletion; enqueues the dependents that do.
     async fn finish(&self, dependents: &[Node]) -> Outcome {
         let blocking: Vec<&Node> =
             dependents.iter().filter(|dependent| dependent.blocks(&self.node.uid)).collect();
@@ -124,7 +124,7 @@ impl Object<'_> {
         Outcome::Then(next.map(|dependent| dependent.uid.clone()).collect())
     }
 
-    /// Takes it from its dependents, and lets it go.
+    /// Removes the object from the owners of its dependents, then removes its finalizer.
     async fn orphan(&self, dependents: &[Node]) -> Outcome {
         for dependent in dependents {
             let patched =
@@ -163,7 +163,7 @@ impl Object<'_> {
         }
     }
 
-    /// Its owners need not wait for it any more.
+    /// Stops the object from blocking the deletion of its owners.
     async fn unblock(&self) -> Result<(), Box<Status>> {
         let references = self.live.pointer("/metadata/ownerReferences").and_then(Value::as_array);
         let mut references = references.cloned().unwrap_or_default();
@@ -194,13 +194,13 @@ impl Object<'_> {
     }
 }
 
-/// The version of an object that is stored now: an earlier request may have changed it.
+/// Returns the current version of a stored object, which an earlier request may have changed.
 fn actors_version(actors: &Actors, node: &Node) -> Option<String> {
     let stored = actors.server.state.storage.at(&node.key)?;
     Some(metadata::text(&stored, "resourceVersion").to_owned())
 }
 
-/// Takes owners from an object: by a strategic merge patch, or of a custom resource by a merge patch.
+/// Removes owners from an object with a strategic merge patch or, for a custom resource, a merge patch.
 ///
 /// Source: kubernetes pkg/controller/garbagecollector/patch.go, `patch` and `deleteOwnerRefJSONMergePatch`.
 async fn patch_owners(

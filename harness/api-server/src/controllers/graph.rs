@@ -1,4 +1,4 @@
-//! Which objects own which.
+//! The owner graph: which objects own which.
 //!
 //! Source: kubernetes `pkg/controller/garbagecollector/graph_builder.go`.
 
@@ -14,15 +14,15 @@ use crate::storage::{Change, Key, StoredObject};
 pub(super) const ORPHAN: &str = "orphan";
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
-/// An object with owners, or one that waits for the garbage collector.
+/// An object that has owners or waits for the garbage collector.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
     pub(super) uid: String,
     pub(super) key: Key,
     pub(super) owners: Vec<Owner>,
-    /// Whether it is being deleted in the foreground.
+    /// Whether it is in foreground deletion.
     pub(super) waits_for_dependents: bool,
-    /// Whether it is being deleted without its dependents.
+    /// Whether it is in orphan deletion.
     orphans: bool,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Owner {
     pub(super) blocks: bool,
 }
 
-/// An object with those that it owns.
+/// An object and its dependents.
 #[derive(Debug)]
 pub(super) struct Neighbors {
     pub(super) node: Node,
@@ -47,12 +47,12 @@ pub(super) struct Neighbors {
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     nodes: HashMap<String, Node>,
-    /// By the uid of the owner.
+    /// Keyed by the uid of the owner.
     dependents: HashMap<String, BTreeSet<String>>,
 }
 
 impl Graph {
-    /// Takes over a change; the uids of the objects that have to be looked at.
+    /// Applies a change to the graph. Returns the uids of the objects to process.
     pub(super) fn observe(&mut self, change: &Change) -> Vec<String> {
         let uid_of = |stored: &Option<Arc<StoredObject>>| {
             stored
@@ -64,7 +64,7 @@ impl Graph {
         let mut concerned = Vec::new();
         if let Some(gone) = gone.filter(|gone| there.as_ref() != Some(gone)) {
             let node = self.remove(&gone);
-            // What waited for it may go now.
+            // Owners that waited for it may now be deleted.
             concerned.extend(node.into_iter().flat_map(|node| self.waiting_owners(&node.owners)));
             concerned.extend(self.dependents.get(&gone).into_iter().flatten().cloned());
         }
@@ -94,14 +94,14 @@ impl Graph {
         concerned
     }
 
-    /// The owners that wait for their dependents.
+    /// Returns the owners that wait for their dependents.
     fn waiting_owners(&self, owners: &[Owner]) -> Vec<String> {
         let waits =
             |owner: &&Owner| self.nodes.get(&owner.uid).is_some_and(|owner| owner.waits_for_dependents);
         owners.iter().filter(waits).map(|owner| owner.uid.clone()).collect()
     }
 
-    /// What is known of an object; none if there is nothing to do about it.
+    /// Returns an object and its dependents; none if there is nothing to do for it.
     pub(super) fn neighbors(&self, uid: &str) -> Option<Neighbors> {
         let dependents = self.dependents.get(uid).into_iter().flatten();
         let dependents = dependents.filter_map(|uid| self.nodes.get(uid)).cloned().collect();
@@ -134,13 +134,13 @@ impl Node {
         }
     }
 
-    /// Whether it keeps its owner from going.
+    /// Returns whether it blocks the deletion of its owner.
     pub(super) fn blocks(&self, owner: &str) -> bool {
         self.owners.iter().any(|reference| reference.uid == owner && reference.blocks)
     }
 }
 
-/// The owners that an object names.
+/// Returns the owners that an object references.
 pub(super) fn owners(object: &Value) -> Vec<Owner> {
     let references = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let owner = |reference: &Value| {

@@ -1,8 +1,8 @@
-//! The controllers without which objects stay that should go: what kube-controller-manager does about namespaces, owner
-//! references and the accounts `default`, by requests that are authorized and admitted like those of any client.
+//! The controllers that delete objects. They implement what kube-controller-manager does for namespaces, owner
+//! references, and `default` service accounts, with requests that are authorized and admitted like those of any client.
 //!
-//! One task reads the changes of the storage, keeps a [graph](graph) of owners, and [queues](queue) what is to be looked at.
-//! A few workers look at one thing each: whatever they find, they decide by what is stored then.
+//! One task reads the changes of the storage, maintains a [graph](graph) of owners, and [queues](queue) items to
+//! process. A few workers process one item each, based on the stored state at that time.
 
 mod accounts;
 mod actors;
@@ -25,18 +25,18 @@ use super::custom_resources;
 use super::metadata;
 use super::storage::{Change, Key, News};
 
-/// What the controllers publish.
+/// Options of the controllers.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "it has a default")]
 pub struct Controllers {
-    /// The authorities by which clients know the server, in PEM: `ca.crt` of each `kube-root-ca.crt`.
+    /// The certificate authorities of the server in PEM: `ca.crt` of each `kube-root-ca.crt`.
     pub root_certificates: String,
 }
 
-/// How many things are looked at at the same time. Each may wait for webhooks.
+/// How many items are processed concurrently. Each may wait for webhooks.
 const WORKERS: usize = 8;
 
-/// How many changes are read at a time.
+/// How many changes are read at once.
 const PAGE: usize = 500;
 
 /// Runs the controllers of a server until it stops.
@@ -68,15 +68,15 @@ pub(super) async fn run(server: Arc<Server>, options: Controllers) {
     }
 }
 
-/// What the controllers know of the storage.
+/// The controllers' view of the storage.
 struct Manager {
     server: Arc<Server>,
     actors: Arc<Actors>,
     graph: Graph,
     queue: Queue,
-    /// The namespaces that are being deleted.
+    /// The namespaces being deleted.
     terminating: HashSet<String>,
-    /// The `resourceVersion` up to which it knows.
+    /// The `resourceVersion` of the last change that was read.
     version: u64,
 }
 
@@ -92,7 +92,7 @@ impl Manager {
         }
     }
 
-    /// Looks at everything, at the start and when changes were forgotten before they were read.
+    /// Enqueues everything, at the start and when changes were dropped from the history before they were read.
     fn list(&mut self) {
         self.graph = Graph::default();
         self.terminating.clear();
@@ -103,7 +103,7 @@ impl Manager {
         }
     }
 
-    /// Reads what has changed.
+    /// Reads the new changes.
     fn follow(&mut self) {
         loop {
             match self.server.state.storage.changes_after(self.version, PAGE) {
@@ -153,7 +153,7 @@ impl Manager {
         }
     }
 
-    /// Looks at one thing.
+    /// Processes one item.
     fn work(&self, item: Item) -> impl Future<Output = (Item, Outcome)> + Send + 'static {
         let actors = Arc::clone(&self.actors);
         let neighbors = match &item {
@@ -166,7 +166,7 @@ impl Manager {
                 (Item::Account(namespace), _) => accounts::make(&actors, namespace).await,
                 (Item::RootCertificates(namespace), _) => accounts::publish(&actors, namespace).await,
                 (Item::Object(_), Some(neighbors)) => garbage::collect(&actors, &neighbors).await,
-                // It is gone, and so are its references.
+                // The object and its references no longer exist.
                 (Item::Object(_), None) => Outcome::Done,
             };
             (item, outcome)

@@ -1,4 +1,4 @@
-//! Namespaces that are being deleted are emptied, and go when nothing is left in them.
+//! Namespace deletion: deletes the content of a terminating namespace, then the namespace.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::storage::ObjectReader as _;
 /// The finalizer of the controller, in `spec.finalizers`.
 const FINALIZER: &str = "kubernetes";
 
-/// The conditions, in order, with reason and message of one that is false.
+/// The conditions in order, with the reason and message of a false one.
 ///
 /// Source: kubernetes `pkg/controller/namespace/deletion/status_condition_utils.go`.
 const CONDITIONS: [(&str, &str, &str); 5] = [
@@ -36,18 +36,18 @@ const CONDITIONS: [(&str, &str, &str); 5] = [
     ("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
 ];
 
-/// What an attempt to empty a namespace left.
+/// What an attempt to empty a namespace left behind.
 #[derive(Debug, Default)]
 struct Left {
-    /// How many objects, by `RESOURCE.GROUP`.
+    /// Object counts by `RESOURCE.GROUP`.
     objects: BTreeMap<String, usize>,
-    /// How many objects wait for each finalizer.
+    /// How many objects have each finalizer.
     finalizers: BTreeMap<String, usize>,
     /// Why objects could not be deleted.
     errors: Vec<String>,
 }
 
-/// Deletes what is in a namespace that is being deleted, and takes the controller's finalizer away when nothing is left.
+/// Deletes the content of a terminating namespace and removes the controller's finalizer when the namespace is empty.
 ///
 /// Source: kubernetes `pkg/controller/namespace/deletion/namespaced_resources_deleter.go`, `Delete` and
 /// `deleteAllContent`.
@@ -61,7 +61,7 @@ pub(super) async fn finish(actors: &Actors, name: &str) -> Outcome {
         return Outcome::Done;
     }
     let mut left = Left::default();
-    // Pods go before what they may need.
+    // Pods are deleted before the objects that they may need.
     let (pods, others): (Vec<_>, Vec<_>) = actors
         .deletable()
         .into_iter()
@@ -72,7 +72,7 @@ pub(super) async fn finish(actors: &Actors, name: &str) -> Outcome {
     }
     let waits_for_pods = !left.objects.is_empty();
     if waits_for_pods {
-        // What else there is has not been counted.
+        // The other objects have not been counted.
         left.objects.clear();
         left.finalizers.clear();
     } else {
@@ -83,14 +83,14 @@ pub(super) async fn finish(actors: &Actors, name: &str) -> Outcome {
     if let Some(next) = with_conditions(&namespace, &left) {
         let path = format!("/api/v1/namespaces/{name}/status");
         let change = Change { method: Method::PUT, path, media_type: JSON, body: &next };
-        // Where another write was faster, that one is looked at next.
+        // If another write came first, it enqueues the namespace again.
         let _ = actors.send(Actor::Namespaces, change).await;
     }
     if !left.errors.is_empty() {
         return Outcome::Retry;
     }
     if waits_for_pods || !left.objects.is_empty() {
-        // It is looked at again when one of them goes.
+        // The namespace is enqueued again when one of them is deleted.
         return Outcome::Done;
     }
     let Some(namespace) = stored() else { return Outcome::Done };
@@ -116,8 +116,8 @@ fn has_finalizer(namespace: &Value) -> bool {
     finalizers.is_some_and(|all| all.iter().any(|known| known == FINALIZER))
 }
 
-/// Deletes the objects of a resource in a namespace, and counts those that are left. An empty collection is not deleted: no
-/// webhook would see that.
+/// Deletes the objects of a resource in a namespace and counts the remaining ones. Sends no request for an empty
+/// collection, because no webhook would see it.
 async fn empty(actors: &Actors, resource: &Arc<Resource>, namespace: &str, left: &mut Left) {
     let (group, plural) = (resource.storage_group(), resource.gvr.resource.as_str());
     let list = || actors.server.state.storage.list(group, plural, namespace);
@@ -159,7 +159,7 @@ async fn empty(actors: &Actors, resource: &Arc<Resource>, namespace: &str, left:
     }
 }
 
-/// All at once where the resource can do that, or else one after the other.
+/// Deletes the collection if the resource supports that, otherwise each object.
 async fn delete(
     actors: &Actors,
     resource: &Resource,
@@ -186,7 +186,7 @@ async fn delete(
     Ok(())
 }
 
-/// The namespace with its conditions; none if they are what they were.
+/// Returns the namespace with updated conditions; none if they did not change.
 fn with_conditions(namespace: &Value, left: &Left) -> Option<Value> {
     let mut conditions =
         namespace.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -226,7 +226,7 @@ fn with_conditions(namespace: &Value, left: &Left) -> Option<Value> {
     Some(next)
 }
 
-/// Why a condition is true: its reason and its message.
+/// Returns the reason and message of a true condition.
 fn problem(kind: &str, left: &Left) -> Option<(&'static str, String)> {
     let listed = |counts: &BTreeMap<String, usize>, word: &str| {
         let mut all: Vec<String> =

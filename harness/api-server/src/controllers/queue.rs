@@ -1,51 +1,51 @@
-//! What is to be looked at, each thing once however often it is added.
+//! The work queue, which deduplicates its items.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Something to look at.
+/// An item to process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Item {
-    /// A namespace by its name, which may have to be emptied.
+    /// A namespace, by name, that may have to be emptied.
     Namespace(String),
-    /// A namespace that may need its account `default`.
+    /// A namespace that may lack its account `default`.
     Account(String),
-    /// A namespace that may need the certificates of the server.
+    /// A namespace that may lack the server's certificates.
     RootCertificates(String),
-    /// An object by its uid, which may have to be collected.
+    /// An object, by uid, that may have to be collected.
     Object(String),
 }
 
-/// What came of looking at something.
+/// The result of processing an item.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// There is nothing to do until something changes.
+    /// Nothing to do until something changes.
     Done,
-    /// The same, but these objects are to be looked at.
+    /// Nothing to do, but these objects have to be processed.
     Then(Vec<String>),
-    /// A request failed: it is to be looked at again after a while.
+    /// A request failed: retry the item with backoff.
     Retry,
-    /// An owner is of a kind that is not served: it is to be looked at again when a definition changes.
+    /// The kind of an owner is not served: retry the item when a definition changes.
     Park,
 }
 
-/// How long something waits after the first failure, and how long at most; twice as long after each.
+/// The first retry delay; doubled after each failure up to the maximum.
 ///
 /// Source: client-go `util/workqueue/default_rate_limiters.go`, `DefaultTypedControllerRateLimiter`, which waits up to 1,000 s.
 const FIRST_DELAY: Duration = Duration::from_millis(5);
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
-/// Nothing in it is looked at twice at the same time.
+/// A queue that never hands out the same item twice at the same time.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     ready: VecDeque<Item>,
     is_ready: HashSet<Item>,
     active: HashSet<Item>,
-    /// Added while it was looked at.
+    /// Items that were added while they were processed.
     again: HashSet<Item>,
-    /// By when each is due; the number tells those of one instant apart.
+    /// Delayed items by due time; the number distinguishes items with the same time.
     delayed: BTreeMap<(Instant, u64), Item>,
     count: u64,
     failures: HashMap<Item, u32>,
@@ -61,14 +61,14 @@ impl Queue {
         }
     }
 
-    /// Adds what was parked.
+    /// Adds the parked items.
     pub(super) fn add_parked(&mut self) {
         for item in std::mem::take(&mut self.parked) {
             self.add(item);
         }
     }
 
-    /// The next thing to look at.
+    /// Returns the next item to process.
     pub(super) fn next(&mut self, now: Instant) -> Option<Item> {
         while let Some(due) = self.delayed.first_entry().filter(|first| first.key().0 <= now) {
             let item = due.remove();
@@ -80,12 +80,12 @@ impl Queue {
         Some(item)
     }
 
-    /// When something is due that waits.
+    /// Returns when the next delayed item is due.
     pub(super) fn due(&self) -> Option<Instant> {
         self.delayed.first_key_value().map(|((due, _), _)| *due)
     }
 
-    /// Takes note of what came of looking at `item`.
+    /// Records the result of processing `item`.
     pub(super) fn end(&mut self, item: Item, outcome: Outcome, now: Instant) {
         self.active.remove(&item);
         if self.again.remove(&item) {

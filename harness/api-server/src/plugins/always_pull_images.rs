@@ -1,4 +1,4 @@
-//! `AlwaysPullImages`: a node asks the registry for every image, so that nobody runs what he may not pull.
+//! `AlwaysPullImages`: nodes pull every image, so that users can only run images that they are allowed to pull.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::containers::{self, LISTS, items};
 use super::forbidden;
 
-/// Gives the containers of a Pod the pull policy `Always`, unless an update has no image that is new; refuses what has
-/// another one in the end.
+/// Sets the pull policy `Always` on the containers of a Pod, unless an update has no new images; rejects a Pod with
+/// another policy after mutation.
 ///
 /// Source: kubernetes plugin/pkg/admission/alwayspullimages/admission.go.
 pub(crate) struct AlwaysPullImages;
@@ -43,7 +43,7 @@ impl Plugin for AlwaysPullImages {
         Ok(())
     }
 
-    /// Upstream's error here is no Status, but a text of several.
+    /// Upstream's error is not a Status but an aggregate of several texts.
     fn validate(&self, attributes: &Attributes, _remarks: &mut Remarks) -> Result<(), Box<Status>> {
         let Some(pod) = attributes.object.as_ref().filter(|_| concerns(attributes)) else { return Ok(()) };
         let spec = at(pod, &["spec"]);

@@ -1,25 +1,25 @@
-//! The containers of a Pod's `spec`, as the plugins walk over them.
+//! The containers in the `spec` of a Pod, as admission plugins iterate them.
 
 use serde_json::Value;
 
 use kubernetes_types::json::{at, text};
 
-/// The lists of containers with the words for their containers, in upstream's order.
+/// The container lists in upstream's order.
 ///
 /// Source: kubernetes pkg/api/pod/util.go, `VisitContainers`; pod-security-admission policy/visitor.go.
 pub(super) const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// The items of a list; none where there is no list.
+/// Returns the items of a list; empty if absent.
 pub(super) fn items<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
     at(value, &[field]).as_array().into_iter().flatten()
 }
 
-/// All containers: those that initialize, the others, the ephemeral ones.
+/// Returns all containers: init containers, containers, and ephemeral containers.
 pub(super) fn all(spec: &Value) -> impl Iterator<Item = &Value> {
     LISTS.into_iter().flat_map(|list| items(spec, list))
 }
 
-/// The names of the Secrets that a container takes variables from, with the variable, or none for `envFrom`.
+/// Returns the names of the Secrets in a container's environment, each with its variable, or none for `envFrom`.
 ///
 /// Source: kubernetes pkg/api/pod/util.go, `visitContainerSecretNames`.
 pub(super) fn secrets(container: &Value) -> impl Iterator<Item = (Option<&str>, &str)> {

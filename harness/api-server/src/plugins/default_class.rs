@@ -1,4 +1,4 @@
-//! `DefaultStorageClass` and `DefaultIngressClass`: the class of what names none.
+//! `DefaultStorageClass` and `DefaultIngressClass`: set the default class.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use serde_json::{Value, json};
 
 use crate::storage::ObjectReader;
 
-/// Gives a new object the class that is marked as the default one: the newest of several, and of the newest the one whose
-/// name comes first.
+/// Sets the default class on new objects without a class. Of several default classes, the newest one wins, then the
+/// first by name.
 pub(crate) struct DefaultClass {
     objects: Arc<dyn ObjectReader>,
     of: &'static Classified,
 }
 
-/// Objects and their classes.
+/// A kind of object that has classes.
 #[derive(Debug)]
 pub(crate) struct Classified {
     plugin: &'static str,
     /// The resource of the objects, such as `ingresses.networking.k8s.io`.
     objects: &'static str,
-    /// The group and the resource of their classes.
+    /// The group and the resource of the classes.
     classes: (&'static str, &'static str),
-    /// Annotations of a class, of which one says that it is the default one.
+    /// The annotations that mark a class as the default.
     markers: &'static [&'static str],
     /// The field of `spec` with the name of the class.
     field: &'static str,
-    /// The annotation that named the class before the field did.
+    /// The annotation with the name of the class that preceded the field.
     annotation: &'static str,
 }
 
@@ -59,7 +59,7 @@ pub(crate) static INGRESS: Classified = Classified {
 };
 
 impl DefaultClass {
-    /// The plugin of a server with these objects.
+    /// Creates the plugin for a server with these objects.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>, of: &'static Classified) -> Self {
         Self { objects, of }
     }
@@ -72,7 +72,7 @@ impl DefaultClass {
         };
         let classes = self.objects.list(group, resource, "");
         let newest = classes.iter().filter(is_default).min_by_key(|class| {
-            // Times of this format sort as texts.
+            // Timestamps in this format sort as text.
             (Reverse(text(class, &["metadata", "creationTimestamp"])), text(class, &["metadata", "name"]))
         });
         newest.map(|class| text(class, &["metadata", "name"]).to_owned())

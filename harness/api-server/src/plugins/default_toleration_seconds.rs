@@ -1,4 +1,4 @@
-//! `DefaultTolerationSeconds`: how long Pods stay on a node that is not ready or cannot be reached.
+//! `DefaultTolerationSeconds`: how long Pods tolerate a node that is not ready or unreachable.
 
 use serde_json::{Map, Value, json};
 
@@ -6,8 +6,7 @@ use kubernetes_admission::attributes::{Attributes, Operation};
 use kubernetes_admission::plugin::Plugin;
 use kubernetes_types::status::Status;
 
-/// Gives a Pod that does not say otherwise five minutes on a node that is not ready, and five on one that cannot be
-/// reached.
+/// Adds tolerations of five minutes for nodes that are not ready and for unreachable nodes, unless the Pod has its own.
 ///
 /// Source: kubernetes plugin/pkg/admission/defaulttolerationseconds/admission.go.
 #[derive(Clone, Copy, Debug)]

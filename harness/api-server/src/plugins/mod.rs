@@ -1,6 +1,6 @@
-//! The in-tree admission plugins that the server imitates.
+//! The in-tree admission plugins that the server supports.
 //!
-//! Which there are, and which of them it does not imitate, stands in `selection`.
+//! `selection` lists all plugins and says which are supported.
 
 mod always_pull_images;
 mod containers;
@@ -50,27 +50,27 @@ use self::small::{
 };
 use super::storage::ObjectReader;
 
-/// What the in-tree plugins are told beside the flags.
+/// The configuration of in-tree plugins, in addition to the flags.
 ///
 /// Rule: LOAD-16, LOAD-17.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PluginConfiguration {
-    /// Of `PodSecurity`.
+    /// The configuration of `PodSecurity`.
     pub pod_security: PodSecurityConfiguration,
-    /// Of `PodNodeSelector`.
+    /// The configuration of `PodNodeSelector`.
     pub pod_node_selector: PodNodeSelectorConfiguration,
 }
 
 /// The plugins of a server, in the order in which they run.
 pub(super) struct Plugins {
-    /// Those that run before the webhooks.
+    /// Plugins that run before the webhooks.
     pub(super) first: Vec<Box<dyn Plugin>>,
-    /// Those that run after the webhooks.
+    /// Plugins that run after the webhooks.
     pub(super) last: Vec<Box<dyn Plugin>>,
 }
 
 impl Plugins {
-    /// The plugins that are on, and that do something, for a server with these objects.
+    /// Creates the enabled plugins, except those without effect, for a server with these objects.
     ///
     /// Rule: CHN-10.
     pub(super) fn new(
@@ -114,12 +114,12 @@ impl Plugins {
     }
 }
 
-/// Whether the request is about a Pod itself.
+/// Returns whether the request is about a Pod itself.
 fn is_pod(attributes: &Attributes) -> bool {
     attributes.subresource.is_empty() && attributes.resource.group_resource() == "pods"
 }
 
-/// Whether the request makes a Pod.
+/// Returns whether the request creates a Pod.
 fn is_new_pod(attributes: &Attributes) -> bool {
     is_pod(attributes) && attributes.operation == Operation::Create
 }
@@ -128,7 +128,7 @@ fn spec(object: &mut Value) -> Option<&mut Map<String, Value>> {
     object.get_mut("spec")?.as_object_mut()
 }
 
-/// A member that is to be filled: `empty` where there is none, or null.
+/// Returns a member to fill; `empty` if it is absent or null.
 fn member<'a>(members: &'a mut Map<String, Value>, name: &str, empty: Value) -> &'a mut Value {
     let member = members.entry(name.to_owned()).or_insert(Value::Null);
     if member.is_null() {
@@ -137,7 +137,7 @@ fn member<'a>(members: &'a mut Map<String, Value>, name: &str, empty: Value) -> 
     member
 }
 
-/// 403 about the object of the request, which may not have its final name yet.
+/// Builds a 403 about the object of the request, which may not have its final name yet.
 ///
 /// Source: apiserver pkg/admission/errors.go, `NewForbidden`.
 fn forbidden(attributes: &Attributes, why: &str) -> Box<Status> {
@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// A few stored objects by their resource's name.
+    /// A few stored objects, each with the name of its resource.
     pub(super) struct Stored(pub(super) Vec<(&'static str, Value)>);
 
     impl ObjectReader for Stored {
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// A request for an object of the core group in the namespace `ns`.
+    /// Creates a request for an object of the core group in the namespace `ns`.
     pub(super) fn request(operation: Operation, resource: &str, kind: &str, object: Value) -> Attributes {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         Attributes {

@@ -1,4 +1,4 @@
-//! `NamespaceLifecycle`: nothing is created in a namespace that is missing or on its way out.
+//! `NamespaceLifecycle`: rejects creations in missing or terminating namespaces.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use kubernetes_types::status::{Status, StatusCause};
 use super::forbidden;
 use crate::storage::ObjectReader;
 
-/// Refuses creations in missing and terminating namespaces, and the deletion of the namespaces that every cluster has.
+/// Rejects creations in missing and terminating namespaces, and the deletion of namespaces that every cluster has.
 ///
 /// Source: apiserver pkg/admission/plugin/namespace/lifecycle/admission.go.
 pub(crate) struct NamespaceLifecycle {
     objects: Arc<dyn ObjectReader>,
 }
 
-/// `kube-node-lease` is not among them.
+/// Does not include `kube-node-lease`.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 impl NamespaceLifecycle {
-    /// The plugin of a server with these objects.
+    /// Creates the plugin for a server with these objects.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }
@@ -54,7 +54,7 @@ impl Plugin for NamespaceLifecycle {
 
     fn admit(&self, attributes: &mut Attributes) -> Result<(), Box<Status>> {
         let is_namespace = attributes.kind.group.is_empty() && attributes.kind.kind == "Namespace";
-        // An access review would otherwise tell who may not look which namespaces there are.
+        // Otherwise an access review would reveal which namespaces exist.
         let is_access_review = attributes.resource.group == "authorization.k8s.io"
             && attributes.resource.resource == "localsubjectaccessreviews";
         match attributes.operation {

@@ -1,4 +1,4 @@
-//! `PodNodeSelector`: the nodes that the Pods of a namespace may run on.
+//! `PodNodeSelector`: limits the nodes on which the Pods of a namespace may run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::storage::ObjectReader;
 
-/// Adds the node selector of the namespace to a new Pod, and refuses one that says otherwise, or that asks for nodes that
-/// the configuration does not allow its namespace.
+/// Adds the node selector of the namespace to new Pods. Rejects Pods that conflict with it or request nodes that the
+/// configuration does not allow for the namespace.
 ///
 /// Source: kubernetes plugin/pkg/admission/podnodeselector/admission.go.
 pub(crate) struct PodNodeSelector {
@@ -22,23 +22,23 @@ pub(crate) struct PodNodeSelector {
     configuration: PodNodeSelectorConfiguration,
 }
 
-/// A `podNodeSelectorPluginConfig`: node selectors, such as `a=b,c=d`, by the names of namespaces, and that of the
-/// namespaces without an annotation. They are read at each request.
+/// A `podNodeSelectorPluginConfig`: node selectors, such as `a=b,c=d`, by namespace, and the one for namespaces without
+/// an annotation. They are parsed for each request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodNodeSelectorConfiguration(pub BTreeMap<String, String>);
 
-/// Under which name the selector of namespaces without an annotation stands.
+/// The key of the selector for namespaces without an annotation.
 const CLUSTER_DEFAULT: &str = "clusterDefaultNodeSelector";
 
 const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
 
 impl PodNodeSelector {
-    /// The plugin of a server with these objects.
+    /// Creates the plugin for a server with these objects.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>, configuration: PodNodeSelectorConfiguration) -> Self {
         Self { objects, configuration }
     }
 
-    /// The selector of the Pod's namespace, if the Pod does not contradict it.
+    /// Returns the selector of the Pod's namespace if the Pod does not conflict with it.
     fn selector(&self, attributes: &Attributes) -> Result<BTreeMap<String, String>, Box<Status>> {
         let name = &attributes.namespace;
         let Some(namespace) = self.objects.get("", "namespaces", "", name) else {
@@ -61,7 +61,7 @@ impl PodNodeSelector {
         Ok(selector)
     }
 
-    /// Whether the Pod asks only for nodes that the configuration allows its namespace.
+    /// Checks that the Pod requests only nodes that the configuration allows for its namespace.
     fn check_allowed(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
         let allowed = parse(self.configuration.of(&attributes.namespace)).map_err(failure::bare)?;
         let pod = attributes.object.as_ref().unwrap_or(&Value::Null);
@@ -76,13 +76,13 @@ impl PodNodeSelector {
     }
 }
 
-/// 403 about the Pod by what it is called so far.
+/// Builds a 403 about the Pod under its current name.
 fn refused(pod: &Value, why: &str) -> Box<Status> {
     Box::new(Status::forbidden("", "pods", text(pod, &["metadata", "name"]), why))
 }
 
 impl PodNodeSelectorConfiguration {
-    /// The selector under this name; empty if there is none.
+    /// Returns the selector under this name; empty if absent.
     fn of(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }
@@ -116,7 +116,7 @@ impl Plugin for PodNodeSelector {
     }
 }
 
-/// `a=b,c=d`.
+/// Parses `a=b,c=d`.
 ///
 /// Source: apimachinery pkg/labels/labels.go, `ConvertSelectorToLabelsMap`.
 fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
@@ -130,7 +130,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
             return Err(format!("invalid selector: [{}]", parts.join(" ")));
         };
         let (key, value) = (key.trim(), value.trim());
-        // Of the path of these errors upstream has the last part at most.
+        // Upstream reports at most the last part of the path in these errors.
         let wrong = |field: String, value: &str, errors: Vec<String>| {
             let error = |what| FieldError::invalid(field.clone(), Value::from(value), what).to_string();
             if errors.is_empty() { Ok(()) } else { Err(aggregate(errors.into_iter().map(error))) }

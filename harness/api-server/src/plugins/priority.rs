@@ -1,4 +1,4 @@
-//! `Priority`: what the `PriorityClass` of a Pod says.
+//! `Priority`: resolves the `PriorityClass` of Pods.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::forbidden;
 use crate::storage::ObjectReader;
 
-/// Gives a new Pod the priority and the preemption policy of its class, or of the default one; keeps what an updated Pod
-/// leaves out; refuses a second default class.
+/// Sets the priority and the preemption policy of a new Pod from its class or the default class, keeps omitted values
+/// in updates, and rejects a second default class.
 ///
 /// Source: kubernetes plugin/pkg/admission/priority/admission.go.
 pub(crate) struct Priority {
@@ -21,27 +21,27 @@ pub(crate) struct Priority {
 const GROUP: &str = "scheduling.k8s.io";
 const CLASSES: &str = "priorityclasses";
 
-/// The classes that every server makes for itself, with their values.
+/// The system classes that every server creates, with their values.
 ///
 /// Source: kubernetes pkg/apis/scheduling/v1/helpers.go, `systemPriorityClasses`.
 const OF_THE_SYSTEM: [(&str, i64); 2] =
     [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 
-/// What a class says.
+/// The values of a class.
 struct Class {
     name: String,
     priority: i64,
-    /// Empty if it says nothing.
+    /// Empty if not set.
     preemption_policy: String,
 }
 
 impl Priority {
-    /// The plugin of a server with these objects.
+    /// Creates the plugin for a server with these objects.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }
 
-    /// The class with this name.
+    /// Returns the class with this name.
     fn named(&self, name: &str) -> Option<Class> {
         let of_the_system = || {
             let (_, priority) = *OF_THE_SYSTEM.iter().find(|(known, _)| *known == name)?;
@@ -51,14 +51,15 @@ impl Priority {
         self.objects.get(GROUP, CLASSES, "", name).map(|class| read(&class)).or_else(of_the_system)
     }
 
-    /// The default class with the lowest priority, if there is one.
+    /// Returns the default class; of several, the one with the lowest priority.
     fn default_class(&self) -> Option<Class> {
         let classes = self.objects.list(GROUP, CLASSES, "");
         let defaults = classes.iter().filter(|class| class.get("globalDefault") == Some(&Value::Bool(true)));
         defaults.map(|class| read(class)).min_by_key(|class| class.priority)
     }
 
-    /// The class of a new Pod; that without a name, if nobody said one.
+    /// Returns the class of a new Pod. Without a name, returns the default class, or the empty class if there is no
+    /// default.
     fn of(&self, name: &str) -> Option<Class> {
         if !name.is_empty() {
             return self.named(name);

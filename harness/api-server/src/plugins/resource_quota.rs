@@ -1,4 +1,4 @@
-//! `ResourceQuota`: nothing is charged; what would be is refused as not imitated.
+//! `ResourceQuota`: admit does not charge quotas. It returns a 501 for requests that would be charged.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use kubernetes_types::status::{Status, Unsupported};
 
 use crate::storage::ObjectReader;
 
-/// Says of a request that a quota of its namespace is charged for that admit does not. A quota counts once its status has
-/// limits, which a controller writes: with a kube-apiserver alone no quota does.
+/// Rejects requests that a quota of their namespace would be charged for, because admit does not support that. A quota
+/// is active once its status has limits, which a controller writes; with only a kube-apiserver, no quota is active.
 ///
 /// Source: apiserver pkg/admission/plugin/resourcequota/{admission,controller}.go; kubernetes pkg/quota/v1/evaluator/core.
 pub(crate) struct ResourceQuota {
@@ -18,7 +18,7 @@ pub(crate) struct ResourceQuota {
 }
 
 impl ResourceQuota {
-    /// The plugin of a server with these objects.
+    /// Creates the plugin for a server with these objects.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }
@@ -52,7 +52,7 @@ impl Plugin for ResourceQuota {
     }
 }
 
-/// Whether a limit on `limited` may be charged for an object of `resource`.
+/// Returns whether a limit on `limited` may be charged for an object of `resource`.
 fn concerns(limited: &str, resource: &str) -> bool {
     if let Some(counted) = limited.strip_prefix("count/") {
         return counted == resource;

@@ -1,4 +1,4 @@
-//! `RuntimeClass`: what the class of a Pod's runtime costs, and where it is.
+//! `RuntimeClass`: applies the overhead and the scheduling constraints of a runtime class.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use super::{forbidden, tolerations};
 use crate::storage::ObjectReader;
 
-/// Gives a new Pod the overhead, the node selector and the tolerations of its `RuntimeClass`; refuses a class that is not
-/// there, and an overhead that is not its.
+/// Sets the overhead, the node selector, and the tolerations of the `RuntimeClass` on a new Pod. Rejects a missing
+/// class and a different overhead.
 ///
 /// Source: kubernetes plugin/pkg/admission/runtimeclass/admission.go.
 pub(crate) struct RuntimeClass {
@@ -25,7 +25,7 @@ const NO_OVERHEAD: &str =
     "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
 
 impl RuntimeClass {
-    /// The plugin of a server with these objects.
+    /// Creates the plugin for a server with these objects.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }
@@ -55,7 +55,7 @@ impl RuntimeClass {
     }
 
     fn check(&self, pod: &Value) -> Result<(), &'static str> {
-        // A class that went since the mutating phase has no overhead.
+        // A class deleted since the mutating phase has no overhead.
         let class = self.class(pod).unwrap_or_default();
         let overhead = class.as_ref().map_or(&Value::Null, |class| at(class, &["overhead"]));
         let own = at(pod, &["spec", "overhead"]);
@@ -119,7 +119,7 @@ fn schedule(spec: &mut Map<String, Value>, scheduling: &Value) -> Result<(), Str
     Ok(())
 }
 
-/// Whether both lists name the same resources and amounts.
+/// Returns whether both lists have the same resources and quantities.
 fn are_equal(one: &Value, other: &Value) -> bool {
     let amounts = |list: &Value| list.as_object().map_or(0, Map::len);
     amounts(one) == amounts(other)

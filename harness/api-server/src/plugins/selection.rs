@@ -1,23 +1,23 @@
-//! Which in-tree plugins run: their names, defaults and order.
+//! The selection of in-tree plugins: their names, defaults, and order.
 
 use std::collections::BTreeSet;
 
 use kubernetes_types::status::{Unsupported, aggregate};
 
-/// The plugins of a server that are on.
+/// The enabled plugins of a server.
 ///
-/// The default is what kube-apiserver runs without flags, but for `ServiceAccount`: nobody makes the service account
-/// `default` of a namespace, without which that plugin refuses every Pod.
+/// The default equals that of kube-apiserver without flags, except for `ServiceAccount`: without a controller,
+/// namespaces lack the service account `default`, and that plugin would reject every Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdmissionPlugins {
     on: BTreeSet<&'static str>,
 }
 
-/// Why plugins cannot be chosen so.
+/// Why a selection of plugins is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "the server refuses it, or admit cannot")]
 pub enum SelectionError {
-    /// What kube-apiserver says before it ends.
+    /// kube-apiserver exits with this message.
     #[error("{0}")]
     Refused(String),
     /// kube-apiserver would start.
@@ -25,19 +25,19 @@ pub enum SelectionError {
     Unsupported(#[from] Unsupported),
 }
 
-/// Whether a plugin runs unless flags say something else.
+/// Whether a plugin is enabled by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ByDefault {
     On,
     Off,
 }
 
-/// What becomes of a plugin that is on.
+/// How admit supports a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Imitation {
-    /// It runs, or says by itself what it does not imitate.
+    /// It runs, or rejects requests that it does not support.
     Imitated,
-    /// It is on by default, and passed over: the limits in the README name it.
+    /// It is enabled by default but skipped; the limitations in the README list it.
     PassedOver,
     /// It cannot be enabled.
     Missing,
@@ -46,7 +46,7 @@ enum Imitation {
 use ByDefault::{Off, On};
 use Imitation::{Imitated, Missing, PassedOver};
 
-/// Every plugin of kube-apiserver, in the order in which they run.
+/// All plugins of kube-apiserver, in the order in which they run.
 ///
 /// Source: kubernetes pkg/kubeapiserver/options/plugins.go, `AllOrderedPlugins` and `DefaultOffAdmissionPlugins`.
 /// Rule: CHN-10, LOAD-01.
@@ -90,7 +90,8 @@ const ALL: [(&str, ByDefault, Imitation); 39] = [
     ("ValidatingAdmissionPolicy", On, PassedOver),
     ("ValidatingAdmissionWebhook", On, Imitated),
     ("ResourceQuota", On, Imitated),
-    // It refuses what kube-apiserver makes for itself when it starts: with an empty storage the server ends at once.
+    // It rejects the objects that kube-apiserver creates when it starts: with an empty storage the server exits
+    // immediately.
     ("AlwaysDeny", Off, Missing),
 ];
 
@@ -102,14 +103,15 @@ impl Default for AdmissionPlugins {
 }
 
 impl AdmissionPlugins {
-    /// The default plugins, and those of `enable`, but for those of `disable`. The order of the names is no matter.
+    /// Selects the default plugins and those in `enable`, without those in `disable`. The order of names does not
+    /// matter.
     ///
     /// Source: apiserver pkg/server/options/admission.go, `Validate` and `enabledPluginNames`.
     /// Rule: CHN-11.
     ///
     /// # Errors
     /// [`SelectionError`] for a name that kube-apiserver does not know or that is in both lists, and for one that admit
-    /// does not imitate.
+    /// does not support.
     pub fn select<T: AsRef<str>>(enable: &[T], disable: &[T]) -> Result<Self, SelectionError> {
         let check = Self::check_names(enable, disable);
         let named = |names: &[T], name: &str| names.iter().any(|named| named.as_ref() == name);
@@ -129,10 +131,10 @@ impl AdmissionPlugins {
         Ok(Self { on })
     }
 
-    /// Whether kube-apiserver takes these names.
+    /// Checks whether kube-apiserver accepts these names.
     ///
     /// # Errors
-    /// [`SelectionError::Refused`] for a name that it does not know or that is in both lists.
+    /// [`SelectionError::Refused`] for an unknown name or a name in both lists.
     pub fn check_names<T: AsRef<str>>(enable: &[T], disable: &[T]) -> Result<(), SelectionError> {
         let mut errors = Vec::new();
         for (flag, names) in [("enable", enable), ("disable", disable)] {
@@ -154,12 +156,12 @@ impl AdmissionPlugins {
         if errors.is_empty() { Ok(()) } else { Err(SelectionError::Refused(aggregate(errors))) }
     }
 
-    /// Whether the plugin of this name is on.
+    /// Returns whether the plugin with this name is enabled.
     pub fn has(&self, name: &str) -> bool {
         self.on.contains(name)
     }
 
-    /// The names of those that are on, in the order in which they run.
+    /// Returns the names of the enabled plugins in the order in which they run.
     pub fn in_order(&self) -> impl Iterator<Item = &'static str> {
         ALL.iter().map(|(name, ..)| *name).filter(|name| self.has(name))
     }

@@ -1,4 +1,4 @@
-//! `ServiceAccount`: the service account of a Pod, and the volume with its token.
+//! `ServiceAccount`: sets the service account of Pods and mounts its token.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::{forbidden, member};
 use crate::storage::ObjectReader;
 use crate::strategy::generated_name;
 
-/// Gives a new Pod the service account `default` unless it has another, a volume with the account's token that each
-/// container mounts, and the account's secrets for pulling images; refuses a Pod whose service account is not there.
+/// Sets the service account `default` on new Pods without one, adds a volume with the account's token that each
+/// container mounts, and adds the account's image pull secrets. Rejects Pods whose service account does not exist.
 ///
-/// kube-apiserver waits a second or two for an account `default`, which a controller is to make; nothing here does.
+/// kube-apiserver waits a second or two for the account `default`, which a controller creates; admit does not wait.
 ///
 /// Source: kubernetes plugin/pkg/admission/serviceaccount/admission.go.
 pub(crate) struct ServiceAccount {
@@ -30,13 +30,14 @@ const VOLUME: &str = "kube-api-access-";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const ENFORCE_MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
-/// A token that is valid for longer than it says, so that what does not read it anew is found before it fails.
+/// The requested lifetime of a token. It is extended beyond that, so that clients that do not reload tokens are
+/// detected before they fail.
 ///
 /// Source: kubernetes pkg/serviceaccount/claims.go, `WarnOnlyBoundTokenExpirationSeconds`.
 const EXPIRATION_SECONDS: i64 = 3607;
 
 impl ServiceAccount {
-    /// The plugin of a server with these objects.
+    /// Creates the plugin for a server with these objects.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }
@@ -96,7 +97,7 @@ impl ServiceAccount {
         self.account(&attributes.namespace, name).map_err(|why| forbidden(attributes, &why))
     }
 
-    /// What is forbidden to ephemeral containers is upstream's only error here that is no Status.
+    /// The check of ephemeral containers is the only one of this plugin whose upstream error is not a Status.
     fn check_ephemeral(&self, attributes: &Attributes, pod: &Value) -> Result<(), Box<Status>> {
         let account = self.account_of(attributes, pod)?;
         if !enforces_mountable(&account) {
@@ -155,7 +156,7 @@ fn mount_token(spec: &mut Map<String, Value>) {
     for list in ["initContainers", "containers"] {
         let containers = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
         for container in containers.filter_map(Value::as_object_mut) {
-            // What has another shape is left to validation.
+            // Validation rejects any other shape.
             let Some(mounts) = member(container, "volumeMounts", json!([])).as_array_mut() else { continue };
             if !mounts.iter().any(|mount| text(mount, &["mountPath"]) == MOUNT_PATH) {
                 mounts.push(json!({"name": name, "readOnly": true, "mountPath": MOUNT_PATH}));
@@ -182,7 +183,7 @@ fn token_volume(name: &str) -> Value {
     ]}})
 }
 
-/// Mirror pods are what a node runs without being told by the API server: it gives them nothing.
+/// Checks a mirror pod, which a node runs independently of the API server and which therefore gets no service account.
 fn check_mirror(pod: &Value) -> Result<(), &'static str> {
     let spec = at(pod, &["spec"]);
     if !text(spec, &["serviceAccountName"]).is_empty() {
@@ -200,7 +201,7 @@ fn check_mirror(pod: &Value) -> Result<(), &'static str> {
 
 /// Source: kubernetes pkg/api/pod/util.go, `VisitPodSecretNames`.
 fn references_secrets(spec: &Value) -> bool {
-    /// Where a volume of each type has its reference.
+    /// The path of the secret reference in each type of volume.
     const OF_VOLUMES: [&[&str]; 10] = [
         &["cephfs", "secretRef"],
         &["cinder", "secretRef"],
@@ -323,7 +324,7 @@ mod tests {
             (&spec["serviceAccountName"], &spec["serviceAccount"]),
             (&json!("default"), &json!("default"))
         );
-        // What a reinvocation sees has it already.
+        // A reinvocation finds the volume already present.
         assert_eq!(admit(vec![json!({})], pod(&spec)).unwrap(), spec);
     }
 

@@ -1,5 +1,5 @@
-//! Plugins that ask one question: `LimitPodHardAntiAffinityTopology`, `DenyServiceExternalIPs`, `NodeRestriction`,
-//! `PersistentVolumeClaimResize`, `NamespaceExists`.
+//! Small plugins: `LimitPodHardAntiAffinityTopology`, `DenyServiceExternalIPs`, `NodeRestriction`,
+//! `PersistentVolumeClaimResize`, and `NamespaceExists`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn is_write(attributes: &Attributes) -> bool {
     matches!(attributes.operation, Operation::Create | Operation::Update)
 }
 
-/// Pods may keep away from each other on one node only.
+/// Rejects Pods whose required anti-affinity has a topology key other than the host name.
 ///
 /// Source: kubernetes plugin/pkg/admission/antiaffinity/admission.go.
 pub(crate) struct LimitPodHardAntiAffinityTopology;
@@ -47,7 +47,7 @@ impl Plugin for LimitPodHardAntiAffinityTopology {
     }
 }
 
-/// No Service has external addresses that it did not have before.
+/// Rejects Services with new external IPs.
 ///
 /// Source: kubernetes plugin/pkg/admission/network/denyserviceexternalips/admission.go.
 pub(crate) struct DenyServiceExternalIPs;
@@ -75,7 +75,7 @@ fn external_addresses(service: &Value) -> impl Iterator<Item = &str> {
     items(at(service, &["spec"]), "externalIPs").filter_map(Value::as_str)
 }
 
-/// What nodes may write. Of other users it asks nothing; the requests of nodes are not imitated.
+/// Restricts the writes of nodes. Allows other users; requests of nodes are not supported.
 ///
 /// Source: kubernetes plugin/pkg/admission/noderestriction/admission.go.
 pub(crate) struct NodeRestriction;
@@ -98,7 +98,7 @@ impl Plugin for NodeRestriction {
     }
 }
 
-/// Only a bound claim grows, and only if its class lets it.
+/// Rejects the expansion of a claim unless it is bound and its class allows expansion.
 ///
 /// Source: kubernetes plugin/pkg/admission/storage/persistentvolume/resize/admission.go.
 pub(crate) struct PersistentVolumeClaimResize {
@@ -106,7 +106,7 @@ pub(crate) struct PersistentVolumeClaimResize {
 }
 
 impl PersistentVolumeClaimResize {
-    /// The plugin of a server with these objects.
+    /// Creates the plugin for a server with these objects.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }
@@ -140,11 +140,11 @@ impl Plugin for PersistentVolumeClaimResize {
             return Ok(());
         };
         let size = |claim: &Value| quantity::of(at(claim, &["spec", "resources", "requests", "storage"]));
-        // A claim without a size asks for nothing.
+        // A claim without a size requests no storage.
         if size(claim) <= size(old) {
             return Ok(());
         }
-        // Upstream's plugin refuses that, too, but its validation comes before.
+        // Upstream's plugin also rejects this, but validation comes first.
         if text(old, &["status", "phase"]) != "Bound" {
             let what = "the validation of claims that are not bound, whose spec cannot change".to_owned();
             return Err(Box::new(Status::unsupported(&Unsupported { what })));
@@ -158,7 +158,7 @@ impl Plugin for PersistentVolumeClaimResize {
     }
 }
 
-/// Nothing is written in a namespace that is not there.
+/// Rejects writes in a namespace that does not exist.
 ///
 /// Source: kubernetes plugin/pkg/admission/namespace/exists/admission.go.
 pub(crate) struct NamespaceExists {
@@ -166,7 +166,7 @@ pub(crate) struct NamespaceExists {
 }
 
 impl NamespaceExists {
-    /// The plugin of a server with these objects.
+    /// Creates the plugin for a server with these objects.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }

@@ -1,4 +1,4 @@
-//! `StorageObjectInUseProtection`: finalizers that keep volumes, claims and their classes while they are in use.
+//! `StorageObjectInUseProtection`: finalizers that protect volumes, claims, and their classes while they are in use.
 
 use kubernetes_admission::attributes::{Attributes, Operation};
 use kubernetes_admission::plugin::Plugin;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::metadata;
 
-/// Gives a new object the finalizer that a controller takes away once nothing uses it.
+/// Adds the finalizer to a new object. A controller removes it when the object is no longer used.
 ///
 /// Source: kubernetes plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go.
 /// Rule: KND-02.

@@ -1,4 +1,4 @@
-//! `TaintNodesByCondition`: no Pod is scheduled to a new Node before it is ready.
+//! `TaintNodesByCondition`: prevents scheduling to a new Node until it is ready.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use kubernetes_admission::attributes::{Attributes, Operation};
 use kubernetes_admission::plugin::Plugin;
 use kubernetes_types::status::Status;
 
-/// Gives a new Node the taint that the node controller takes away once the Node is ready.
+/// Adds a taint to a new Node. The node controller removes it when the Node is ready.
 ///
 /// Source: kubernetes plugin/pkg/admission/nodetaint/admission.go.
 /// Rule: KND-02.
@@ -31,7 +31,7 @@ impl Plugin for TaintNodesByCondition {
             if taints.is_null() {
                 *taints = json!([]);
             }
-            // What has another shape is left to validation.
+            // Validation rejects any other shape.
             if let Some(taints) = taints.as_array_mut()
                 && !taints.iter().any(|taint| taint["key"] == KEY && taint["effect"] == EFFECT)
             {

@@ -1,4 +1,4 @@
-//! What Pods tolerate, as plugins put it together.
+//! Merges tolerations for admission plugins.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use kubernetes_types::json::text;
 
-/// Both lists without what another one covers, in linear time: objects come from users.
+/// Merges two lists without the tolerations that others cover, in linear time because objects come from users.
 ///
 /// Source: kubernetes pkg/util/tolerations/tolerations.go, `MergeTolerations`.
 pub(super) fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
@@ -29,15 +29,15 @@ pub(super) fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
     merged
 }
 
-/// What a toleration asks of a taint: effect and key, and the value unless any will do.
+/// The taints that a toleration matches: effect, key, and value; no value matches any value.
 type Scope<'a> = (&'a str, &'a str, Option<&'a str>);
 
-/// Tolerations, by what they cover.
+/// Tolerations by scope.
 ///
 /// Source: the same file, `isSuperset`.
 #[derive(Default)]
 struct Cover<'a> {
-    /// By their scope the longest one, and the longest that differs from it.
+    /// For each scope, the toleration with the longest duration and the longest different one.
     longest: HashMap<Scope<'a>, (&'a Value, Option<&'a Value>)>,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Cover<'a> {
         let value = match field(toleration, "operator") {
             "" | "Equal" => Some(field(toleration, "value")),
             "Exists" => None,
-            // Others cover nothing but themselves.
+            // Other operators cover only identical tolerations.
             _ => return,
         };
         let scope = (field(toleration, "effect"), field(toleration, "key"), value);
@@ -61,11 +61,11 @@ impl<'a> Cover<'a> {
         }
     }
 
-    /// Whether one that differs from `narrow` covers it.
+    /// Returns whether a different toleration covers `narrow`.
     fn has_other(&self, narrow: &Value) -> bool {
         let of = |name| field(narrow, name);
         let value = (of("operator") == "Equal").then(|| of("value"));
-        // A toleration without a key that any value satisfies tolerates every key.
+        // A toleration without a key and with the operator `Exists` tolerates every key.
         let mut scopes = ["", of("effect")].into_iter().flat_map(|effect| {
             let exact = value.map(|value| (effect, of("key"), Some(value)));
             [(effect, of("key"), None), (effect, "", None)].into_iter().chain(exact)
@@ -86,13 +86,13 @@ fn seconds(toleration: &Value) -> Option<i64> {
     toleration.get("tolerationSeconds").and_then(Value::as_i64)
 }
 
-/// How long it may be that the toleration covers, in seconds; more than every number if nothing limits it.
+/// Returns the longest duration that the toleration covers in seconds; the maximum if unlimited.
 fn most(wide: &Value) -> i128 {
     let limit = seconds(wide).filter(|_| field(wide, "effect") == "NoExecute");
     limit.map_or(i128::MAX, i128::from)
 }
 
-/// How long it tolerates, in seconds; more than every number if nothing limits it.
+/// Returns the duration of the toleration in seconds; the maximum if unlimited.
 fn needed(narrow: &Value) -> i128 {
     seconds(narrow).map_or(i128::MAX, i128::from)
 }
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// Upstream's rules, one toleration against the other.
+    /// Compares two tolerations by upstream's rules.
     fn covers(wide: &Value, narrow: &Value) -> bool {
         if wide == narrow {
             return true;

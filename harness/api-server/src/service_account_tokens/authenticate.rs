@@ -1,4 +1,4 @@
-//! Whom a token of a service account authenticates.
+//! Authentication with service account tokens.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use super::jwt::{self, Unverified};
 use crate::authentication::Authenticated;
 use crate::storage::ObjectReader;
 
-/// Why a token authenticates nobody.
+/// Why a token is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It is not valid, in the words of kube-apiserver.
+    /// It is invalid, with kube-apiserver's message.
     Invalid(String),
-    /// admit does not know how kube-apiserver would answer.
+    /// admit does not support this token.
     Unsupported(Unsupported),
 }
 
@@ -35,13 +35,13 @@ impl From<&str> for Refusal {
 /// Source: kubernetes pkg/serviceaccount/legacy.go, `LegacyIssuer`.
 const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
 
-/// Says that something the token is bound to has gone.
+/// The error if an object that the token is bound to no longer exists.
 const INVALIDATED: &str = "service account token has been invalidated";
 
-/// The service account of a token that is meant for one of `audiences`; none if the token is of another kind.
+/// Returns the service account of a token for one of the `audiences`; none if the token is of another kind.
 ///
 /// # Errors
-/// The token is not valid, or no longer.
+/// The token is invalid or no longer valid.
 ///
 /// Source: kubernetes pkg/serviceaccount/jwt.go, `AuthenticateToken`.
 /// Rule: TOK-07, TOK-08, TOK-09, TOK-10.
@@ -88,12 +88,12 @@ pub(crate) fn authenticate(
     Ok(Some(Authenticated { user, audiences: shared, annotations }))
 }
 
-/// As `%q` of Go's fmt writes them.
+/// Formats strings like Go's `%q`.
 fn list(texts: &[String]) -> String {
     format!("[{}]", texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(" "))
 }
 
-/// Returns the audit annotations about tokens without audiences and about tokens that were to be replaced by now.
+/// Returns the audit annotations about tokens without audiences and about tokens that should have been replaced by now.
 ///
 /// Source: kubernetes pkg/serviceaccount/jwt.go, `AuthenticateToken`; pkg/serviceaccount/claims.go, `Validate`.
 /// Rule: TOK-05.
@@ -112,7 +112,7 @@ fn annotations(claims: &Claims, has_no_audience: bool, now: Timestamp) -> BTreeM
     annotations
 }
 
-/// The user, if the service account and what the token is bound to are still there.
+/// Returns the user if the service account and the bound objects still exist.
 ///
 /// Source: kubernetes pkg/serviceaccount/claims.go, `Validate`; apiserver pkg/authentication/serviceaccount/util.go,
 /// `UserInfo`.
@@ -179,14 +179,14 @@ fn user(claims: Claims, objects: &dyn ObjectReader, now: Timestamp) -> Result<Us
     })
 }
 
-/// How a token is named where its use is recorded.
+/// Returns the credential ID of a token.
 ///
 /// Source: apiserver pkg/authentication/token/jwt/jwt.go, `CredentialIDForJTI`.
 pub(super) fn credential_id(id: &str) -> String {
     format!("JTI={id}")
 }
 
-/// Whether an object that has finalizers was to be gone a minute ago.
+/// Returns whether an object with finalizers was due to be deleted more than a minute ago.
 fn was_deleted(object: &Value, now: Timestamp) -> bool {
     let deleted = json::text(object, &["metadata", "deletionTimestamp"]).parse::<Timestamp>().ok();
     deleted.and_then(|time| time.checked_add(LEEWAY).ok()).is_some_and(|time| time < now)

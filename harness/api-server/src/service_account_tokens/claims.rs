@@ -1,4 +1,4 @@
-//! What a token says of its service account.
+//! The claims of service account tokens.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use kubernetes_types::json;
 use serde_json::{Value, json};
 
-/// The claim with all that Kubernetes says.
+/// The claim with the Kubernetes data.
 pub(super) const KUBERNETES: &str = "kubernetes.io";
 
-/// What a token is bound to, beside its service account.
+/// The objects that a token is bound to, in addition to its service account.
 #[derive(Debug, Default)]
 pub(super) struct Bound {
     pub(super) pod: Option<Reference>,
@@ -17,7 +17,7 @@ pub(super) struct Bound {
     pub(super) node: Option<Reference>,
 }
 
-/// An object by its name and uid; a node that is not there has no uid.
+/// An object by name and uid; a missing node has no uid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reference {
     pub(super) name: String,
@@ -41,12 +41,12 @@ impl Reference {
     }
 }
 
-/// How long a token is valid.
+/// The validity of a token.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Validity {
     pub(super) from: Timestamp,
     pub(super) seconds: i64,
-    /// After how many seconds its use is noted in the audit log.
+    /// The age in seconds from which its use is noted in the audit log.
     pub(super) warn_after: Option<i64>,
 }
 
@@ -56,7 +56,7 @@ impl Validity {
     }
 }
 
-/// The claims of a token for `account`, a service account; `id` is that of the token.
+/// Returns the claims of a token for the service account `account`; `id` is the ID of the token.
 ///
 /// Source: kubernetes pkg/serviceaccount/claims.go, `Claims`; pkg/serviceaccount/jwt.go, `GenerateToken`.
 /// Rule: TOK-02.
@@ -92,7 +92,7 @@ pub(super) fn claims(
     })
 }
 
-/// By how much clocks may differ.
+/// The allowed clock skew.
 ///
 /// Source: go-jose jwt/validation.go, `DefaultLeeway`.
 pub(super) const LEEWAY: Duration = Duration::from_secs(60);
@@ -106,7 +106,7 @@ const LEEWAY_SECONDS: i64 = 60;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Claims {
     pub(super) subject: String,
-    /// Empty for a token that is meant for the API.
+    /// Empty for a token for the API server.
     pub(super) audiences: Vec<String>,
     pub(super) id: String,
     pub(super) namespace: String,
@@ -114,7 +114,7 @@ pub(super) struct Claims {
     pub(super) pod: Option<Reference>,
     pub(super) secret: Option<Reference>,
     pub(super) node: Option<Reference>,
-    /// The second from which the use of the token is noted in the audit log.
+    /// The Unix time from which the use of the token is noted in the audit log.
     pub(super) warn_after: Option<i64>,
     not_before: Option<i64>,
     expiry: Option<i64>,
@@ -145,7 +145,7 @@ impl Claims {
         })
     }
 
-    /// Checks that the token is valid now, give or take a minute.
+    /// Checks that the token is valid now, with a clock skew of a minute.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! POST to `serviceaccounts/NAME/token`.
+//! Handles a POST to `serviceaccounts/NAME/token`.
 
 use std::sync::Arc;
 
@@ -21,21 +21,21 @@ use crate::{connect, metadata};
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
-/// The fewest seconds that a token may be valid, and the most.
+/// The allowed lifetime of a token in seconds.
 const EXPIRATION: std::ops::RangeInclusive<i64> = 600..=1 << 32;
-/// Objects to which kube-apiserver binds tokens only behind a feature gate that is off.
+/// Kinds that kube-apiserver binds tokens to only with a feature gate that is off by default.
 const WEBHOOK_CONFIGURATIONS: [&str; 2] = ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"];
-/// For how many seconds a token is asked for that a Pod would get before service accounts' tokens expired.
+/// The requested lifetime in seconds that identifies the token of a Pod, whose lifetime is extended.
 ///
 /// Source: kubernetes pkg/serviceaccount/claims.go, `WarnOnlyBoundTokenExpirationSeconds`.
 const EXTENDED: i64 = 3607;
-/// For how many seconds such a token is valid.
+/// The extended lifetime in seconds.
 const EXTENSION: i64 = 365 * 24 * 60 * 60;
 
-/// Makes a token, once mutating admission has run.
+/// Creates a token after mutating admission.
 ///
 /// # Errors
-/// What the client gets.
+/// The Status that the client receives.
 ///
 /// Source: kubernetes pkg/registry/core/serviceaccount/storage/token.go, `Create`.
 /// Rule: TOK-01, TOK-02, TOK-03, TOK-04, TOK-05.
@@ -75,7 +75,7 @@ fn api_time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Fills in what the service account, which is returned, and the server say.
+/// Fills in fields from the server and the service account. Returns the service account.
 ///
 /// Rule: TOK-01.
 fn completed(object: &mut Value, request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {
@@ -129,7 +129,7 @@ fn validate(object: &Value) -> Result<(), Box<Status>> {
     Err(Box::new(Status::invalid(GROUP, KIND, "", &[error])))
 }
 
-/// The objects that the token is bound to.
+/// Returns the objects that the token is bound to.
 ///
 /// Rule: TOK-04.
 fn bound(object: &Value, request: &ObjectRequest<'_>) -> Result<Bound, Box<Status>> {
@@ -195,7 +195,7 @@ fn bound(object: &Value, request: &ObjectRequest<'_>) -> Result<Bound, Box<Statu
     Ok(bound)
 }
 
-/// How long the token is valid. A request for too long is shortened.
+/// Returns the validity of the token. A lifetime above the maximum is shortened.
 ///
 /// Rule: TOK-05.
 fn validity(

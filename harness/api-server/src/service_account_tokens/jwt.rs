@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 
 use super::keys::{SigningKey, VerifyingKey};
 
-/// A token whose signature is not verified.
+/// A token whose signature has not been verified.
 #[derive(Debug)]
 pub(super) struct Unverified<'a> {
-    /// What is signed: header and claims as they stand in the token.
+    /// The signed text: header and claims as encoded in the token.
     message: &'a str,
     signature: Vec<u8>,
     algorithm: String,
-    /// `kid`; empty if there is none.
+    /// `kid`; empty if absent.
     pub(super) key_id: String,
     claims: Value,
 }
 
-/// The issuer that a token claims; none if it is no JSON Web Token.
+/// Returns the issuer in a token; none if it is not a JSON Web Token.
 pub(super) fn issuer(token: &str) -> Option<String> {
     let mut parts = token.split('.');
     let (Some(_), Some(claims), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next())
@@ -36,7 +36,7 @@ fn decoded(part: &str) -> Option<Value> {
 }
 
 impl<'a> Unverified<'a> {
-    /// None if the token cannot be read.
+    /// Returns none if the token is malformed.
     pub(super) fn parse(token: &'a str) -> Option<Self> {
         let (message, signature) = token.rsplit_once('.')?;
         let (header, claims) = message.split_once('.')?;
@@ -54,7 +54,7 @@ impl<'a> Unverified<'a> {
         })
     }
 
-    /// The claims, if one of the keys has signed them.
+    /// Returns the claims if one of the keys signed them.
     pub(super) fn verified<'k>(self, keys: impl IntoIterator<Item = &'k VerifyingKey>) -> Option<Value> {
         let is_signed = keys
             .into_iter()
@@ -63,7 +63,7 @@ impl<'a> Unverified<'a> {
     }
 }
 
-/// A token with these claims; none if the machine has no random numbers.
+/// Returns a signed token with these claims; none if the system has no random numbers.
 pub(super) fn signed(claims: &Value, key: &SigningKey) -> Option<String> {
     let header = json!({"alg": key.public().algorithm.as_str(), "kid": key.public().id});
     let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());

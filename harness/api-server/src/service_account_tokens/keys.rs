@@ -1,4 +1,4 @@
-//! The keys that sign and verify tokens of service accounts.
+//! The keys that sign and verify service account tokens.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ use x509_parser::prelude::FromDer as _;
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
-/// How tokens are signed.
+/// The signature algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Algorithm {
     Rs256,
@@ -31,7 +31,7 @@ pub(super) enum Algorithm {
 }
 
 impl Algorithm {
-    /// As `alg` has it.
+    /// Returns the name in the `alg` header.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Rs256 => "RS256",
@@ -41,14 +41,14 @@ impl Algorithm {
     }
 }
 
-/// Why there is no key.
+/// Why a key cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "callers exit with another status for what is not imitated")]
 pub enum KeyError {
-    /// There is none, in the words of kube-apiserver.
+    /// There is no key, with kube-apiserver's message.
     #[error("{0}")]
     None(&'static str),
-    /// There is one that kube-apiserver would use.
+    /// There is a key that kube-apiserver would use.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
 }
@@ -69,7 +69,7 @@ impl fmt::Debug for VerifyingKey {
     }
 }
 
-/// A JSON Web Key in the order in which kube-apiserver writes its members.
+/// A JSON Web Key with its members in kube-apiserver's order.
 ///
 /// Source: go-jose jwk.go, `rawJSONWebKey`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -91,16 +91,16 @@ pub(super) struct Jwk {
     e: String,
 }
 
-/// What kube-apiserver says of a file without a public key.
+/// kube-apiserver's error for a file without a public key.
 const NO_PUBLIC_KEY: &str = "data does not contain any valid RSA or ECDSA public keys";
-/// What kube-apiserver says of a file without a private key.
+/// kube-apiserver's error for a file without a private key.
 const NO_PRIVATE_KEY: &str = "data does not contain a valid RSA or ECDSA private key";
 
 impl VerifyingKey {
-    /// The keys of a PEM text: public and private ones, and those of certificates. Other blocks are left out.
+    /// Loads all keys in a PEM text: public keys, private keys, and those of certificates. Ignores other blocks.
     ///
     /// # Errors
-    /// It has none, or one that admit cannot use.
+    /// The text has no key, or one that admit does not support.
     ///
     /// Source: client-go util/keyutil/key.go, `ParsePublicKeysPEM`.
     /// Rule: TOK-13.
@@ -128,7 +128,7 @@ impl VerifyingKey {
         }
     }
 
-    /// None for a key that is neither of RSA nor of ECDSA.
+    /// Returns none for a key that is neither RSA nor ECDSA.
     ///
     /// Source: kubernetes pkg/serviceaccount/jwt.go, `keyIDFromPublicKey`; openidmetadata.go, `jwkFromPublicKey`.
     fn of_info(info: &SubjectPublicKeyInfo<'_>) -> Result<Option<Self>, KeyError> {
@@ -157,7 +157,7 @@ impl VerifyingKey {
         &self.jwk
     }
 
-    /// Whether the key has signed `message` in this way.
+    /// Returns whether the key made this signature of `message`.
     pub(super) fn verifies(&self, algorithm: &str, message: &[u8], signature: &[u8]) -> bool {
         let is_valid = match self.algorithm {
             Algorithm::Rs256 => {
@@ -221,10 +221,10 @@ impl fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// The first private key of a PEM text.
+    /// Loads the first private key in a PEM text.
     ///
     /// # Errors
-    /// It has none, or one that admit cannot use.
+    /// The text has no key, or one that admit does not support.
     ///
     /// Source: client-go util/keyutil/key.go, `ParsePrivateKeyPEM`.
     /// Rule: TOK-13.
@@ -237,14 +237,14 @@ impl SigningKey {
         Err(KeyError::None(NO_PRIVATE_KEY))
     }
 
-    /// A new one, of ECDSA and P-256; none if the machine has no random numbers.
+    /// Generates an ECDSA P-256 key; returns none if the system has no random numbers.
     pub(super) fn generate() -> Option<Self> {
         let random = SystemRandom::new();
         let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).ok()?;
         Self::ecdsa(key.as_ref(), Algorithm::Es256)
     }
 
-    /// None for a block that is no private key.
+    /// Returns none for a block that is not a private key.
     fn of_block(block: &Pem) -> Result<Option<Self>, KeyError> {
         let der = block.contents();
         let rejected = |error: ring::error::KeyRejected| match error.to_string().as_str() {
@@ -288,12 +288,12 @@ impl SigningKey {
         Some(Self { pair: Pair::Ecdsa(Box::new(pair)), public })
     }
 
-    /// What verifies its signatures.
+    /// Returns the key that verifies its signatures.
     pub fn public(&self) -> &VerifyingKey {
         &self.public
     }
 
-    /// The signature of a message; none if the machine has no random numbers.
+    /// Signs a message; returns none if the system has no random numbers.
     pub(super) fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         let random = SystemRandom::new();
         match &self.pair {
@@ -327,26 +327,26 @@ const P256: [u8; 8] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
 /// `secp384r1`.
 const P384: [u8; 5] = [0x2b, 0x81, 0x04, 0x00, 0x22];
 
-/// The members of an `AlgorithmIdentifier` of ECDSA.
+/// Returns the members of an ECDSA `AlgorithmIdentifier`.
 fn curve(algorithm: Algorithm) -> Vec<u8> {
     let curve = if algorithm == Algorithm::Es384 { &P384[..] } else { &P256 };
     [element(OBJECT_IDENTIFIER, &EC), element(OBJECT_IDENTIFIER, curve)].concat()
 }
 
-/// A `SubjectPublicKeyInfo`.
+/// Encodes a `SubjectPublicKeyInfo`.
 fn info(algorithm: &[u8], key: &[u8]) -> Vec<u8> {
     let bits = [&[0], key].concat();
     element(SEQUENCE, &[element(SEQUENCE, algorithm), element(BIT_STRING, &bits)].concat())
 }
 
-/// An `ECPrivateKey` of RFC 5915 as PKCS #8 has it.
+/// Converts an `ECPrivateKey` of RFC 5915 to PKCS #8.
 fn as_pkcs8(key: &[u8], algorithm: Algorithm) -> Vec<u8> {
     let version = element(INTEGER, &[0]);
     let members = [version, element(SEQUENCE, &curve(algorithm)), element(OCTET_STRING, key)];
     element(SEQUENCE, &members.concat())
 }
 
-/// An element of DER.
+/// Encodes a DER element.
 fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len().to_be_bytes();
     let zeros = length.iter().take_while(|byte| **byte == 0).count();
@@ -430,7 +430,7 @@ mod tests {
         assert!(matches!(read, Err(KeyError::Unsupported(_))), "{read:?}");
     }
 
-    /// As `openssl ecparam -genkey` writes it.
+    /// The form that `openssl ecparam -genkey` writes.
     #[test]
     fn keys_of_ecdsa_may_have_their_own_form() {
         let pair = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();

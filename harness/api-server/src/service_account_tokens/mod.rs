@@ -1,4 +1,4 @@
-//! Tokens of service accounts: how they are made, and whom they authenticate.
+//! Service account tokens: creation and authentication.
 
 mod authenticate;
 mod claims;
@@ -14,16 +14,15 @@ pub(super) use self::create::create;
 pub use self::keys::{KeyError, SigningKey, VerifyingKey};
 pub(super) use self::openid::{OpenId, answer as answer_open_id};
 
-/// How tokens of service accounts are made and verified, as the flags of kube-apiserver say.
+/// How service account tokens are created and verified, as configured by kube-apiserver's flags.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "each has a default")]
 pub struct ServiceAccountTokens {
-    /// `--service-account-issuer`: the first one makes tokens, and those of all are accepted.
+    /// `--service-account-issuer`: the first one issues tokens, all are accepted.
     pub issuers: Vec<String>,
-    /// `--api-audiences`; by default the issuers.
+    /// `--api-audiences`; defaults to the issuers.
     pub api_audiences: Vec<String>,
-    /// `--service-account-signing-key-file`; by default a key that is made when it is first used, and that verifies tokens,
-    /// too.
+    /// `--service-account-signing-key-file`; by default a key is generated on first use, which also verifies tokens.
     pub signing_key: Option<Arc<SigningKey>>,
     /// `--service-account-key-file`: the keys that verify tokens.
     pub keys: Vec<VerifyingKey>,
@@ -31,11 +30,11 @@ pub struct ServiceAccountTokens {
     pub max_expiration: Option<i64>,
     /// `--service-account-extend-token-expiration`.
     pub extend_expiration: bool,
-    /// `--service-account-jwks-uri`: where clients read the keys.
+    /// `--service-account-jwks-uri`: the URL of the public keys.
     pub jwks_uri: String,
 }
 
-/// The issuer where no flag names one.
+/// The issuer without flags.
 const ISSUER: &str = "https://kubernetes.default.svc";
 
 impl Default for ServiceAccountTokens {
@@ -52,11 +51,11 @@ impl Default for ServiceAccountTokens {
     }
 }
 
-/// Makes and verifies tokens.
+/// Issues and verifies tokens.
 #[derive(Debug)]
 pub(super) struct TokenIssuer {
     settings: ServiceAccountTokens,
-    /// The signing key that no flag gave; none if the machine has no random numbers.
+    /// The generated signing key; none if the system has no random numbers.
     made: OnceLock<Option<SigningKey>>,
 }
 
@@ -68,7 +67,7 @@ impl TokenIssuer {
         Self { settings, made: OnceLock::new() }
     }
 
-    /// What tokens for this server are for.
+    /// Returns the audiences of tokens for this server.
     pub(super) fn api_audiences(&self) -> &[String] {
         &self.settings.api_audiences
     }

@@ -1,4 +1,4 @@
-//! What others verify tokens of service accounts by.
+//! The OpenID documents with which other parties verify service account tokens.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::TokenIssuer;
 use super::keys::Jwk;
 use crate::route::method_not_allowed;
 
-/// Which document.
+/// An OpenID document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenId {
     /// `/.well-known/openid-configuration`.
@@ -36,10 +36,10 @@ struct Keys<'a> {
     keys: Vec<&'a Jwk>,
 }
 
-/// The answer to a request for a document: 404 where the issuer is no URL at which it could be found.
+/// Returns the response with a document: 404 if the issuer is not a URL that can serve it.
 ///
 /// # Errors
-/// 405 for another method than GET, 406 for a client that does not accept the document.
+/// 405 for methods other than GET, 406 for a client that does not accept the document.
 ///
 /// Source: kubernetes pkg/routes/openidmetadata.go; go-restful jsr311.go, `detectRoute`.
 /// Rule: TOK-06.
@@ -84,7 +84,7 @@ impl OpenId {
 }
 
 impl TokenIssuer {
-    /// A document; none where the issuer is no URL at which it could be found.
+    /// Returns a document; none if the issuer is not a URL that can serve it.
     ///
     /// Source: kubernetes pkg/serviceaccount/openidmetadata.go,
     /// `NewOpenIDMetadataProvider`.

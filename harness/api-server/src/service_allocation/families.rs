@@ -1,4 +1,4 @@
-//! The families of a Service's addresses. The server has IPv4 only.
+//! The IP families of a Service. The server has only IPv4.
 
 use std::net::IpAddr;
 
@@ -14,10 +14,10 @@ const REQUIRED: &str = "RequireDualStack";
 const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
 const OWN_FAMILY: &str = "IPv4";
 
-/// Fills in the families and their policy.
+/// Sets the IP families and their policy.
 ///
 /// # Errors
-/// 422: the server does not have them, or the fields do not fit together.
+/// 422 if the server does not support the families, or if the fields conflict.
 ///
 /// Source: kubernetes pkg/registry/core/service/storage/alloc.go, `initIPFamilyFields`.
 pub(super) fn complete(spec: &mut Spec, old: Option<&Spec>, name: &str) -> Result<(), Box<Status>> {
@@ -62,7 +62,7 @@ pub(super) fn complete(spec: &mut Spec, old: Option<&Spec>, name: &str) -> Resul
     }
     refuse(&errors, name)?;
     if is_free {
-        // Without a selector the endpoints are not managed by Kubernetes, and may have addresses of both families.
+        // Without a selector, the endpoints are not managed by Kubernetes and may have addresses of both families.
         if spec.ip_families.is_empty() {
             spec.ip_families.push(OWN_FAMILY.to_owned());
         }

@@ -1,4 +1,4 @@
-//! Ports of the nodes.
+//! Node ports.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use kubernetes_types::status::{FieldError, Status};
 use super::spec::Spec;
 use super::{Attempt, FREE_PORTS, PORTS, free};
 
-/// Below the first number that a dry run tells instead of a port.
+/// The base of the numbers that a dry run returns instead of a node port.
 ///
 /// Source: kubernetes pkg/registry/core/service/portallocator/operation.go, `AllocateNext`.
 const BEFORE_DRY_RUN: u32 = 32768;
@@ -34,13 +34,13 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Ports of the same number, of several protocols, share a port of the nodes.
+    /// Allocates node ports. Ports with the same number and different protocols share a node port.
     ///
     /// Source: kubernetes pkg/registry/core/service/storage/alloc.go, `initNodePorts`.
     fn new_ports(&mut self, spec: &mut Spec) -> Result<(), Box<Status>> {
         let allocates = spec.allocates_node_ports();
         let mut shared: BTreeMap<u32, u32> = BTreeMap::new();
-        // The first that each number asks for.
+        // The first node port requested for each number.
         let mut wanted: BTreeMap<u32, u32> = BTreeMap::new();
         for port in spec.ports.iter().filter(|port| port.node_port != 0) {
             wanted.entry(port.number).or_insert(port.node_port);

@@ -1,10 +1,10 @@
-//! The part of a Service that the server completes.
+//! The fields of a Service that the server completes.
 
 use serde_json::Value;
 
 use super::HEADLESS;
 
-/// `spec` of a Service, as far as addresses and ports go. An empty text, an empty list and 0 are what is not there.
+/// The address and port fields in the `spec` of a Service. Empty strings, empty lists, and 0 are treated as absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spec {
     pub(super) kind: String,
@@ -19,7 +19,7 @@ pub(super) struct Spec {
     allocates_node_ports: bool,
 }
 
-/// One of the ports of a [`Spec`]: its own number, and that on the nodes.
+/// A port of a [`Spec`] and its node port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ServicePort {
     name: String,
@@ -51,7 +51,7 @@ impl Spec {
         }
     }
 
-    /// Writes into `service` what has been completed.
+    /// Writes the completed fields into `service`.
     pub(super) fn write(&self, service: &mut Value) {
         let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else { return };
         for (field, value) in [
@@ -85,12 +85,12 @@ impl Spec {
         self.cluster_ips.first().is_some_and(|address| address == HEADLESS)
     }
 
-    /// Whether its ports are ports of the nodes, too.
+    /// Returns whether its ports have node ports.
     pub(super) fn has_node_ports(&self) -> bool {
         matches!(self.kind.as_str(), "NodePort" | "LoadBalancer")
     }
 
-    /// Whether a port of the nodes is chosen for a port that has none.
+    /// Returns whether node ports are allocated for ports without one.
     pub(super) fn allocates_node_ports(&self) -> bool {
         self.kind == "NodePort" || (self.kind == "LoadBalancer" && self.allocates_node_ports)
     }
@@ -104,7 +104,7 @@ impl Spec {
         self.ports.iter().map(|port| port.node_port).filter(|port| *port != 0)
     }
 
-    /// Gives back what was allocated and what the client left out.
+    /// Restores allocated values that the client omitted.
     ///
     /// Source: kubernetes pkg/registry/core/service/storage/storage.go, `patchAllocatedValues`.
     pub(super) fn keep_allocated(&mut self, old: &Self) {
@@ -120,7 +120,7 @@ impl Spec {
             let used: Vec<u32> =
                 old.node_ports().filter(|port| self.node_ports().any(|own| own == *port)).collect();
             for port in self.ports.iter_mut().filter(|port| port.node_port == 0) {
-                // The last port of a name counts.
+                // Of ports with the same name, the last one wins.
                 let before = old.ports.iter().rfind(|old| old.name == port.name);
                 port.node_port =
                     before.map(|old| old.node_port).filter(|known| !used.contains(known)).unwrap_or(0);
@@ -131,7 +131,7 @@ impl Spec {
         }
     }
 
-    /// Makes `clusterIPs` follow `clusterIP`, for clients that know only the latter.
+    /// Updates `clusterIPs` after `clusterIP`, for clients that know only the latter.
     ///
     /// Source: kubernetes pkg/registry/core/service/storage/storage.go, `normalizeClusterIPs`.
     pub(super) fn agree(&mut self, old: Option<&Self>) {

@@ -1,4 +1,4 @@
-//! What the `Impersonate-*` headers say.
+//! The `Impersonate-*` headers.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use kubernetes_types::status::Status;
 
 const EXTRA: &str = "impersonate-extra-";
 
-/// The user of the `Impersonate-*` headers, as they say it; none if they say none.
+/// Returns the user in the `Impersonate-*` headers; none without these headers.
 ///
 /// Source: apiserver `pkg/endpoints/filters/impersonation/constrained_impersonation.go`, `processImpersonationHeaders`.
 ///
 /// # Errors
-/// 400 for groups, a uid or extra values without a user.
+/// 400 for groups, a uid, or extra values without a user.
 pub(crate) fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, Box<Status>> {
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let first = |name: &str| headers.get(name).map(text).unwrap_or_default();
@@ -40,7 +40,7 @@ pub(crate) fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, Box<Status
     Err(Box::new(Status::bad_request(message)))
 }
 
-/// Percent-decoded; as it is where that is not possible.
+/// Decodes percent-encoding. Returns the key unchanged if that fails.
 ///
 /// Source: apiserver pkg/endpoints/filters/impersonation/impersonation.go, `unescapeExtraKey`.
 pub(crate) fn unescaped(key: &str) -> String {
@@ -62,7 +62,7 @@ pub(crate) fn unescaped(key: &str) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| key.to_owned())
 }
 
-/// The user as Go's `%#v` prints it.
+/// Formats the user like Go's `%#v`.
 fn go_syntax(user: &UserInfo) -> String {
     let list = |values: &[String]| {
         let quoted: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();

@@ -1,4 +1,4 @@
-//! Whom the maker of a request pretends to be, and whether that is allowed.
+//! Impersonation: which user a client may impersonate.
 
 mod headers;
 
@@ -23,26 +23,25 @@ const UNAUTHENTICATED: &str = "system:unauthenticated";
 const NODES: &str = "system:nodes";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// From how many groups or extra values on one question is asked for all of them first.
+/// The number of groups or extra values from which permission for all of them is checked first.
 ///
 /// Source: apiserver pkg/endpoints/filters/impersonation/mode.go, `manyAuthorizationChecksInLoop`.
 const MANY: usize = 4;
 
-/// How many users' modes are remembered.
+/// How many users have their mode cached.
 ///
 /// Source: apiserver pkg/endpoints/filters/impersonation/cache.go, `newModeIndexCache`.
 const REMEMBERED: usize = 10_000;
 
-/// The user that a request is made as.
+/// The impersonated user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Impersonated {
-    /// The user.
     pub(crate) user: UserInfo,
-    /// The verb that allowed it, such as `impersonate:user-info`; empty for `impersonate`.
+    /// The verb that allowed the impersonation, such as `impersonate:user-info`; empty for `impersonate`.
     pub(crate) constraint: String,
 }
 
-/// The modes of impersonation, in the order in which they are tried.
+/// The impersonation modes, in the order in which they are tried.
 ///
 /// Source: apiserver pkg/endpoints/filters/impersonation/mode.go, `allImpersonationModes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,20 +50,20 @@ enum Mode {
     ArbitraryNode,
     ServiceAccount,
     UserInfo,
-    /// Without regard to what is done as that user.
+    /// Impersonation with the verb `impersonate`, for any request.
     Legacy,
 }
 
 const MODES: [Mode; 5] =
     [Mode::AssociatedNode, Mode::ArbitraryNode, Mode::ServiceAccount, Mode::UserInfo, Mode::Legacy];
 
-/// By which mode users have last been allowed to impersonate: that one is tried first.
+/// Caches the mode that last allowed each user to impersonate; it is tried first.
 #[derive(Debug, Default)]
 pub(crate) struct Impersonation {
     last: Mutex<HashMap<String, Mode>>,
 }
 
-/// The user that `--as` and `--as-group` of kubectl make: the groups that the server adds are among its groups.
+/// Returns the user that kubectl's `--as` and `--as-group` request, with the groups that the server adds.
 ///
 /// Source: apiserver pkg/endpoints/filters/impersonation.
 pub fn impersonated_user(username: impl Into<String>, groups: Vec<String>) -> UserInfo {
@@ -79,14 +78,14 @@ pub fn impersonated_user(username: impl Into<String>, groups: Vec<String>) -> Us
 }
 
 impl Impersonation {
-    /// Who `requestor` becomes for a request.
+    /// Returns the user that `requestor` impersonates in a request.
     ///
     /// Source: apiserver `pkg/endpoints/filters/impersonation/constrained_impersonation.go`, `getImpersonatedUser`. The
     /// answers that it remembers for ten seconds are not remembered here.
     /// Rule: RBAC-23.
     ///
     /// # Errors
-    /// 403: `requestor` may not be that user, or not for this request.
+    /// 403 if `requestor` may not impersonate that user, or not for this request.
     pub(crate) fn resolve(
         &self,
         authorizer: &dyn Authorizer,
@@ -131,7 +130,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// None if the mode is not for users like the one that is wanted.
+    /// Returns none if the mode does not apply to the requested user.
     fn check(&self, info: &RequestInfo) -> Result<Option<Impersonated>, Box<Status>> {
         if !self.applies() {
             return Ok(None);
@@ -258,7 +257,7 @@ impl Attempt<'_> {
 }
 
 impl Mode {
-    /// The name of a constrained mode.
+    /// Returns the name of a constrained mode.
     fn name(self) -> Option<&'static str> {
         match self {
             Self::AssociatedNode => Some("associated-node"),
@@ -273,13 +272,13 @@ impl Mode {
         self.name().map_or_else(|| "impersonate".to_owned(), |name| format!("impersonate:{name}"))
     }
 
-    /// The API group in which users and groups are resources.
+    /// Returns the API group in which users and groups are resources.
     fn group_of_users(self) -> &'static str {
         if self == Self::Legacy { "" } else { AUTHENTICATION }
     }
 }
 
-/// Namespace and name of the service account that a user is.
+/// Returns the namespace and name of a service account user.
 ///
 /// Source: apiserver pkg/authentication/serviceaccount/util.go, `SplitUsername`.
 fn service_account(username: &str) -> Option<(&str, &str)> {
@@ -288,7 +287,7 @@ fn service_account(username: &str) -> Option<(&str, &str)> {
     is_valid.then_some((namespace, name))
 }
 
-/// The node that a user is.
+/// Returns the name of a node user.
 fn node(username: &str) -> Option<&str> {
     username.strip_prefix("system:node:").filter(|name| names::dns1123_subdomain(name).is_empty())
 }
@@ -297,7 +296,7 @@ fn service_account_groups(namespace: &str) -> Vec<String> {
     vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")]
 }
 
-/// Adds `system:authenticated`, or `system:unauthenticated` for the anonymous user, where it is missing.
+/// Adds `system:authenticated`, or `system:unauthenticated` for the anonymous user, if it is missing.
 ///
 /// Rule: RBAC-22.
 fn complete_groups(user: &mut UserInfo) {
@@ -310,7 +309,7 @@ fn complete_groups(user: &mut UserInfo) {
     user.groups.extend(missing.map(str::to_owned));
 }
 
-/// Why no constrained mode allows these.
+/// Returns why no constrained mode allows these extra values.
 ///
 /// Source: apiserver pkg/endpoints/filters/impersonation/mode.go, `validateExtra`; apimachinery
 /// pkg/util/validation/validation.go, `IsDomainPrefixedPath`.

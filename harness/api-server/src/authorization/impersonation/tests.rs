@@ -1,4 +1,4 @@
-//! Headers, modes and refusals of impersonation.
+//! Tests of impersonation headers, modes, and errors.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ fn list_pods() -> RequestInfo {
     RequestInfo::new(&Method::GET, "/api/v1/namespaces/ns/pods", &Query::default())
 }
 
-/// Allows what is in the list, as `VERB RESOURCE NAME`, and remembers what it was asked.
+/// An authorizer that allows the listed `VERB RESOURCE NAME` requests and records its questions.
 #[derive(Debug)]
 struct Allows(BTreeSet<&'static str>);
 

@@ -1,19 +1,19 @@
-//! What a `LimitRange` asks of a Pod or a `PersistentVolumeClaim`.
+//! The constraints of a `LimitRange` on a Pod or a `PersistentVolumeClaim`.
 //!
-//! The server reports the resources of one item in random order; here they are sorted by name.
+//! The server reports the resources of one item in random order; admit sorts them by name.
 
 use kubernetes_types::quantity::Quantity;
 use serde_json::Value;
 
 use crate::pod_resources::{ResourceList, containers, list, of_pod as resources_of_pod};
 
-/// Requests and limits, of a container or of a Pod.
+/// The requests and limits of a container or a Pod.
 struct Resources {
     requests: ResourceList,
     limits: ResourceList,
 }
 
-/// What a Pod violates, in the order in which the server looks.
+/// Returns the violations of a Pod, in the server's order.
 ///
 /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go, `PodValidateLimitFunc`.
 pub(super) fn of_pod(limit_range: &Value, pod: &Value) -> Vec<String> {
@@ -41,7 +41,7 @@ pub(super) fn of_pod(limit_range: &Value, pod: &Value) -> Vec<String> {
     violations
 }
 
-/// What a `PersistentVolumeClaim` violates: only its requests count.
+/// Returns the violations of a `PersistentVolumeClaim`, which has only requests.
 ///
 /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go, `PersistentVolumeClaimValidateLimitFunc`.
 pub(super) fn of_claim(limit_range: &Value, claim: &Value) -> Vec<String> {
@@ -116,7 +116,7 @@ fn maximum(limit_type: &str, name: &str, most: &Quantity, resources: &Resources)
     Some(format!("{bound}, but request is {request}"))
 }
 
-/// What is compared: thousandths, or whole units where one amount is too large.
+/// The compared values: thousandths, or whole units if one quantity is too large.
 struct Values {
     request: i64,
     limit: i64,

@@ -1,12 +1,12 @@
-//! What a `LimitRange` gives to the containers of a Pod.
+//! The defaults that a `LimitRange` sets on the containers of a Pod.
 
 use serde_json::{Map, Value, json};
 
 use kubernetes_types::json::set;
 
-/// Gives each container the requests and limits that it lacks, and notes in an annotation what was given.
+/// Adds missing requests and limits to each container and lists them in an annotation.
 ///
-/// The annotation is replaced, so that it tells of the last `LimitRange` and of the last round only.
+/// The annotation is replaced, so it describes only the last `LimitRange` and the last round.
 ///
 /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go, `mergePodResourceRequirements`.
 pub(super) fn give(limit_range: &Value, pod: &mut Value) {
@@ -31,7 +31,7 @@ pub(super) fn give(limit_range: &Value, pod: &mut Value) {
     }
 }
 
-/// The entries of `field` of all items of the type Container; later items win.
+/// Returns the entries of `field` in all items of type Container; later items win.
 fn of_containers(limit_range: &Value, field: &str) -> Map<String, Value> {
     let items = limit_range.pointer("/spec/limits").and_then(Value::as_array);
     items
@@ -44,7 +44,7 @@ fn of_containers(limit_range: &Value, field: &str) -> Map<String, Value> {
         .collect()
 }
 
-/// Adds what is missing in `resources.<field>`, and returns the names of what was added, sorted.
+/// Adds the missing entries of `resources.<field>` and returns their sorted names.
 fn merge(container: &mut Value, field: &str, defaults: &Map<String, Value>) -> Vec<String> {
     let present = container.pointer(&format!("/resources/{field}"));
     let missing: Map<String, Value> = defaults
@@ -72,7 +72,7 @@ fn annotate(pod: &mut Value, text: &str) {
     }
 }
 
-/// The object at `object[field]`, made if it is missing.
+/// Returns the object at `object[field]`, which is created if absent.
 fn member<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Value> {
     let member = object.as_object_mut()?.entry(field).or_insert(Value::Null);
     if member.is_null() {

@@ -1,4 +1,4 @@
-//! `LimitRanger`: what a namespace's `LimitRange` objects give to containers and ask of them.
+//! `LimitRanger`: applies the `LimitRange` objects of a namespace.
 
 mod constraints;
 mod defaults;
@@ -13,22 +13,22 @@ use serde_json::Value;
 use super::forbidden;
 use crate::storage::ObjectReader;
 
-/// Gives the containers of new Pods the defaults of the namespace's `LimitRange` objects, and refuses Pods and
-/// `PersistentVolumeClaim`s that do not keep to their limits.
+/// Sets the defaults of the namespace's `LimitRange` objects on the containers of new Pods, and rejects Pods and
+/// `PersistentVolumeClaim`s that violate their limits.
 ///
 /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go.
 pub(crate) struct LimitRanger {
     objects: Arc<dyn ObjectReader>,
 }
 
-/// What the plugin is interested in.
+/// The kinds that the plugin checks.
 enum Limited {
     Pod,
     Claim,
 }
 
 impl LimitRanger {
-    /// The plugin of a server with these objects.
+    /// Creates the plugin for a server with these objects.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }
@@ -71,8 +71,8 @@ impl Plugin for LimitRanger {
     }
 }
 
-/// A Pod counts when it is created or resized, a `PersistentVolumeClaim` also when it changes; nothing that is already
-/// being deleted does.
+/// Returns what is limited: a Pod when it is created or resized, a `PersistentVolumeClaim` also when it is updated;
+/// nothing that is being deleted.
 fn limited(attributes: &Attributes) -> Option<Limited> {
     let is_deleted = |object: &Value| {
         object.pointer("/metadata/deletionTimestamp").is_some_and(|timestamp| !timestamp.is_null())

@@ -1,4 +1,5 @@
-//! `cases.json` holds what kube-apiserver 1.37.1 answered to dry-run creations in a namespace with one `LimitRange`.
+//! Tests against `cases.json`, the responses of kube-apiserver 1.37.1 to dry-run creations in a namespace with one
+//! `LimitRange`.
 
 use serde_json::json;
 
@@ -19,7 +20,7 @@ fn admit(plugin: &LimitRanger, attributes: &mut Attributes) -> Result<(), Box<St
     plugin.validate(attributes, &mut Remarks::default())
 }
 
-/// What the case file keeps of an answer.
+/// Returns the parts of a response that the case file contains.
 fn summary(outcome: &Result<(), Box<Status>>, attributes: &Attributes) -> Value {
     if let Err(status) = outcome {
         return json!({"message": status.message, "details": status.details});

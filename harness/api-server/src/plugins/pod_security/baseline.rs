@@ -1,4 +1,4 @@
-//! The checks of the baseline level: nothing that is known to make a Pod the master of its node.
+//! The checks of the baseline level, which prevents known privilege escalations.
 
 use std::collections::BTreeSet;
 
@@ -207,14 +207,14 @@ pub(super) fn se_linux_options(subject: &Subject<'_>) -> Option<Violation> {
     Some(Violation { reason: "seLinuxOptions", detail })
 }
 
-/// Before 1.19 profiles are annotations, since then fields.
+/// Checks the seccomp profile: annotations before 1.19, fields since then.
 ///
 /// Source: pod-security-admission `policy/check_seccompProfile_baseline.go`.
 pub(super) fn seccomp_profile(subject: &Subject<'_>) -> Option<Violation> {
     if subject.is_since(19) { seccomp_fields(subject) } else { seccomp_annotations(subject) }
 }
 
-/// What the fields say that is no valid profile.
+/// Returns the fields with an invalid profile.
 pub(super) fn seccomp_fields(subject: &Subject<'_>) -> Option<Violation> {
     let mut values = Values::new();
     let mut is_bad = |owner| {
@@ -252,7 +252,7 @@ fn seccomp_annotations(subject: &Subject<'_>) -> Option<Violation> {
 
 /// Source: pod-security-admission `policy/check_sysctls.go`.
 pub(super) fn sysctls(subject: &Subject<'_>) -> Option<Violation> {
-    /// With the first minor version that allows it.
+    /// The safe sysctls, each with the first minor version that allows it.
     const ALLOWED: [(&str, u64); 14] = [
         ("kernel.shm_rmid_forced", 0),
         ("net.ipv4.ip_local_port_range", 0),
@@ -285,7 +285,7 @@ pub(super) fn windows_host_process(subject: &Subject<'_>) -> Option<Violation> {
     Some(Violation { reason: "hostProcess", detail })
 }
 
-/// The annotations of which `is_forbidden` holds, as `key="value"`.
+/// Returns the annotations for which `is_forbidden` returns true, as `key="value"`.
 fn annotations(metadata: &Value, is_forbidden: impl Fn(&str, &str) -> bool) -> BTreeSet<String> {
     let annotations = at(metadata, &["annotations"]).as_object().into_iter().flatten();
     annotations

@@ -1,4 +1,4 @@
-//! Which checks a level has in a version, and what they come to.
+//! The checks of each level and version, and their results.
 
 use kubernetes_types::json::at;
 use serde_json::Value;
@@ -6,27 +6,27 @@ use serde_json::Value;
 use super::policy::{Level, LevelVersion, Version};
 use super::{baseline, restricted};
 
-/// A Pod, or the template of one.
+/// A Pod or a pod template.
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) metadata: &'a Value,
     pub(super) spec: &'a Value,
-    /// Whose rules it is measured by.
+    /// The version of the checks.
     pub(super) version: Version,
 }
 
-/// What a check has against a Pod.
+/// A violation of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Violation {
-    /// What is wrong, in a few words.
+    /// The violated check in a few words.
     pub(super) reason: &'static str,
-    /// Where it is.
+    /// The violating fields.
     pub(super) detail: String,
 }
 
 type Check = fn(&Subject<'_>) -> Option<Violation>;
 
-/// Since which minor version the restricted level has a stricter check instead.
+/// The minor version since which the restricted level has a stricter check instead.
 type Overridden = Option<u64>;
 
 /// The baseline checks in the order of their names, each with its first minor version.
@@ -47,7 +47,7 @@ const BASELINE: [(u64, Overridden, Check); 12] = [
     (0, None, baseline::windows_host_process),
 ];
 
-/// The checks of the restricted level alone, in the order of their names, each with its first minor version.
+/// The checks of the restricted level only, in the order of their names, each with its first minor version.
 const RESTRICTED: [(u64, Check); 7] = [
     (8, restricted::allow_privilege_escalation),
     (22, restricted::capabilities),
@@ -58,7 +58,7 @@ const RESTRICTED: [(u64, Check); 7] = [
     (19, restricted::seccomp_profile),
 ];
 
-/// What a Pod, or the template of one, violates of a level.
+/// Returns the violations of a level by a Pod or a pod template.
 pub(super) fn violations(policy: LevelVersion, metadata: &Value, spec: &Value) -> Vec<Violation> {
     let subject = Subject { metadata, spec, version: policy.version };
     let is_restricted = match policy.level {
@@ -75,7 +75,7 @@ pub(super) fn violations(policy: LevelVersion, metadata: &Value, spec: &Value) -
     checks.filter_map(|check| check(&subject)).collect()
 }
 
-/// What is wrong and where: `host namespaces (hostPID=true), hostPort (…)`.
+/// Formats the violations with details: `host namespaces (hostPID=true), hostPort (…)`.
 ///
 /// Source: pod-security-admission policy/checks.go, `ForbiddenDetail`.
 pub(super) fn details(violations: &[Violation]) -> String {
@@ -86,7 +86,7 @@ pub(super) fn details(violations: &[Violation]) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// What is wrong: `host namespaces, hostPort`.
+/// Formats the violations without details: `host namespaces, hostPort`.
 ///
 /// Source: pod-security-admission policy/checks.go, `ForbiddenReason`.
 pub(super) fn reasons(violations: &[Violation]) -> String {
@@ -94,17 +94,17 @@ pub(super) fn reasons(violations: &[Violation]) -> String {
 }
 
 impl Subject<'_> {
-    /// Whether it is measured by the rules of `v1.minor` or later ones.
+    /// Returns whether the checks are of version `v1.minor` or later.
     pub(super) fn is_since(&self, minor: u64) -> bool {
         self.version >= Version::Minor(minor)
     }
 
-    /// Whether its users are not those of the host, which versions since 1.35 take into account.
+    /// Returns whether the Pod has its own user namespace, which relaxes checks since 1.35.
     pub(super) fn is_relaxed(&self) -> bool {
         self.is_since(35) && self.spec.get("hostUsers") == Some(&Value::Bool(false))
     }
 
-    /// Whether it runs on Windows, which versions since 1.25 take into account.
+    /// Returns whether the Pod runs on Windows, which affects checks since 1.25.
     pub(super) fn is_windows(&self) -> bool {
         self.is_since(25) && at(self.spec, &["os", "name"]) == "windows"
     }

@@ -1,4 +1,4 @@
-//! The configuration of `PodSecurity`: what holds where namespaces have no labels, and who is exempt.
+//! The configuration of `PodSecurity`: defaults for namespaces without labels, and exemptions.
 
 use std::collections::HashSet;
 
@@ -10,49 +10,50 @@ use serde_json::Value;
 
 use super::policy::{Level, LevelVersion, Policy, Version};
 
-/// A `PodSecurityConfiguration` that kube-apiserver takes. The default is what it does without one: nothing is asked of
-/// anybody, unless labels do.
+/// A valid `PodSecurityConfiguration`. The default equals kube-apiserver's: nothing is enforced without labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodSecurityConfiguration {
     pub(super) defaults: Policy,
     exemptions: PodSecurityExemptions,
 }
 
-/// Levels and versions as the configuration has them; an empty one is `privileged`, or `latest`.
+/// The levels and versions in the configuration; empty means `privileged` or `latest`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodSecurityDefaults {
-    /// What is refused.
+    /// The level that Pods must satisfy.
     pub enforce: String,
-    /// As which version has it.
+    /// The version of `enforce`.
     pub enforce_version: String,
-    /// What leaves an audit annotation.
+    /// The level whose violations are added to the audit annotations.
     pub audit: String,
-    /// As which version has it.
+    /// The version of `audit`.
     pub audit_version: String,
-    /// What the client is warned of.
+    /// The level whose violations cause warnings.
     pub warn: String,
-    /// As which version has it.
+    /// The version of `warn`.
     pub warn_version: String,
 }
 
-/// Of whom nothing is asked.
+/// The requests that are exempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodSecurityExemptions {
-    /// Users, by their names.
+    /// Exempt user names.
     pub usernames: Vec<String>,
-    /// Namespaces, by their names.
+    /// Exempt namespaces.
     pub namespaces: Vec<String>,
-    /// The runtime classes of Pods, by their names.
+    /// Exempt runtime classes of Pods.
     pub runtime_classes: Vec<String>,
 }
 
 impl PodSecurityConfiguration {
+    /// Creates a configuration.
+    ///
     /// Source: pod-security-admission admission/admission.go, `CompleteConfiguration` and `ValidateConfiguration`;
     /// admission/api/helpers.go, `ToPolicy`; admission/api/validation/validation.go.
     /// Rule: LOAD-16.
     ///
     /// # Errors
-    /// What is wrong with it, in the words of kube-apiserver.
+    /// Why the configuration is invalid, in the words of kube-apiserver.
     pub fn new(defaults: &PodSecurityDefaults, exemptions: PodSecurityExemptions) -> Result<Self, String> {
         let mut errors = Vec::new();
         let mut mode = |field: &str, level: &str, version: &str| {
@@ -86,7 +87,7 @@ impl PodSecurityConfiguration {
         self.exemptions.usernames.iter().any(|exempt| exempt == username)
     }
 
-    /// Whether the runtime class that the spec of a Pod names is exempt.
+    /// Returns whether the runtime class in a Pod's spec is exempt.
     pub(super) fn is_exempt_runtime_class(&self, spec: &Value) -> bool {
         let class = text(spec, &["runtimeClassName"]);
         self.exemptions.runtime_classes.iter().any(|exempt| exempt == class)
@@ -125,7 +126,7 @@ mod tests {
         names.iter().map(|&name| name.to_owned()).collect()
     }
 
-    // What kube-apiserver 1.37.1 prints before it ends.
+    // The texts that kube-apiserver 1.37.1 prints before it exits.
     #[test]
     fn what_is_wrong_is_said_in_the_servers_words() {
         let defaults = |enforce: &str, audit_version: &str| {

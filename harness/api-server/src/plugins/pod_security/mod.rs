@@ -1,4 +1,4 @@
-//! `PodSecurity`: the Pod Security Standards that the labels of namespaces ask for.
+//! `PodSecurity`: enforces the Pod Security Standards in the labels of namespaces.
 
 mod baseline;
 mod checks;
@@ -23,9 +23,9 @@ use super::containers::items;
 use super::forbidden;
 use crate::storage::ObjectReader;
 
-/// Refuses Pods that violate what their namespace enforces, and says what violates what it audits and warns of, also in the
-/// templates of workloads. Refuses labels of namespaces that it cannot understand, and warns of the Pods that a new label
-/// would refuse. Asks nothing of whom its configuration exempts.
+/// Rejects Pods that violate the enforced level of their namespace, and reports violations of the audit and warn
+/// levels, also by the pod templates of workloads. Rejects invalid namespace labels and warns about existing Pods that
+/// violate a new label. Skips exempt requests.
 ///
 /// Source: kubernetes plugin/pkg/admission/security/podsecurity/admission.go; pod-security-admission
 /// admission/admission.go.
@@ -34,11 +34,11 @@ pub(crate) struct PodSecurity {
     configuration: PodSecurityConfiguration,
 }
 
-/// Of how many Pods a namespace's new labels are compared.
+/// How many Pods are checked when the labels of a namespace change.
 const MOST_PODS: usize = 3000;
 
 impl PodSecurity {
-    /// The plugin of a server with these objects.
+    /// Creates the plugin for a server with these objects.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>, configuration: PodSecurityConfiguration) -> Self {
         Self { objects, configuration }
     }
@@ -73,12 +73,12 @@ impl PodSecurity {
         Ok(())
     }
 
-    /// Warnings of the Pods that are there and violate what is enforced from now on.
+    /// Returns warnings about existing Pods that violate the newly enforced level.
     fn existing(&self, namespace: &str, enforce: LevelVersion) -> Vec<String> {
         let mut pods = self.objects.list("", "pods", namespace);
         pods.retain(|pod| !self.configuration.is_exempt_runtime_class(at(pod, &["spec"])));
         let mut controllers = HashSet::new();
-        // One Pod of each controller comes first.
+        // One Pod of each controller is checked first.
         let is_first = |pod: &&Arc<Value>| {
             let owners = items(at(pod, &["metadata"]), "ownerReferences");
             let controller = owners.into_iter().find(|owner| at(owner, &["controller"]) == true);
@@ -121,7 +121,7 @@ impl PodSecurity {
     }
 
     fn check_pod(&self, attributes: &Attributes, remarks: &mut Remarks) -> Result<(), Box<Status>> {
-        /// Subresources whose object is not a Pod, or that the standards do not cover.
+        /// Subresources that have no Pod or are not covered by the standards.
         const IGNORED: [&str; 8] =
             ["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
         if IGNORED.contains(&attributes.subresource.as_str()) {
@@ -164,7 +164,7 @@ impl PodSecurity {
         }
     }
 
-    /// Whether nobody asks anything of the namespace or of the user.
+    /// Returns whether the namespace or the user is exempt.
     fn is_exempt(&self, attributes: &Attributes, remarks: &mut Remarks) -> bool {
         let exempt = if self.configuration.is_exempt_namespace(&attributes.namespace) {
             "namespace"
@@ -177,7 +177,7 @@ impl PodSecurity {
         true
     }
 
-    /// Whether nobody asks anything of the runtime class of a Pod, or of the template of one.
+    /// Returns whether the runtime class of a Pod or a pod template is exempt.
     fn is_exempt_by_runtime_class(&self, pod: &Value, remarks: &mut Remarks) -> bool {
         let is_exempt = self.configuration.is_exempt_runtime_class(at(pod, &["spec"]));
         if is_exempt {
@@ -240,12 +240,12 @@ impl Plugin for PodSecurity {
     }
 }
 
-/// What a Pod, or the template of one, violates; each level of a version is evaluated once.
+/// Evaluates a Pod or a pod template; each level and version is evaluated once.
 ///
 /// Source: pod-security-admission admission/admission.go, `EvaluatePod`, `cachedResults`.
 struct Evaluation<'a> {
     pod: &'a Value,
-    /// The details, where something is violated.
+    /// The details of violations, if any.
     found: HashMap<LevelVersion, Option<String>>,
 }
 
@@ -254,7 +254,7 @@ impl<'a> Evaluation<'a> {
         Self { pod, found: HashMap::new() }
     }
 
-    /// The details of what is violated; none if nothing is.
+    /// Returns the details of the violations; none without any.
     fn violations(&mut self, mode: LevelVersion) -> Option<&str> {
         let evaluate = || {
             let found = violations(mode, at(self.pod, &["metadata"]), at(self.pod, &["spec"]));
@@ -264,7 +264,7 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// What is audited and warned of.
+/// Adds audit annotations and warnings.
 ///
 /// Source: pod-security-admission admission/admission.go, `EvaluatePod`.
 fn remark(policy: Policy, may_warn: bool, evaluation: &mut Evaluation<'_>, remarks: &mut Remarks) {
@@ -291,7 +291,7 @@ fn annotate_errors(remarks: &mut Remarks, errors: &[FieldError]) {
     }
 }
 
-/// Whether an update changes what matters: containers that come or go, images, ephemeral containers.
+/// Returns whether an update changes a relevant field: the set of containers, images, or ephemeral containers.
 ///
 /// Source: pod-security-admission admission/admission.go, `isSignificantPodUpdate`.
 fn is_significant(pod: &Value, old: &Value) -> bool {
@@ -304,7 +304,7 @@ fn is_significant(pod: &Value, old: &Value) -> bool {
     };
     let images =
         |pod: &Value, list: &str| of(pod, list).into_iter().map(|(_, image)| image).collect::<Vec<_>>();
-    // Of several with one name the first counts: what is collected last.
+    // Of containers with the same name the first one wins, so it is collected last.
     let old_ephemeral: HashMap<String, String> = of(old, "ephemeralContainers").into_iter().rev().collect();
     let is_new = |(name, image): &(String, String)| old_ephemeral.get(name) != Some(image);
     ["containers", "initContainers"].iter().any(|list| images(pod, list) != images(old, list))

@@ -1,4 +1,4 @@
-//! The policy of a namespace: levels and versions, as its labels say them.
+//! The Pod Security policy of a namespace: levels and versions from its labels.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use kubernetes_types::json::{at, text};
 use kubernetes_types::status::FieldError;
 
-/// What the labels, and the audit annotations, begin with.
+/// The prefix of the labels and the audit annotations.
 pub(super) const PREFIX: &str = "pod-security.kubernetes.io/";
 
-/// How much a Pod may do. A later one is stricter.
+/// The Pod Security level. A later one is stricter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Level {
     Privileged,
@@ -18,29 +18,29 @@ pub(super) enum Level {
     Restricted,
 }
 
-/// Of which version of Kubernetes a level is. A later one is newer.
+/// The Kubernetes version of a level. A later one is newer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Version {
-    /// `v1.` and this.
+    /// `v1.N`.
     Minor(u64),
     Latest,
 }
 
-/// A level as a version of Kubernetes has it: `baseline:v1.30`.
+/// A level in a version of Kubernetes: `baseline:v1.30`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LevelVersion {
     pub(super) level: Level,
     pub(super) version: Version,
 }
 
-/// What is asked of the Pods in a namespace.
+/// The policy for the Pods in a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Policy {
-    /// What is refused.
+    /// The enforced level.
     pub(super) enforce: LevelVersion,
-    /// What leaves an audit annotation.
+    /// The level whose violations are audited.
     pub(super) audit: LevelVersion,
-    /// What the client is warned of.
+    /// The level whose violations cause warnings.
     pub(super) warn: LevelVersion,
 }
 
@@ -100,7 +100,7 @@ impl Version {
 }
 
 impl Default for Policy {
-    /// Where nobody says anything.
+    /// Applies without labels and configuration.
     fn default() -> Self {
         let privileged = LevelVersion { level: Level::Privileged, version: Version::Latest };
         Self { enforce: privileged, audit: privileged, warn: privileged }
@@ -108,8 +108,8 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The policy of a namespace by its labels, `defaults` where they say nothing, and what is wrong with them: what cannot
-    /// be understood is restricted, and privileged where it is not enforced.
+    /// Returns the policy in the labels of a namespace, with `defaults` for missing labels, and the errors of invalid
+    /// ones. An invalid level becomes restricted if it is enforced, otherwise privileged.
     ///
     /// Source: pod-security-admission api/helpers.go, `PolicyToEvaluate`.
     pub(super) fn of(namespace: &Value, defaults: Self) -> (Self, Vec<FieldError>) {
@@ -144,12 +144,12 @@ impl Policy {
         (policy, errors)
     }
 
-    /// Whether nothing is asked at all.
+    /// Returns whether all levels are privileged.
     pub(super) fn is_privileged(&self) -> bool {
         [self.enforce, self.audit, self.warn].iter().all(|mode| mode.level == Level::Privileged)
     }
 
-    /// The warning that the labels of an exempt namespace do not count, if they ask for something.
+    /// Returns the warning that the labels of an exempt namespace are ignored, if they set a policy.
     ///
     /// Source: pod-security-admission admission/admission.go, `exemptNamespaceWarning`.
     pub(super) fn ignored(&self, namespace: &Value, defaults: &Self) -> Option<String> {
@@ -170,7 +170,7 @@ impl Policy {
         ))
     }
 
-    /// Whether both ask for the same: of what is privileged the version is no matter.
+    /// Returns whether two policies are equivalent; the version of the privileged level does not matter.
     ///
     /// Source: pod-security-admission api/helpers.go, `Equivalent`.
     fn is_equivalent(&self, other: &Self) -> bool {

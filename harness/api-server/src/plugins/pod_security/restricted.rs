@@ -1,4 +1,4 @@
-//! The checks that the restricted level has beside those of the baseline level.
+//! The checks that the restricted level adds to the baseline level.
 
 use kubernetes_types::json::at;
 use serde_json::Value;
@@ -141,7 +141,7 @@ pub(super) fn seccomp_profile(subject: &Subject<'_>) -> Option<Violation> {
         return None;
     }
     let explicit = baseline::seccomp_fields(subject);
-    // By now what the Pod sets is valid.
+    // The profile that the Pod sets has been validated at this point.
     if explicit.is_some() || !context(subject.spec, &["seccompProfile"]).is_null() {
         return explicit;
     }

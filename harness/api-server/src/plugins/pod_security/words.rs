@@ -1,4 +1,4 @@
-//! How the checks name what they found.
+//! The messages of the checks.
 
 use std::collections::BTreeSet;
 
@@ -7,28 +7,28 @@ use serde_json::Value;
 
 use crate::plugins::containers;
 
-/// The member of a container's or a Pod's security context.
+/// Returns a field in the security context of a container or a Pod.
 pub(super) fn context<'a>(owner: &'a Value, path: &[&str]) -> &'a Value {
     at(at(owner, &["securityContext"]), path)
 }
 
-/// `"a", "b"`.
+/// Formats names as `"a", "b"`.
 pub(super) fn quoted<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     items.into_iter().map(|item| format!("\"{item}\"")).collect::<Vec<_>>().join(", ")
 }
 
-/// The word for one, or for several.
+/// Returns the singular or the plural.
 pub(super) fn plural(count: usize, one: &'static str, several: &'static str) -> &'static str {
     if count == 1 { one } else { several }
 }
 
-/// `container "a"` or `containers "a", "b"`.
+/// Formats names as `container "a"` or `containers "a", "b"`.
 pub(super) fn named(containers: &[&str]) -> String {
     let what = plural(containers.len(), "container", "containers");
     format!("{what} {}", quoted(containers.iter().copied()))
 }
 
-/// The names of the containers of which `is_bad` holds.
+/// Returns the names of the containers for which `is_bad` returns true.
 pub(super) fn bad<'a>(spec: &'a Value, mut is_bad: impl FnMut(&'a Value) -> bool) -> Vec<&'a str> {
     containers::all(spec).filter(|container| is_bad(container)).map(name).collect()
 }
@@ -37,7 +37,7 @@ pub(super) fn name(container: &Value) -> &str {
     text(container, &["name"])
 }
 
-/// `pod and containers "a", "b"`: who set something that is bad; nothing if nobody did.
+/// Formats the owners of forbidden values as `pod and containers "a", "b"`; returns none without any.
 pub(super) fn setters(is_pod: bool, containers: &[&str]) -> Option<String> {
     let pod = is_pod.then(|| "pod".to_owned());
     let containers = (!containers.is_empty()).then(|| named(containers));
@@ -45,5 +45,5 @@ pub(super) fn setters(is_pod: bool, containers: &[&str]) -> Option<String> {
     (!setters.is_empty()).then(|| setters.join(" and "))
 }
 
-/// Bad values, each once and sorted.
+/// The distinct forbidden values, sorted.
 pub(super) type Values<'a> = BTreeSet<&'a str>;
