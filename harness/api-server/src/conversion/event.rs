@@ -1,8 +1,8 @@
-//! Events of the core group and of `events.k8s.io`: the same members under other names.
+//! Events of the core group and of `events.k8s.io`, which have the same fields with different names.
 
 use serde_json::{Map, Value, json};
 
-/// Names in the core group and in `events.k8s.io`.
+/// Field names in the core group and in `events.k8s.io`.
 ///
 /// Source: kubernetes pkg/apis/events/v1/conversion.go.
 const NAMES: [(&str, &str); 7] = [
@@ -15,7 +15,7 @@ const NAMES: [(&str, &str); 7] = [
     ("source", "deprecatedSource"),
 ];
 
-/// An event of the core group as one of `events.k8s.io`.
+/// Converts an event of the core group to `events.k8s.io`.
 pub(super) fn from_core(object: &Value) -> Value {
     let mut event = renamed(object, |name| NAMES.iter().find(|(core, _)| *core == name).map(|(_, new)| *new));
     for field in ["deprecatedFirstTimestamp", "deprecatedLastTimestamp", "eventTime"] {
@@ -32,7 +32,7 @@ pub(super) fn from_core(object: &Value) -> Value {
     Value::Object(event)
 }
 
-/// An event of `events.k8s.io` as one of the core group.
+/// Converts an event of `events.k8s.io` to the core group.
 pub(super) fn to_core(object: &Value) -> Value {
     let mut event = renamed(object, |name| NAMES.iter().find(|(_, new)| *new == name).map(|(core, _)| *core));
     for field in ["eventTime", "firstTimestamp", "lastTimestamp"] {

@@ -1,9 +1,9 @@
-//! JSON text as the server writes it into annotations: members in the order of the Go structs.
+//! JSON text as the server writes it into annotations: fields in the order of the Go structs.
 
 use kubernetes_types::quoting::{encode, escape_html};
 use serde_json::Value;
 
-/// A total order that agrees with every struct that ends up in an annotation of a `HorizontalPodAutoscaler`.
+/// A total order compatible with each struct that an annotation of a `HorizontalPodAutoscaler` contains.
 const ORDER: &[&str] = &[
     // A metric and its sources.
     "type",
@@ -38,7 +38,7 @@ const ORDER: &[&str] = &[
     "key",
     "operator",
     "values",
-    // A behavior, whose internal type has no names for JSON.
+    // A behavior; its internal Go type has no JSON names.
     "ScaleUp",
     "ScaleDown",
     "StabilizationWindowSeconds",
@@ -50,7 +50,7 @@ const ORDER: &[&str] = &[
     "PeriodSeconds",
 ];
 
-/// The text of `value`.
+/// Encodes `value`.
 ///
 /// Source: Go's encoding/json, `Marshal`: `<`, `>`, `&`, U+2028 and U+2029 are escaped, maps are sorted.
 pub(super) fn text(value: &Value) -> String {

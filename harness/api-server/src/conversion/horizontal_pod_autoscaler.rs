@@ -1,4 +1,5 @@
-//! `autoscaling/v1` keeps in annotations what only `autoscaling/v2` has fields for.
+//! Conversion of `HorizontalPodAutoscaler`: `autoscaling/v1` stores in annotations what has fields only in
+//! `autoscaling/v2`.
 //!
 //! Source: kubernetes pkg/apis/autoscaling/v1/conversion.go, pkg/apis/autoscaling/v2/conversion.go
 //! and pkg/apis/autoscaling/helpers.go.
@@ -8,13 +9,13 @@ use serde_json::{Map, Value, json};
 use super::go_json;
 use super::metrics::{self, Place};
 
-/// Where `autoscaling/v1` keeps the metrics beside the CPU.
+/// The `autoscaling/v1` annotation with the metrics other than CPU utilization.
 pub(crate) const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 
-/// The annotations that no object keeps beyond a conversion.
+/// The annotations that conversions consume.
 pub(crate) const ROUND_TRIP: [&str; 6] = [
     METRICS,
     BEHAVIOR,
@@ -24,7 +25,7 @@ pub(crate) const ROUND_TRIP: [&str; 6] = [
     "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
 ];
 
-/// From `autoscaling/v2`.
+/// Converts from `autoscaling/v2`.
 pub(super) fn to_version_1(object: &Value) -> Value {
     let spec = object.get("spec");
     let status = object.get("status");
@@ -61,7 +62,7 @@ pub(super) fn to_version_1(object: &Value) -> Value {
     assembled(object, annotations, old_spec, old_status)
 }
 
-/// From `autoscaling/v1`.
+/// Converts from `autoscaling/v1`.
 pub(super) fn to_version_2(object: &Value) -> Value {
     let spec = object.get("spec");
     let status = object.get("status");
@@ -114,7 +115,7 @@ fn cpu_metric(utilization: &Value) -> Value {
     })
 }
 
-/// The names that Go gives to members without a name for JSON, with those that are written even when empty.
+/// The names of Go fields without JSON names, with the fields that are written even if empty.
 const RULES: [(&str, &str); 4] = [
     ("stabilizationWindowSeconds", "StabilizationWindowSeconds"),
     ("selectPolicy", "SelectPolicy"),
@@ -145,7 +146,7 @@ fn internal_behavior(behavior: &Value) -> Value {
     json!({"ScaleUp": direction("scaleUp"), "ScaleDown": direction("scaleDown")})
 }
 
-/// None for a text that is no behavior, and for one without rules. Go reads members whatever their letters' case.
+/// Returns none for a text that is not a behavior or has no rules. Like Go, matches field names case-insensitively.
 fn external_behavior(text: &str) -> Option<Value> {
     let internal: Value = serde_json::from_str(text).ok()?;
     let mut behavior = Map::new();
@@ -209,7 +210,7 @@ fn annotation_text<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get("metadata")?.get("annotations")?.get(name)?.as_str()
 }
 
-/// The list in an annotation; none where the text is no list of objects, as the server ignores such a text.
+/// Returns the list in an annotation; none if the text is not a list of objects, which the server ignores.
 pub(crate) fn annotation(object: &Value, name: &str) -> Option<Vec<Value>> {
     let entries: Vec<Value> = serde_json::from_str(annotation_text(object, name)?).ok()?;
     entries.iter().all(Value::is_object).then_some(entries)

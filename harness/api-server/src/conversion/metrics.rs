@@ -1,23 +1,23 @@
-//! The metrics of `autoscaling/v2` in the words of `autoscaling/v1`, and back.
+//! Conversion of metrics between `autoscaling/v2` and `autoscaling/v1`.
 //!
 //! Source: kubernetes pkg/apis/autoscaling/v1/conversion.go.
 
 use serde_json::{Map, Value, json};
 
-/// Where a metric stands: which of its amounts it has there.
+/// Where a metric is located, which decides the amounts it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In `spec.metrics`: amounts to reach.
+    /// In `spec.metrics`: target amounts.
     Spec,
-    /// In `status.currentMetrics`: amounts that were found.
+    /// In `status.currentMetrics`: measured amounts.
     Status,
 }
 
-/// One member of a metric: where it comes from.
+/// One metric source.
 struct Source {
-    /// The member's name in both versions.
+    /// The name of its field in both versions.
     name: &'static str,
-    /// What the older version calls `metric.selector`. None for a resource, which has a name and no metric.
+    /// The older name of `metric.selector`. None for a resource, which has a name instead of a metric.
     selector: Option<&'static str>,
     /// The amounts of `target`.
     target: &'static [Amount],
@@ -25,7 +25,7 @@ struct Source {
     current: &'static [Amount],
 }
 
-/// A number or quantity of a source in the older version, and of its `target` or `current` in the newer one.
+/// A number or quantity: a field of the source in the older version, of its `target` or `current` in the newer one.
 struct Amount {
     old: &'static str,
     new: &'static str,
@@ -34,9 +34,9 @@ struct Amount {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
-    /// A pointer in Go's type.
+    /// A pointer in the Go type.
     Optional,
-    /// A quantity that is zero when nobody gave it.
+    /// A quantity that is zero if it was not set.
     Always,
 }
 
@@ -81,7 +81,7 @@ const RESOURCE_CURRENT: &[Amount] = &[
     always("currentAverageValue", "averageValue"),
 ];
 
-/// A metric of `autoscaling/v2` as the annotation has it.
+/// Converts a metric of `autoscaling/v2` to its form in the annotation.
 pub(super) fn to_version_1(metric: &Value, place: Place) -> Value {
     each_source(metric, |source, new| {
         let mut old = match source.selector {
@@ -105,7 +105,7 @@ pub(super) fn to_version_1(metric: &Value, place: Place) -> Value {
     })
 }
 
-/// A metric of the annotation as `autoscaling/v2` has it.
+/// Converts a metric of the annotation to `autoscaling/v2`.
 pub(super) fn to_version_2(metric: &Value, place: Place) -> Value {
     each_source(metric, |source, old| {
         let mut new = match source.selector {
@@ -134,7 +134,7 @@ pub(super) fn to_version_2(metric: &Value, place: Place) -> Value {
 }
 
 impl Place {
-    /// The member of a source that holds its amounts in the newer version, and which there are.
+    /// Returns the field that holds the amounts of a source in the newer version, and those amounts.
     fn amounts(self, source: &Source) -> (&'static str, &'static [Amount]) {
         match self {
             Self::Spec => ("target", source.target),
@@ -152,10 +152,10 @@ impl Amount {
     }
 }
 
-/// Says which of a target's amounts is meant, which the older version leaves to be guessed.
+/// Sets the type of a target, which is implicit in the older version.
 fn name_type(target: &mut Map<String, Value>, source: &Source) {
     let target_type = if source.name == OBJECT && target.contains_key("averageValue") {
-        // A value that was never given, as the older version cannot leave it out.
+        // An unset value, which the older version cannot omit.
         if target.get("value").is_some_and(|value| value == "0") {
             target.remove("value");
         }
@@ -170,7 +170,7 @@ fn name_type(target: &mut Map<String, Value>, source: &Source) {
     target.insert("type".to_owned(), json!(target_type));
 }
 
-/// The metric with each of its sources rewritten by `rewrite`.
+/// Returns the metric with each of its sources rewritten by `rewrite`.
 fn each_source(metric: &Value, rewrite: impl Fn(&Source, &Value) -> Map<String, Value>) -> Value {
     let mut result = Map::new();
     insert(&mut result, "type", Some(metric), "type");
@@ -182,7 +182,7 @@ fn each_source(metric: &Value, rewrite: impl Fn(&Source, &Value) -> Map<String, 
     Value::Object(result)
 }
 
-/// The names of a resource and of its container, which are the same in both versions.
+/// Copies the names of a resource and its container, which are the same in both versions.
 fn resource(source: &Value) -> Map<String, Value> {
     let mut names = Map::new();
     insert_text(&mut names, "name", Some(source), "name");
@@ -190,20 +190,20 @@ fn resource(source: &Value) -> Map<String, Value> {
     names
 }
 
-/// `to[name] = from[field]`, where there is such a field.
+/// Sets `to[name] = from[field]` if the field exists.
 fn insert(to: &mut Map<String, Value>, name: &str, from: Option<&Value>, field: &str) {
     if let Some(value) = member(from, field) {
         to.insert(name.to_owned(), value.clone());
     }
 }
 
-/// The same for a text; the empty one where there is none.
+/// Copies a string; an absent one becomes the empty string.
 fn insert_text(to: &mut Map<String, Value>, name: &str, from: Option<&Value>, field: &str) {
     let text = from.and_then(|from| from.get(field)).cloned().unwrap_or_else(|| json!(""));
     to.insert(name.to_owned(), text);
 }
 
-/// The same for the reference to an object.
+/// Copies an object reference.
 fn insert_object(to: &mut Map<String, Value>, name: &str, from: &Value, field: &str) {
     let reference = from.get(field).cloned().unwrap_or_else(|| json!({}));
     to.insert(name.to_owned(), reference);

@@ -1,4 +1,4 @@
-//! The same object in another version.
+//! Conversion of objects between versions.
 
 mod event;
 mod go_json;
@@ -16,22 +16,24 @@ use kubernetes_admission::cluster_state::{ByWebhook, ConversionError};
 use kubernetes_admission::config::ConversionWebhook;
 use kubernetes_types::status::Unsupported;
 
-/// By whom objects of a kind are converted.
+/// How objects of a kind are converted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Strategy {
-    /// The server's own scheme.
+    /// By the server's scheme.
     Scheme,
-    /// Nobody: a custom resource whose versions differ in their name only, by `spec.conversion.strategy: None`.
+    /// Not at all: the versions of the custom resource differ only in `apiVersion`, by `spec.conversion.strategy:
+    /// None`.
     None,
-    /// The webhook of a custom resource's definition, `spec.conversion.strategy: Webhook`; or why it cannot be read.
+    /// By the webhook in a custom resource definition, `spec.conversion.strategy: Webhook`; or why its configuration is
+    /// invalid.
     Webhook(Result<Arc<ConversionWebhook>, Unsupported>),
 }
 
-/// `object` in the version of `kind`.
+/// Converts `object` to the version of `kind`.
 ///
 /// # Errors
-/// [`ConversionError`] when the server does not convert between the two kinds, or admit does not, or a webhook has to be
-/// asked.
+/// [`ConversionError`] if the server does not convert between the two kinds, if admit does not support it, or if a
+/// webhook has to be called.
 ///
 /// Source: apiserver pkg/admission/conversion.go; apiextensions-apiserver pkg/apiserver/conversion/converter.go and `nop_converter.go`.
 pub(crate) fn convert(
@@ -45,7 +47,7 @@ pub(crate) fn convert(
     }
     let is_same_kind = (&from.group, &from.kind) == (&kind.group, &kind.kind);
     match strategy {
-        // There is nothing in it to convert.
+        // The object has nothing to convert.
         Strategy::Webhook(_)
             if is_same_kind && object.as_object().is_some_and(|members| members.len() == 2) =>
         {

@@ -1,4 +1,4 @@
-//! The files hold objects that kube-apiserver 1.37.1 returned in both versions; `v2_of_v1` is what it made of `v1`.
+//! Tests with objects that kube-apiserver 1.37.1 returned in both versions; `v2_of_v1` is its conversion of `v1`.
 
 use serde_json::json;
 

@@ -10,7 +10,7 @@ use super::fields::{ensure, fill, has, is_empty, remove, with};
 
 const KIND: &str = "HorizontalPodAutoscaler";
 
-/// `autoscaling/v1`.
+/// Sets the defaults of `autoscaling/v1`.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v1/defaults.go.
 pub(super) fn version_1(object: &mut Value) {
@@ -21,12 +21,12 @@ pub(super) fn version_1(object: &mut Value) {
     }
 }
 
-/// On its way through the internal type an object of `autoscaling/v1` gets a target of 80 % if it has no other metric, and
-/// its annotations are read and written anew.
+/// Converts an object of `autoscaling/v1` to the internal type and back: it gets a target of 80 % if it has no other
+/// metric, and its annotations are parsed and rewritten.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v1/conversion.go.
 pub(super) fn version_1_through_internal(object: &mut Value) {
-    // What has another shape is left to validation.
+    // Validation rejects any other shape.
     if !["metadata", "spec", "status"].iter().all(|field| object[*field].is_object()) {
         return;
     }
@@ -35,9 +35,9 @@ pub(super) fn version_1_through_internal(object: &mut Value) {
     }
 }
 
-/// As [`version_1_through_internal`], into the internal object that was there `before`, which keeps what the object does not
-/// have. Where the object has metrics in its annotation and no target, the server makes room for as many more as were there,
-/// and fills the first of these places only.
+/// Converts like [`version_1_through_internal`], but into the existing internal object `before`, which keeps the fields
+/// that the object does not have. If the object has metrics in its annotation but no target, the server appends as many
+/// metrics as `before` had and fills only the first of them.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v1/conversion.go, `Convert_v1_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler`.
 pub(super) fn version_1_into_internal(object: &mut Value, before: &Value) {
@@ -51,7 +51,7 @@ pub(super) fn version_1_into_internal(object: &mut Value, before: &Value) {
     };
     let all = match annotation(object, METRICS) {
         Some(own) => {
-            // Without any the target of 80 % is there.
+            // Without metrics, the list contains the default target of 80 %.
             let own = metrics(&internal).filter(|_| !own.is_empty()).unwrap_or_default();
             let empty = std::iter::repeat_n(json!({"type": ""}), kept.len().saturating_sub(1));
             own.into_iter().chain(kept.into_iter().take(1)).chain(empty).collect()
@@ -66,10 +66,10 @@ fn kind(version: &str) -> GroupVersionKind {
     GroupVersionKind::new("autoscaling", version, KIND)
 }
 
-/// An object of `autoscaling/v1` in the version that is most like the internal one.
+/// Converts an object of `autoscaling/v1` to the version that resembles the internal one most.
 fn internal(object: &Value) -> Option<Value> {
     let mut internal = convert(object, &kind("v2"), Strategy::Scheme).ok()?;
-    // What annotations hold is read into the server's types, too.
+    // The content of annotations is also decoded into the server's types.
     drop(schema::normalize(&mut internal, &kind("v2")));
     Some(internal)
 }
@@ -80,7 +80,7 @@ fn replace_by_internal(object: &mut Value, internal: &Value) {
     }
 }
 
-/// On its way through the internal type an object of `autoscaling/v2` loses the annotations of `autoscaling/v1`.
+/// Converts an object of `autoscaling/v2` to the internal type and back: it loses the annotations of `autoscaling/v1`.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v2/conversion.go.
 pub(super) fn version_2_through_internal(object: &mut Value) {
@@ -94,7 +94,7 @@ pub(super) fn version_2_through_internal(object: &mut Value) {
     });
 }
 
-/// `autoscaling/v2`.
+/// Sets the defaults of `autoscaling/v2`.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v2/defaults.go.
 pub(super) fn version_2(object: &mut Value) {

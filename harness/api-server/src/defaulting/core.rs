@@ -1,4 +1,4 @@
-//! Defaults of the core group, without Pods.
+//! Defaults of the core group, except Pods.
 
 use kubernetes_types::json::set;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::fields::{each, ensure, fill, fill_pointer, has, is_empty, remove, resource_list, text, with};
 use super::volume;
 
-/// A Namespace; one that has no name yet gets no label.
+/// Sets the defaults of a Namespace. Without a name it gets no label.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace` and `SetDefaults_NamespaceStatus`.
 pub(super) fn namespace(object: &mut Value) {
@@ -23,7 +23,7 @@ pub(super) fn namespace(object: &mut Value) {
     }
 }
 
-/// A Node: what it has is what Pods may use, unless it says otherwise.
+/// Sets the defaults of a Node: `allocatable` defaults to `capacity`.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_NodeStatus`.
 pub(super) fn node(object: &mut Value) {
@@ -38,7 +38,7 @@ pub(super) fn node(object: &mut Value) {
     });
 }
 
-/// A Service.
+/// Sets the defaults of a Service.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Service`.
 pub(super) fn service(object: &mut Value) {
@@ -92,8 +92,8 @@ pub(super) fn service(object: &mut Value) {
     }
 }
 
-/// A `LimitRange`: of a container's limits, `default` comes from `max`, and `defaultRequest` from `default` and then
-/// from `min`.
+/// Sets the defaults of a `LimitRange`: for containers, `default` defaults to `max`, and `defaultRequest` to `default`,
+/// then to `min`.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_LimitRangeItem`.
 pub(super) fn limit_range(object: &mut Value) {
@@ -114,7 +114,7 @@ pub(super) fn limit_range(object: &mut Value) {
     });
 }
 
-/// A Secret.
+/// Sets the defaults of a Secret.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Secret`.
 pub(super) fn secret(object: &mut Value) {
@@ -122,7 +122,7 @@ pub(super) fn secret(object: &mut Value) {
     fill(object, "type", "Opaque");
 }
 
-/// A `ResourceQuota`.
+/// Sets the defaults of a `ResourceQuota`.
 ///
 /// Source: api core/v1/types.go, `ResourceQuota`.
 pub(super) fn resource_quota(object: &mut Value) {
@@ -136,7 +136,7 @@ pub(super) fn resource_quota(object: &mut Value) {
     }
 }
 
-/// A `ConfigMap`: its empty maps are left out on the wire.
+/// Removes the empty maps of a `ConfigMap`, which are omitted on the wire.
 ///
 /// Source: api core/v1/types.go, `ConfigMap`.
 pub(super) fn config_map(object: &mut Value) {
@@ -148,7 +148,7 @@ pub(super) fn config_map(object: &mut Value) {
     }
 }
 
-/// A `PersistentVolumeClaim`.
+/// Sets the defaults of a `PersistentVolumeClaim`.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_PersistentVolumeClaim`.
 pub(super) fn persistent_volume_claim(object: &mut Value) {
@@ -163,7 +163,7 @@ pub(super) fn persistent_volume_claim(object: &mut Value) {
     }
 }
 
-/// `spec` of a `PersistentVolumeClaim`.
+/// Sets the defaults of the `spec` of a `PersistentVolumeClaim`.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_PersistentVolumeClaimSpec`.
 pub(super) fn claim_spec(spec: &mut Value) {
@@ -174,7 +174,7 @@ pub(super) fn claim_spec(spec: &mut Value) {
     }
 }
 
-/// A `PersistentVolume`.
+/// Sets the defaults of a `PersistentVolume`.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_PersistentVolume`.
 pub(super) fn persistent_volume(object: &mut Value) {
@@ -190,7 +190,7 @@ pub(super) fn persistent_volume(object: &mut Value) {
     }
 }
 
-/// An Endpoints object.
+/// Sets the defaults of an Endpoints object.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Endpoints`.
 pub(super) fn endpoints(object: &mut Value) {
@@ -198,7 +198,7 @@ pub(super) fn endpoints(object: &mut Value) {
     each(object, "subsets", |subset| each(subset, "ports", |port| fill(port, "protocol", "TCP")));
 }
 
-/// Gives `item[to]` the entries of `item[from]` that it lacks.
+/// Copies the entries of `item[from]` that `item[to]` lacks.
 fn fill_from(item: &mut Value, to: &str, from: &str) {
     let Some(source) = item.get(from).and_then(Value::as_object).filter(|list| !list.is_empty()).cloned()
     else {

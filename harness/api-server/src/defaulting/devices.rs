@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::metadata;
 use super::fields::{each, fill, fill_zero, text, with};
 
-/// A `ResourceClaim`.
+/// Sets the defaults of a `ResourceClaim`.
 ///
 /// Source: kubernetes `pkg/apis/resource/v1/zz_generated.defaults.go`, `SetObjectDefaults_ResourceClaim`.
 pub(super) fn resource_claim(object: &mut Value) {
@@ -17,21 +17,21 @@ pub(super) fn resource_claim(object: &mut Value) {
     });
 }
 
-/// A `ResourceClaimTemplate`.
+/// Sets the defaults of a `ResourceClaimTemplate`.
 ///
 /// Source: kubernetes `pkg/apis/resource/v1/zz_generated.defaults.go`, `SetObjectDefaults_ResourceClaimTemplate`.
 pub(super) fn resource_claim_template(object: &mut Value) {
     with(object, "spec", |template| with(template, "spec", claim_spec));
 }
 
-/// A `DeviceTaintRule`.
+/// Sets the defaults of a `DeviceTaintRule`.
 ///
 /// Source: kubernetes pkg/apis/resource/v1/defaults.go, `SetDefaults_DeviceTaint`.
 pub(super) fn device_taint_rule(object: &mut Value) {
     with(object, "spec", |spec| with(spec, "taint", taint));
 }
 
-/// A `ResourceSlice`.
+/// Sets the defaults of a `ResourceSlice`.
 ///
 /// Source: kubernetes pkg/apis/resource/v1/defaults.go, `SetDefaults_DeviceTaint`.
 pub(super) fn resource_slice(object: &mut Value) {

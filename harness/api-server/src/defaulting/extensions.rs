@@ -1,11 +1,11 @@
-//! Defaults of the kinds outside the core, apps, autoscaling and batch groups.
+//! Defaults of the kinds outside the core, apps, autoscaling, and batch groups.
 
 use kubernetes_types::json::set;
 use serde_json::{Value, json};
 
 use super::fields::{each, ensure, fill, fill_pointer, has, is_empty, text, with};
 
-/// A `CustomResourceDefinition`.
+/// Sets the defaults of a `CustomResourceDefinition`.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/defaults.go.
 pub(super) fn custom_resource_definition(object: &mut Value) {
@@ -51,14 +51,14 @@ pub(super) fn custom_resource_definition(object: &mut Value) {
     }
 }
 
-/// An `APIService`.
+/// Sets the defaults of an `APIService`.
 ///
 /// Source: kube-aggregator pkg/apis/apiregistration/v1/defaults.go.
 pub(super) fn api_service(object: &mut Value) {
     with(object, "spec", |spec| with(spec, "service", |service| fill(service, "port", 443)));
 }
 
-/// A `TokenRequest`.
+/// Sets the defaults of a `TokenRequest`.
 ///
 /// Source: kubernetes pkg/apis/authentication/v1/defaults.go, `SetDefaults_TokenRequestSpec`.
 pub(super) fn token_request(object: &mut Value) {
@@ -68,13 +68,13 @@ pub(super) fn token_request(object: &mut Value) {
     }
 }
 
-/// A Lease.
+/// Sets the defaults of a Lease.
 pub(super) fn lease(object: &mut Value) {
     ensure(object, "metadata");
     ensure(object, "spec");
 }
 
-/// An Ingress.
+/// Sets the defaults of an Ingress.
 pub(super) fn ingress(object: &mut Value) {
     ensure(object, "metadata");
     ensure(object, "spec");
@@ -83,7 +83,7 @@ pub(super) fn ingress(object: &mut Value) {
     }
 }
 
-/// An `IngressClass`.
+/// Sets the defaults of an `IngressClass`.
 ///
 /// Source: kubernetes pkg/apis/networking/v1/defaults.go, `SetDefaults_IngressClass`.
 pub(super) fn ingress_class(object: &mut Value) {
@@ -92,7 +92,7 @@ pub(super) fn ingress_class(object: &mut Value) {
     });
 }
 
-/// An `EndpointSlice`.
+/// Sets the defaults of an `EndpointSlice`.
 ///
 /// Source: kubernetes pkg/apis/discovery/v1/defaults.go, `SetDefaults_EndpointPort`.
 pub(super) fn endpoint_slice(object: &mut Value) {
@@ -104,14 +104,14 @@ pub(super) fn endpoint_slice(object: &mut Value) {
     });
 }
 
-/// A `PodCertificateRequest`.
+/// Sets the defaults of a `PodCertificateRequest`.
 ///
 /// Source: the `+default` marks of api certificates/v1/types.go.
 pub(super) fn pod_certificate_request(object: &mut Value) {
     with(object, "spec", |spec| fill(spec, "maxExpirationSeconds", 86400));
 }
 
-/// A `NetworkPolicy`.
+/// Sets the defaults of a `NetworkPolicy`.
 ///
 /// Source: kubernetes pkg/apis/networking/v1/defaults.go.
 pub(super) fn network_policy(object: &mut Value) {
@@ -127,7 +127,7 @@ pub(super) fn network_policy(object: &mut Value) {
     }
 }
 
-/// A `PodDisruptionBudget`.
+/// Sets the defaults of a `PodDisruptionBudget`.
 pub(super) fn pod_disruption_budget(object: &mut Value) {
     ensure(object, "metadata");
     ensure(object, "spec");
@@ -138,7 +138,7 @@ pub(super) fn pod_disruption_budget(object: &mut Value) {
     }
 }
 
-/// A `RoleBinding` or a `ClusterRoleBinding`.
+/// Sets the defaults of a `RoleBinding` or a `ClusterRoleBinding`.
 ///
 /// Source: kubernetes pkg/apis/rbac/v1/defaults.go.
 pub(super) fn role_binding(object: &mut Value) {
@@ -154,7 +154,7 @@ pub(super) fn role_binding(object: &mut Value) {
     });
 }
 
-/// A `PriorityClass`.
+/// Sets the defaults of a `PriorityClass`.
 ///
 /// Source: kubernetes pkg/apis/scheduling/v1/defaults.go.
 pub(super) fn priority_class(object: &mut Value) {

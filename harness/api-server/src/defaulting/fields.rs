@@ -1,10 +1,11 @@
-//! Fills fields of JSON objects, treating an absent field, `null` and an empty string alike, as typed objects do.
+//! Helpers that set fields of JSON objects. Like typed objects, they treat an absent field, `null`, and an empty string
+//! alike.
 
 use serde_json::Value;
 
 use kubernetes_types::quantity::Quantity;
 
-/// Sets `object[field]` unless it has a value. Anything but an object is left alone.
+/// Sets `object[field]` unless it has a value. Ignores anything but an object.
 pub(super) fn fill(object: &mut Value, field: &str, value: impl Into<Value>) {
     if let Some(members) = object.as_object_mut()
         && members.get(field).is_none_or(|present| present.is_null() || present.as_str() == Some(""))
@@ -13,7 +14,7 @@ pub(super) fn fill(object: &mut Value, field: &str, value: impl Into<Value>) {
     }
 }
 
-/// Sets `object[field]` unless it has a value, of a field that is a pointer: empty text is a value, too.
+/// Sets the pointer field `object[field]` unless it has a value; an empty string is a value.
 pub(super) fn fill_pointer(object: &mut Value, field: &str, value: impl Into<Value>) {
     if let Some(members) = object.as_object_mut()
         && members.get(field).is_none_or(Value::is_null)
@@ -35,7 +36,7 @@ pub(super) fn remove(object: &mut Value, field: &str) -> Option<Value> {
     object.as_object_mut()?.remove(field)
 }
 
-/// The object at `object[field]`, which is made if there is none. None where something else stands there.
+/// Returns the object at `object[field]`, which is created if absent. Returns none for any other value.
 pub(super) fn ensure<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Value> {
     let child = object.as_object_mut()?.entry(field).or_insert(Value::Null);
     if child.is_null() {
@@ -44,31 +45,31 @@ pub(super) fn ensure<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut V
     child.is_object().then_some(child)
 }
 
-/// Does `action` with the object at `object[field]`, if there is one.
+/// Calls `action` with the object at `object[field]` if there is one.
 pub(super) fn with(object: &mut Value, field: &str, action: impl FnOnce(&mut Value)) {
     if let Some(child) = object.get_mut(field).filter(|child| child.is_object()) {
         action(child);
     }
 }
 
-/// Does `action` with each entry of the list at `object[field]`.
+/// Calls `action` with each item of the list at `object[field]`.
 pub(super) fn each(object: &mut Value, field: &str, action: impl FnMut(&mut Value)) {
     if let Some(entries) = object.get_mut(field).and_then(Value::as_array_mut) {
         entries.iter_mut().for_each(action);
     }
 }
 
-/// The text at `object[field]`; empty where there is none.
+/// Returns the text at `object[field]`; empty if absent.
 pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether `object[field]` has a value.
+/// Returns whether `object[field]` has a value.
 pub(super) fn has(object: &Value, field: &str) -> bool {
     object.get(field).is_some_and(|value| !value.is_null())
 }
 
-/// Whether `object[field]` is absent, `null` or empty.
+/// Returns whether `object[field]` is absent, `null`, or empty.
 pub(super) fn is_empty(object: &Value, field: &str) -> bool {
     match object.get(field) {
         None | Some(Value::Null) => true,
@@ -79,7 +80,8 @@ pub(super) fn is_empty(object: &Value, field: &str) -> bool {
     }
 }
 
-/// Rounds the amounts of the resources at `object[field]` up to thousandths. What is no amount is left to validation.
+/// Rounds the quantities of the resource list at `object[field]` up to thousandths. Leaves invalid quantities to
+/// validation.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_ResourceList`.
 /// Rule: KND-01.

@@ -1,17 +1,17 @@
-//! Defaults of API priority and fairness.
+//! Defaults of API Priority and Fairness.
 
 use serde_json::Value;
 
 use super::fields::{fill, fill_zero, with};
 
-/// A `FlowSchema`.
+/// Sets the defaults of a `FlowSchema`.
 ///
 /// Source: kubernetes pkg/apis/flowcontrol/v1/defaults.go, `SetDefaults_FlowSchemaSpec`.
 pub(super) fn flow_schema(object: &mut Value) {
     with(object, "spec", |spec| fill_zero(spec, "matchingPrecedence", 1000));
 }
 
-/// A `PriorityLevelConfiguration`.
+/// Sets the defaults of a `PriorityLevelConfiguration`.
 ///
 /// Source: kubernetes pkg/apis/flowcontrol/v1/defaults.go.
 pub(super) fn priority_level_configuration(object: &mut Value) {

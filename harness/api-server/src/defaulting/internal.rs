@@ -1,4 +1,4 @@
-//! What becomes of an object on the way through the internal type of its kind and back.
+//! Round trips of objects through the internal type of their kind.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,8 +11,7 @@ use super::super::strategy::TEMPLATE_GENERATION;
 use super::autoscaling;
 use super::fields::{each, ensure, fill_pointer, has, remove, text, with};
 
-/// Changes an object in the way of a conversion to the internal type and back. Whether it may be another one now; doing so
-/// twice changes nothing.
+/// Converts an object to the internal type and back. Returns whether it may have changed. The operation is idempotent.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/conversion.go and pkg/apis/core/v1/conversion.go; apiextensions-apiserver
 /// pkg/apis/apiextensions/v1/conversion.go.
@@ -30,7 +29,7 @@ pub(crate) fn through_internal(object: &mut Value) -> bool {
     true
 }
 
-/// Whether the conversion of such an object into an internal one that is there leaves something of that as it was.
+/// Returns whether the conversion into an existing internal object of this kind preserves some of its fields.
 pub(crate) fn keeps_what_was_there(kind: &GroupVersionKind) -> bool {
     matches!(
         (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str()),
@@ -38,8 +37,8 @@ pub(crate) fn keeps_what_was_there(kind: &GroupVersionKind) -> bool {
     )
 }
 
-/// As [`through_internal`], of an object that is converted into the internal object that was there `before`, which has to be
-/// given where [`keeps_what_was_there`] says so.
+/// Converts like [`through_internal`], but into the existing internal object `before`, which is required if
+/// [`keeps_what_was_there`] returns true.
 pub(crate) fn into_internal(object: &mut Value, before: &Value) -> bool {
     match (text(object, "apiVersion"), text(object, "kind")) {
         ("apps/v1", "DaemonSet") => {
@@ -56,7 +55,7 @@ pub(crate) fn into_internal(object: &mut Value, before: &Value) -> bool {
     true
 }
 
-/// Gives `object` those of the annotations that were there `before` and are no longer.
+/// Restores annotations of `before` that `object` no longer has.
 fn keep_annotations(object: &mut Value, before: &Value, names: &[&str]) {
     let Some(before) = before.get("metadata").and_then(|metadata| metadata.get("annotations")) else {
         return;
@@ -74,7 +73,7 @@ fn annotations(object: &mut Value) -> Option<&mut Value> {
     ensure(ensure(object, "metadata")?, "annotations")
 }
 
-/// The internal type has no place for a conversion webhook without fields.
+/// Removes a conversion webhook without fields, which the internal type cannot represent.
 ///
 /// Source: `Convert_v1_CustomResourceConversion_To_apiextensions_CustomResourceConversion` and back.
 fn custom_resource_definition(object: &mut Value) {

@@ -1,6 +1,6 @@
-//! What an object has that its author left out: the defaults of the API server's scheme.
+//! Defaults of the API server's scheme.
 //!
-//! Beyond the kinds of [`DEFAULTS`] objects only go through their types.
+//! Objects of kinds that are not in [`DEFAULTS`] are only decoded into their types.
 
 mod autoscaling;
 mod core;
@@ -22,8 +22,7 @@ use kubernetes_types::schema;
 
 pub(crate) use self::internal::{into_internal, keeps_what_was_there, through_internal};
 
-/// Fills in the defaults of the kind that `object` claims, in the version that it claims. Doing so twice changes
-/// nothing.
+/// Sets the defaults of the `apiVersion` and `kind` of `object`. The operation is idempotent.
 ///
 /// Rule: KND-01.
 pub(crate) fn set_defaults(object: &mut Value) {
@@ -31,11 +30,11 @@ pub(crate) fn set_defaults(object: &mut Value) {
     through_internal(object);
 }
 
-/// As [`set_defaults`], of an object that has not been through the internal type of its kind, which is how webhooks see it
-/// that are called after one that patched it.
+/// Sets the defaults like [`set_defaults`], but without the conversion to the internal type and back. Webhooks that
+/// follow a webhook with a patch see such an object.
 pub(crate) fn set_own_defaults(object: &mut Value) {
     let meant = GroupVersionKind::of(object);
-    // Nobody is told here of what its type does not have.
+    // Unknown fields are not reported here.
     drop(schema::normalize(object, &meant));
     let api_version = fields::text(object, "apiVersion");
     let kind = fields::text(object, "kind");
@@ -47,10 +46,10 @@ pub(crate) fn set_own_defaults(object: &mut Value) {
     }
 }
 
-/// Fills in the defaults of one kind.
+/// Sets the defaults of one kind.
 type SetDefaults = fn(&mut Value);
 
-/// By `apiVersion` and `kind`.
+/// Keyed by `apiVersion` and `kind`.
 const DEFAULTS: &[(&str, &str, SetDefaults)] = &[
     ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", policies::policy),
     ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", policies::binding),
@@ -119,7 +118,7 @@ const DEFAULTS: &[(&str, &str, SetDefaults)] = &[
 mod tests {
     use super::*;
 
-    /// `input` and `defaulted` of each case: what was sent to kube-apiserver 1.37.1 and the `requestObject` of the
+    /// `input` and `defaulted` of each case: the object sent to kube-apiserver 1.37.1 and the `requestObject` of the
     /// audit event, which is the object after decoding and before admission.
     const CASES: &str = include_str!("cases.json");
 

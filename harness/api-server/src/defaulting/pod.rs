@@ -1,4 +1,4 @@
-//! Defaults of Pods and of what a Pod and a pod template have alike.
+//! Defaults of Pods and of pod templates.
 
 use kubernetes_types::json::set;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::fields::{each, ensure, fill, fill_zero, has, is_empty, resource_list, text, with};
 use super::volume;
 
-/// A Pod.
+/// Sets the defaults of a Pod.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Pod`.
 pub(super) fn pod(object: &mut Value) {
@@ -30,7 +30,7 @@ pub(super) fn pod(object: &mut Value) {
     pod_spec(spec);
 }
 
-/// The one address and the list agree; of the two the one address counts.
+/// Synchronizes `podIP` and `podIPs`; `podIP` wins.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_PodStatus`.
 fn addresses(status: &mut Value) {
@@ -43,7 +43,7 @@ fn addresses(status: &mut Value) {
     }
 }
 
-/// A pod template: only what templates get, so neither `enableServiceLinks` nor requests made from limits.
+/// Sets the defaults of a pod template. Unlike a Pod, it gets no `enableServiceLinks` and no requests from limits.
 pub(super) fn template(template: &mut Value) {
     ensure(template, "metadata");
     if let Some(spec) = ensure(template, "spec") {

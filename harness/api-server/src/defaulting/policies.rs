@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::fields::{each, fill, fill_pointer, with};
 
-/// A `ValidatingAdmissionPolicy` or a `MutatingAdmissionPolicy`.
+/// Sets the defaults of a `ValidatingAdmissionPolicy` or a `MutatingAdmissionPolicy`.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/v1/defaults.go.
 pub(super) fn policy(object: &mut Value) {
@@ -14,7 +14,7 @@ pub(super) fn policy(object: &mut Value) {
     });
 }
 
-/// The binding of either.
+/// Sets the defaults of a policy binding.
 pub(super) fn binding(object: &mut Value) {
     with(object, "spec", |spec| with(spec, "matchResources", match_resources));
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::fields::{ensure, fill, fill_pointer, is_empty, resource_list, with};
 use super::volume;
 
-/// A `StorageClass`.
+/// Sets the defaults of a `StorageClass`.
 ///
 /// Source: kubernetes pkg/apis/storage/v1/defaults.go, `SetDefaults_StorageClass`.
 pub(super) fn storage_class(object: &mut Value) {
@@ -15,7 +15,7 @@ pub(super) fn storage_class(object: &mut Value) {
     fill_pointer(object, "volumeBindingMode", "Immediate");
 }
 
-/// A `CSIDriver`.
+/// Sets the defaults of a `CSIDriver`.
 ///
 /// Source: kubernetes pkg/apis/storage/v1/defaults.go, `SetDefaults_CSIDriver`.
 pub(super) fn csi_driver(object: &mut Value) {
@@ -37,7 +37,7 @@ pub(super) fn csi_driver(object: &mut Value) {
     });
 }
 
-/// A `VolumeAttachment`.
+/// Sets the defaults of a `VolumeAttachment`.
 ///
 /// Source: kubernetes `pkg/apis/storage/v1/zz_generated.defaults.go`, `SetObjectDefaults_VolumeAttachment`.
 pub(super) fn volume_attachment(object: &mut Value) {

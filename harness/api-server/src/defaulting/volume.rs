@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::core;
 use super::fields::{each, ensure, fill, fill_pointer, is_empty, with};
 
-/// One of `spec.volumes` of a Pod.
+/// Sets the defaults of one item in `spec.volumes` of a Pod.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Volume`, and the `+default` marks of api core/v1/types.go.
 pub(super) fn volume(volume: &mut Value) {
@@ -35,7 +35,7 @@ pub(super) fn volume(volume: &mut Value) {
     persistent_source(volume);
 }
 
-/// The sources that a Pod's volume and a `PersistentVolume` have alike.
+/// Sets the defaults of the volume sources that Pods and `PersistentVolume`s share.
 pub(super) fn persistent_source(owner: &mut Value) {
     with(owner, "hostPath", |source| {
         if is_empty(source, "type") {
@@ -60,13 +60,13 @@ pub(super) fn persistent_source(owner: &mut Value) {
     });
 }
 
-/// `fieldRef.apiVersion` of `owner`.
+/// Sets the default of `fieldRef.apiVersion` of `owner`.
 pub(super) fn field_reference(owner: &mut Value) {
     with(owner, "fieldRef", |reference| fill(reference, "apiVersion", "v1"));
 }
 
-/// `Always` for the tag `latest`, which is also the tag of an image without tag and digest; otherwise `IfNotPresent`,
-/// also for what is no image name.
+/// Returns `Always` for the tag `latest`, which is also the default of an image without tag and digest; otherwise
+/// `IfNotPresent`, also for an invalid image name.
 ///
 /// Source: kubernetes pkg/util/parsers/parsers.go, `ParseImageName`.
 pub(super) fn pull_policy(image: &str) -> &'static str {
@@ -83,13 +83,13 @@ pub(super) fn pull_policy(image: &str) -> &'static str {
 /// Source: github.com/distribution/reference `reference.go`, `RepositoryNameTotalLengthMax`.
 const LONGEST_PATH: usize = 255;
 
-/// Whether the part of an image's name after its registry is made of the letters that it may have.
+/// Returns whether the path of an image name, after the registry, has valid characters.
 fn is_image_name(name: &str) -> bool {
     let path = match name.split_once('/') {
         Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" => rest,
         Some(_) | None => name,
     };
-    // Upstream counts the library of Docker Hub, too.
+    // Upstream includes the length of Docker Hub's `library/` prefix.
     let is_in_library = path.len() == name.len() && !name.contains('/');
     let length = path.len() + if is_in_library { "library/".len() } else { 0 };
     !path.is_empty()

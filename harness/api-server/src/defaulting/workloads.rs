@@ -1,4 +1,4 @@
-//! Defaults of the kinds that make Pods.
+//! Defaults of the kinds that create Pods.
 
 use kubernetes_types::json::set;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::fields::{each, ensure, fill, fill_pointer, has, is_empty, text, with};
 use super::{core, pod};
 
-/// A Deployment.
+/// Sets the defaults of a Deployment.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/defaults.go, `SetDefaults_Deployment`.
 pub(super) fn deployment(object: &mut Value) {
@@ -20,7 +20,7 @@ pub(super) fn deployment(object: &mut Value) {
     fill(spec, "progressDeadlineSeconds", 600);
 }
 
-/// A `ReplicaSet`.
+/// Sets the defaults of a `ReplicaSet`.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/defaults.go, `SetDefaults_ReplicaSet`.
 pub(super) fn replica_set(object: &mut Value) {
@@ -30,7 +30,7 @@ pub(super) fn replica_set(object: &mut Value) {
     }
 }
 
-/// A `StatefulSet`.
+/// Sets the defaults of a `StatefulSet`.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/defaults.go, `SetDefaults_StatefulSet`.
 pub(super) fn stateful_set(object: &mut Value) {
@@ -58,7 +58,7 @@ pub(super) fn stateful_set(object: &mut Value) {
     each(spec, "volumeClaimTemplates", core::persistent_volume_claim);
 }
 
-/// A `DaemonSet`.
+/// Sets the defaults of a `DaemonSet`.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/defaults.go, `SetDefaults_DaemonSet`.
 pub(super) fn daemon_set(object: &mut Value) {
@@ -73,7 +73,7 @@ pub(super) fn daemon_set(object: &mut Value) {
     fill(spec, "revisionHistoryLimit", 10);
 }
 
-/// A `ReplicationController`, which takes labels and selector from its template.
+/// Sets the defaults of a `ReplicationController`, which copies labels and selector from its template.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_ReplicationController`.
 pub(super) fn replication_controller(object: &mut Value) {
@@ -93,7 +93,7 @@ pub(super) fn replication_controller(object: &mut Value) {
     with(spec, "template", pod::template);
 }
 
-/// A Job.
+/// Sets the defaults of a Job.
 ///
 /// Source: kubernetes pkg/apis/batch/v1/defaults.go, `SetDefaults_Job`.
 pub(super) fn job(object: &mut Value) {
@@ -117,7 +117,7 @@ pub(super) fn job(object: &mut Value) {
     pod_failure_policy(spec);
 }
 
-/// A `CronJob`. Its job template gets the defaults of the pod template, and none of a Job's.
+/// Sets the defaults of a `CronJob`. Its job template gets the defaults of its pod template, but not those of a Job.
 ///
 /// Source: kubernetes pkg/apis/batch/v1/defaults.go, `SetDefaults_CronJob`.
 pub(super) fn cron_job(object: &mut Value) {
@@ -135,7 +135,7 @@ pub(super) fn cron_job(object: &mut Value) {
     }
 }
 
-/// The spec, after the defaults of its pod template.
+/// Sets the defaults of the pod template and returns the spec.
 fn with_template(object: &mut Value) -> Option<&mut Value> {
     ensure(object, "metadata");
     let spec = ensure(object, "spec")?;
@@ -145,7 +145,7 @@ fn with_template(object: &mut Value) -> Option<&mut Value> {
     Some(spec)
 }
 
-/// A `PodTemplate`.
+/// Sets the defaults of a `PodTemplate`.
 ///
 /// Source: kubernetes `pkg/apis/core/v1/zz_generated.defaults.go`, `SetObjectDefaults_PodTemplate`.
 pub(super) fn pod_template(object: &mut Value) {
@@ -155,7 +155,7 @@ pub(super) fn pod_template(object: &mut Value) {
     }
 }
 
-/// A status with counters that are serialized although they are zero.
+/// Adds status counters that are serialized even if they are zero.
 fn counted_status(object: &mut Value, counters: &[&str]) {
     if let Some(status) = ensure(object, "status") {
         for counter in counters {

@@ -1,4 +1,4 @@
-//! The documents of custom resources.
+//! OpenAPI documents of custom resources.
 //!
 //! Source: apiextensions-apiserver `pkg/controller/openapi`, `pkg/controller/openapiv3`.
 
@@ -14,14 +14,14 @@ use super::pattern::{Names, Pattern};
 use super::schema::{self, Members};
 use crate::custom_resources::schema_of;
 
-/// The paths and the schemas of resources, as JSON.
+/// The paths and schemas of resources, as JSON.
 #[derive(Debug, Default)]
 pub(super) struct Described {
     pub(super) paths: BTreeMap<String, String>,
     pub(super) schemas: BTreeMap<String, String>,
 }
 
-/// The group versions that a definition serves, as the index names them.
+/// Returns the group versions that a definition serves, as the index names them.
 pub(super) fn group_versions(definition: &Value) -> impl Iterator<Item = String> {
     let group = text_at(definition, &["spec", "group"]);
     served(definition).map(move |version| format!("apis/{group}/{}", text_at(version, &["name"])))
@@ -32,7 +32,7 @@ fn served(definition: &Value) -> impl Iterator<Item = &Value> {
     versions.filter(|version| version.get("served").and_then(Value::as_bool) == Some(true))
 }
 
-/// The document of v3 of one group version, by the definitions that serve it.
+/// Returns the v3 document of one group version from the definitions that serve it.
 ///
 /// Rule: OAPI-05.
 pub(super) fn document<'a>(group_version: &str, definitions: impl Iterator<Item = &'a Arc<Value>>) -> String {
@@ -52,7 +52,7 @@ pub(super) fn document<'a>(group_version: &str, definitions: impl Iterator<Item 
     escape_html(&text)
 }
 
-/// An object of texts that are JSON.
+/// Writes an object whose values are JSON texts.
 pub(super) fn write<T: AsRef<str>>(texts: &BTreeMap<String, T>, text: &mut String) {
     let mut members = Members::new(text);
     for (name, value) in texts {
@@ -62,7 +62,7 @@ pub(super) fn write<T: AsRef<str>>(texts: &BTreeMap<String, T>, text: &mut Strin
 }
 
 impl Described {
-    /// Adds what a definition says of the group versions that are `wanted`.
+    /// Adds the paths and schemas of a definition for its `wanted` group versions.
     ///
     /// Rule: OAPI-05, OAPI-06.
     pub(super) fn add(&mut self, definition: &Value, format: Format, wanted: impl Fn(&str) -> bool) {
@@ -118,7 +118,7 @@ impl Described {
     }
 }
 
-/// JSON of the fields by which lists can select; none if there are none.
+/// Returns the selectable fields as JSON; none without any.
 fn selectable_fields(version: &Value) -> Option<String> {
     let fields = version.get("selectableFields").and_then(Value::as_array).filter(|all| !all.is_empty())?;
     let paths: Vec<Value> = fields

@@ -1,4 +1,4 @@
-//! The documents of kube-apiserver itself, as `tests openapi --record` wrote them down.
+//! The OpenAPI documents of kube-apiserver, as recorded by `tests openapi --record`.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -9,18 +9,18 @@ use flate2::read::GzDecoder;
 
 use super::Document;
 
-/// Text, compressed by gzip: one line for each part, an empty line, then one line for each document with its name, its
-/// `ETag` and its text, between tabs. In all texts `\u{1}N;` stands for the part on line N, counted from zero; a part refers
-/// to earlier ones only.
+/// Gzip-compressed text: one line for each part, an empty line, then one line for each document with its name, its
+/// `ETag`, and its text, separated by tabs. In all texts, `\u{1}N;` refers to the part on line N, counted from zero. A
+/// part refers only to earlier parts.
 const PACKED: &[u8] = include_bytes!("documents.gz");
 
-/// The documents, made when they are first asked for.
+/// The documents, which are decompressed on first use.
 pub(super) static LIBRARY: LazyLock<Library> = LazyLock::new(|| match Library::read(PACKED) {
     Ok(library) => library,
     Err(error) => unreachable!("documents.gz is part of the program: {error}"),
 });
 
-/// All documents by their names: `v2`, those of v3 as `v3/api/v1`, and the samples of those of custom resources.
+/// All documents by name: `v2`, those of v3 such as `v3/api/v1`, and the samples for custom resources.
 #[derive(Debug, Default)]
 pub(super) struct Library {
     parts: Vec<Box<str>>,
@@ -51,21 +51,21 @@ impl Library {
         Ok(library)
     }
 
-    /// The names of the documents that begin with `prefix`, without it, and their `ETag`s.
+    /// Returns the names of the documents with `prefix`, without it, and their `ETag`s.
     pub(super) fn etags<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.documents
             .iter()
             .filter_map(move |(name, packed)| Some((name.strip_prefix(prefix)?, &*packed.etag)))
     }
 
-    /// A document; none of an unknown name.
+    /// Returns a document; none for an unknown name.
     pub(super) fn document(&self, name: &str) -> Option<Document> {
         let packed = self.documents.get(name)?;
         let whole = || Document::new(packed.etag.to_string(), Bytes::from(self.expanded(&packed.text)));
         Some(packed.whole.get_or_init(whole).clone())
     }
 
-    /// The text of a document; empty for an unknown name.
+    /// Returns the text of a document; empty for an unknown name.
     pub(super) fn text(&self, name: &str) -> String {
         self.documents.get(name).map(|packed| self.expanded(&packed.text)).unwrap_or_default()
     }
@@ -76,7 +76,7 @@ impl Library {
         whole
     }
 
-    /// Parts below `limit` are known here, so that none refers to itself.
+    /// Expands the references to parts below `limit`, which prevents cycles.
     fn expand(&self, mut text: &str, limit: usize, whole: &mut String) {
         while let Some((literal, rest)) = text.split_once('\u{1}') {
             whole.push_str(literal);

@@ -28,14 +28,14 @@ pub(super) use self::response::{Path, answer};
 use self::custom::Described;
 use self::library::LIBRARY;
 
-/// The two formats.
+/// The OpenAPI version of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     V2,
     V3,
 }
 
-/// A document, and its `ETag` without quotes. Clones share their bytes.
+/// A document and its `ETag` without quotes. Clones share their bytes.
 #[derive(Clone, Debug)]
 struct Document {
     etag: Arc<str>,
@@ -49,12 +49,12 @@ impl Document {
         Self { etag: etag.into(), text, compressed: Arc::default(), protobuf: Arc::default() }
     }
 
-    /// A document that was made here.
+    /// Creates a document and computes its `ETag`.
     fn of(text: String) -> Self {
         Self::new(etag(text.as_bytes()), text.into())
     }
 
-    /// A document of v2 as protobuf, under the `ETag` of the text; none if the text cannot be read.
+    /// Returns a v2 document as protobuf with the same `ETag`; none if the text is not valid JSON.
     fn as_protobuf(&self) -> Option<Self> {
         let encode = || {
             let bytes = protobuf::encoded(&self.text).ok()?;
@@ -68,11 +68,11 @@ impl Document {
         self.protobuf.get_or_init(encode).clone()
     }
 
-    /// Its text, compressed by gzip.
+    /// Returns the gzip-compressed text.
     fn compressed(&self) -> Bytes {
         let compress = || {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-            // Writing into memory does not fail.
+            // Writing to memory cannot fail.
             let _ = encoder.write_all(&self.text);
             encoder.finish().unwrap_or_default().into()
         };
@@ -88,19 +88,19 @@ fn etag(text: &[u8]) -> String {
     })
 }
 
-/// Custom resources of one moment, and the documents that were made of them.
+/// The documents built from one set of custom resource definitions.
 #[derive(Debug, Default)]
 struct Made {
     definitions: Vec<Arc<Value>>,
-    /// By their group versions, such as `apis/example.com/v1`.
+    /// By group version, such as `apis/example.com/v1`.
     documents: BTreeMap<String, Document>,
     v2: Option<Document>,
-    /// The bytes of the documents.
+    /// The total size of the documents in bytes.
     size: usize,
 }
 
 impl Made {
-    /// Counts one more document.
+    /// Adds the size of a document to the total.
     ///
     /// # Errors
     /// The documents of custom resources are too large.
@@ -115,18 +115,17 @@ impl Made {
     }
 }
 
-/// The most bytes of the documents of custom resources. All are kept, so that answers that are not read share them.
+/// The maximum total size of the documents of custom resources. All are cached so that unread responses share them.
 const MOST_BYTES: usize = 64 << 20;
 
-/// The documents that a server publishes. They are made when they are asked for, and kept until definitions of custom
-/// resources change.
+/// The OpenAPI documents of a server. They are built on request and cached until custom resource definitions change.
 #[derive(Debug, Default)]
 pub(super) struct OpenApi {
     made: Mutex<Made>,
 }
 
 impl OpenApi {
-    /// The index of v3: the path of each document, with its `ETag`.
+    /// Returns the v3 index: the path of each document with its `ETag`.
     ///
     /// Rule: OAPI-01.
     ///
@@ -154,7 +153,7 @@ impl OpenApi {
         Ok(serde_json::json!({"paths": entries}).to_string())
     }
 
-    /// The document of v3 of a path such as `apis/apps/v1`.
+    /// Returns the v3 document of a path such as `apis/apps/v1`.
     ///
     /// # Errors
     /// The documents of custom resources are too large.
@@ -177,7 +176,7 @@ impl OpenApi {
         })
     }
 
-    /// The document of v2.
+    /// Returns the v2 document.
     ///
     /// Rule: OAPI-06.
     ///
@@ -200,7 +199,7 @@ impl OpenApi {
         })
     }
 
-    /// Reads or changes what was made of these definitions. What was made of others is forgotten.
+    /// Calls `work` with the documents of these definitions. Drops documents of earlier definitions.
     fn current<T>(&self, definitions: &[Arc<Value>], work: impl FnOnce(&mut Made) -> T) -> T {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = made.definitions.len() == definitions.len()
@@ -212,14 +211,14 @@ impl OpenApi {
     }
 }
 
-/// The path of a document with its `ETag`.
+/// Returns the URL of a document with its `ETag`.
 ///
 /// Source: kube-openapi `pkg/handler3/handler.go`, `constructServerRelativeURL`.
 fn url(name: &str, etag: &str) -> String {
     format!("/openapi/v3/{name}?hash={etag}")
 }
 
-/// The members of a document of v2, in their order.
+/// The members of a v2 document in order.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Swagger<'a> {
@@ -239,7 +238,7 @@ struct Swagger<'a> {
     security: &'a RawValue,
 }
 
-/// The document of v2 with what definitions add. What kube-apiserver itself has remains.
+/// Returns the v2 document with the paths and schemas of definitions. Built-in ones take precedence.
 fn merged(own: &[u8], definitions: &[Arc<Value>]) -> serde_json::Result<String> {
     let own: Swagger<'_> = serde_json::from_slice(own)?;
     let mut described = Described::default();

@@ -1,11 +1,11 @@
-//! JSON as it is written: protobuf and YAML keep the order of its members.
+//! JSON with ordered members: the protobuf and YAML encodings keep the order.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-/// JSON whose members are in their order.
+/// A JSON value whose members are ordered.
 #[derive(Debug)]
 pub(super) enum Node {
     Null,
@@ -85,7 +85,7 @@ impl Node {
         if let Self::Text(text) = self { text } else { "" }
     }
 
-    /// The items of a list, or what stands for one alone.
+    /// Returns the items of a list, or the value itself as the only item.
     pub(super) fn items(&self) -> &[Node] {
         if let Self::List(items) = self { items } else { std::slice::from_ref(self) }
     }

@@ -1,5 +1,5 @@
-//! Documents of custom resources by the pattern of those that kube-apiserver makes of two sample definitions, one
-//! namespaced and one cluster-scoped.
+//! Documents of custom resources, built from the pattern of those that kube-apiserver generates for two sample
+//! definitions, one namespaced and one cluster-scoped.
 //!
 //! Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`; apiserver
 //! `pkg/endpoints/openapi/openapi.go`, `GetOperationIDAndTags`.
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::Format;
 use super::library::LIBRARY;
 
-/// The names in a document that belong to the definition, in the order in which they are looked for.
+/// The names in the sample documents that are replaced, in the order in which they are searched.
 const MARKERS: &[(&str, Slot)] = &[
     (" a Kkkk\"", Slot::OneKind),
     (" a Cccc\"", Slot::OneKind),
@@ -51,7 +51,7 @@ enum Slot {
     Plural,
 }
 
-/// What of a definition the pattern needs, for one version.
+/// The names of one version of a definition that fill the pattern.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names<'a> {
     pub(super) group: &'a str,
@@ -62,7 +62,7 @@ pub(super) struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// What the names of its schemas begin with: the group backwards, and the version.
+    /// Returns the prefix of the schema names: the reversed group and the version.
     pub(super) fn model(&self) -> String {
         let group: Vec<&str> = self.group.rsplit('.').collect();
         format!("{}.{}.", group.join("."), self.version)
@@ -129,7 +129,7 @@ fn article(kind: &str) -> &'static str {
     if kind.starts_with(|first: char| "aeiou".contains(first.to_ascii_lowercase())) { " an " } else { " a " }
 }
 
-/// A text with places for the names of a definition.
+/// A text with slots for the names of a definition.
 #[derive(Debug, Default)]
 pub(super) struct Template(Vec<(Box<str>, Option<Slot>)>);
 
@@ -139,7 +139,7 @@ impl Template {
         loop {
             let found =
                 MARKERS.iter().filter_map(|(marker, slot)| Some((text.find(marker)?, *marker, *slot)));
-            // Of those at one place the first in the table counts.
+            // Of markers at the same position, the first in the table wins.
             let Some((at, marker, slot)) = found.min_by_key(|(at, ..)| *at) else { break };
             let (literal, rest) = text.split_at_checked(at).unwrap_or_default();
             pieces.push((literal.into(), Some(slot)));
@@ -159,20 +159,21 @@ impl Template {
     }
 }
 
-/// What the documents of one format have in common.
+/// The common parts of the documents of one format.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
-    /// What follows the plural in a path, and the item: of a namespaced resource across all namespaces first.
+    /// The path item of a namespaced resource across all namespaces. The other path items are stored with the path
+    /// after the plural.
     everywhere: Template,
     namespaced: Vec<(Box<str>, Template)>,
     cluster_scoped: Vec<(Box<str>, Template)>,
-    /// The schema of a list, without what selectable fields add.
+    /// The schema of a list, without the extension for selectable fields.
     pub(super) list: Template,
-    /// The schemas of Kubernetes itself that all refer to.
+    /// The Kubernetes schemas that all documents refer to.
     pub(super) shared: BTreeMap<String, Box<str>>,
-    /// `apiVersion`, `kind` and `metadata` of an object.
+    /// `apiVersion`, `kind`, and `metadata` of an object.
     pub(super) of_object: BTreeMap<String, Box<str>>,
-    /// The same of an object in it.
+    /// The same fields of an embedded object.
     pub(super) of_embedded: BTreeMap<String, Box<str>>,
 }
 
@@ -235,7 +236,7 @@ impl Pattern {
                         pattern.of_embedded =
                             embedded.map(|schema| texts(schema.properties)).unwrap_or_default();
                     }
-                    // What the sample itself has is no field of all objects.
+                    // Fields of the sample itself are not fields of every object.
                     pattern.of_embedded.remove("own");
                     pattern.of_object = texts(schema.properties);
                 }
@@ -249,7 +250,7 @@ impl Pattern {
         Ok(pattern)
     }
 
-    /// Adds the paths of a resource that has these subresources.
+    /// Adds the paths of a resource with these subresources.
     pub(super) fn paths(
         &self,
         names: Names<'_>,

@@ -1,4 +1,4 @@
-//! The document of v2 as protobuf, which kubectl asks for when it validates manifests itself, such as a `List`.
+//! The v2 document as protobuf, which kubectl requests to validate manifests itself, such as a `List`.
 //!
 //! Source: gnostic-models `openapiv2/OpenAPIv2.proto` and `OpenAPIv2.go`; kube-openapi `pkg/handler/handler.go`,
 //! `ToProtoBinary`.
@@ -8,7 +8,7 @@ use super::yaml::yaml;
 
 use self::Kind::{Any, Anys, By, Double, Flag, Integer, One, Text, Texts};
 
-/// How a member of a document is written.
+/// The encoding of a member.
 enum Kind {
     Text,
     Flag,
@@ -21,7 +21,7 @@ enum Kind {
     By(fn(&mut Vec<u8>, u32, &Node)),
 }
 
-/// The members of a message with their numbers, and the number of what begins with `x-`.
+/// The members of a message with their field numbers, and the number of the field for `x-` extensions.
 struct Message {
     fields: &'static [(&'static str, u32, Kind)],
     extensions: u32,
@@ -108,7 +108,7 @@ static BODY: Message = Message {
     extensions: 6,
 };
 
-/// What parameters of paths and headers have of those that Kubernetes describes.
+/// Path and header parameters, with the members that Kubernetes uses.
 static PARAMETER: Message = Message {
     fields: &[
         ("required", 1, Flag),
@@ -125,7 +125,7 @@ static PARAMETER: Message = Message {
     extensions: 22,
 };
 
-/// The same of a query.
+/// Query parameters, with the members that Kubernetes uses.
 static QUERY_PARAMETER: Message = Message {
     fields: &[
         ("required", 1, Flag),
@@ -178,12 +178,12 @@ static SCHEMA: Message = Message {
     extensions: 31,
 };
 
-/// A document of v2 in JSON, as protobuf.
+/// Encodes a v2 JSON document as protobuf.
 ///
 /// Rule: OAPI-07.
 ///
 /// # Errors
-/// It is no JSON, or more deeply nested than it may be.
+/// The document is not valid JSON or too deeply nested.
 pub(super) fn encoded(document: &[u8]) -> serde_json::Result<Vec<u8>> {
     let document: Node = serde_json::from_slice(document)?;
     let mut out = Vec::new();
@@ -262,14 +262,14 @@ fn text(out: &mut Vec<u8>, number: u32, text: &str) {
     }
 }
 
-/// Items may be empty.
+/// Encodes a list of strings. Items may be empty.
 fn texts(out: &mut Vec<u8>, number: u32, list: &Node) {
     for item in list.items() {
         nested(out, number, |out| out.extend(item.text().as_bytes()));
     }
 }
 
-/// A message whose field of this number are the members, by their names.
+/// Encodes a message with one entry for each named member in the field with this number.
 fn named(out: &mut Vec<u8>, number: u32, members: &Node, write: fn(&mut Vec<u8>, &Node)) {
     for (name, value) in members.members() {
         nested(out, number, |out| {

@@ -1,4 +1,4 @@
-//! Requests for OpenAPI documents.
+//! Responses to requests for OpenAPI documents.
 //!
 //! Source: kube-openapi `pkg/handler/handler.go`, `pkg/handler3/handler.go`; kube-aggregator
 //! `pkg/controllers/openapiv3/aggregator/aggregator.go`.
@@ -18,14 +18,14 @@ use serde_json::Value;
 use super::{Document, OpenApi, url};
 use crate::query::Query;
 
-/// Which document.
+/// The path of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     /// `/openapi/v2`.
     V2,
     /// `/openapi/v3`.
     Index,
-    /// What follows `/openapi/v3/`.
+    /// The path after `/openapi/v3/`.
     V3(String),
 }
 
@@ -39,13 +39,13 @@ impl Path {
     }
 }
 
-/// The answer to a request for a document, whatever its method. `definitions` are those of custom resources that are
-/// served.
+/// Returns the response to a request for a document, for any method. `definitions` are the served custom resource
+/// definitions.
 ///
 /// Rule: OAPI-02, OAPI-03, OAPI-04.
 ///
 /// # Errors
-/// 501 for v3 as protobuf alone, and for documents of custom resources that are too large.
+/// 501 for v3 as protobuf only, and for documents of custom resources that are too large.
 pub(crate) fn answer(
     openapi: &OpenApi,
     path: &Path,
@@ -144,7 +144,7 @@ fn texts<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = 
     headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok())
 }
 
-/// Whether `If-None-Match` names this `ETag`. A weak one counts.
+/// Returns whether `If-None-Match` contains this `ETag`, possibly as a weak one.
 fn is_known(headers: &HeaderMap, etag: &str) -> bool {
     let tags = texts(headers, &IF_NONE_MATCH).flat_map(|tags| tags.split(',')).map(str::trim);
     let mut tags = tags.map(|tag| tag.strip_prefix("W/").unwrap_or(tag));
@@ -167,7 +167,7 @@ fn quality(parameters: &str) -> f32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Accepted {
     Json,
-    /// Nothing but protobuf.
+    /// Only protobuf.
     Protobuf,
     Nothing,
 }

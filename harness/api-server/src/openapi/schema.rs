@@ -1,4 +1,4 @@
-//! The schema of a custom resource as OpenAPI documents have it.
+//! The schema of a custom resource in OpenAPI documents.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/kubeopenapi.go`, `pkg/apiserver/schema/unfold.go`,
 //! `pkg/controller/openapi/v2/conversion.go`, `pkg/controller/openapi/builder/builder.go`; kube-openapi
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Format;
 use super::pattern::Pattern;
 
-/// The members that are taken over as they are, in the order of a document, up to the members that have schemas.
+/// The members that are copied unchanged, in document order, up to the members that contain schemas.
 const PLAIN: &[&str] = &[
     "description",
     "type",
@@ -46,7 +46,7 @@ const EXTENSIONS: &[&str] = &[
 const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 
-/// JSON of the schema of an object. `extensions` are those that the definition adds.
+/// Returns the schema of an object as JSON. `extensions` are those that the definition adds.
 pub(super) fn of_object(schema: &Value, format: Format, extensions: &BTreeMap<String, String>) -> String {
     let writer = Writer { format, pattern: Pattern::of(format) };
     let mut text = String::new();
@@ -60,7 +60,7 @@ pub(super) fn of_object(schema: &Value, format: Format, extensions: &BTreeMap<St
     text
 }
 
-/// What a schema has beside what its definition says.
+/// The additions to the schema at the root of an object.
 struct Root<'a> {
     properties: Option<&'a BTreeMap<String, Box<str>>>,
     extensions: &'a BTreeMap<String, String>,
@@ -78,7 +78,7 @@ fn is_true(schema: &Value, member: &str) -> bool {
     schema.get(member).and_then(Value::as_bool) == Some(true)
 }
 
-/// Whether kube-openapi leaves the member out.
+/// Returns whether kube-openapi omits the member.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -197,7 +197,7 @@ impl Writer {
         required
     }
 
-    /// `allOf`, `oneOf`, `anyOf` and `not`, with what `x-kubernetes-int-or-string` stands for.
+    /// Writes `allOf`, `oneOf`, `anyOf`, and `not`, and the equivalent of `x-kubernetes-int-or-string`.
     fn alternatives(&self, schema: &Value, members: &mut Members<'_>) {
         let list = |name: &str| schema.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
         let (mut all, mut any) = (list("allOf"), list("anyOf"));
@@ -230,7 +230,7 @@ impl Writer {
         }
     }
 
-    /// `properties`, with those that replace them.
+    /// Writes `properties`, with replacements for some of them.
     fn properties<'a>(
         &self,
         schema: &Value,
@@ -256,7 +256,7 @@ impl Writer {
     }
 }
 
-/// A number as Go writes it.
+/// Formats a number like Go.
 fn number(value: &Value) -> String {
     let text = value.to_string();
     match text.strip_suffix(".0") {
@@ -265,7 +265,7 @@ fn number(value: &Value) -> String {
     }
 }
 
-/// The members of a JSON object, written one after another.
+/// A writer for the members of a JSON object.
 pub(super) struct Members<'a> {
     text: &'a mut String,
     separator: char,
@@ -276,7 +276,7 @@ impl<'a> Members<'a> {
         Self { text, separator: '{' }
     }
 
-    /// Writes the name of a member, and returns where its value follows.
+    /// Writes the name of a member and returns the buffer for its value.
     pub(super) fn begin(&mut self, name: &str) -> &mut String {
         self.text.push(self.separator);
         self.separator = ',';
@@ -301,7 +301,7 @@ impl<'a> Members<'a> {
 mod tests {
     use super::*;
 
-    /// What a kube-apiserver publishes in v3 and v2 of a property with this schema.
+    /// Checks what kube-apiserver publishes in v3 and v2 for a property with this schema.
     #[track_caller]
     fn check(schema: &Value, v3: &Value, v2: &Value) {
         for (format, expected) in [(Format::V3, v3), (Format::V2, v2)] {

@@ -1,10 +1,10 @@
-//! Values as YAML, in the style of the library that kube-apiserver writes them with.
+//! YAML in the style of kube-apiserver's YAML library.
 //!
 //! Source: `go.yaml.in/yaml/v3`, `encode.go`, `stringv`, and `emitterc.go`, `yaml_emitter_analyze_scalar`.
 
 use super::ordered::Node;
 
-/// A value as YAML, as messages have values of any kind.
+/// Formats a value as YAML, which protobuf messages use for values of any type.
 pub(super) fn yaml(node: &Node) -> String {
     let mut out = String::new();
     block(&mut out, node, 0);
@@ -15,7 +15,7 @@ fn block(out: &mut String, node: &Node, depth: usize) {
     match node {
         Node::Members(members) if !members.is_empty() => {
             for (place, (name, value)) in members.iter().enumerate() {
-                // The first one stands behind the dash of its list.
+                // The first member follows the dash of its list item.
                 if place > 0 || out.is_empty() || out.ends_with('\n') {
                     out.push_str(&"  ".repeat(depth));
                 }
@@ -66,10 +66,10 @@ fn block(out: &mut String, node: &Node, depth: usize) {
     }
 }
 
-/// Words of YAML that are no texts.
+/// YAML words that are not strings.
 const WORDS: [&str; 10] = ["true", "false", "yes", "no", "on", "off", "y", "n", "null", "~"];
 
-/// Whether a text would be read as something else, such as a number.
+/// Returns whether a text would be parsed as another type, such as a number.
 fn is_other(text: &str) -> bool {
     let is_number = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) && {
         let digits = text.replace('_', "");
@@ -79,7 +79,7 @@ fn is_other(text: &str) -> bool {
     is_number || text.is_empty() || WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// Whether it can stand without quotes.
+/// Returns whether a text can be written without quotes.
 fn is_plain(text: &str) -> bool {
     let second_is_space = text.chars().nth(1).is_none_or(|c| c == ' ');
     let begins = |c: char| "#,[]{}&*!|>'\"%@` ".contains(c) || ("?:-".contains(c) && second_is_space);

@@ -1,4 +1,4 @@
-//! A message in the form that Go's JSON encoder gives to the same object.
+//! Converts messages to the JSON of Go's encoder.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 use super::DecodeError;
 use super::wire::{Fields, Wire, low_i32, varint};
 
-/// The most messages that an object may have in it: an empty one is two bytes in the body, and hundreds in memory.
+/// The maximum number of messages in an object: an empty one is two bytes in the body, and hundreds in memory.
 pub(super) const MOST_PARTS: usize = 100_000;
 
-/// How deep messages may be in each other.
+/// The maximum nesting depth of messages.
 pub(super) const DEEPEST: usize = 100;
 
-/// Decodes one object; counts its parts.
+/// Decodes one object and counts its parts.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     parts: usize,
@@ -24,7 +24,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// The JSON of a message. Null members are left out.
+    /// Decodes a message to JSON. Omits null members.
     ///
     /// # Errors
     /// [`DecodeError`] if the bytes are not such a message, or if it is too large.
@@ -38,7 +38,7 @@ impl Decoder {
         let mut found: Vec<Vec<Wire<'_>>> = vec![Vec::new(); message.fields.len()];
         for field in Fields::new(message.name, bytes) {
             let (number, wire) = field?;
-            // The server skips what it does not know, even with strict field validation.
+            // The server skips unknown fields, even with strict field validation.
             let mut fields = message.fields.iter().zip(&mut found);
             if let Some((_, wires)) = fields.find(|(field, _)| field.number == number) {
                 wires.push(wire);
@@ -75,7 +75,7 @@ impl Decoder {
         Ok(Value::Null)
     }
 
-    /// A field's value; none if JSON leaves it out.
+    /// Decodes a field; returns none if JSON omits it.
     fn field(&mut self, field: &Field, wires: &[Wire<'_>]) -> Result<Option<Value>, DecodeError> {
         match field.shape {
             Shape::List => {
@@ -111,7 +111,7 @@ impl Decoder {
         }
     }
 
-    /// One entry of a list, or several numbers that are packed in one.
+    /// Decodes one item of a list, or several packed numbers.
     fn items(&mut self, field: &Field, wire: Wire<'_>, items: &mut Vec<Value>) -> Result<(), DecodeError> {
         match (field.kind, wire) {
             (Kind::Int32 | Kind::Int64 | Kind::Bool, Wire::Bytes(mut packed)) => {
@@ -168,7 +168,7 @@ impl Decoder {
         })
     }
 
-    /// What Go writes for a value that was never set.
+    /// Returns Go's encoding of an unset value.
     fn zero(&mut self, kind: Kind) -> Result<Value, DecodeError> {
         Ok(match kind {
             Kind::String => "".into(),
@@ -182,7 +182,7 @@ impl Decoder {
     }
 }
 
-/// The one value of a field that is in the bytes once, or more often.
+/// The merged value of a field that occurs at least once.
 enum Merged<'a> {
     Wire(Wire<'a>),
     Joined(Vec<u8>),
@@ -197,7 +197,7 @@ impl Merged<'_> {
     }
 }
 
-/// Of several values the last counts; messages are merged, which is what the bytes of one after the other mean.
+/// Merges the values of a field: the last one wins, and messages are concatenated, which merges them.
 fn merged<'a>(field: &Field, wires: &[Wire<'a>]) -> Result<Option<Merged<'a>>, DecodeError> {
     let Some((last, others)) = wires.split_last() else { return Ok(None) };
     if others.is_empty() || !matches!(field.kind, Kind::Message(_)) {
@@ -218,7 +218,7 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// A whole number is written without a point.
+/// Formats a whole number without a decimal point.
 ///
 /// Source: Go encoding/json/encode.go, `floatEncoder`.
 fn double(number: f64) -> Result<Value, DecodeError> {
@@ -237,7 +237,7 @@ fn quantity(bytes: &[u8]) -> Result<Value, DecodeError> {
     Ok(quantity.to_string().into())
 }
 
-/// Null if it was never set. A `Time` has seconds, a `MicroTime` six digits more.
+/// Decodes a time; null if unset. A `Time` has seconds, a `MicroTime` has microseconds.
 ///
 /// Source: `apimachinery pkg/apis/meta/v1/time_proto.go` and `micro_time_proto.go`.
 fn time(bytes: &[u8], is_micro: bool) -> Result<Value, DecodeError> {

@@ -1,4 +1,4 @@
-//! What a protobuf body says, as the JSON of the same object.
+//! Decodes protobuf bodies to the JSON of the same object.
 
 mod json;
 mod wire;
@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 use self::json::Decoder;
 use self::wire::{Fields, WireError};
 
-/// The media type of such bodies.
+/// The media type of protobuf bodies.
 pub(super) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// What a body begins with.
+/// The prefix of a body.
 ///
 /// Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, `protoEncodingPrefix`.
 const PREFIX: &[u8] = b"k8s\0";
 
-/// Why a body cannot be read. The texts are the API server's but for the last four, and for a field of a wrong wire type,
-/// which the server calls by its name in Go.
+/// Why a body cannot be decoded. The texts are the API server's, except for the last four, and for a field of a wrong
+/// wire type, which the server reports by its Go name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DecodeError {
     #[error("empty data")]
@@ -54,23 +54,23 @@ pub(crate) enum DecodeError {
     TooLarge,
 }
 
-/// A body's envelope: what is inside, and its bytes.
+/// The envelope of a body: the kind of the object and its bytes.
 ///
 /// Source: apimachinery pkg/runtime/generated.proto, `Unknown` and `TypeMeta`.
 #[derive(Debug)]
 pub(super) struct Envelope<'a> {
-    /// Empty parts where the body does not say.
+    /// Empty where the body does not set it.
     pub(super) kind: GroupVersionKind,
     raw: &'a [u8],
 }
 
 impl<'a> Envelope<'a> {
-    /// Opens a body.
+    /// Opens the envelope of a body.
     ///
     /// Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, `Decode`.
     ///
     /// # Errors
-    /// [`DecodeError`] if it is not an envelope.
+    /// [`DecodeError`] if the body is not an envelope.
     pub(super) fn open(body: &'a [u8]) -> Result<Self, DecodeError> {
         if body.is_empty() {
             return Err(DecodeError::Empty);
@@ -101,10 +101,10 @@ impl<'a> Envelope<'a> {
         Ok(Self { kind, raw })
     }
 
-    /// The object as JSON, with its `apiVersion` and its `kind`.
+    /// Decodes the object to JSON with its `apiVersion` and `kind`.
     ///
     /// # Errors
-    /// [`DecodeError`] if the server has no such `kind`, or if the bytes are not an object of it.
+    /// [`DecodeError`] if the server does not know the `kind`, or if the bytes are not an object of it.
     pub(super) fn decode(&self, kind: &GroupVersionKind) -> Result<Value, DecodeError> {
         let Some(message) = MESSAGES.of_kind(kind) else {
             return Err(DecodeError::NotRegistered { version: kind.api_version(), kind: kind.kind.clone() });

@@ -1,7 +1,8 @@
-//! Bodies of the real kubectl, and the objects with every field that upstream tests its own encodings with.
+//! Tests with bodies of the real kubectl, and with the objects with all fields that upstream uses to test its
+//! encodings.
 //!
-//! `recorded.jsonl` is what kubectl 1.37.1 sent to a kube-apiserver, then three objects that it sends as JSON;
-//! `complete.jsonl` is a part of api testdata/HEAD. The JSON in both is what upstream's Go types make of the body.
+//! `recorded.jsonl` contains what kubectl 1.37.1 sent to a kube-apiserver, then three objects that it sends as JSON;
+//! `complete.jsonl` is a part of api testdata/HEAD. The JSON in both is upstream's decoding of the body.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +11,7 @@ use serde::Deserialize;
 
 use super::*;
 
-/// One body, and the JSON that Go makes of it.
+/// A body and the JSON that Go decodes it to.
 #[derive(Deserialize)]
 struct Case {
     name: String,
@@ -23,7 +24,7 @@ fn decode(body: &[u8]) -> Result<Value, String> {
     envelope.decode(&envelope.kind).map_err(|error| error.to_string())
 }
 
-/// Takes all members out that are null.
+/// Removes all null members.
 fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -81,7 +82,7 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     field
 }
 
-/// A body with an object that says what it is.
+/// Returns a body whose object has `apiVersion` and `kind`.
 fn body(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     let type_meta = [field(1, api_version.as_bytes()), field(2, kind.as_bytes())].concat();
     [PREFIX.to_vec(), field(1, &type_meta), field(2, raw)].concat()
@@ -130,21 +131,21 @@ fn options_of_a_delete_are_of_every_version() {
 #[test]
 fn unusual_bytes_are_read_as_the_server_reads_them() {
     let name = field(1, b"x");
-    // An unknown field, and one that is in the bytes twice.
+    // An unknown field, and a field that occurs twice.
     check_config_map(&[field(1, &name), field(13, b"abc")].concat(), Ok(json!({"metadata": {"name": "x"}})));
     check_config_map(
         &[field(1, &name), field(1, &field(3, b"default"))].concat(),
         Ok(json!({"metadata": {"name": "x", "namespace": "default"}})),
     );
     check_config_map(&field(1, &[name, field(1, b"y")].concat()), Ok(json!({"metadata": {"name": "y"}})));
-    // An entry of a map without a value, and one without a key.
+    // A map entry without a value, and one without a key.
     check_config_map(&field(2, &field(1, b"k")), Ok(json!({"metadata": {}, "data": {"k": ""}})));
     check_config_map(&field(3, b""), Ok(json!({"metadata": {}, "binaryData": {"": ""}})));
     check_config_map(
         &field(2, &[field(1, b"k"), field(2, b"\xff")].concat()),
         Ok(json!({"metadata": {}, "data": {"k": "\u{fffd}"}})),
     );
-    // False, and there.
+    // Present, and false.
     check_config_map(b"\x20\x00", Ok(json!({"metadata": {}, "immutable": false})));
 }
 
@@ -163,7 +164,7 @@ fn bytes_of_another_shape_are_refused() {
 
 #[test]
 fn an_object_that_would_need_too_much_memory_is_refused() {
-    // Containers without anything in them: two bytes each.
+    // Empty containers: two bytes each.
     let containers = b"\x12\x00".repeat(json::MOST_PARTS);
     let message = MESSAGES.of_kind(&GroupVersionKind::new("", "v1", "Pod")).unwrap();
     let mut spec = b"\x12\xc0\x9a\x0c".to_vec();
@@ -171,7 +172,7 @@ fn an_object_that_would_need_too_much_memory_is_refused() {
     let found = Decoder::default().decode(message, &spec);
     assert!(matches!(found, Err(DecodeError::TooLarge)), "{found:?}");
 
-    // Schemas in schemas: each is the `not` of the one before.
+    // Nested schemas: each is the `not` of the previous one.
     let mut schema = Vec::new();
     for _ in 0..json::DEEPEST {
         let mut length = Vec::new();
@@ -181,7 +182,7 @@ fn an_object_that_would_need_too_much_memory_is_refused() {
             rest >>= 7;
         }
         length.push(u8::try_from(rest).unwrap());
-        // Field 28 takes two bytes of tag.
+        // Field 28 has a tag of two bytes.
         schema = [&[0xe2, 0x01], length.as_slice(), schema.as_slice()].concat();
     }
     let id = MESSAGES.ids().find(|id| MESSAGES.get(*id).name == "JSONSchemaProps").unwrap();

@@ -1,4 +1,4 @@
-//! The bytes of a protobuf message as numbered fields.
+//! Decodes protobuf messages into numbered fields.
 
 /// Why bytes are not a message. The texts are those of the API server's decoder.
 ///
@@ -27,14 +27,14 @@ pub(super) enum Wire<'a> {
     Varint(u64),
     Fixed64(u64),
     Bytes(&'a [u8]),
-    /// No type of the API is written so: the value is not kept.
+    /// No API type uses this encoding, so the value is not kept.
     Fixed32,
-    /// No type of the API is written so: what is in it is not kept.
+    /// No API type uses this encoding, so the content is not kept.
     Group,
 }
 
 impl<'a> Wire<'a> {
-    /// That this is the value of no field named `field`.
+    /// Returns the error that this value has the wrong type for `field`.
     pub(super) fn wrong(self, field: &str) -> WireError {
         let wire_type = match self {
             Self::Varint(_) => 0,
@@ -60,13 +60,13 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// A text; what is not UTF-8 is replaced, as Go does when it writes JSON.
+    /// Returns the value as text. Invalid UTF-8 is replaced, as in Go's JSON encoder.
     pub(super) fn text(self, field: &str) -> Result<String, WireError> {
         self.bytes(field).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 }
 
-/// The fields of a message, in the order of its bytes; nothing more after an error.
+/// The fields of a message, in byte order; ends after an error.
 #[derive(Clone, Debug)]
 pub(super) struct Fields<'a> {
     message: &'a str,
@@ -74,7 +74,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of `bytes`; `message` is for error messages.
+    /// Iterates the fields of `bytes`; `message` is the name for error messages.
     pub(super) fn new(message: &'a str, bytes: &'a [u8]) -> Self {
         Self { message, rest: bytes }
     }
@@ -120,19 +120,19 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// The lower half of a number, with its sign: how Go narrows it.
+/// Truncates a number to 32 bits, with its sign, as Go does.
 pub(super) fn low_i32(number: u64) -> i32 {
     let [a, b, c, d, ..] = number.to_le_bytes();
     i32::from_le_bytes([a, b, c, d])
 }
 
-/// A number, and what comes after it.
+/// Decodes a varint and advances past it.
 pub(super) fn varint(rest: &mut &[u8]) -> Result<u64, WireError> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let (byte, after) = rest.split_first().ok_or(WireError::Truncated)?;
         *rest = after;
-        // Of a tenth byte one bit counts: Go lets the others go, too.
+        // Only one bit of a tenth byte counts: Go also drops the others.
         number |= u64::from(byte & 0x7f) << shift;
         if *byte < 0x80 {
             return Ok(number);
@@ -158,7 +158,7 @@ fn length_delimited<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], WireError> {
     Ok(bytes)
 }
 
-/// Skips the rest of a group, and the groups in it without recursion.
+/// Skips the rest of a group and its nested groups without recursion.
 fn skip_group(rest: &mut &[u8]) -> Result<Wire<'static>, WireError> {
     let mut depth = 1_usize;
     while depth > 0 {

@@ -1,4 +1,4 @@
-//! `CertificateSigningRequests`: the conditions of their status.
+//! The conditions in the status of `CertificateSigningRequests`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use super::super::metadata;
 
-/// What has the conditions.
+/// The resource that has the conditions.
 pub(super) const RESOURCE: &str = "certificatesigningrequests.certificates.k8s.io";
-/// The field's path in messages.
+/// The path of the field in messages.
 const CONDITIONS: &str = "status.conditions";
 const SINCE: &str = "lastTransitionTime";
 
-/// Nobody approves or denies by writing the status; conditions get the times that they lack.
+/// Completes the conditions in a status update: approvals and denials cannot be changed, and conditions get missing
+/// times.
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `csrStatusStrategy.PrepareForUpdate`.
 /// Rule: KND-09.
@@ -25,7 +26,7 @@ pub(super) fn complete_conditions(request: &mut Value, old: &Value) {
     for decision in ["Approved", "Denied"] {
         let is_of = |condition: &&Value| condition["type"] == decision;
         let stored: Vec<&Value> = before.iter().filter(is_of).collect();
-        // What was added or taken away is left to validation.
+        // Validation rejects added and removed conditions.
         if conditions.iter().filter(is_of).count() == stored.len() {
             let given = conditions.iter_mut().filter(|condition| condition["type"] == decision);
             given.zip(stored).for_each(|(given, stored)| given.clone_from(stored));
@@ -34,7 +35,7 @@ pub(super) fn complete_conditions(request: &mut Value, old: &Value) {
     set_times(conditions, before);
 }
 
-/// An approval writes the conditions and nothing else.
+/// Discards all changes of an approval except for its conditions.
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `csrApprovalStrategy.PrepareForUpdate`.
 /// Rule: KND-08.
@@ -59,7 +60,7 @@ fn conditions(request: &Value) -> &[Value] {
 
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `populateConditionTimestamps`.
 fn set_times(conditions: &mut [Value], before: &[Value]) {
-    // Of several that are the same the first one counts.
+    // Of equal conditions the first one wins.
     let mut times = HashMap::new();
     for condition in before {
         if let Some(since) = condition.get(SINCE).filter(|since| !since.is_null()) {
@@ -76,7 +77,7 @@ fn set_times(conditions: &mut [Value], before: &[Value]) {
     }
 }
 
-/// What is wrong with the conditions after an update of the status or the approval. What was already wrong before may stay.
+/// Validates the conditions after an update of the status or the approval. Existing errors may remain.
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `validateConditions` and
 /// `validateCertificateSigningRequestUpdate`; `pkg/apis/certificates/v1/zz_generated.validations.go`, whose errors come last.
@@ -116,7 +117,7 @@ pub(super) fn errors(object: &Value, old: &Value, subresource: &str) -> Vec<Fiel
         }
     }
     for kind in ["Approved", "Denied"] {
-        // In a status the conditions that stay are those that were there.
+        // In a status update, the remaining conditions are the stored ones.
         if subresource == "status" && count(new, kind) > count(old, kind) {
             let why = format!("updates may not add a condition of type \"{kind}\"");
             errors.push(FieldError::forbidden(CONDITIONS, why));

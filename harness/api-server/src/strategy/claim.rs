@@ -1,12 +1,12 @@
-//! `PersistentVolumeClaims`: from what the volume is made.
+//! The data sources of `PersistentVolumeClaims`.
 
 use serde_json::{Map, Value};
 
 const SOURCE: &str = "dataSource";
 const REFERENCE: &str = "dataSourceRef";
 
-/// Makes `dataSource` and `dataSourceRef` say the same. A reference to another namespace is dropped, unless the claim had a
-/// reference before, and so is a `dataSource` alone that is neither a claim nor a snapshot, unless the claim had a source.
+/// Synchronizes `dataSource` and `dataSourceRef`. Drops a reference to another namespace unless the old claim had a
+/// reference. Drops a lone `dataSource` that is neither a claim nor a snapshot unless the old claim had a source.
 ///
 /// Source: kubernetes pkg/api/persistentvolumeclaim/util.go, `DropDisabledFields`,
 /// `EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`.

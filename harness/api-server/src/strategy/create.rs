@@ -1,4 +1,4 @@
-//! What becomes of a new object between mutating admission and validation.
+//! Prepares new objects between mutating admission and validation.
 
 use kubernetes_admission::attributes::UserInfo;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::super::discovery::Resource;
 use super::super::{defaulting, metadata};
 use super::{TEMPLATE_GENERATION, claim, counts_generation, disabled_fields, job, pod, set_annotation};
 
-/// What the resource's strategy does to a new object, as far as it depends on nothing else. The object has its name.
+/// Applies the context-free part of the resource's create strategy to a new object that has its name.
 ///
 /// Source: apiserver pkg/registry/rest/create.go, `BeforeCreate`, and the resources' `PrepareForCreate`.
 /// Rule: KND-03.
@@ -20,7 +20,7 @@ pub(crate) fn prepare_for_create(object: &mut Value, resource: &Resource) {
     if counts_generation(resource) {
         metadata::set(object, "generation", 1.into());
     }
-    // The kubelet writes a Node's status with its create.
+    // The kubelet sets the status when it creates a Node.
     let keeps_status = resource.gvr.group_resource() == "nodes";
     if resource.has_status() && !keeps_status {
         reset_status(object);
@@ -30,7 +30,7 @@ pub(crate) fn prepare_for_create(object: &mut Value, resource: &Resource) {
         "pods" => pod::prepare_for_create(object),
         "persistentvolumeclaims" => {
             claim::normalize_data_sources(object, None);
-            // The phase comes with the defaults, when the claim is read from the storage.
+            // The phase is a default that is set when the claim is read from the storage.
             set_status(object, json!({}));
         }
         "persistentvolumes" => {
@@ -57,8 +57,8 @@ pub(crate) fn prepare_for_create(object: &mut Value, resource: &Resource) {
     disabled_fields::drop(object, resource);
 }
 
-/// Gives a new object that got the labels of its template, since it had none, those that the template has got since: in
-/// kube-apiserver both are one map until the object is copied or decoded anew.
+/// Copies labels that were added to the template into a new object whose labels defaulted to those of its template. In
+/// kube-apiserver both are the same map until the object is copied or decoded again.
 ///
 /// Source: kubernetes pkg/apis/batch/v1/defaults.go, `SetDefaults_Job`; pkg/registry/batch/job/strategy.go.
 /// Rule: KND-03.
@@ -71,7 +71,7 @@ pub(crate) fn share_labels(object: &mut Value, resource: &Resource) {
     }
 }
 
-/// Writes down who asks for a certificate, whatever the object says.
+/// Sets the requester of a certificate, replacing the value in the object.
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `PrepareForCreate`.
 /// Rule: KND-03.
@@ -115,7 +115,7 @@ pub(super) fn set_status(object: &mut Value, status: Value) {
     }
 }
 
-/// Takes the status away, and puts the one in its place with which the kind begins.
+/// Replaces the status with the initial status of the kind.
 fn reset_status(object: &mut Value) {
     let mut bare = json!({"apiVersion": object.get("apiVersion"), "kind": object.get("kind")});
     defaulting::set_defaults(&mut bare);
@@ -126,7 +126,7 @@ fn reset_status(object: &mut Value) {
     };
 }
 
-/// Of the secrets of a `ServiceAccount` nothing but the names is kept.
+/// Removes all fields from the secrets of a `ServiceAccount` except for their names.
 ///
 /// Source: kubernetes pkg/registry/core/serviceaccount/strategy.go, `cleanSecretReferences`.
 pub(super) fn keep_names_of_secrets(account: &mut Value) {
@@ -138,7 +138,8 @@ pub(super) fn keep_names_of_secrets(account: &mut Value) {
     }
 }
 
-/// `deprecatedTopology` is not written in `discovery.k8s.io/v1`. An endpoint whose node stood there keeps it.
+/// Removes `deprecatedTopology`, which is read-only in `discovery.k8s.io/v1`. An endpoint whose old topology
+/// named its node keeps the node.
 ///
 /// Source: kubernetes pkg/registry/discovery/endpointslice/strategy.go, `dropTopologyOnV1`.
 pub(super) fn drop_topology(slice: &mut Value, old: Option<&Value>) {

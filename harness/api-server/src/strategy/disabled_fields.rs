@@ -1,17 +1,17 @@
-//! Fields that belong to feature gates that are off by default: they are there when webhooks mutate, and not stored.
+//! Fields of feature gates that are off by default: mutating webhooks see them, but they are not stored.
 //!
-//! Upstream keeps such a field in an update if it was there before. Here it never was.
+//! Upstream keeps such a field in an update if it was stored before. Here it never is.
 
 use serde_json::Value;
 
 use super::super::discovery::Resource;
 
-/// The way to a field: names of members, and `*` for each element of a list or each value of a map.
+/// The path of a field: member names, and `*` for each item of a list or each value of a map.
 type Path = &'static [&'static str];
 
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
-/// By the gates `GenericWorkload`, `EvictionRequestAPI`, `EmptyDirVolumeMode` and `AtomicWriteVolumeUserFields`.
+/// Gates: `GenericWorkload`, `EvictionRequestAPI`, `EmptyDirVolumeMode`, and `AtomicWriteVolumeUserFields`.
 const OF_PODS: &[Path] = &[
     &["schedulingGroup"],
     &["evictionResponders"],
@@ -31,7 +31,7 @@ const OF_PODS: &[Path] = &[
     &["volumes", "*", "projected", "sources", "*", "podCertificate", "user"],
 ];
 
-/// By the gates `VolumeBindMountOptions`, `GRPCContainerProbeTLS` and `H2CContainerProbe`.
+/// Gates: `VolumeBindMountOptions`, `GRPCContainerProbeTLS`, and `H2CContainerProbe`.
 const OF_CONTAINERS: &[Path] = &[
     &["volumeMounts", "*", "bindMountOptions"],
     &["livenessProbe", "grpc", "mode"],
@@ -44,7 +44,7 @@ const OF_CONTAINERS: &[Path] = &[
     &["lifecycle", "preStop", "httpGet", "protocol"],
 ];
 
-/// By the gates `ImageVolumeWithDigest`, `DRANodeAllocatableResources` and `CSIVolumeHealth`.
+/// Gates: `ImageVolumeWithDigest`, `DRANodeAllocatableResources`, and `CSIVolumeHealth`.
 const OF_POD_STATUSES: &[Path] = &[
     &["containerStatuses", "*", "volumeMounts", "*", "volumeStatus"],
     &["initContainerStatuses", "*", "volumeMounts", "*", "volumeStatus"],
@@ -53,14 +53,14 @@ const OF_POD_STATUSES: &[Path] = &[
     &["volumeHealth"],
 ];
 
-/// By the gate `DRADerivedAttributes`.
+/// Gate: `DRADerivedAttributes`.
 const OF_CLAIMS: &[Path] = &[
     &["devices", "requests", "*", "exactly", "derivedAttributes"],
     &["devices", "requests", "*", "firstAvailable", "*", "derivedAttributes"],
 ];
 
-/// By the gates `DRADeviceCompatibilityGroups`, `DRANodeAllocatableResources`, `DRAListTypeAttributes`,
-/// `DRAPartitionableDevicesType` and `DRAOptionalNodeOperations`.
+/// Gates: `DRADeviceCompatibilityGroups`, `DRANodeAllocatableResources`, `DRAListTypeAttributes`,
+/// `DRAPartitionableDevicesType`, and `DRAOptionalNodeOperations`.
 const OF_SLICES: &[Path] = &[
     &["devices", "*", "consumesCounters", "*", "compatibilityGroups"],
     &["devices", "*", "nodeAllocatableResources"],
@@ -72,7 +72,7 @@ const OF_SLICES: &[Path] = &[
     &["skipNodeOperations"],
 ];
 
-/// Takes the fields out of an object that is about to be stored.
+/// Removes the disabled fields from an object before it is stored.
 ///
 /// Source: kubernetes `pkg/features/kube_features.go`, pkg/api/pod/util.go, `dropDisabledFields` and
 /// `dropDisabledPodStatusFields`; `DropDisabledFields` in `pkg/api/{job,resourceclaimspec}/util.go`;
@@ -93,14 +93,14 @@ pub(super) fn drop(object: &mut Value, resource: &Resource) {
         | "statefulsets.apps" => drop_of_pod(object.pointer_mut("/spec/template/spec")),
         "jobs.batch" => drop_of_job(object.get_mut("spec")),
         "cronjobs.batch" => drop_of_job(object.pointer_mut("/spec/jobTemplate/spec")),
-        // Spec and status come from the dynamic configuration of kubelets, which is gone.
+        // These spec and status fields belong to dynamic kubelet configuration, which was removed.
         "nodes" => {
             drop_all(object.get_mut("spec"), &[&["configSource"], &["podPreemptionPolicy"]]);
             drop_all(object.get_mut("status"), &[&["config"]]);
         }
         "persistentvolumeclaims" => drop_all(object.get_mut("status"), &[&["healthStatus"]]),
         "csinodes.storage.k8s.io" => drop_all(object.get_mut("status"), &[&["storageHealth"]]),
-        // The gate is `CoordinatedLeaderElection`.
+        // Gate: `CoordinatedLeaderElection`.
         "leases.coordination.k8s.io" => {
             drop_all(object.get_mut("spec"), &[&["strategy"], &["preferredHolder"]]);
         }
@@ -115,7 +115,7 @@ pub(super) fn drop(object: &mut Value, resource: &Resource) {
     }
 }
 
-/// The gate is `WorkloadWithJob`.
+/// Gate: `WorkloadWithJob`.
 fn drop_of_job(spec: Option<&mut Value>) {
     let Some(spec) = spec else { return };
     drop_at(spec, &["scheduling"]);
@@ -138,7 +138,7 @@ fn drop_of_pod(spec: Option<&mut Value>) {
     }
 }
 
-/// The gate is `ContainerStopSignals`. A lifecycle that said nothing else goes, too.
+/// Gate: `ContainerStopSignals`. Also removes a lifecycle that is empty without the signal.
 fn drop_stop_signal(container: &mut Value) {
     let Some(lifecycle) = container.get_mut("lifecycle").and_then(Value::as_object_mut) else { return };
     let was_set = lifecycle.remove("stopSignal").is_some_and(|signal| !signal.is_null());

@@ -1,4 +1,4 @@
-//! Jobs: by which labels a Job knows its Pods.
+//! The labels and selectors of Jobs.
 
 use serde_json::{Map, Value, json};
 
@@ -8,8 +8,8 @@ const JOB_NAME: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 const LEGACY_CONTROLLER_UID: &str = "controller-uid";
 
-/// Gives the Pods of a new Job labels with its name and uid, and selects them by the uid, unless the Job has a selector
-/// of its own (`manualSelector`). What stands there already is left to validation.
+/// Adds labels with the name and uid to the Pods of a new Job and selects them by uid, unless the Job has its own
+/// selector (`manualSelector`). Leaves existing values to validation.
 ///
 /// Source: kubernetes pkg/registry/batch/job/strategy.go, `generateSelectorIfNeeded`.
 pub(super) fn generate_selector(job: &mut Value) {
@@ -32,7 +32,7 @@ pub(super) fn generate_selector(job: &mut Value) {
     }
 }
 
-/// Takes from a Job what [`generate_selector`] gives it, as a client must that creates it again.
+/// Removes what [`generate_selector`] adds to a Job, which a client has to do before creating the Job again.
 pub fn forget_selector(job: &mut Value) {
     if job.pointer("/spec/manualSelector") == Some(&Value::Bool(true)) {
         return;
@@ -48,7 +48,7 @@ pub fn forget_selector(job: &mut Value) {
     }
 }
 
-/// The object at `path`, which is made if there is none. None where something else stands there.
+/// Returns the object at `path`, which is created if absent. Returns none for any other value.
 fn object_at<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Map<String, Value>> {
     let mut value = value;
     for step in path {

@@ -1,4 +1,4 @@
-//! What a resource's strategy does to an object before it is stored: names, times, status, generation.
+//! The strategies of resources, which prepare objects before they are stored: names, times, status, and generation.
 
 mod certificate;
 mod claim;
@@ -32,7 +32,7 @@ use super::discovery::Resource;
 use super::metadata;
 use super::validation;
 
-/// The letters of generated names: no vowels, so that no words come to be.
+/// The characters of generated names. Without vowels, no words appear.
 ///
 /// Source: apimachinery pkg/util/rand/rand.go.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -40,7 +40,7 @@ const SUFFIX: usize = 5;
 /// Source: apiserver pkg/storage/names/generate.go.
 const LONGEST_BASE: usize = 63 - SUFFIX;
 
-/// The resources whose strategy counts `metadata.generation`.
+/// The resources whose strategy increments `metadata.generation`.
 ///
 /// Source: `PrepareForCreate` in kubernetes `pkg/registry/*/*/strategy.go`; apiextensions-apiserver
 /// pkg/registry/customresourcedefinition/strategy.go.
@@ -75,7 +75,7 @@ const COUNTED: [&str; 28] = [
     "resourceslices.resource.k8s.io",
 ];
 
-/// The resources that an update must not change without saying what it has read.
+/// The resources whose updates require a resource version.
 ///
 /// Source: `AllowUnconditionalUpdate` in kubernetes `pkg/registry/*/*/strategy.go`, apiextensions-apiserver
 /// `pkg/registry/*/strategy.go` and kube-aggregator pkg/registry/apiservice/strategy.go.
@@ -102,17 +102,17 @@ const CONDITIONAL: [&str; 20] = [
     "apiservices.apiregistration.k8s.io",
 ];
 
-/// Where `apps/v1` keeps the generation of a `DaemonSet`'s template, which is a field of the internal type.
+/// The `apps/v1` annotation with the template generation of a `DaemonSet`, which is a field of the internal type.
 pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// A name from `generateName`.
+/// Generates a name from `generateName`.
 pub(crate) fn generated_name(base: &str) -> String {
     let mut end = base.len().min(LONGEST_BASE);
     while !base.is_char_boundary(end) {
         end -= 1;
     }
     let random = uuid::Uuid::new_v4();
-    // The first bytes of a random UUID are random throughout.
+    // The first bytes of a random UUID are fully random.
     let suffix = random.as_bytes().iter().take(SUFFIX).map(|byte| {
         let letter = ALPHABET.get(usize::from(*byte) % ALPHABET.len()).copied().unwrap_or(b'b');
         char::from(letter)
@@ -124,7 +124,7 @@ fn counts_generation(resource: &Resource) -> bool {
     resource.custom.is_some() || COUNTED.contains(&resource.gvr.group_resource().as_str())
 }
 
-/// The fields that nobody comes to own by a write of this resource or subresource.
+/// Returns the fields whose ownership a write of this resource or subresource does not change.
 ///
 /// Source: `GetResetFields` in kubernetes `pkg/registry/*/*/strategy.go` and in apiextensions-apiserver
 /// `pkg/registry/customresource/{strategy,status_strategy}.go`.
@@ -143,14 +143,14 @@ pub(super) fn reset_fields(resource: &Resource, subresource: &str) -> &'static [
         ("status", _) => &[&["spec"]],
         ("", "certificatesigningrequests.certificates.k8s.io") => &[&["spec"], &["status"]],
         ("approval", _) => &[&["spec"], &["status", "certificate"]],
-        // Some of these throw fields away that others come to own by them all the same.
+        // Some of these discard fields but change the ownership anyway.
         ("scale" | "binding" | "eviction" | "token" | "ephemeralcontainers" | "resize", _) => &[],
         _ if resource.has_status() => &[&["status"]],
         _ => &[],
     }
 }
 
-/// The resources of which an update creates an object that is not there.
+/// The resources that an update creates if they do not exist.
 ///
 /// Source: `AllowCreateOnUpdate` in kubernetes `pkg/registry/*/*/strategy.go`.
 const MADE_BY_UPDATE: [&str; 11] = [
@@ -167,7 +167,7 @@ const MADE_BY_UPDATE: [&str; 11] = [
     "endpoints",
 ];
 
-/// Whether an update creates an object that is not there.
+/// Returns whether an update creates a missing object.
 ///
 /// Rule: APY-21.
 pub(super) fn allows_creation_by_update(resource: &Resource) -> bool {
@@ -175,14 +175,14 @@ pub(super) fn allows_creation_by_update(resource: &Resource) -> bool {
     MADE_BY_UPDATE.contains(&name.trim_end_matches('.'))
 }
 
-/// Whether an update may leave out the resource version.
+/// Returns whether an update may omit the resource version.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go for custom resources; else see the table.
 pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
     resource.custom.is_none() && !CONDITIONAL.contains(&resource.gvr.group_resource().as_str())
 }
 
-/// Whether the metadata of a new object is looked at only if nothing else is wrong with it.
+/// Returns whether the metadata of a new object is validated only if there are no other errors.
 ///
 /// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudget`, which leaves it to apiserver
 /// pkg/registry/rest/create.go, `ValidateCreate`; pkg/apis/core/validation/events.go, `ValidateEventCreate`.
@@ -191,11 +191,11 @@ fn validates_metadata_last(resource: &Resource) -> bool {
     ["poddisruptionbudgets.policy", "events"].contains(&resource.gvr.group_resource().as_str())
 }
 
-/// What the server itself has to understand: metadata, webhook configurations, definitions of custom resources, and custom
-/// resources by the schema of theirs. What the client is warned of.
+/// Validates what the server itself interprets: metadata, webhook configurations, custom resource definitions, and
+/// custom resources by their schema. Returns the warnings.
 ///
 /// # Errors
-/// 422 for what is wrong, 501 for what is not imitated.
+/// 422 for an invalid object, 501 for what admit does not support.
 pub(super) fn validate(
     object: &Value,
     old: Option<&Value>,
@@ -205,10 +205,10 @@ pub(super) fn validate(
     validate_after(None, object, old, resource, subresource)
 }
 
-/// The same where something else is known to be wrong, which is reported first.
+/// Validates like [`validate`] with known errors, which are reported first.
 ///
 /// # Errors
-/// 422 for what is wrong, 501 for what is not imitated.
+/// 422 for an invalid object, 501 for what admit does not support.
 pub(super) fn validate_after(
     first: Option<FieldError>,
     object: &Value,
@@ -218,7 +218,7 @@ pub(super) fn validate_after(
 ) -> Result<Vec<String>, Box<Status>> {
     let (group, plural) = (resource.gvr.group.as_str(), resource.gvr.resource.as_str());
     if group == admission::GROUP && plural.contains("admissionpolic") {
-        // Stored, they would have no effect, and nobody would be told.
+        // They would be stored without effect, and the user would not notice.
         let what = format!("admission policies ({plural})");
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
     }
@@ -260,7 +260,7 @@ pub(super) fn validate_after(
     if group == custom_resources::GROUP && plural == custom_resources::RESOURCE {
         return definitions::validate(object, old, subresource, errors);
     }
-    // All other kinds have rules that are generated from their types, beside which no error is reported twice.
+    // All other kinds have generated validation, with which no error is reported twice.
     metadata::report_once(&mut errors);
     if !errors.is_empty() {
         let name = metadata::text(object, "name");
@@ -273,7 +273,7 @@ pub(super) fn validate_after(
     Ok(Vec::new())
 }
 
-/// What only administrators may ask for, by the labels of the namespace.
+/// Validates fields that require an administrator label on the namespace.
 pub(super) fn admin_access(
     object: &Value,
     old: Option<&Value>,
@@ -285,10 +285,10 @@ pub(super) fn admin_access(
     validation::admin_access(object, old, &kind, subresource, |name| state.namespace(name))
 }
 
-/// The conditions of a `CertificateSigningRequest`, in an update of its status or its approval.
+/// Validates the conditions of a `CertificateSigningRequest` in an update of its status or its approval.
 ///
 /// # Errors
-/// 422 for what is wrong.
+/// 422 for an invalid condition.
 pub(super) fn validate_conditions(
     object: &Value,
     old: &Value,
@@ -315,14 +315,14 @@ fn wrong_phase(namespace: &Value) -> Option<FieldError> {
     (phase != only).then(|| FieldError::invalid("status.Phase", Value::from(phase), why))
 }
 
-/// Whether these are webhook configurations.
+/// Returns whether the objects are webhook configurations.
 pub(super) fn is_configuration(resource: &Resource) -> bool {
     let plural = resource.gvr.resource.as_str();
     resource.gvr.group == admission::GROUP && [admission::MUTATING, admission::VALIDATING].contains(&plural)
 }
 
-/// The resources of which an update counts that gives an empty list or map where there was none: the others' strategies
-/// take both for the same.
+/// Returns whether setting an absent list or map to an empty one is a change of the resource. The strategies of other
+/// resources treat both alike.
 ///
 /// Source: `reflect.DeepEqual` in `PrepareForUpdate` in kubernetes
 /// `pkg/registry/admissionregistration/*webhookconfiguration/strategy.go` and
@@ -332,7 +332,7 @@ pub(super) fn counts_empty_lists(resource: &Resource) -> bool {
     is_configuration(resource) || resource.gvr.group_resource() == "networkpolicies.networking.k8s.io"
 }
 
-/// Whether a request body sets an empty list or map, which is not stored.
+/// Returns whether a request body sets an empty list or map, which is not stored.
 pub(super) fn has_empty_lists(object: &Value) -> bool {
     fn has(value: &Value) -> bool {
         match value {
@@ -350,7 +350,7 @@ pub(super) fn has_empty_lists(object: &Value) -> bool {
     ["webhooks", "spec"].iter().any(|field| object.get(field).is_some_and(has))
 }
 
-/// What the server itself warns of.
+/// Returns the warnings of the server itself.
 pub(super) fn warnings(
     object: &Value,
     old: Option<&Value>,
@@ -388,7 +388,7 @@ fn unqualified_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
         .collect()
 }
 
-/// Whether the dispatcher can take the configuration over.
+/// Checks whether the dispatcher can load the configuration.
 fn validate_configuration(configuration: &Value) -> Result<(), Box<Status>> {
     match config::stored_webhooks(configuration) {
         Ok(_) => Ok(()),

@@ -1,4 +1,4 @@
-//! Pods: the status of a new one, and what follows from its labels and resources.
+//! Pods: the initial status, and fields derived from labels and resources.
 
 use kubernetes_types::json::set;
 use kubernetes_types::quantity::Quantity;
@@ -28,7 +28,7 @@ pub(super) fn prepare_for_create(pod: &mut Value) {
     set_status(pod, status);
 }
 
-/// A write of the ephemeral containers changes nothing else.
+/// Discards all changes except for those of ephemeral containers.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `dropNonEphemeralContainerUpdates`.
 pub(super) fn keep_all_but_ephemeral_containers(pod: &mut Value, old: &Value) {
@@ -45,7 +45,7 @@ pub(super) fn keep_all_but_ephemeral_containers(pod: &mut Value, old: &Value) {
     update::keep_metadata(pod, old);
 }
 
-/// Writes the labels that `matchLabelKeys` and `mismatchLabelKeys` name into the selectors beside them.
+/// Adds the labels in `matchLabelKeys` and `mismatchLabelKeys` to the label selectors next to them.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `mutatePodAffinity` and `mutateTopologySpreadConstraints`.
 fn apply_label_keys(pod: &mut Value) {
@@ -86,7 +86,7 @@ fn apply_keys(owner: &mut Value, labels: &Map<String, Value>) {
     }
 }
 
-/// Completes what the Pod itself asks for by what its containers ask for.
+/// Completes the resources of the Pod from those of its containers.
 ///
 /// Source: kubernetes pkg/api/pod/util.go, `DefaultPodLevelResources`.
 fn complete_resources(pod: &mut Value) {
@@ -168,7 +168,7 @@ fn requirements_quality(requests: &ResourceList, limits: &ResourceList) -> &'sta
     }))
 }
 
-/// What all say; otherwise they are burstable.
+/// Returns the common QoS class; burstable if they differ.
 fn agreed(mut qualities: impl Iterator<Item = &'static str>) -> &'static str {
     let first = qualities.next().unwrap_or("BestEffort");
     if qualities.all(|quality| quality == first) { first } else { "Burstable" }

@@ -1,8 +1,8 @@
-//! Services: what a change of the type takes away.
+//! Changes of the type of a Service.
 
 use serde_json::{Map, Value, json};
 
-/// Drops what the new type of a Service does not have and the client did not change.
+/// Removes fields that the new type of a Service does not have and that the client did not change.
 ///
 /// Source: kubernetes pkg/registry/core/service/strategy.go, `dropTypeDependentFields`.
 /// Rule: KND-05.

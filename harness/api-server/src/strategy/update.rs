@@ -1,4 +1,4 @@
-//! What becomes of a changed object between mutating admission and validation.
+//! Prepares updated objects between mutating admission and validation.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -15,7 +15,7 @@ use super::{
     set_annotation, set_label,
 };
 
-/// The resources whose `/status` changes nothing but the status: labels, annotations, finalizers and owners stay.
+/// The resources whose `/status` changes only the status: labels, annotations, finalizers, and owners stay unchanged.
 ///
 /// Source: `ResetObjectMetaForStatus` in kubernetes `pkg/registry/*/*/strategy.go`.
 const KEPT_METADATA: [&str; 10] = [
@@ -31,7 +31,7 @@ const KEPT_METADATA: [&str; 10] = [
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
 ];
 
-/// Whether the `/status` of this resource, named with its group, changes nothing but the status.
+/// Returns whether the `/status` of this resource, named with its group, changes only the status.
 pub(super) fn keeps_metadata(resource: &str) -> bool {
     KEPT_METADATA.contains(&resource)
 }
@@ -48,7 +48,7 @@ pub(crate) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Res
         }
         match old.pointer(&pointer) {
             Some(value) => metadata::set(object, field, value.clone()),
-            // Validation refuses to mark an object as deleted.
+            // Validation rejects setting the deletion fields.
             None if field.starts_with("deletion") => {}
             None => {
                 metadata::remove(object, field);
@@ -87,13 +87,13 @@ pub(crate) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Res
     }
     let changed = subresource != "status" && counts_change(object, old, resource);
     metadata::set(object, "generation", generation(old).wrapping_add(changed.into()).into());
-    // What is dropped counts as a change.
+    // Removing the field counts as a change.
     if subresource.is_empty() && resource.gvr.group_resource() == "endpointslices.discovery.k8s.io" {
         create::drop_topology(object, Some(old));
     }
 }
 
-/// What the strategies of some resources put right in an update of the object itself.
+/// Corrects fields in an update of the object itself, for some resources.
 ///
 /// Source: `PrepareForUpdate` in kubernetes `pkg/registry/*/*/strategy.go`.
 fn complete(object: &mut Value, old: &Value, resource: &Resource) {
@@ -109,7 +109,7 @@ fn complete(object: &mut Value, old: &Value, resource: &Resource) {
                 let pointer = format!("/spec/taint/{field}");
                 object.pointer(&pointer) != old.pointer(&pointer)
             };
-            // The taint takes effect anew.
+            // The taint takes effect again.
             if changed("effect")
                 && !changed("timeAdded")
                 && let Some(taint) = object.pointer_mut("/spec/taint").and_then(Value::as_object_mut)
@@ -123,7 +123,7 @@ fn complete(object: &mut Value, old: &Value, resource: &Resource) {
     }
 }
 
-/// What the strategies of some resources put right in a status.
+/// Corrects fields in an update of the status, for some resources.
 ///
 /// Source: `PrepareForUpdate` of the status strategies in kubernetes `pkg/registry/*/*/strategy.go`.
 fn complete_status(object: &mut Value, old: &Value, resource: &Resource) {
@@ -153,7 +153,7 @@ fn complete_status(object: &mut Value, old: &Value, resource: &Resource) {
     }
 }
 
-/// What is said of devices that are no longer allocated goes with them.
+/// Removes the status of devices that are no longer allocated.
 ///
 /// Source: kubernetes pkg/registry/resource/resourceclaim/strategy.go, `dropDeallocatedStatusDevices`.
 /// Rule: VLO-47.
@@ -177,7 +177,7 @@ fn drop_deallocated_devices(claim: &mut Value, old: &Value) {
 
 const PHASE_SINCE: &str = "lastPhaseTransitionTime";
 
-/// What a kubelet that does not know a field leaves as it is.
+/// Keeps fields that an older kubelet does not know.
 fn keep_in_status_of_pod(pod: &mut Value, old: &Value) {
     let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) else { return };
     for field in [
@@ -194,7 +194,7 @@ fn keep_in_status_of_pod(pod: &mut Value, old: &Value) {
             status.insert(field.to_owned(), value.clone());
         }
     }
-    // Several conditions may have the same type: the first keeps what the first had, and so on.
+    // Several conditions may have the same type. They are matched in order.
     let mut before: HashMap<Option<Value>, VecDeque<&Value>> = HashMap::new();
     for condition in old.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten() {
         before.entry(condition.get("type").cloned()).or_default().push_back(condition);
@@ -210,19 +210,19 @@ fn keep_in_status_of_pod(pod: &mut Value, old: &Value) {
     }
 }
 
-/// How many intents an object has had.
+/// Returns the generation, which counts changes of the spec.
 pub(crate) fn generation(object: &Value) -> i64 {
     object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// Whether two objects of a built-in kind differ in meaning at `path`.
+/// Returns whether two objects of a built-in kind differ semantically at `path`.
 fn differs(object: &Value, old: &Value, resource: &Resource, path: &[&str]) -> bool {
     let kind = kind_of(object, resource);
     let of = path.iter().fold(Type::of_kind(&kind), |of, name| of.member(name));
     !same(at(object, path), at(old, path), of)
 }
 
-/// Whether an update is a new generation.
+/// Returns whether an update increments the generation.
 ///
 /// Source: `PrepareForUpdate` in kubernetes `pkg/registry/*/*/strategy.go` and in apiextensions-apiserver
 /// pkg/registry/customresource/strategy.go.
@@ -236,13 +236,13 @@ fn counts_change(object: &Value, old: &Value, resource: &Resource) -> bool {
         "endpointslices.discovery.k8s.io" => {
             differs(&["metadata", "labels"]) || !same_intent(object, old, resource)
         }
-        // Without a subresource of its own the status is like every other field.
+        // Without a status subresource the status is a regular field.
         _ if resource.custom.is_some() => without(&["metadata"], object) != without(&["metadata"], old),
         _ => counts_generation(resource) && !same_intent(object, old, resource),
     }
 }
 
-/// What `/status` may not change.
+/// Discards the changes that `/status` cannot make.
 fn keep_all_but_status(object: &mut Value, old: &Value, resource: &Resource) {
     let fields: Vec<String> = object
         .as_object()
@@ -263,7 +263,7 @@ fn keep_all_but_status(object: &mut Value, old: &Value, resource: &Resource) {
     if resource.custom.is_some() {
         keep(object, old, "apiVersion");
         keep(object, old, "kind");
-        // Of the metadata nothing but the managed fields may change.
+        // Of the metadata, only managed fields may change.
         let resource_version = object.pointer("/metadata/resourceVersion").cloned();
         let entries = field_manager::entries(object).clone();
         keep(object, old, "metadata");
@@ -274,7 +274,7 @@ fn keep_all_but_status(object: &mut Value, old: &Value, resource: &Resource) {
     }
 }
 
-/// What a write of a part of the object leaves of its metadata.
+/// Discards changes of the metadata in a write of a part of the object.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/meta.go, `ResetObjectMetaForStatus`.
 pub(super) fn keep_metadata(object: &mut Value, old: &Value) {
@@ -292,13 +292,14 @@ fn keep_in_metadata(object: &mut Value, old: &Value, field: &str) {
     }
 }
 
-/// Whether two objects of a built-in kind differ at most in metadata and status.
+/// Returns whether two objects of a built-in kind differ only in metadata and status.
 fn same_intent(object: &Value, old: &Value, resource: &Resource) -> bool {
     let intent = |object: &Value| without(&["metadata", "status"], object);
     semantically_equal(&intent(object), &intent(old), &kind_of(object, resource))
 }
 
-/// The kind of an object, which is prepared in the version in which it is stored. That may not be the resource's.
+/// Returns the kind of an object, which is prepared in its storage version. That may differ from the version of the
+/// resource.
 fn kind_of(object: &Value, resource: &Resource) -> GroupVersionKind {
     let kind = GroupVersionKind::of(object);
     if kind.kind == resource.kind.kind { kind } else { resource.kind.clone() }

@@ -1,9 +1,9 @@
-//! Times as how long ago they were.
+//! Times as elapsed durations.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-/// How long ago a time is; `<unknown>` without one.
+/// Formats the time since `time`; `<unknown>` if absent.
 ///
 /// Source: kubernetes pkg/printers/internalversion/printers.go, `translateTimestampSince`.
 pub(super) fn since(now: Timestamp, time: &Value) -> String {
@@ -13,12 +13,12 @@ pub(super) fn since(now: Timestamp, time: &Value) -> String {
     }
 }
 
-/// The time of a field, if there is one.
+/// Parses a time field; none if absent.
 pub(super) fn at(time: &Value) -> Option<Timestamp> {
     time.as_str()?.parse().ok()
 }
 
-/// A duration in two or three significant figures.
+/// Formats a duration with two or three significant digits.
 ///
 /// Source: apimachinery pkg/util/duration/duration.go, `HumanDuration`.
 /// Rule: TBL-05.

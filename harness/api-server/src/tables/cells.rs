@@ -1,4 +1,4 @@
-//! The cells of a row, and what they are made of.
+//! The cells of a table row.
 
 use jiff::Timestamp;
 use kubernetes_types::json::{at, text};
@@ -8,23 +8,23 @@ use serde_json::Value;
 
 use super::{age, cluster, network, pods, storage, workloads};
 
-/// What the cells of an object depend on beside it.
+/// The inputs of cells other than the object.
 pub(super) struct Context<'a> {
     pub(super) now: Timestamp,
-    /// The name of the `StorageClass` that is the default among those of a list.
+    /// The name of the default `StorageClass` among those of a list.
     pub(super) default_class: &'a str,
 }
 
-/// The cells of an object, one for each column.
+/// Returns the cells of an object, one for each column.
 pub(super) type Cells = fn(&Value, &Context<'_>) -> Vec<Value>;
 
-/// A row of values.
+/// Builds a row from values.
 macro_rules! row {
     ($($cell:expr),* $(,)?) => { vec![$(serde_json::Value::from($cell)),*] };
 }
 pub(super) use row;
 
-/// The cells of a built-in kind; none of one that has no columns of its own.
+/// Returns the cells function of a built-in kind; none if it has no columns of its own.
 ///
 /// Source: kubernetes pkg/printers/internalversion/printers.go, `AddHandlers`.
 /// Rule: TBL-06.
@@ -45,7 +45,7 @@ pub(super) fn name(object: &Value) -> &str {
     text(object, &["metadata", "name"])
 }
 
-/// When an object was created, in RFC 3339; the first instant of the year 1 without that.
+/// Returns the creation time of an object in RFC 3339; the first instant of year 1 if absent.
 pub(super) fn created(object: &Value) -> &str {
     match text(object, &["metadata", "creationTimestamp"]) {
         "" => "0001-01-01T00:00:00Z",
@@ -53,12 +53,12 @@ pub(super) fn created(object: &Value) -> &str {
     }
 }
 
-/// How old an object is.
+/// Returns the age of an object.
 pub(super) fn age(object: &Value, context: &Context<'_>) -> String {
     age::since(context.now, at(object, &["metadata", "creationTimestamp"]))
 }
 
-/// The number there; zero where there is none.
+/// Returns the number at a path; zero if absent.
 pub(super) fn number(object: &Value, path: &[&str]) -> i64 {
     at(object, path).as_i64().unwrap_or_default()
 }
@@ -67,12 +67,12 @@ pub(super) fn is_true(object: &Value, path: &[&str]) -> bool {
     at(object, path).as_bool().unwrap_or_default()
 }
 
-/// The items there; none where there is no list.
+/// Returns the items at a path; empty if it is not a list.
 pub(super) fn items<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     at(object, path).as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The text there, or another one where there is none or an empty one.
+/// Returns the text at a path, or another text if it is absent or empty.
 pub(super) fn text_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &'a str {
     match text(object, path) {
         "" => other,
@@ -80,22 +80,22 @@ pub(super) fn text_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &
     }
 }
 
-/// The text there, which may be empty, or another one where there is none.
+/// Returns the text at a path, which may be empty, or another text if it is absent.
 pub(super) fn present_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &'a str {
     at(object, path).as_str().unwrap_or(other)
 }
 
-/// The members of items, with commas between them.
+/// Joins a member of each item with commas.
 pub(super) fn joined(items: &[Value], path: &[&str]) -> String {
     items.iter().map(|item| text(item, path)).collect::<Vec<_>>().join(",")
 }
 
-/// The number of members or items.
+/// Returns the number of members or items.
 pub(super) fn count(value: &Value) -> usize {
     value.as_object().map_or_else(|| value.as_array().map_or(0, Vec::len), serde_json::Map::len)
 }
 
-/// The amount there as Go prints it; `0` where there is none.
+/// Returns the quantity at a path as Go prints it; `0` if absent.
 pub(super) fn amount(value: &Value) -> String {
     quantity::of(value).map_or_else(|| "0".to_owned(), |amount| amount.to_string())
 }
@@ -111,7 +111,7 @@ pub(super) fn labels(value: &Value) -> String {
     if pairs.is_empty() { "<none>".to_owned() } else { pairs.join(",") }
 }
 
-/// A `LabelSelector` as text, `<none>` without requirements.
+/// Formats a `LabelSelector`; `<none>` without requirements.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/helpers.go, `FormatLabelSelector`.
 pub(super) fn label_selector(value: &Value) -> String {
@@ -122,7 +122,7 @@ pub(super) fn label_selector(value: &Value) -> String {
     }
 }
 
-/// A `LabelSelector` as text; none if it is invalid.
+/// Formats a `LabelSelector`; none if it is invalid.
 ///
 /// Source: apimachinery pkg/labels/selector.go, `String`.
 pub(super) fn selector(value: &Value) -> Option<String> {
@@ -154,12 +154,12 @@ pub(super) fn selector(value: &Value) -> Option<String> {
     Some(requirements.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(","))
 }
 
-/// The names and the images of containers.
+/// Returns the names and the images of containers.
 pub(super) fn containers(containers: &[Value]) -> (String, String) {
     (joined(containers, &["name"]), joined(containers, &["image"]))
 }
 
-/// At most so many of a list, and how many more there are; `<unset>` without any.
+/// Joins at most `most` items and says how many more there are; `<unset>` for an empty list.
 ///
 /// Source: kubernetes pkg/printers/internalversion/printers.go, `listWithMoreString`.
 pub(super) fn at_most(list: &[String], most: usize) -> String {
@@ -171,7 +171,7 @@ pub(super) fn at_most(list: &[String], most: usize) -> String {
     }
 }
 
-/// The status of the first condition of a type.
+/// Returns the status of the first condition of a type.
 pub(super) fn condition<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a Value> {
     conditions.iter().find(|condition| text(condition, &["type"]) == kind)
 }

@@ -1,4 +1,4 @@
-//! Namespaces, nodes, configuration, access and what else there is.
+//! Tables of namespaces, nodes, configuration, RBAC, and other cluster resources.
 //!
 //! Source: kubernetes pkg/printers/internalversion/printers.go.
 
@@ -86,7 +86,7 @@ pub(super) static DEFINITION_COLUMNS: LazyLock<Value> = LazyLock::new(|| {
     ])
 });
 
-/// The status of a condition, if it is there.
+/// Returns the status of a condition if it exists.
 fn status_of<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
     condition(items(object, &["status", "conditions"]), kind).map(|condition| text(condition, &["status"]))
 }
@@ -134,7 +134,7 @@ fn namespace(object: &Value, context: &Context<'_>) -> Vec<Value> {
 }
 
 fn node(object: &Value, context: &Context<'_>) -> Vec<Value> {
-    // The last condition of a type counts.
+    // The last condition of a type wins.
     let conditions = items(object, &["status", "conditions"]).iter().rev();
     let mut ready = conditions.filter(|condition| text(condition, &["type"]) == "Ready");
     let status = match ready.next().map(|condition| text(condition, &["status"])) {
@@ -340,7 +340,7 @@ fn policy_binding(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), text(object, &["spec", "policyName"]), parameter, age_of(object, context)]
 }
 
-/// A `LabelSelector` as Go prints the struct.
+/// Formats a `LabelSelector` like Go prints the struct.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/generated.pb.go, `String`.
 fn go_selector(selector: &Value) -> String {

@@ -1,4 +1,4 @@
-//! The columns of custom resources: `additionalPrinterColumns`.
+//! Table columns of custom resources: `additionalPrinterColumns`.
 //!
 //! Source: apiextensions-apiserver pkg/registry/customresource/tableconvertor/tableconvertor.go; pkg/apiserver/helpers.go.
 
@@ -27,7 +27,7 @@ struct Column {
 }
 
 impl CustomColumns {
-    /// The columns of a version of a definition.
+    /// Parses the columns of a version of a definition.
     ///
     /// Rule: TBL-09.
     pub(crate) fn of(version: &Value) -> Result<Arc<Self>, Unsupported> {
@@ -37,7 +37,7 @@ impl CustomColumns {
         }
     }
 
-    /// The columns of its scale.
+    /// Parses the columns of its scale.
     pub(crate) fn of_scale(version: &Value) -> Result<Arc<Self>, Unsupported> {
         let mut columns = Vec::new();
         for (field, name, description, path) in [
@@ -63,7 +63,7 @@ impl CustomColumns {
             let path = text(column, &["jsonPath"]);
             let parsed_path = match Path::parse(path) {
                 Ok(path) => path,
-                // Neither this column nor those behind it are shown.
+                // This column and those after it are not shown.
                 Err(Unreadable::Invalid) => break,
                 Err(Unreadable::Unsupported) => {
                     return Err(Unsupported { what: format!("Tables with the JSONPath `{path}`") });
@@ -93,7 +93,7 @@ impl CustomColumns {
             (Some(Found::Integer(integer)), "string") => integer.to_string().into(),
             (Some(Found::Byte(byte)), "string") => byte.to_string().into(),
             (Some(Found::Value(value)), kind) => typed(value, kind, now),
-            // A cell is of a type that objects have.
+            // A cell has one of the types that JSON values have.
             (None | Some(Found::Integer(_) | Found::Byte(_)), _) => Value::Null,
         };
         std::iter::once(cells::name(object).into()).chain(self.columns.iter().map(cell)).collect()
@@ -109,7 +109,7 @@ fn age_column() -> Value {
     json!({"name": "Age", "type": "date", "description": described(1), "jsonPath": ".metadata.creationTimestamp"})
 }
 
-/// A value as the text of a column of the type `string`.
+/// Formats a value for a column of the type `string`.
 ///
 /// Source: client-go util/jsonpath/jsonpath.go, `PrintResults`.
 fn printed(value: &Value) -> String {
@@ -125,12 +125,12 @@ fn printed(value: &Value) -> String {
     }
 }
 
-/// A float64 as Go writes it into JSON: without a fraction if it has none.
+/// Converts a float64 like Go's JSON encoder, without a fraction if it has none.
 fn go_number(float: f64) -> Value {
     if float.fract() == 0.0 && float.abs() < 9e18 { truncated(float).into() } else { float.into() }
 }
 
-/// As `fmt.Fprint` writes a float64.
+/// Formats a float64 like `fmt.Fprint`.
 fn go_float(float: f64) -> String {
     if float == 0.0 || (1e-4..1e21).contains(&float.abs()) {
         return float.to_string();
@@ -151,7 +151,7 @@ fn typed(value: &Value, kind: &str, now: Timestamp) -> Value {
         },
         ("number", Value::Number(number)) => number.as_f64().map_or(Value::Null, go_number),
         ("boolean", Value::Bool(_)) => value.clone(),
-        // No time is the zero one.
+        // An empty time is the zero time.
         ("date", Value::String(text)) if text.is_empty() || text == "null" => "<unknown>".into(),
         ("date", Value::String(_)) => match age::at(value) {
             Some(_) => age::since(now, value).into(),

@@ -1,7 +1,7 @@
 //! Tables: objects as rows and columns, as kubectl prints them.
 //!
-//! The columns of built-in kinds are data, `columns.json`, which `harness/tools/columns.sh` wrote; the cells are pure functions
-//! of an object and the time. Rows are made while they are written, so that no list of them is in memory.
+//! The columns of built-in kinds are data, `columns.json`, written by `harness/tools/columns.sh`. The cells are pure
+//! functions of an object and the time. Rows are created while they are written, so they are never all in memory.
 //!
 //! Source: apiserver pkg/endpoints/handlers/response.go, `asTable`; kubernetes pkg/printers/storage/storage.go.
 
@@ -36,14 +36,14 @@ use super::limits::LARGE;
 use super::query::Query;
 use super::strategy::TEMPLATE_GENERATION;
 
-/// The columns of the built-in kinds by their kind, and `default`.
+/// The columns of the built-in kinds by kind, and `default`.
 static COLUMNS: LazyLock<HashMap<String, Value>> =
     LazyLock::new(|| match serde_json::from_str(include_str!("columns.json")) {
         Ok(columns) => columns,
         Err(error) => unreachable!("columns.json is part of the program: {error}"),
     });
 
-/// How a client wants Tables.
+/// The requested form of Tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TableOptions {
     /// `meta.k8s.io/v1` or `meta.k8s.io/v1beta1`.
@@ -53,7 +53,7 @@ pub(super) struct TableOptions {
     pub(super) has_headers: bool,
 }
 
-/// What of its object a row has.
+/// The part of its object that a row contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Include {
     /// `PartialObjectMetadata`.
@@ -68,13 +68,13 @@ impl TableOptions {
         Self { api_version, include: Include::Metadata, has_headers: true }
     }
 
-    /// The same with what the query says of it.
+    /// Applies the query parameters.
     ///
     /// Source: apimachinery pkg/apis/meta/v1beta1/validation/validation.go, `ValidateTableOptions`.
     /// Rule: TBL-03.
     ///
     /// # Errors
-    /// 400 for another `includeObject`.
+    /// 400 for an invalid `includeObject`.
     pub(super) fn with_query(self, query: &Query) -> Result<Self, Box<Status>> {
         let include = match query.first("includeObject").unwrap_or_default() {
             "" | "Metadata" => Include::Metadata,
@@ -99,14 +99,14 @@ enum Rows {
         columns: &'static Value,
         cells: cells::Cells,
     },
-    /// Name and time of creation, of a kind without columns of its own.
+    /// Name and creation time, for a kind without columns of its own.
     Default {
         columns: &'static Value,
     },
     Custom(Arc<CustomColumns>),
 }
 
-/// Whether objects of a resource or a subresource have a Table.
+/// Returns whether a resource or a subresource has a Table.
 ///
 /// Source: kubernetes pkg/registry: the storages that implement `TableConvertor`; apiserver
 /// pkg/endpoints/handlers/rest.go, `AllowsMediaTypeTransform`.
@@ -169,16 +169,16 @@ pub(super) struct Table {
     default_class: String,
 }
 
-/// What the rows are about.
+/// The objects of the rows.
 #[derive(Clone, Debug)]
 enum Objects {
     One(Arc<Value>),
-    /// Each is decoded when its row is written.
+    /// Each object is decoded when its row is written.
     List(Vec<Item>),
 }
 
 impl Table {
-    /// The Table of one object.
+    /// Returns the Table of one object.
     ///
     /// Rule: TBL-01.
     ///
@@ -199,7 +199,7 @@ impl Table {
         Ok(Self { options, rows, metadata, objects: Objects::One(object), now, default_class })
     }
 
-    /// The Table of a list.
+    /// Returns the Table of a list.
     ///
     /// Rule: TBL-01.
     ///
@@ -221,11 +221,11 @@ impl Table {
         Ok(Self { options, rows, metadata, objects: Objects::List(items), now, default_class })
     }
 
-    /// Whether it takes long to encode.
+    /// Returns whether the Table takes long to encode.
     pub(super) fn is_large(&self) -> bool {
         match &self.objects {
             Objects::One(object) => exceeds(object, LARGE),
-            // A decoded object weighs many times its text.
+            // A decoded object has several times the weight of its text.
             Objects::List(items) => {
                 items.iter().map(|item| item.encoded().text().len()).sum::<usize>() > LARGE / 8
             }
@@ -240,7 +240,7 @@ impl Serialize for Table {
         map.serialize_entry("apiVersion", self.options.api_version)?;
         map.serialize_entry("metadata", &self.metadata)?;
         map.serialize_entry("columnDefinitions", &self.options.has_headers.then(|| self.rows.columns()))?;
-        // The convertor of other kinds has no rows of an empty list, instead of none.
+        // For an empty list, the convertor of other kinds returns an empty list of rows instead of none.
         let is_empty = matches!(&self.objects, Objects::List(items) if items.is_empty());
         if is_empty && matches!(self.rows, Rows::Default { .. }) {
             map.serialize_entry("rows", &Value::Null)?;
@@ -303,7 +303,8 @@ impl Serialize for Row<'_> {
     }
 }
 
-/// The metadata of the object in the internal version, of which Tables and metadata alone are made: it has fields in place of some annotations.
+/// Returns the metadata of the object in the internal version, from which Tables and metadata-only objects are built.
+/// It has fields in place of some annotations.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/conversion.go, pkg/apis/autoscaling/v1/conversion.go.
 /// Rule: TBL-12.

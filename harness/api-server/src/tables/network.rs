@@ -1,4 +1,4 @@
-//! Services, what leads to them, and networks.
+//! Tables of Services, Endpoints, and network resources.
 //!
 //! Source: kubernetes pkg/printers/internalversion/printers.go.
 
@@ -25,7 +25,7 @@ pub(super) fn of(kind: &str) -> Option<Cells> {
     })
 }
 
-/// The most of a list that is shown.
+/// The maximum number of listed items.
 const MOST: usize = 3;
 
 fn service(object: &Value, context: &Context<'_>) -> Vec<Value> {
@@ -67,7 +67,7 @@ fn external_ip(service: &Value) -> String {
     }
 }
 
-/// The addresses of a load balancer.
+/// Returns the addresses of a load balancer.
 fn load_balancer(object: &Value) -> String {
     let ingress = items(object, &["status", "loadBalancer", "ingress"]);
     let address = |place: &Value| match text(place, &["ip"]) {

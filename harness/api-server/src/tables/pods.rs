@@ -1,4 +1,4 @@
-//! Pods.
+//! Tables of Pods.
 //!
 //! Source: kubernetes pkg/printers/internalversion/printers.go, `printPod`.
 
@@ -13,7 +13,7 @@ pub(super) fn of(kind: &str) -> Option<Cells> {
     (kind == "Pod").then_some(pod as Cells)
 }
 
-/// The conditions of the row of a Pod that has ended.
+/// Returns the row conditions of a finished Pod.
 ///
 /// Rule: TBL-07.
 pub(super) fn conditions(object: &Value) -> Option<Value> {
@@ -29,7 +29,7 @@ pub(super) fn conditions(object: &Value) -> Option<Value> {
     Some(json!([{"type": "Completed", "status": "True", "reason": phase, "message": message}]))
 }
 
-/// How often containers were restarted, and when last.
+/// How often containers were restarted, and the last restart.
 #[derive(Clone, Copy, Default)]
 struct Restarts {
     count: i64,
@@ -52,13 +52,13 @@ impl Restarts {
     }
 }
 
-/// What the containers of a Pod say of it.
+/// The summary of a Pod's containers.
 #[derive(Default)]
 struct Summary {
     ready: usize,
     reason: String,
     restarts: Restarts,
-    /// Those of init containers that run beside the others.
+    /// Restarts of sidecar init containers.
     sidecar_restarts: Restarts,
     is_initializing: bool,
 }
@@ -138,7 +138,7 @@ fn is_sidecar(container: &Value) -> bool {
     text(container, &["restartPolicy"]) == "Always"
 }
 
-/// How a container ended.
+/// Returns how a container terminated.
 fn end(terminated: &Value) -> String {
     let (reason, signal) = (text(terminated, &["reason"]), number(terminated, &["signal"]));
     if !reason.is_empty() {

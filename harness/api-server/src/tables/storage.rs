@@ -1,4 +1,4 @@
-//! Volumes and what provides them.
+//! Tables of volumes and storage resources.
 //!
 //! Source: kubernetes pkg/printers/internalversion/printers.go.
 
@@ -34,7 +34,7 @@ fn access_modes(modes: &[Value]) -> String {
     known.map(|(_, short)| *short).collect::<Vec<_>>().join(",")
 }
 
-/// The class of a volume or a claim.
+/// Returns the class of a volume or a claim.
 ///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `GetPersistentVolumeClass`.
 fn class_of(object: &Value) -> &str {
@@ -103,7 +103,7 @@ fn class(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-/// The name of the class that is the default among these: the youngest that says so.
+/// Returns the name of the default class: the newest class that is marked as the default.
 ///
 /// Source: `getEffectiveDefaultStorageClass`.
 /// Rule: TBL-08.

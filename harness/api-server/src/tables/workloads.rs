@@ -1,4 +1,4 @@
-//! What makes Pods, and what is made for them.
+//! Tables of workloads.
 //!
 //! Source: kubernetes pkg/printers/internalversion/printers.go.
 
@@ -51,7 +51,7 @@ fn pod_disruption_budget(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-/// The cells of what has `replicas`.
+/// Returns the cells of a kind that has `replicas`.
 fn replicated(object: &Value, context: &Context<'_>, selector: String) -> Vec<Value> {
     let (names, images) = containers(items(object, &["spec", "template", "spec", "containers"]));
     row![
@@ -74,7 +74,7 @@ fn replica_set(object: &Value, context: &Context<'_>) -> Vec<Value> {
     replicated(object, context, label_selector(at(object, &["spec", "selector"])))
 }
 
-/// How many replicas are ready of those that are desired.
+/// Formats the ready and the desired replicas.
 fn ready(object: &Value) -> String {
     let ready = number(object, &["status", "readyReplicas"]);
     format!("{ready}/{}", number(object, &["spec", "replicas"]))

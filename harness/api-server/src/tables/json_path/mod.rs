@@ -1,4 +1,4 @@
-//! The `JSONPath` of printer columns: the dialect of client-go, which is not that of RFC 9535.
+//! The `JSONPath` of printer columns: client-go's dialect, which differs from RFC 9535.
 //!
 //! Source: client-go util/jsonpath/jsonpath.go.
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 pub(super) use self::parser::Unreadable;
 
-/// A path that was parsed: a list of nodes for each pair of braces, of which the first has the value.
+/// A parsed path: a list of nodes for each pair of braces. The first list yields the value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Path(Vec<Vec<Node>>);
 
@@ -20,7 +20,7 @@ enum Node {
     Wildcard,
     /// `..`
     Recursive,
-    /// `[START:END:STEP]`; of one index the end is derived.
+    /// `[START:END:STEP]`; for a single index the end is derived.
     Slice {
         start: Option<i64>,
         end: Option<i64>,
@@ -34,14 +34,14 @@ enum Node {
         right: Vec<Self>,
     },
     Union(Vec<Vec<Self>>),
-    /// A text in quotes: one value, whatever there was before.
+    /// A quoted text: one value, regardless of the input.
     Text(Value),
-    /// A boolean or a number with a fraction, in place of each value.
+    /// A boolean or a number with a fraction, which replaces each value.
     Literal(Value),
     Integer(i64),
-    /// The end of a range that did not begin.
+    /// The end of a range that was not started.
     End,
-    /// A word that says nothing.
+    /// An unknown word, which has no effect.
     Unknown,
 }
 
@@ -57,12 +57,12 @@ enum Operator {
     Unknown,
 }
 
-/// What a path leads to.
+/// A result of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Found<'a> {
-    /// A value of the object, or of the path.
+    /// A value of the object or of the path.
     Value(&'a Value),
-    /// An integer of the path: to Go it is of another type than those of objects.
+    /// An integer in the path. In Go its type differs from that of integers in objects.
     Integer(i64),
     /// A byte of a text.
     Byte(u8),
@@ -83,7 +83,7 @@ impl Path {
         parser::actions(text).map(Self)
     }
 
-    /// The first value that the path leads to; none if there is none, or the path does not fit the object.
+    /// Returns the first result of the path; none if there is none, or if the path does not fit the object.
     ///
     /// Rule: TBL-13.
     pub(super) fn first<'a>(&'a self, object: &'a Value) -> Option<Found<'a>> {
@@ -91,7 +91,7 @@ impl Path {
         let mut first = None;
         for (position, nodes) in self.0.iter().enumerate() {
             let (found, fits) = walk(vec![Found::Value(object)], nodes, &mut budget);
-            // What follows the first counts in that it has to fit.
+            // The nodes after the first result must fit, too.
             fits.ok()?;
             if position == 0 {
                 first = found.into_iter().next();
@@ -101,14 +101,14 @@ impl Path {
     }
 }
 
-/// The path does not fit the object, or leads to too many values.
+/// The path does not fit the object or has too many results.
 #[derive(Clone, Copy, Debug)]
 struct Unfit;
 
-/// How many values of an object one path may look at: what follows several `..`, or lists in brackets, multiplies them.
+/// The maximum number of values that one path may visit, because several `..` or lists in brackets multiply them.
 const MOST_VALUES: usize = 100_000;
 
-/// The values that may still be looked at.
+/// The number of values that may still be visited.
 struct Budget(usize);
 
 impl Budget {
@@ -118,8 +118,8 @@ impl Budget {
     }
 }
 
-/// Where the nodes lead, or how far: to see whether something is there it is enough that a node that does not fit was
-/// reached.
+/// Evaluates nodes. Returns how far it got, because an existence filter is satisfied by reaching a node that does not
+/// fit.
 fn walk<'a>(
     mut values: Vec<Found<'a>>,
     nodes: &'a [Node],
@@ -139,11 +139,11 @@ fn walk<'a>(
     (values, Ok(()))
 }
 
-/// A node does not fit. What it leaves shows where a filter asks whether something is there.
+/// Where evaluation stopped at a node that does not fit; an existence filter uses the values at that point.
 enum Stop {
-    /// What came to it.
+    /// With the input of the node.
     WithInput,
-    /// What it had found.
+    /// With what the node had found.
     WithFound,
 }
 
@@ -210,7 +210,7 @@ fn step<'a>(
     Ok(())
 }
 
-/// To Go a text is a list of bytes.
+/// In Go, a text is a list of bytes.
 fn children<'a>(value: Found<'a>, budget: &mut Budget) -> Result<Vec<Found<'a>>, Unfit> {
     let Some(value) = value.value() else { return Ok(Vec::new()) };
     let text = value.as_str().unwrap_or_default();
@@ -224,7 +224,7 @@ fn children<'a>(value: Found<'a>, budget: &mut Budget) -> Result<Vec<Found<'a>>,
     })
 }
 
-/// Objects are as deep as JSON may be.
+/// Recursion is bounded by the maximum depth of JSON objects.
 fn descend<'a>(value: Found<'a>, found: &mut Vec<Found<'a>>, budget: &mut Budget) -> Result<(), Unfit> {
     let children = children(value, budget)?;
     if !children.is_empty() {
@@ -236,7 +236,7 @@ fn descend<'a>(value: Found<'a>, found: &mut Vec<Found<'a>>, budget: &mut Budget
     Ok(())
 }
 
-/// None: there is nothing to choose, and what follows is not looked at either.
+/// Returns none if there is nothing to select; the following nodes are not evaluated either.
 fn slice(
     list: &[Value],
     start: Option<i64>,
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!(Path::parse("..[0:]").unwrap().first(&json!([[1]])), Some(Found::Value(&json!([1]))));
     }
 
-    /// client-go does not read them either, but for the second.
+    /// client-go does not parse these paths either, except for the second.
     #[test]
     fn what_is_no_path_is_not_read() {
         for path in [".a[", ".a[?(@.b", ".a[x]", ".a]", ".a[?(@.b=='c)]", ".a[+1]", ".a....b"] {

@@ -1,4 +1,4 @@
-//! Reads `JSONPath`s, with the mistakes that client-go's parser makes and those that it does not see.
+//! A parser of `JSONPath`s that accepts and rejects the same invalid paths as client-go's.
 //!
 //! Source: client-go util/jsonpath/parser.go.
 
@@ -6,30 +6,30 @@ use serde_json::Value;
 
 use super::{Node, Operator};
 
-/// How deep filters and unions may be nested in each other.
+/// The maximum nesting depth of filters and unions.
 const DEPTH: usize = 8;
 
-/// Why a text is not read.
+/// Why a text cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Unreadable {
-    /// It is no path: client-go's parser says so as well.
+    /// It is invalid, also for client-go's parser.
     Invalid,
-    /// It is one that admit does not follow.
+    /// It is valid but not supported by admit.
     Unsupported,
 }
 
-/// The lists of nodes in the braces of `{TEXT}`: a text may close the first and open further ones.
+/// Returns the node lists in the braces of `{TEXT}`: the text may close the first brace and open others.
 pub(super) fn actions(text: &str) -> Result<Vec<Vec<Node>>, Unreadable> {
     parse(&format!("{{{text}}}"), DEPTH)
 }
 
-/// The nodes in the first braces of `{TEXT}`.
+/// Returns the nodes in the first braces of `{TEXT}`.
 fn action(text: &str, depth: usize) -> Result<Vec<Node>, Unreadable> {
     let depth = depth.checked_sub(1).ok_or(Unreadable::Unsupported)?;
     Ok(parse(&format!("{{{text}}}"), depth)?.into_iter().next().unwrap_or_default())
 }
 
-/// What is outside of braces is text, which shows nowhere.
+/// Text outside of braces is ignored.
 fn parse(text: &str, depth: usize) -> Result<Vec<Vec<Node>>, Unreadable> {
     let mut actions = Vec::new();
     let mut rest = text;
@@ -49,7 +49,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Reads up to the brace that closes the action, and that.
+    /// Parses an action including its closing brace.
     fn action(&mut self) -> Result<(), Unreadable> {
         loop {
             if let Some(after) = self.rest.strip_prefix('}') {
@@ -89,7 +89,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes what is before `end`, a place in what is left.
+    /// Takes the text before the position `end`.
     fn take(&mut self, text: &'a str, end: usize) -> Result<&'a str, Unreadable> {
         let (taken, rest) = text.split_at_checked(end).ok_or(Unreadable::Invalid)?;
         self.rest = rest;
@@ -101,7 +101,7 @@ impl<'a> Parser<'a> {
         self.nodes.push(match word {
             "true" => Node::Literal(true.into()),
             "false" => Node::Literal(false.into()),
-            // kube-apiserver's columns with a range show something else each time that they are asked for.
+            // kube-apiserver's columns with a range return different values each time.
             "range" => return Err(Unreadable::Unsupported),
             "end" => Node::End,
             _ => Node::Unknown,
@@ -123,7 +123,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A backslash makes the next character one of the name.
+    /// A backslash escapes the next character of the name.
     fn field(&mut self) {
         let mut characters = self.rest.chars();
         let (mut raw, mut rest) = (String::new(), self.rest);
@@ -164,7 +164,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A bracket closes the filter that is not in quotes; of these there may be one pair.
+    /// Parses a filter, which ends at the first unquoted bracket; it may contain one pair of brackets.
     fn filter(&mut self) -> Result<(), Unreadable> {
         let text = self.rest;
         let (mut quote, mut is_closed, mut before) = (None, false, ' ');
@@ -206,7 +206,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// What is compared, and how; a part alone has to be there.
+/// Parses the operands and the operator of a filter; a single operand tests for existence.
 fn filter_node(text: &str, depth: usize) -> Result<Node, Unreadable> {
     const SIGNS: [char; 4] = ['!', '<', '>', '='];
     let exists = || {
@@ -218,7 +218,7 @@ fn filter_node(text: &str, depth: usize) -> Result<Node, Unreadable> {
     };
     let mut right = rest.trim_start_matches(SIGNS);
     if right.is_empty() && rest.len() > 1 {
-        // Something has to follow the sign.
+        // Something must follow the sign.
         right = rest.get(rest.len() - 1..).unwrap_or_default();
     }
     if left.is_empty() || right.is_empty() {
@@ -236,7 +236,7 @@ fn filter_node(text: &str, depth: usize) -> Result<Node, Unreadable> {
     Ok(Node::Filter { left: action(left, depth)?, operator, right: action(right, depth)? })
 }
 
-/// `START:END:STEP`, or an index.
+/// Parses `START:END:STEP` or an index.
 fn slice(text: &str) -> Option<Node> {
     let number = |text: &str| {
         let is_digits = text.strip_prefix('-').unwrap_or(text).bytes().all(|byte| byte.is_ascii_digit());
@@ -252,7 +252,7 @@ fn slice(text: &str) -> Option<Node> {
     parts.next().is_none().then_some(Node::Slice { start, end, is_index, step })
 }
 
-/// What is between the quotes, with the escapes of Go.
+/// Unquotes a text with Go's escapes.
 ///
 /// Source: client-go util/jsonpath/parser.go, `UnquoteExtend`; Go strconv, `UnquoteChar`.
 fn unquoted(text: &str, quote: char) -> Option<String> {
