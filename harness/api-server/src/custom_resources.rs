@@ -1,4 +1,4 @@
-//! Resources from `CustomResourceDefinition`s.
+//! Resources of `CustomResourceDefinition`s.
 
 use std::sync::Arc;
 
@@ -17,46 +17,46 @@ use super::{definition_status, metadata, selectable_fields};
 pub(super) const GROUP: &str = "apiextensions.k8s.io";
 pub(super) const RESOURCE: &str = "customresourcedefinitions";
 
-/// What only a custom resource has.
+/// The attributes of a resource that only custom resources have.
 #[derive(Clone, Debug)]
 pub(super) struct Custom {
-    /// The version in which the objects are stored.
+    /// The version in which objects are stored.
     pub(super) storage_version: String,
-    /// Whether requests for this version are answered.
+    /// Whether this version is served.
     pub(super) served: bool,
     /// `spec.conversion.strategy`.
     pub(super) conversion: Strategy,
     /// `subresources.scale`.
     pub(super) scale: Option<ScalePaths>,
-    /// `schema.openAPIV3Schema`, or what of it admit does not apply.
+    /// `schema.openAPIV3Schema`, or the part of it that admit does not support.
     pub(super) schema: Result<Arc<Compiled>, Unsupported>,
-    /// The resource version of the definition with which the schema came: an object that was stored before is read by
-    /// another one than it was written by.
+    /// The resource version of the definition that introduced this schema. Objects stored before it were written under
+    /// another schema.
     pub(super) schema_since: u64,
-    /// The fields beside name and namespace by which lists can select, such as `spec.size`.
+    /// The selectable fields in addition to name and namespace, such as `spec.size`.
     pub(super) selectable: Vec<String>,
-    /// What every request for this version is warned of, if it is deprecated.
+    /// The warning for each request to this version if it is deprecated.
     pub(super) deprecation: Option<String>,
-    /// How far the definition has come.
+    /// The lifecycle stage of the definition.
     pub(super) stage: Stage,
-    /// What discovery shows as `storageVersionHash`.
+    /// The `storageVersionHash` in discovery.
     pub(super) storage_hash: String,
-    /// The columns of Tables, or what of them admit does not read.
+    /// The columns of Tables, or the part of them that admit does not support.
     pub(super) columns: Result<Arc<CustomColumns>, Unsupported>,
     /// The columns of Tables of a scale.
     pub(super) scale_columns: Result<Arc<CustomColumns>, Unsupported>,
 }
 
-/// How far a definition has come.
+/// The lifecycle stage of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// It is not established, and never will be: its `caBundle` is invalid.
+    /// Not established, permanently, because its `caBundle` is invalid.
     Unusable,
-    /// Its objects can be asked for.
+    /// Its objects are served.
     Established,
-    /// It is being deleted: nothing can be created.
+    /// Being deleted: objects cannot be created.
     Terminating,
-    /// Its objects are being deleted as well: discovery shows no verbs that write.
+    /// Its objects are being deleted: discovery shows no verbs that write.
     Emptied,
 }
 
@@ -75,16 +75,16 @@ impl Stage {
 }
 
 impl Custom {
-    /// The schema.
+    /// Returns the schema.
     ///
     /// # Errors
-    /// What of it admit does not apply.
+    /// The part of the schema that admit does not support.
     pub(super) fn schema(&self) -> Result<&Compiled, Unsupported> {
         self.schema.as_deref().map_err(Clone::clone)
     }
 }
 
-/// Where a custom resource keeps what a `Scale` shows: JSON pointers.
+/// JSON pointers to the fields of a custom resource that a `Scale` shows.
 #[derive(Clone, Debug)]
 pub(super) struct ScalePaths {
     pub(super) spec_replicas: String,
@@ -92,13 +92,13 @@ pub(super) struct ScalePaths {
     pub(super) label_selector: Option<String>,
 }
 
-/// The group and the plural of a definition.
+/// Returns the group and the plural of a definition.
 pub(super) fn group_resource(definition: &Value) -> (&str, &str) {
     (text_at(definition, &["spec", "group"]), text_at(definition, &["spec", "names", "plural"]))
 }
 
-/// The resources of a definition, one for each version, in the order of `spec.versions`, with the names that were accepted;
-/// none before they were. A schema that did not change since `before` is not compiled again.
+/// Returns the resources of a definition, one for each version in the order of `spec.versions`, with the accepted
+/// names; empty until names are accepted. A schema that did not change since `before` is not compiled again.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `getOrCreateServingInfoFor`;
 /// `pkg/apiserver/customresource_discovery_controller.go`, `sync`.
@@ -186,7 +186,7 @@ fn storage_version(definition: &Value) -> &str {
     names.next().unwrap_or_default()
 }
 
-/// What requests for a version are warned of, if it is deprecated: its own text, or which of the later versions to use.
+/// Returns the warning of a deprecated version: its own text, or the later version to use.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `defaultDeprecationWarning`.
 /// Rule: SCH-15.
@@ -210,12 +210,12 @@ fn deprecation(definition: &Value, version: &Value) -> Option<String> {
     Some(format!("{group}/{name} {kind} is deprecated{instead}"))
 }
 
-/// The schema of a version; null if there is none.
+/// Returns the schema of a version; null if there is none.
 pub(super) fn schema_of(version: &Value) -> &Value {
     version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null)
 }
 
-/// The schema of a version, and since when it is that, if it was the same before.
+/// Returns the compiled schema of a version and the resource version that introduced it, if it did not change.
 fn known_schema(
     name: &str,
     version: &Value,
@@ -232,7 +232,7 @@ fn known_schema(
     Some((custom.schema.clone(), custom.schema_since))
 }
 
-/// What of the schemas of a definition admit does not apply, but for those that are in the `old` one.
+/// Rejects schemas with constructs that admit does not support, unless the `old` definition has the same schemas.
 ///
 /// # Errors
 /// 501.
@@ -257,7 +257,7 @@ fn scale_paths(scale: &Value) -> ScalePaths {
     }
 }
 
-/// Fills in the names that a definition may leave out, and how its objects are converted.
+/// Sets the defaults of a definition: optional names and the conversion strategy.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/defaults.go.
 pub(super) fn set_defaults(definition: &mut Value) {
@@ -279,7 +279,7 @@ pub(super) fn set_defaults(definition: &mut Value) {
     }
 }
 
-/// `status` as a new definition has it.
+/// Sets the `status` of a new definition.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go, `PrepareForCreate`.
 pub(super) fn begin(definition: &mut Value) {
@@ -303,7 +303,7 @@ fn stored_versions(definition: &Value) -> Vec<Value> {
         .collect()
 }
 
-/// `status` as the server's own controllers write it: the names are accepted and the resource is served.
+/// Sets the `status` as the server's controllers do: names accepted, resource established.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go` and
 /// `pkg/controller/establish/establishing_controller.go`.

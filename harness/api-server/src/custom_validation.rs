@@ -1,4 +1,4 @@
-//! Whether a custom resource, which is free-form on its way through the webhooks, is valid in the end.
+//! Validation of custom resources, which are unstructured until the webhooks have been called.
 
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::quoting::{go_type, printed};
@@ -11,7 +11,7 @@ use super::custom_resources::Custom;
 use super::discovery::Resource;
 use super::metadata;
 
-/// What is wrong with an object that should be of the kind of its resource: nothing else of it is looked at then.
+/// Returns the error of an object of the wrong kind, which stops further validation.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/validator.go, `ValidateTypeMeta`.
 /// Rule: SCH-19.
@@ -27,10 +27,10 @@ fn wrong_type(found: &GroupVersionKind, expected: &GroupVersionKind) -> Vec<Fiel
         .collect()
 }
 
-/// Validates a custom resource, in a write of itself or of its status. What the client is warned of.
+/// Validates a custom resource in a write of the object or its status. Returns the warnings.
 ///
 /// # Errors
-/// 422 for what is wrong, 501 for what admit does not apply.
+/// 422 for an invalid object, 501 for constructs that admit does not support.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `Validate` and `ValidateUpdate`;
 /// `status_strategy.go`, `ValidateUpdate`.

@@ -1,8 +1,8 @@
-//! The controllers of definitions where webhooks have a rule for `customresourcedefinitions/status`: each of their writes is
-//! a request of the server itself, made after the answer to the request that caused it. Where no webhook can see them,
-//! the writes of [`definition_status`] and [`definition_deletion`] go straight to the storage.
+//! The definition controllers while webhooks have a rule for `customresourcedefinitions/status`: each write is a
+//! loopback request of the server, sent after the response to the request that caused it. If no webhook can see the
+//! writes, [`definition_status`] and [`definition_deletion`] write directly to the storage.
 //!
-//! One task makes the requests, one at a time, and ends when nothing is left to write.
+//! One task sends the requests sequentially and ends when nothing is left to write.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,13 +19,13 @@ use super::definition_status::Names;
 use super::storage::{News, ObjectReader as _, Storage};
 use super::{Server, definition_deletion, definition_status, metadata, own_requests};
 
-/// How long a write waits after the first failure, and how long at most; twice as long after each.
+/// The first retry delay; doubled after each failure up to the maximum.
 ///
 /// Source: client-go `util/workqueue/default_rate_limiters.go`, `DefaultTypedControllerRateLimiter`.
 const FIRST_DELAY: Duration = Duration::from_millis(5);
 const LONGEST_DELAY: Duration = Duration::from_secs(1000);
 
-/// What the server knows of the task.
+/// The state of the task as the server sees it.
 #[derive(Debug, Default)]
 pub(super) struct DefinitionControllers {
     activity: Arc<Mutex<Activity>>,
@@ -34,7 +34,7 @@ pub(super) struct DefinitionControllers {
 #[derive(Debug, Default)]
 struct Activity {
     is_running: bool,
-    /// Whether something has changed since the task began to look at the definitions.
+    /// Whether something has changed since the task last read the definitions.
     has_changed: bool,
 }
 
@@ -42,8 +42,8 @@ fn lock(activity: &Mutex<Activity>) -> MutexGuard<'_, Activity> {
     activity.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether the task makes the writes that follow a change, because a webhook may have to see them, and if so notifies
-/// it of the change.
+/// Returns whether the task makes the writes that follow a change because a webhook may have to see them. If so,
+/// notifies it.
 ///
 /// Rule: SCH-20.
 pub(super) fn are_to_write(server: &Arc<Server>) -> bool {
@@ -55,7 +55,7 @@ pub(super) fn are_to_write(server: &Arc<Server>) -> bool {
     if !server.admission.has_rule_for(Operation::Update, &definitions, "status") {
         return false;
     }
-    // Who fills the storage of a server before it runs does so outside of a runtime.
+    // A server that is not running yet is filled outside of a runtime.
     let Ok(runtime) = Handle::try_current() else { return false };
     let mut activity = lock(&server.definition_controllers.activity);
     activity.has_changed = true;
@@ -66,14 +66,14 @@ pub(super) fn are_to_write(server: &Arc<Server>) -> bool {
     true
 }
 
-/// Lets another task begin when this one ends before its work is done, with its runtime.
+/// Marks the task as stopped when dropped, so that another can start if the runtime ends before its work is done.
 struct Running {
     activity: Arc<Mutex<Activity>>,
     is_over: bool,
 }
 
 impl Running {
-    /// Whether nothing has changed since the task began to look; then another one may begin.
+    /// Returns whether nothing has changed since the task last looked; if so, another task may start.
     fn ends(&mut self) -> bool {
         let mut activity = lock(&self.activity);
         if !activity.has_changed {
@@ -109,7 +109,7 @@ async fn run(mut server: Arc<Server>) {
             }
             continue;
         };
-        // Who waits does not keep the server.
+        // A waiting task does not keep the server alive.
         let waiting = Arc::downgrade(&server);
         drop(server);
         tokio::select! {
@@ -121,7 +121,7 @@ async fn run(mut server: Arc<Server>) {
     }
 }
 
-/// One of the controllers. Upstream they write side by side; here in this order.
+/// One of the controllers. Upstream they write concurrently; here they write in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Controller {
     Names,
@@ -133,7 +133,7 @@ enum Controller {
 impl Controller {
     const ALL: [Self; 4] = [Self::Names, Self::Establishing, Self::Approval, Self::Finalizer];
 
-    /// What it writes next of a definition, if anything.
+    /// Returns the next write of a definition, if any.
     fn next(self, storage: &Storage, definition: &Value) -> Option<Value> {
         match self {
             Self::Names => definition_status::accept_names(definition, || {
@@ -146,19 +146,19 @@ impl Controller {
     }
 }
 
-/// The writes that have failed, by the names of their definitions.
+/// The failed writes, by definition name.
 #[derive(Debug, Default)]
 struct Writes {
     failed: HashMap<(String, Controller), Failed>,
 }
 
-/// A write that came to nothing.
+/// A failed write.
 #[derive(Debug)]
 struct Failed {
-    /// The definition as it was then. It is tried again when that has changed.
+    /// The definition at the time of the failure. A change of it triggers a retry.
     definition: Arc<Value>,
     times: u32,
-    /// When it is tried again in any case.
+    /// When to retry in any case.
     due: Option<Instant>,
 }
 
@@ -169,12 +169,12 @@ impl Failed {
 }
 
 impl Writes {
-    /// When the next write is tried again.
+    /// Returns when the next retry is due.
     fn due(&self) -> Option<Instant> {
         self.failed.values().filter_map(|failed| failed.due).min()
     }
 
-    /// Makes requests until none is left to make now.
+    /// Sends requests until none is due.
     async fn make(&mut self, server: &Arc<Server>) {
         loop {
             let definitions = server.state.storage.list(GROUP, RESOURCE, "");
@@ -192,7 +192,7 @@ impl Writes {
         }
     }
 
-    /// Makes the next request of a controller, if there is one; whether the definition has changed meanwhile.
+    /// Sends the next request of a controller, if any. Returns whether the definition has changed.
     ///
     /// Source: `sync` of the controllers in apiextensions-apiserver `pkg/controller`.
     /// Rule: SCH-20.
@@ -218,9 +218,9 @@ impl Writes {
                 let due = Some(Instant::now() + delay);
                 self.failed.insert(key, Failed { definition: stored, times: times.saturating_add(1), due });
             }
-            // What has changed is looked at again anyway.
+            // Changed definitions are processed again anyway.
             _ if has_changed => drop(self.failed.remove(&key)),
-            // A webhook has undone the write.
+            // A webhook undid the write.
             _ => drop(self.failed.insert(key, Failed { definition: stored, times: 0, due: None })),
         }
         has_changed

@@ -1,4 +1,4 @@
-//! Whether the conversion of a definition of custom resources is valid.
+//! Validation of the conversion of custom resource definitions.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ const PATH: &str = "spec.conversion";
 const ELSEWHERE: &str = "should not be set when strategy is not set to Webhook";
 const KNOWN: [&str; 2] = ["v1", "v1beta1"];
 
-/// What is wrong with `spec.conversion` of a definition, in a creation or an update of `old`.
+/// Validates `spec.conversion` of a definition in a creation or an update of `old`.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `validateCustomResourceConversion`
 /// and `validateConversionReviewVersions`.
@@ -65,19 +65,20 @@ fn review_versions(conversion: &Value) -> &[Value] {
     at(conversion, &["webhook", "conversionReviewVersions"]).as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Why the certificates of a `clientConfig` cannot be used, if they cannot.
+/// Returns why the certificates of a `clientConfig` are invalid.
 fn wrong_bundle(client_config: &Value) -> Option<String> {
     let bundle =
         go_base64::bytes(at(client_config, &["caBundle"])).ok().filter(|bundle| !bundle.is_empty())?;
     check_bundle(&bundle).err()
 }
 
-/// Whether the conversion webhook of a definition has a `caBundle` without certificates that can be used.
+/// Returns whether the conversion webhook of a definition has a `caBundle` without valid certificates.
 pub(super) fn has_invalid_bundle(definition: &Value) -> bool {
     wrong_bundle(at(definition, &["spec", "conversion", "webhook", "clientConfig"])).is_some()
 }
 
-/// A new definition may have an invalid `caBundle`, but is not established; in an update an invalid one may stay.
+/// Validates the `caBundle`. A new definition may have an invalid one but is not established; an update may keep an
+/// invalid one.
 fn bundle_error(client_config: &Value, old: Option<&Value>, path: &str) -> Option<FieldError> {
     let why = wrong_bundle(client_config)?;
     if old.is_none_or(has_invalid_bundle) {
@@ -87,7 +88,7 @@ fn bundle_error(client_config: &Value, old: Option<&Value>, path: &str) -> Optio
     Some(FieldError::invalid(format!("{path}.caBundle"), bundle, why))
 }
 
-/// Versions of which the server knows none may stay so.
+/// Validates the versions. An update may keep a list in which the server knows no version.
 fn version_errors(versions: &[Value], old: Option<&Value>, path: &str) -> Vec<FieldError> {
     if versions.is_empty() {
         return vec![FieldError::required(path, "")];

@@ -1,7 +1,7 @@
-//! The deletion of a definition: it stays until none of its objects is left.
+//! Deletion of custom resource definitions: a definition remains until none of its objects are left.
 //!
-//! Upstream a controller deletes the objects a moment after the request. Here that is done before the request is answered,
-//! as are the writes of the other controllers, unless a webhook is to see those.
+//! Upstream, a controller deletes the objects shortly after the request. This server deletes them before the response,
+//! like the writes of the other controllers, unless a webhook has to see those writes.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use super::deletion::{self, Marked};
 use super::metadata;
 use super::storage::{Key, ObjectReader as _, Storage};
 
-/// Keeps a definition until its objects are gone.
+/// The finalizer that keeps a definition until its objects are deleted.
 const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// A definition whose deletion begins.
+/// Marks a definition as being deleted.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/etcd.go, `Delete`.
 /// Rule: SCH-17.
@@ -40,19 +40,19 @@ pub(super) fn mark(definition: &Value) -> Value {
     marked
 }
 
-/// Deletes the objects of all definitions that are being deleted, without admission, and the definitions of which none is
+/// Deletes the objects of all terminating definitions without admission, then the definitions that have no objects
 /// left.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/finalizer/crd_finalizer.go`, `sync` and `deleteInstances`.
 /// Rule: SCH-17.
 pub(super) fn finish(storage: &Storage) {
     for stored in storage.list(GROUP, RESOURCE, "") {
-        // Who is faster does the same.
+        // If another write came first, that writer does the same.
         let _ = finish_one(storage, stored);
     }
 }
 
-/// None if another write was faster.
+/// Returns none if another write came first.
 fn finish_one(storage: &Storage, mut stored: Arc<Value>) -> Option<()> {
     let name = metadata::text(&stored, "name").to_owned();
     while let Some(next) = next(storage, &stored) {
@@ -67,8 +67,8 @@ fn finish_one(storage: &Storage, mut stored: Arc<Value>) -> Option<()> {
     Some(())
 }
 
-/// What is written next of a definition: that its objects are being deleted, which happens once that is stored, and then
-/// that none is left. Without finalizers it goes.
+/// Returns the next write of a definition: first the condition that its objects are being deleted, then, once that is
+/// stored, the condition that none are left. Without finalizers the definition is removed.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/finalizer/crd_finalizer.go`, `sync`.
 /// Rule: SCH-17.
@@ -108,7 +108,7 @@ pub(super) fn next(storage: &Storage, stored: &Value) -> Option<Value> {
     Some(next)
 }
 
-/// Whether no object is left.
+/// Deletes the objects of a definition. Returns whether none are left.
 fn delete_objects(storage: &Storage, definition: &Value) -> bool {
     let (group, plural) = group_resource(definition);
     let mut is_empty = true;
@@ -124,7 +124,7 @@ fn delete_objects(storage: &Storage, definition: &Value) -> bool {
             Marked::Changed { gone: true, .. } => storage.remove(&key, &object).is_ok(),
             Marked::Changed { object: marked, gone: false } => {
                 if marked != *object {
-                    // Where another write was faster, the object is looked at again when that one is gone.
+                    // If another write came first, the object is processed again when that writer removes it.
                     let _ = storage.replace(&key, Some(&object), marked);
                 }
                 false

@@ -1,8 +1,8 @@
-//! The status of definitions, as the controllers inside kube-apiserver write it: which names are accepted, whether the
-//! resource is established, and whether a protected group was approved.
+//! The status of custom resource definitions as the controllers in kube-apiserver write it: accepted names, whether the
+//! resource is established, and the approval of protected groups.
 //!
-//! Upstream these controllers watch definitions and write a moment later. Here all of their writes are made before the
-//! request that caused them is answered, each with a `resourceVersion` of its own, unless a webhook is to see them:
+//! Upstream, these controllers watch definitions and write shortly after a request. This server makes all writes before
+//! the response to the request that caused them, each with its own `resourceVersion`, unless a webhook has to see them:
 //! [`definition_controllers`](super::definition_controllers).
 
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ use super::field_manager;
 use super::metadata;
 use super::storage::{Key, ObjectReader as _, Storage};
 
-/// The state of one condition, but for its time.
+/// A condition without its time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Condition<'a> {
     pub(super) kind: &'a str,
@@ -33,12 +33,12 @@ pub(super) struct Condition<'a> {
 /// `pkg/controller/establish/establishing_controller.go` and `pkg/controller/apiapproval/apiapproval_controller.go`.
 /// Rule: SCH-10.
 pub(super) fn reconcile(storage: &Storage) {
-    // Each write brings accepted names nearer to those of a specification, and nothing undoes it.
+    // The loop ends: each write brings accepted names closer to a specification, and no write undoes that.
     loop {
         let definitions = storage.list(GROUP, RESOURCE, "");
         let mut has_written = false;
         for stored in &definitions {
-            // The others may have changed since: names are compared with what is stored now.
+            // Other definitions may have changed, so names are compared with what is stored now.
             let Some(stored) = storage.get(GROUP, RESOURCE, "", metadata::text(stored, "name")) else {
                 continue;
             };
@@ -53,13 +53,13 @@ pub(super) fn reconcile(storage: &Storage) {
     }
 }
 
-/// Stores a definition in place of `stored`; whether no other write was faster, after which everything is looked at anew.
+/// Stores a definition in place of `stored`. Returns false if another write came first; the caller then starts over.
 pub(super) fn write(storage: &Storage, stored: &Arc<Value>, definition: Value) -> bool {
     let key = key(metadata::text(stored, "name"));
     storage.replace(&key, Some(stored), field_manager::with_status(stored, definition)).is_ok()
 }
 
-/// Where the definition of this name is stored.
+/// Returns the storage key of the definition with this name.
 pub(super) fn key(name: &str) -> Key {
     Key {
         group: GROUP.to_owned(),
@@ -69,19 +69,19 @@ pub(super) fn key(name: &str) -> Key {
     }
 }
 
-/// Whether a condition of the definition is true.
+/// Returns whether a condition of the definition is true.
 pub(super) fn is_true(definition: &Value, kind: &str) -> bool {
     find(definition, kind).is_some_and(|condition| condition["status"] == "True")
 }
 
-/// Whether the objects of a definition can be asked for.
+/// Returns whether the objects of a definition are served.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `ServeHTTP`.
 pub(super) fn is_served(definition: &Value) -> bool {
     is_true(definition, "NamesAccepted") || is_true(definition, "Established")
 }
 
-/// Sets a condition. Its time is that of the last change of its status.
+/// Sets a condition. Its time changes only with its status.
 ///
 /// Source: apiextensions-apiserver pkg/apihelpers/helpers.go, `SetCRDCondition`.
 pub(super) fn set_condition(definition: &mut Value, condition: Condition<'_>) {
@@ -109,7 +109,7 @@ fn find<'d>(definition: &'d Value, kind: &str) -> Option<&'d Value> {
     conditions(definition).iter().find(|condition| condition["type"] == *kind)
 }
 
-/// Whether a condition is there with this status, reason and message.
+/// Returns whether a condition exists with this status, reason, and message.
 fn has(definition: &Value, condition: Condition<'_>) -> bool {
     find(definition, condition.kind).is_some_and(|known| {
         let is = |field: &str, value: &str| text(known, &[field]) == value;
@@ -117,12 +117,12 @@ fn has(definition: &Value, condition: Condition<'_>) -> bool {
     })
 }
 
-/// What one controller writes next; none if no controller has anything to write.
+/// Returns the next write of any controller; none if no controller has anything to write.
 fn next(definition: &Value, taken: impl FnOnce() -> Names) -> Option<Value> {
     accept_names(definition, taken).or_else(|| establish(definition)).or_else(|| approve(definition))
 }
 
-/// The names that definitions of one group have.
+/// The names used by the definitions of one group.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     resources: HashSet<String>,
@@ -150,7 +150,7 @@ fn short_names(names: &Value) -> Vec<&str> {
     at(names, &["shortNames"]).as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Whether names are the same, where an empty list is as good as none.
+/// Returns whether the names are equal; an empty list equals an absent one.
 fn same_names(one: &Value, other: &Value) -> bool {
     let list = |names: &Value, field: &str| at(names, &[field]).as_array().cloned().unwrap_or_default();
     ["plural", "singular", "kind", "listKind"]
@@ -159,7 +159,7 @@ fn same_names(one: &Value, other: &Value) -> bool {
         && ["shortNames", "categories"].iter().all(|field| list(one, field) == list(other, field))
 }
 
-/// Takes over the names that no other definition of the group has. The last conflict is the one that is reported.
+/// Accepts the names that no other definition of the group uses. The last conflict is reported.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go`, `sync` and `calculateNamesAndConditions`.
 /// Rule: SCH-10.
@@ -255,7 +255,7 @@ fn in_use(name: &str) -> String {
     format!("{} is already in use", Value::from(name))
 }
 
-/// Takes a list over, or that there is none.
+/// Copies a list, or removes it if it is absent.
 fn copy(names: &mut Value, from: &Value, field: &str) {
     let Some(names) = names.as_object_mut() else { return };
     match from.get(field).filter(|list| list.as_array().is_some_and(|list| !list.is_empty())) {

@@ -1,5 +1,4 @@
-//! What is checked of a definition beside its specification: what an update must not change, which versions must stay, what
-//! its status says; and what a client is warned of.
+//! Checks of a definition other than of its specification: immutable fields, stored versions, status, and warnings.
 //!
 //! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go and
 //! pkg/registry/customresourcedefinition/strategy.go.
@@ -14,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::definition_status::is_true;
 
-/// What must stay: the scope and the kind once objects can be there, the group and the plural always.
+/// Validates immutable fields: the scope and the kind once objects may exist; the group and the plural always.
 ///
 /// Source: `validateCustomResourceDefinitionSpecUpdate`.
 /// Rule: SCH-11.
@@ -34,7 +33,7 @@ pub(super) fn immutable(definition: &Value, old: Option<&Value>) -> Vec<FieldErr
         .collect()
 }
 
-/// A version in which objects may be stored has to stay.
+/// Validates that versions in which objects may be stored remain.
 ///
 /// Source: `ValidateCustomResourceDefinitionStoredVersions`.
 /// Rule: SCH-12.
@@ -46,7 +45,7 @@ pub(super) fn wrong_stored_versions(definition: &Value) -> Vec<FieldError> {
         let why = "must have at least one stored version";
         return vec![FieldError::invalid(field, encode(stored), why)];
     }
-    // Upstream takes each away that it finds, so that a version that stands there twice is missing the second time.
+    // Upstream removes each version that it finds, so a version listed twice is missing the second time.
     let mut left: HashMap<&str, usize> =
         names.iter().enumerate().map(|(index, name)| (*name, index)).collect();
     let mut errors = Vec::new();
@@ -68,7 +67,7 @@ pub(super) fn wrong_stored_versions(definition: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Adds the storage version to the stored ones.
+/// Adds the storage version to the stored versions.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go, `PrepareForUpdate`.
 /// Rule: SCH-12.
@@ -85,8 +84,8 @@ pub(super) fn note_storage_version(definition: &mut Value) {
     }
 }
 
-/// What a client is warned of: formats that are not checked, and sets of what is no scalar. What was there before is not
-/// reported again.
+/// Returns the warnings about a definition: unsupported formats, and sets of non-scalar items. Existing problems are
+/// not reported again.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go, `WarningsOnCreate` and
 /// `WarningsOnUpdate`.
@@ -105,7 +104,7 @@ pub(super) fn warnings(definition: &Value, old: Option<&Value>) -> Vec<String> {
     formats.chain(sets).collect()
 }
 
-/// The formats that are not known, and the types of items of sets that are no scalars.
+/// The unknown formats, and the non-scalar item types of sets.
 pub(crate) type Found<'d> = (BTreeSet<&'d str>, BTreeSet<&'d str>);
 
 fn found(definition: &Value) -> Found<'_> {

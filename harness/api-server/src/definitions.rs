@@ -1,4 +1,4 @@
-//! Whether a definition of custom resources is valid.
+//! Validation of custom resource definitions.
 //!
 //! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go.
 
@@ -15,11 +15,11 @@ use super::custom_resources::{GROUP, check_schemas, schema_of};
 use super::selectable_fields::{self, Place};
 use super::{approval_policy, definition_conversion, definition_update, metadata, validation};
 
-/// Validates a definition, of whose metadata there are these `errors`. Of a status only the names are looked at. What the
-/// client is warned of.
+/// Validates a definition with the existing `errors` of its metadata. On `/status`, validates only the names. Returns
+/// the warnings.
 ///
 /// # Errors
-/// 422 for what is wrong, 501 for what admit does not apply.
+/// 422 for an invalid definition, 501 for constructs that admit does not support.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `ValidateCustomResourceDefinition`,
 /// `ValidateCustomResourceDefinitionUpdate` and `ValidateUpdateCustomResourceDefinitionStatus`.
@@ -43,7 +43,7 @@ pub(super) fn validate(
         if old.is_none() && !found.is_empty() && found != expected {
             let why = "must be spec.names.plural+\".\"+spec.group";
             let path = format!("metadata.{field}");
-            // Behind what else is wrong with it.
+            // These errors come after the others.
             let before = |error: &FieldError| error.field == "metadata.generateName" || error.field == path;
             let place = errors.iter().take_while(|error| before(error)).count();
             errors.insert(place, FieldError::invalid(path.as_str(), quote(found), why));
@@ -77,7 +77,7 @@ fn versions_of(spec: &Value) -> &[Value] {
     at(spec, &["versions"]).as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// What is the same in all versions is reported once, as a field of the definition.
+/// Returns the value that all versions share, which is reported once, as a field of the definition.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/conversion.go,
 /// `Convert_v1_CustomResourceDefinitionSpec_To_apiextensions_CustomResourceDefinitionSpec`.
@@ -166,7 +166,7 @@ fn spec_errors(spec: &Value) -> Result<Vec<FieldError>, Unsupported> {
     if !wrong.is_empty() {
         errors.extend(validation::of_versions(&own_parts(spec), &wrong)?);
     }
-    // The first version is that of the definition as a whole, too.
+    // The first version is also the version of the whole definition.
     if let Some(name) = versions.first().map(|version| text(version, &["name"])) {
         let wrong = names::dns1035_label(name);
         if !name.is_empty() && !wrong.is_empty() {
@@ -196,7 +196,7 @@ fn spec_errors(spec: &Value) -> Result<Vec<FieldError>, Unsupported> {
     Ok(errors)
 }
 
-/// The versions as Go has them: without what belongs to the definition as a whole.
+/// Returns the versions as Go has them, without the fields that belong to the whole definition.
 fn own_parts(spec: &Value) -> Value {
     const OF_ALL: [&str; 4] = ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
     let is_common = |field: &str| common(versions_of(spec), |version| at(version, &[field])).is_some();

@@ -1,8 +1,8 @@
-//! The events of watches as text, encoded once for all watches that send them.
+//! Watch events as text, encoded once for all watches that send them.
 //!
-//! Which object an event has follows from the `resourceVersion` of its write, so that this, the type and the kind name its
-//! text. A small one is copied into the pieces of each watch. A large one is shared: it is in memory once, however many
-//! watches send it, and counts against a budget until the last of them has sent it.
+//! The `resourceVersion` of a write determines the object of its event, so that number, the type, and the kind identify
+//! the text. Small events are copied into the buffers of each watch. Large events are shared: they are in memory once,
+//! however many watches send them, and count against a budget until the last watch has sent them.
 //!
 //! Source: apiserver `pkg/storage/cacher/caching_object.go`, `cachingObject`.
 
@@ -31,19 +31,19 @@ use super::storage::{EncodedObject, StoredObject, set_resource_version};
 use super::tables::Table;
 use super::{off_thread, service_reading};
 
-/// The most bytes of a small event, with its newline.
+/// The maximum size of a small event in bytes, including its newline.
 pub(super) const SMALL: usize = 8 << 10;
 
-/// What has more bytes than this as it is stored is not tried as a small event in another version.
+/// Objects whose stored text exceeds this size are not encoded as a small event in another version.
 const SMALL_TEXT: usize = 2 * SMALL;
 
-/// How many of the latest small events are kept.
+/// How many recent small events are cached.
 const RECENT: usize = 256;
 
-/// From how many names of large events on those are forgotten that nobody sends.
+/// The number of entries for large events at which unused ones are dropped.
 const NAMES: usize = 64;
 
-/// What happened to an object.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum EventType {
     Added,
@@ -51,30 +51,31 @@ pub(super) enum EventType {
     Deleted,
 }
 
-/// An event that is not yet text.
+/// An event that has not been encoded yet.
 #[derive(Clone, Debug)]
 pub(super) struct Event {
     pub(super) happened: EventType,
-    /// As it is stored; of one that was deleted, as it last was.
+    /// The stored object; for a deletion, its last state.
     pub(super) stored: Arc<StoredObject>,
     /// The `resourceVersion` of the write.
     pub(super) version: u64,
 }
 
-/// In which version of its kind an object is sent.
+/// The version of its kind in which an object is sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Served<'a> {
     pub(super) state: &'a Arc<State>,
     pub(super) resource: &'a Arc<Resource>,
-    /// What of it is sent.
+    /// The part of the object that is sent.
     pub(super) representation: Representation,
 }
 
-/// What names the text of an event.
+/// The key of an event's text.
 type Name = (u64, EventType, GroupVersionKind);
 
 impl Event {
-    /// None of one that is encoded anew for each watch: the ages in Tables depend on the time.
+    /// Returns the key of the text; none for a Table, which is encoded again for each watch because ages depend on the
+    /// time.
     fn name(&self, served: Served<'_>) -> Option<Name> {
         let kind = match served.representation {
             Representation::Whole => served.resource.kind.clone(),
@@ -84,7 +85,7 @@ impl Event {
         Some((self.version, self.happened, kind))
     }
 
-    /// The text of the object, if it is sent as it is stored.
+    /// Returns the text of the object if it is sent as stored.
     fn text(&self, served: Served<'_>) -> Option<Cow<'_, EncodedObject>> {
         let is_whole = served.representation == Representation::Whole;
         if !is_whole || !State::is_served_as_stored(&self.stored, served.resource) {
@@ -93,12 +94,12 @@ impl Event {
         let encoded = self.stored.encoded();
         Some(match self.happened {
             EventType::Added | EventType::Modified => Cow::Borrowed(encoded),
-            // It is sent as it last was, with the version of the write that removed it.
+            // A deleted object is sent in its last state, with the version of the write that removed it.
             EventType::Deleted => Cow::Owned(encoded.with_version(self.version)),
         })
     }
 
-    /// The object as it is sent.
+    /// Returns the object as it is sent.
     async fn object(&self, served: Served<'_>) -> Result<Arc<Value>, ConversionError> {
         let object = served.state.in_version_of(&self.stored.object(), served.resource).await?;
         let mut object = service_reading::read(object, served.resource);
@@ -106,7 +107,7 @@ impl Event {
             object = Arc::new(metadata_of(&object));
         }
         if self.happened == EventType::Deleted {
-            // It is sent as it last was, with the version of the write that removed it.
+            // A deleted object is sent in its last state, with the version of the write that removed it.
             let mut last = Arc::unwrap_or_clone(object);
             set_resource_version(&mut last, self.version);
             object = Arc::new(last);
@@ -120,32 +121,32 @@ impl Event {
     }
 }
 
-/// Why there is no text of a large event.
+/// Why a large event has no text.
 #[derive(Debug)]
 pub(super) enum Obstacle {
-    /// Others have the room: it takes so many bytes.
+    /// Other events use the memory; this one needs the given number of bytes.
     NoRoom(usize),
-    /// The object cannot be sent in this version.
+    /// The object cannot be converted to this version.
     Unconvertible(ConversionError),
 }
 
-/// The texts of events.
+/// A cache of encoded events.
 #[derive(Debug)]
 pub(super) struct Events {
     small: Mutex<Recent>,
     large: Mutex<HashMap<Name, Arc<Slot>>>,
-    /// Bytes of large events.
+    /// The memory budget of large events.
     room: Budget,
 }
 
-/// The latest small events; none of an event that is large.
+/// The latest small events; none for a large event.
 #[derive(Debug, Default)]
 struct Recent {
     texts: HashMap<Name, Option<Bytes>>,
     oldest_first: VecDeque<Name>,
 }
 
-/// The place of one large event: locked while it is encoded, and empty when nobody sends it.
+/// The slot of a large event: locked while it is encoded, empty when no watch sends it.
 type Slot = tokio::sync::Mutex<Weak<Large>>;
 
 #[derive(Debug)]
@@ -154,7 +155,7 @@ struct Large {
     _room: Reservation,
 }
 
-/// Keeps the text for as long as a watch sends it.
+/// Keeps the text alive while a watch sends it.
 struct Shared(Arc<Large>);
 
 impl AsRef<[u8]> for Shared {
@@ -164,23 +165,24 @@ impl AsRef<[u8]> for Shared {
 }
 
 impl Events {
-    /// Large events may have so many bytes together.
+    /// Creates a cache whose large events may have `room` bytes in total.
     pub(super) fn new(room: usize) -> Self {
         Self { small: Mutex::default(), large: Mutex::default(), room: Budget::new(room) }
     }
 
-    /// The bytes of large events.
+    /// Returns the memory budget of large events.
     pub(super) const fn room(&self) -> &Budget {
         &self.room
     }
 
-    /// The text of a small event, with its newline; none of a large one, nor of one for which a webhook is asked.
+    /// Returns the text of a small event including its newline; none for a large event and for one whose conversion
+    /// calls a webhook.
     pub(super) fn small(&self, event: &Event, served: Served<'_>) -> Result<Option<Bytes>, Box<Status>> {
         if State::asks_webhook_of_stored(&event.stored, served.resource) {
             return Ok(None);
         }
         let Some(name) = event.name(served) else { return encode_if_small(event, served) };
-        // Locked while it is encoded, which is short: others want the same event.
+        // The lock is held while the event is encoded, which is fast: other watches want the same event.
         let mut recent = lock(&self.small);
         if let Some(known) = recent.texts.get(&name) {
             return Ok(known.clone());
@@ -196,8 +198,8 @@ impl Events {
         Ok(text)
     }
 
-    /// The text of a large event, which all that ask for it share. If it is to be encoded, that takes what was `reserved`,
-    /// or what is left of the room.
+    /// Returns the text of a large event, shared by all watches that request it. Encoding uses the bytes in `reserved`,
+    /// or the rest of the budget.
     pub(super) async fn large(
         &self,
         event: Event,
@@ -247,7 +249,7 @@ impl Events {
     }
 }
 
-/// None if it is large.
+/// Encodes an event; returns none if it is large.
 fn encode_if_small(event: &Event, served: Served<'_>) -> Result<Option<Bytes>, Box<Status>> {
     if let Some(object) = event.text(served) {
         let [before, behind] = around(event.happened);
@@ -257,13 +259,13 @@ fn encode_if_small(event: &Event, served: Served<'_>) -> Result<Option<Bytes>, B
     if event.stored.encoded().text().len() > SMALL_TEXT {
         return Ok(None);
     }
-    // Without a webhook nothing waits.
+    // Without a webhook the future completes immediately.
     let object = event.object(served).now_or_never();
     let object = object.unwrap_or_else(|| Err(waits())).map_err(conversion_failed)?;
     Ok(encode_small(event.happened, &object))
 }
 
-/// What stands around the text of an object in its event.
+/// Returns the text before and after the object in an event.
 fn around(happened: EventType) -> [&'static [u8]; 2] {
     let before: &[u8] = match happened {
         EventType::Added => br#"{"type":"ADDED","object":"#,
@@ -273,7 +275,7 @@ fn around(happened: EventType) -> [&'static [u8]; 2] {
     [before, b"}\n"]
 }
 
-/// None if it is large.
+/// Encodes a small event; returns none if it is large.
 fn encode_small(happened: EventType, object: &Value) -> Option<Bytes> {
     let [before, behind] = around(happened);
     let mut line = AtMost { text: before.to_vec(), bytes: SMALL - behind.len() };
@@ -283,7 +285,7 @@ fn encode_small(happened: EventType, object: &Value) -> Option<Bytes> {
     Some(text.into())
 }
 
-/// Text of so many bytes at most.
+/// A writer that fails beyond a maximum size.
 struct AtMost {
     text: Vec<u8>,
     bytes: usize,
@@ -303,7 +305,7 @@ impl io::Write for AtMost {
     }
 }
 
-/// What was to be there at once is not.
+/// Builds the error of a future that should have completed immediately.
 fn waits() -> ConversionError {
     Unsupported { what: "an event that waits for a conversion".to_owned() }.into()
 }
@@ -334,12 +336,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives an object that has nothing else what is always there of the Go type of its kind.
+/// Adds the fields that the Go type of the kind always encodes to an otherwise empty object.
 ///
 /// Rule: KND-13.
 pub(super) fn give_zero_values(object: &mut Value, resource: &Resource) {
     drop(schema::normalize(object, &resource.kind));
-    // Go's internal types have a number where these versions have a pointer to one.
+    // Go's internal types have a number where these versions have a pointer to a number.
     let group_resource = resource.gvr.group_resource();
     if ["deployments.apps", "replicasets.apps", "statefulsets.apps"].contains(&group_resource.as_str()) {
         set(object, &["spec", "replicas"], 0);
@@ -382,12 +384,12 @@ mod tests {
         let large = event(EventType::Added, 1, ROOM / 2);
         let all = futures::future::join_all((0..100).map(|_| events.large(large.clone(), served, None)));
         let texts: Vec<Bytes> = all.await.into_iter().map(Result::unwrap).collect();
-        // A hundred copies would not have found the room; they are the same bytes.
+        // The budget has no room for a hundred copies; all texts are the same bytes.
         assert!(texts.iter().all(|text| text.as_ptr() == texts[0].as_ptr()));
         assert_eq!(events.room.available(), ROOM - texts[0].len());
         let line: Value = serde_json::from_slice(&texts[0]).unwrap();
         assert_eq!(line, json!({"type": "ADDED", "object": *large.stored.object()}));
-        // Another one waits until the last of them is gone.
+        // The next event waits until the last of them is dropped.
         let other = event(EventType::Added, 2, ROOM / 2);
         let refused = events.large(other.clone(), served, None).await.unwrap_err();
         assert!(matches!(refused, Obstacle::NoRoom(bytes) if bytes == texts[0].len()), "{refused:?}");
@@ -434,7 +436,7 @@ mod tests {
         assert_eq!(length(2, SMALL - beside), Some(SMALL));
         assert_eq!(length(3, SMALL - beside + 1), None);
         assert_eq!(length(4, 2 * SMALL_TEXT), None);
-        // It is remembered that it is large.
+        // The cache remembers that the event is large.
         assert_eq!(length(4, 0), None);
     }
 

@@ -1,5 +1,4 @@
-//! The latest writes, from which watches read: as many as fit into so many bytes, as upstream's watch cache has room for
-//! so many.
+//! The latest writes, which watches read. Limited by size in bytes; upstream's watch cache is limited by number.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use super::storage::{StoredObject, place};
 /// How many changes a watch may lag behind.
 const CHANGES: usize = 4096;
 
-/// Where an object is stored: one place for all versions of its resource.
+/// The storage key of an object, shared by all versions of its resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) group: String,
@@ -20,7 +19,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The place of the object in its collection.
+    /// Returns the key of the object within its collection.
     pub(super) fn place(&self) -> String {
         place(&self.namespace, &self.name)
     }
@@ -30,42 +29,42 @@ impl Key {
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     pub(super) key: Key,
-    /// None of an object that is new.
+    /// None for a creation.
     pub(super) before: Option<Arc<StoredObject>>,
-    /// None of an object that is gone.
+    /// None for a deletion.
     pub(super) after: Option<Arc<StoredObject>>,
 }
 
-/// Changes are not remembered that far back.
+/// The error of reading changes that are no longer in the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Forgotten {
-    /// The oldest `resourceVersion` after which all changes are remembered.
+    /// The oldest `resourceVersion` after which all changes are available.
     pub(super) oldest: u64,
 }
 
-/// The changes of the latest `resourceVersion`s, one for each.
+/// The latest changes, one for each `resourceVersion`.
 #[derive(Debug)]
 pub(super) struct History {
-    /// Each with what the object weighs that it alone keeps.
+    /// Each change with the weight of the object that only it keeps in memory.
     changes: VecDeque<(Change, usize)>,
-    /// What these objects weigh together.
+    /// The total weight of these objects.
     weight: usize,
-    /// What they may weigh.
+    /// The maximum total weight.
     capacity: usize,
     /// The `resourceVersion` before the oldest change.
     forgotten: u64,
 }
 
 impl History {
-    /// A history that begins after this `resourceVersion`, of objects that may weigh so much.
+    /// Creates a history that begins after this `resourceVersion`, with a maximum total weight.
     pub(super) const fn new(version: u64, capacity: usize) -> Self {
         Self { changes: VecDeque::new(), weight: 0, capacity, forgotten: version }
     }
 
-    /// Remembers the next change, and forgets the oldest for which there is no room any more. The newest is always
-    /// remembered: watches receive it, however large it is.
+    /// Adds a change and drops the oldest changes that exceed the capacity. The newest change always remains: watches
+    /// receive it, however large it is.
     ///
-    /// Only the object weighs that the change replaced; the other one is stored, or is the one that a later change replaced.
+    /// Only the replaced object counts; the new object is stored, or is the replaced object of a later change.
     pub(super) fn push(&mut self, change: Change) {
         let key = &change.key;
         let weight = change.before.as_ref().map_or(0, |before| before.weight())
@@ -80,12 +79,12 @@ impl History {
         }
     }
 
-    /// At most `limit` of the changes after the `resourceVersion`, which may be one that is yet to come.
+    /// Returns at most `limit` changes after the `resourceVersion`, which may be in the future.
     pub(super) fn after_version(&self, version: u64, limit: usize) -> Result<Vec<Change>, Forgotten> {
         Ok(self.since(version)?.take(limit).cloned().collect())
     }
 
-    /// The changes after the `resourceVersion`, as [`Self::after_version`].
+    /// Returns all changes after the `resourceVersion`, like [`Self::after_version`].
     pub(super) fn since(&self, version: u64) -> Result<impl Iterator<Item = &Change>, Forgotten> {
         let oldest = self.forgotten;
         let Some(skipped) = version.checked_sub(oldest) else { return Err(Forgotten { oldest }) };
@@ -103,7 +102,7 @@ mod tests {
 
     const WEIGHT: usize = 1 << 20;
 
-    /// A change that weighs so much.
+    /// Creates a change of this weight.
     fn change(weight: usize) -> Change {
         let key = Key {
             group: String::new(),

@@ -1,4 +1,4 @@
-//! The server as the dispatcher sees it.
+//! The server state that the dispatcher uses.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -28,14 +28,14 @@ use super::{metadata, service_reading};
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) storage: Arc<Storage>,
-    /// Asks the conversion webhooks.
+    /// Calls the conversion webhooks.
     converter: Arc<Converter<HttpsCaller>>,
-    /// Says who may do what.
+    /// Decides what users may do.
     pub(super) authorizer: Arc<dyn Authorizer>,
-    /// The stored roles and bindings, whether or not they say who may do what.
+    /// The stored roles and bindings, whether or not the authorizer uses them.
     pub(super) policies: Arc<StoredPolicies>,
     resources: RwLock<Arc<Resources>>,
-    /// The definitions of custom resources with the resources that they make.
+    /// The custom resource definitions with their resources.
     definitions: Mutex<Vec<Defined>>,
 }
 
@@ -63,18 +63,19 @@ impl State {
         }
     }
 
-    /// The same on its own: its conversion webhooks are behind no Services.
+    /// Creates a state without Services for conversion webhooks.
     pub(super) fn alone(storage: Arc<Storage>, mode: AuthorizationMode) -> Self {
         let caller = Arc::new(HttpsCaller::new(Arc::new(NoServices)));
         Self::new(storage, mode, Arc::new(Converter::new(caller, Metrics::default().conversions())))
     }
 
-    /// The resources as they are served now.
+    /// Returns the currently served resources.
     pub(super) fn resources(&self) -> Arc<Resources> {
         Arc::clone(&self.resources.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// By whom custom resources of this kind are converted, in whichever version; one without a definition is not.
+    /// Returns how custom resources of this kind are converted, in any version. A kind without a definition is not
+    /// converted.
     fn strategy(&self, kind: &GroupVersionKind) -> Strategy {
         let resources = self.resources();
         let of_kind = |resource: &&Arc<Resource>| {
@@ -84,7 +85,7 @@ impl State {
         custom.map_or(Strategy::None, |custom| custom.conversion.clone())
     }
 
-    /// Serves what the stored definitions of custom resources say. What did not change is not read again.
+    /// Serves the resources of the stored custom resource definitions. Unchanged definitions are not parsed again.
     pub(super) fn reload_resources(&self) {
         let mut known = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::take(&mut *known);
@@ -95,16 +96,16 @@ impl State {
         *self.resources.write().unwrap_or_else(PoisonError::into_inner) = resources;
     }
 
-    /// The definitions of custom resources whose names were accepted.
+    /// Returns the custom resource definitions whose names are accepted.
     pub(super) fn served_definitions(&self) -> Vec<Arc<Value>> {
         let known = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
         known.iter().filter(|(_, resources)| !resources.is_empty()).map(|(it, _)| Arc::clone(it)).collect()
     }
 
-    /// An object of `resource` in the version in which it is stored.
+    /// Converts an object of `resource` to its storage version.
     ///
     /// # Errors
-    /// [`ConversionError`] when the versions differ and cannot be converted.
+    /// [`ConversionError`] if the versions differ and the conversion fails.
     pub(super) async fn to_storage(
         &self,
         mut object: Value,
@@ -116,10 +117,10 @@ impl State {
         }
     }
 
-    /// The same without a call of a webhook.
+    /// Converts like [`Self::to_storage`], but without calling a webhook.
     ///
     /// # Errors
-    /// [`ConversionError::ByWebhook`] when one would have to be called, and as [`Self::to_storage`].
+    /// [`ConversionError::ByWebhook`] if a webhook would have to be called, and those of [`Self::to_storage`].
     pub(super) fn to_storage_at_once(
         &self,
         mut object: Value,
@@ -131,39 +132,39 @@ impl State {
         }
     }
 
-    /// Normalizes `object` and says to which kind it has to be converted before it is stored.
+    /// Normalizes `object` and returns the kind to which it has to be converted before it is stored.
     fn kind_to_store(&self, object: &mut Value, resource: &Resource) -> Option<GroupVersionKind> {
         normalize_stored(object, resource);
         let kind = self.resources().storage_kind(resource);
         (GroupVersionKind::of(object) != kind).then_some(kind)
     }
 
-    /// Whether a webhook is asked for objects in another version than that of `resource`.
+    /// Returns whether a webhook converts objects from other versions to that of `resource`.
     pub(super) fn may_ask_webhook(resource: &Resource) -> bool {
         let by_webhook = |custom: &Custom| matches!(custom.conversion, Strategy::Webhook(_));
         resource.custom.as_ref().is_some_and(by_webhook)
     }
 
-    /// Whether a webhook is asked for this object in the version of `resource`.
+    /// Returns whether a webhook converts this object to the version of `resource`.
     pub(super) fn asks_webhook(object: &Value, resource: &Resource) -> bool {
         Self::may_ask_webhook(resource) && GroupVersionKind::of(object) != resource.kind
     }
 
-    /// The same of an object that is stored.
+    /// Returns whether a webhook converts this stored object to the version of `resource`.
     pub(super) fn asks_webhook_of_stored(stored: &StoredObject, resource: &Resource) -> bool {
         Self::may_ask_webhook(resource) && !stored.encoded().is_of(&resource.kind)
     }
 
-    /// What the webhook of a definition makes of an object.
+    /// Calls the conversion webhook of a definition.
     ///
     /// # Errors
-    /// What kube-apiserver says of a conversion that fails, or what admit cannot do.
+    /// kube-apiserver's error of a failed conversion, or what admit does not support.
     pub(super) async fn ask_webhook(&self, asked: &ByWebhook) -> Result<Value, ConversionError> {
         self.converter.convert(asked).await
     }
 
-    /// As it is done on the way to and from the storage, where custom resources keep nothing that the schema of the other
-    /// version does not have.
+    /// Converts an object to or from its storage version and removes the fields of custom resources that the other
+    /// version's schema does not have.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `schemaCoercingConverter`.
     /// Rule: CNV-08, SCH-03.
@@ -187,36 +188,36 @@ impl State {
         Ok(converted)
     }
 
-    /// Makes of a stored object what is read of it: custom resources lose what their schema does not have, and all get the
-    /// defaults of their version.
+    /// Changes a stored object into what clients read: removes fields of custom resources that are not in the schema,
+    /// and sets the defaults of the version.
     ///
     /// # Errors
-    /// What of a schema admit does not apply.
+    /// The part of a schema that admit does not support.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `crdConversionRESTOptionsGetter`.
     pub(super) fn complete_stored(&self, object: &mut Value) -> Result<(), Unsupported> {
         let resources = self.resources();
         let resource = resources.of_kind(&GroupVersionKind::of(object));
         if let Some(custom) = resource.and_then(|resource| resource.custom.as_ref()) {
-            // What is no metadata was left out.
+            // Invalid metadata was dropped before.
             let _ = custom.schema()?.decode(object, true);
         }
         self.complete(object)
     }
 
-    /// [`Self::complete_stored`] of an object of `resource` from [`Self::to_storage`]; whether that changed it, which it may
-    /// where a custom resource was written in another version than that of the storage, or mutating webhooks got it in
-    /// another one: what is converted back may have fields that the schema does not have.
+    /// Applies [`Self::complete_stored`] to an object of `resource` from [`Self::to_storage`]. Returns whether that
+    /// changed it, which is possible if a custom resource was written in a version other than the storage version or
+    /// converted for mutating webhooks: the result may have fields that the schema does not have.
     ///
     /// # Errors
-    /// What of a schema admit does not apply.
+    /// The part of a schema that admit does not support.
     pub(super) fn complete_written(
         &self,
         object: &mut Value,
         resource: &Resource,
     ) -> Result<bool, Unsupported> {
         let is_converted = GroupVersionKind::of(object) != resource.kind;
-        // It has got them when it was normalized.
+        // Normalization has set them.
         if is_stored_as_protobuf(resource) && !is_converted {
             return Ok(false);
         }
@@ -226,22 +227,22 @@ impl State {
         Ok(before.is_some_and(|before| before != *object))
     }
 
-    /// Fills in the defaults, on the way through the internal type.
+    /// Sets the defaults on the way through the internal type.
     ///
     /// # Errors
-    /// What of a schema admit does not apply.
+    /// The part of a schema that admit does not support.
     pub(super) fn complete(&self, object: &mut Value) -> Result<(), Unsupported> {
         self.complete_version(object)?;
         defaulting::through_internal(object);
         Ok(())
     }
 
-    /// As [`Self::complete`] where that is not judged: before it is stored the object is refused for the same reason.
+    /// Applies [`Self::complete`] and ignores its error, which rejects the object later, before it is stored.
     pub(super) fn complete_or_keep(&self, object: &mut Value) {
         let _ = self.complete(object);
     }
 
-    /// Fills in the defaults of the version that an object is in.
+    /// Sets the defaults of the version of an object.
     fn complete_version(&self, object: &mut Value) -> Result<(), Unsupported> {
         let kind = GroupVersionKind::of(object);
         let resources = self.resources();
@@ -255,12 +256,12 @@ impl State {
         Ok(())
     }
 
-    /// A stored object in the version of `resource`, whatever version it was stored in.
+    /// Converts a stored object in any version to the version of `resource`.
     ///
     /// Rule: CNV-15.
     ///
     /// # Errors
-    /// [`ConversionError`] when the versions differ and cannot be converted.
+    /// [`ConversionError`] if the versions differ and the conversion fails.
     pub(super) async fn in_version_of(
         &self,
         stored: &Arc<Value>,
@@ -275,8 +276,7 @@ impl State {
         }
     }
 
-    /// Whether a stored object is in the version of `resource` and has all that is read of it, so that its text is what is
-    /// answered.
+    /// Returns whether a stored object is in the version of `resource` and complete, so that its text can be returned.
     pub(super) fn is_served_as_stored(stored: &StoredObject, resource: &Resource) -> bool {
         let has_all = |custom: &Custom| {
             let lacks_status = || custom.schema().is_ok_and(Compiled::has_default_status);
@@ -287,10 +287,10 @@ impl State {
             && !service_reading::may_be_hidden_in_part(stored, resource)
     }
 
-    /// The same without a call of a webhook.
+    /// Converts like [`Self::in_version_of`], but without calling a webhook.
     ///
     /// # Errors
-    /// [`ConversionError::ByWebhook`] when one would have to be called, and as [`Self::in_version_of`].
+    /// [`ConversionError::ByWebhook`] if a webhook would have to be called, and those of [`Self::in_version_of`].
     pub(super) fn in_version_of_at_once(
         &self,
         stored: &Arc<Value>,
@@ -304,7 +304,7 @@ impl State {
                 self.convert(stored, &resource.kind).map(Arc::new)
             };
         };
-        // With the schema that it was stored with it needs nothing.
+        // An object stored with the current schema needs no changes.
         let stored_at: u64 = metadata::text(stored, "resourceVersion").parse().unwrap_or(u64::MAX);
         let mut read = Arc::clone(stored);
         let lacks_status =
@@ -332,15 +332,15 @@ fn defined(definition: Arc<Value>, before: &[Defined]) -> Defined {
     (definition, resources)
 }
 
-/// Makes of `object` what etcd keeps of it. Built-in kinds are stored as protobuf, but for definitions of custom resources
-/// and API services: these are stored as JSON, as custom resources are.
+/// Reduces `object` to what etcd stores. Built-in kinds are stored as protobuf, except for custom resource definitions
+/// and API services, which are stored as JSON like custom resources.
 ///
 /// Source: apiserver `pkg/server/storage/storage_codec.go`; apiextensions-apiserver and kube-aggregator `pkg/apiserver`.
 /// Rule: KND-06.
 pub(super) fn normalize_stored(object: &mut Value, resource: &Resource) {
     if is_stored_as_protobuf(resource) {
         schema::normalize_stored(object);
-        // What is read again has the defaults of its version.
+        // Decoding sets the defaults of the version.
         defaulting::set_defaults(object);
     }
 }
@@ -380,7 +380,7 @@ impl ClusterState for State {
     }
 
     fn set_defaults(&self, object: &mut Value) {
-        // Before it is stored the object is refused for the same reason.
+        // Its error rejects the object later, before it is stored.
         let _ = self.complete_version(object);
     }
 
@@ -404,7 +404,7 @@ impl ClusterState for State {
     }
 }
 
-/// Finds services by the map of the options, then among the stored Services.
+/// Resolves services with the map in the options, then with the stored Services.
 #[derive(Debug)]
 pub(super) struct Services {
     pub(super) known: BTreeMap<ServiceName, (String, u16)>,

@@ -1,4 +1,4 @@
-//! The objects of the server, in memory.
+//! The in-memory storage of the server.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -16,20 +16,20 @@ use super::history::History;
 pub(super) use super::history::{Change, Forgotten, Key};
 use super::limits::Limits;
 
-/// Reads stored objects, which are in their storage version.
+/// Reads stored objects in their storage version.
 pub(crate) trait ObjectReader: Send + Sync {
-    /// One object; `namespace` is empty for a cluster-scoped one.
+    /// Returns an object; `namespace` is empty for a cluster-scoped one.
     fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>>;
 
-    /// All objects of a namespace, or of all namespaces if `namespace` is empty.
+    /// Returns all objects of a namespace, or of all namespaces if `namespace` is empty.
     fn list(&self, group: &str, resource: &str, namespace: &str) -> Vec<Arc<Value>>;
 }
 
-/// By [`place`].
+/// Keyed by [`place`].
 type Collection = BTreeMap<String, Arc<StoredObject>>;
 
-/// Where an object stands in its collection: `NAMESPACE/NAME`, or `NAME` if it is cluster-scoped. The order of places is
-/// that of etcd's keys.
+/// Returns the key of an object within its collection: `NAMESPACE/NAME`, or `NAME` if it is cluster-scoped. The keys
+/// sort like those of etcd.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `NamespaceKeyFunc`.
 /// Rule: LST-03.
@@ -37,27 +37,27 @@ pub(super) fn place(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
-/// What the places of a namespace begin with; empty for all namespaces.
+/// Returns the prefix of the keys in a namespace; empty for all namespaces.
 pub(super) fn prefix(namespace: &str) -> String {
     if namespace.is_empty() { String::new() } else { format!("{namespace}/") }
 }
 
 #[derive(Debug)]
 struct Contents {
-    /// By group, then by resource.
+    /// Keyed by group, then by resource.
     collections: BTreeMap<String, BTreeMap<String, Collection>>,
-    /// The number of the last write.
+    /// The version of the last write.
     resource_version: u64,
     history: History,
-    /// What all objects weigh as they are stored, and what they may weigh.
+    /// The total weight of the stored objects and its maximum.
     weight: usize,
     quota: usize,
-    /// The number of the last write to a role or a binding.
+    /// The version of the last write of a role or a binding.
     rbac_version: u64,
 }
 
 impl Contents {
-    /// Nothing yet, after this `resourceVersion`.
+    /// Creates an empty state after this `resourceVersion`.
     const fn new(resource_version: u64, limits: &Limits) -> Self {
         Self {
             collections: BTreeMap::new(),
@@ -77,7 +77,7 @@ impl Contents {
         self.collection(&key.group, &key.resource)?.get(&key.place())
     }
 
-    /// Takes note of a write that put `after` in the place of `before`.
+    /// Records a write that replaced `before` by `after`.
     fn note(&mut self, key: Key, before: Option<Arc<StoredObject>>, after: Option<Arc<StoredObject>>) {
         self.resource_version += 1;
         if key.group == RBAC_GROUP {
@@ -89,10 +89,10 @@ impl Contents {
     }
 }
 
-/// What the watchers of a storage are told: that they should look again.
+/// The state that watchers of a storage subscribe to. Any change means that they should read the storage again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum News {
-    /// Something was written.
+    /// An object was written.
     #[default]
     Written,
     /// The server stops.
@@ -108,8 +108,8 @@ pub(super) struct Storage {
     recent: Mutex<Recent>,
 }
 
-/// The roles and bindings that a server has from the start. Few requests need them, and a start should not wait for
-/// them: they are read when somebody looks for one.
+/// The bootstrap roles and bindings. Few requests need them, so they are parsed on first use instead of delaying the
+/// start.
 #[derive(Debug)]
 struct Bootstrap {
     read: Once,
@@ -117,7 +117,7 @@ struct Bootstrap {
     time: String,
 }
 
-/// Why nothing was written: somebody else wrote in between.
+/// The error of a write that another write preceded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WriteConflict;
 
@@ -133,7 +133,7 @@ impl Default for Storage {
 }
 
 impl Storage {
-    /// A storage with the roles and bindings that a server has from the start.
+    /// Creates a storage with the bootstrap roles and bindings.
     pub(super) fn with_roles(limits: &Limits) -> Self {
         let time = super::metadata::now();
         Self {
@@ -143,7 +143,7 @@ impl Storage {
         }
     }
 
-    /// Reads the roles and bindings that were there from the start, if `group` is theirs.
+    /// Parses the bootstrap roles and bindings if they belong to `group`.
     fn read_bootstrap(&self, group: &str) {
         if let Some(bootstrap) = self.bootstrap.as_ref().filter(|_| group == RBAC_GROUP) {
             bootstrap.read.call_once(|| {
@@ -165,12 +165,12 @@ impl Storage {
         }
     }
 
-    /// The number of the last write to a role or a binding.
+    /// Returns the version of the last write of a role or a binding.
     pub(super) fn rbac_version(&self) -> u64 {
         self.read().rbac_version
     }
 
-    /// All roles and bindings, with the number of the last write to one of them.
+    /// Returns all roles and bindings, and the version of their last write.
     pub(super) fn rbac_objects(&self) -> (RbacObjects, u64) {
         self.read_bootstrap(RBAC_GROUP);
         let contents = self.read();
@@ -195,33 +195,33 @@ impl Storage {
         self.contents.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The `resourceVersion` of the latest write.
+    /// Returns the `resourceVersion` of the latest write.
     pub(super) fn resource_version(&self) -> u64 {
         self.read().resource_version
     }
 
-    /// Is told of every write.
+    /// Subscribes to all writes.
     pub(super) fn subscribe(&self) -> watch::Receiver<News> {
         self.news.subscribe()
     }
 
-    /// Tells all subscribers that nothing comes any more.
+    /// Notifies all subscribers that the storage is closed.
     pub(super) fn close(&self) {
         self.news.send_replace(News::Closed);
     }
 
-    /// Says that something was written, unless nothing is to come any more.
+    /// Notifies subscribers of a write, unless the storage is closed.
     fn tell(&self) {
         self.news.send_if_modified(|news| *news == News::Written);
     }
 
-    /// At most `limit` of the changes after the `resourceVersion`, which may be one that is yet to come.
+    /// Returns at most `limit` changes after the `resourceVersion`, which may be in the future.
     pub(super) fn changes_after(&self, version: u64, limit: usize) -> Result<Vec<Change>, Forgotten> {
         self.read().history.after_version(version, limit)
     }
 
-    /// The next piece for a client that reads a collection in pieces: the changes since its `resourceVersion` or, if there
-    /// are none, the objects after its position. At most `limit` of either.
+    /// Returns the next page of a client that reads a collection in pages: the changes since its `resourceVersion` or,
+    /// if there are none, the objects after its position. At most `limit` of either.
     pub(super) fn next_page(&self, walk: &Walk<'_>, limit: usize) -> Result<Page, Forgotten> {
         self.read_bootstrap(walk.group);
         let contents = self.read();
@@ -243,8 +243,8 @@ impl Storage {
         Ok(Page::Objects(objects.collect()))
     }
 
-    /// All objects, and the `resourceVersion` at which they are that. Roles and bindings from the start are only among them
-    /// once somebody has looked for one.
+    /// Returns all objects and their `resourceVersion`. Bootstrap roles and bindings are included only after they have
+    /// been parsed.
     pub(super) fn everything(&self) -> (Vec<(Key, Arc<StoredObject>)>, u64) {
         let contents = self.read();
         let mut objects = Vec::new();
@@ -269,13 +269,13 @@ impl Storage {
         self.get(&key.group, &key.resource, &key.namespace, &key.name)
     }
 
-    /// An object that may not have to be decoded.
+    /// Returns an object without decoding it.
     pub(super) fn stored_at(&self, key: &Key) -> Option<Arc<StoredObject>> {
         self.read_bootstrap(&key.group);
         self.read().stored(key).cloned()
     }
 
-    /// What is stored as an object; it is kept for those that look at it next.
+    /// Decodes a stored object and caches it.
     fn decoded(&self, stored: &StoredObject) -> Arc<Value> {
         let (object, was_decoded) = stored.object_and_whether_decoded();
         if was_decoded {
@@ -285,7 +285,7 @@ impl Storage {
         object
     }
 
-    /// Objects as they were at a `resourceVersion`, in the order of their places.
+    /// Returns the objects at a `resourceVersion`, sorted by key.
     ///
     /// Source: apiserver `pkg/storage/cacher/watch_cache.go`, `waitUntilFreshAndList`.
     /// Rule: LST-01.
@@ -295,7 +295,7 @@ impl Storage {
         let version = wanted.version.unwrap_or(contents.resource_version);
         let prefix = prefix(wanted.namespace);
         let from = wanted.from.unwrap_or(prefix.as_str());
-        // What the objects were that have changed since.
+        // The earlier states of the objects that have changed since.
         let mut former: BTreeMap<String, Option<&Arc<StoredObject>>> = BTreeMap::new();
         for change in contents.history.since(version)? {
             let key = &change.key;
@@ -328,24 +328,24 @@ impl Storage {
         })
     }
 
-    /// Notes that an object was written without defaults that it has when it is read.
+    /// Records that a stored object lacks defaults that clients read.
     pub(super) fn note_incomplete(&self, key: &Key, object: &Arc<Value>) {
         if let Some(stored) = self.read().stored(key).filter(|stored| stored.is(object)) {
             stored.note_incomplete();
         }
     }
 
-    /// Whether that was noted of an object.
+    /// Returns whether that was recorded for an object.
     pub(super) fn is_incomplete(&self, key: &Key, object: &Arc<Value>) -> bool {
         self.read().stored(key).is_some_and(|stored| stored.is_incomplete() && stored.is(object))
     }
 
-    /// Stores a new object and gives it its `resourceVersion`.
+    /// Stores a new object and sets its `resourceVersion`.
     pub(super) fn insert(&self, key: &Key, object: Value) -> Result<Arc<Value>, WriteConflict> {
         self.replace(key, None, object)
     }
 
-    /// Stores `object` if what is stored is still `expected`, and gives it its `resourceVersion`.
+    /// Stores `object` if the stored object is still `expected`, and sets its `resourceVersion`.
     pub(super) fn replace(
         &self,
         key: &Key,
@@ -353,7 +353,7 @@ impl Storage {
         mut object: Value,
     ) -> Result<Arc<Value>, WriteConflict> {
         self.read_bootstrap(&key.group);
-        // Nobody waits while it is encoded. Its version is known later, and then takes its place in the text.
+        // The lock is not held during encoding. The version is determined later and then set in the text.
         set_resource_version(&mut object, 0);
         let encoded = EncodedObject::new(&object);
         let mut contents = self.write();
@@ -380,7 +380,7 @@ impl Storage {
         Ok(object)
     }
 
-    /// Removes an object if what is stored is still `expected`; the `resourceVersion` of that write.
+    /// Removes an object if the stored object is still `expected`. Returns the `resourceVersion` of the write.
     pub(super) fn remove(&self, key: &Key, expected: &Arc<Value>) -> Result<u64, WriteConflict> {
         self.read_bootstrap(&key.group);
         let mut contents = self.write();
@@ -403,7 +403,7 @@ impl Storage {
         Ok(version)
     }
 
-    /// Removes the objects of a namespace that no finalizer keeps; whether none is left.
+    /// Removes the objects of a namespace without finalizers. Returns whether none are left.
     pub(super) fn empty_namespace(&self, namespace: &str) -> bool {
         self.read_bootstrap(RBAC_GROUP);
         let mut contents = self.write();
@@ -440,7 +440,7 @@ impl Storage {
     }
 }
 
-/// Says which write an object is of.
+/// Sets `metadata.resourceVersion`.
 pub(super) fn set_resource_version(object: &mut Value, version: u64) {
     super::metadata::set(object, "resourceVersion", Value::String(version.to_string()));
 }

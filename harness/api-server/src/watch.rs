@@ -1,9 +1,9 @@
-//! Watches: the changes of a collection, as they come.
+//! Watches: streams of changes to a collection.
 //!
-//! A watcher keeps no queue, and no objects. It reads what is stored, and then the changes that the
-//! [storage](super::storage) remembers, from where it last stopped. One that lags too far behind ends without a word, as
-//! upstream's cache closes a watcher that does not read; one that begins too far back is told `410 Expired`, upon which
-//! clients list again.
+//! A watcher has no queue and keeps no objects. It reads the stored objects, and then the changes in the
+//! [storage](super::storage)'s history, from where it last stopped. A watcher that lags too far behind ends without an
+//! error, like a watcher in upstream's cache that does not read; one that starts too far back receives `410 Expired`,
+//! after which clients list again.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -38,15 +38,15 @@ use super::watch_options::{LIFETIME, Start, WatchOptions};
 use super::watch_piece::Piece;
 use super::{create, resource_versions, watch_options};
 
-/// How often a client that takes bookmarks is told the latest `resourceVersion`.
+/// How often a client that allows bookmarks receives the latest `resourceVersion`.
 ///
 /// Source: apiserver `pkg/storage/cacher/cacher.go`, `defaultBookmarkFrequency`.
 const BOOKMARKS: Duration = Duration::from_secs(60);
 
-/// How many changes or objects a watcher looks at together.
+/// How many changes or objects a watcher processes at once.
 const LOOKED_AT: usize = 256;
 
-/// A watch that has been granted.
+/// An accepted watch.
 #[derive(Debug)]
 pub(super) struct Watch {
     state: Arc<State>,
@@ -56,15 +56,15 @@ pub(super) struct Watch {
     options: WatchOptions,
     events: Arc<Events>,
     representation: Representation,
-    /// Whether an event was sent: those after the first have no columns.
+    /// Whether an event was sent: only the first has column definitions.
     has_begun: AtomicBool,
-    /// Its place among the watches.
+    /// Its slot in the limit on watches.
     _place: Reservation,
 }
 
-/// Grants a watch of a collection.
+/// Creates a watch of a collection.
 pub(super) fn watch(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
-    // What is written from now on counts, though the first look is taken later: a WebSocket is yet to be opened.
+    // The watch includes writes from now on although it reads later, because a WebSocket has to be opened first.
     let now = request.server.state.storage.resource_version();
     let resource = Arc::clone(&request.target.resource);
     let (options, selection) = watch_options::parse(&request.query, &resource, now)?;
@@ -87,12 +87,12 @@ pub(super) fn watch(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> 
 }
 
 impl Watch {
-    /// The same watch, which sends nothing of objects but their metadata.
+    /// Reduces the objects of the watch to their metadata.
     pub(super) fn of_metadata(self) -> Self {
         Self { representation: Representation::Metadata, ..self }
     }
 
-    /// The same watch, which sends each object as a Table of one row.
+    /// Converts the objects of the watch to Tables with one row.
     ///
     /// # Errors
     /// 501 for a kind without columns.
@@ -101,7 +101,7 @@ impl Watch {
         Ok(Self { representation: Representation::Table(options), ..self })
     }
 
-    /// The events, each a line of JSON.
+    /// Returns the events as lines of JSON.
     pub(super) fn into_body(self) -> Body {
         Body::from_stream(stream::unfold(self.begin(), async |mut watcher| {
             let piece = watcher.next().await?;
@@ -109,7 +109,7 @@ impl Watch {
         }))
     }
 
-    /// Begins the watch.
+    /// Starts the watch.
     pub(super) fn begin(self) -> Watcher {
         Watcher::new(self)
     }
@@ -118,12 +118,12 @@ impl Watch {
     pub(super) fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut news = self.state.storage.subscribe();
         async move {
-            // The server is gone if the news are.
+            // A closed channel means that the server no longer exists.
             let _ = news.wait_for(|news| *news == News::Closed).await;
         }
     }
 
-    /// The event that a change is for this watch, if it is one.
+    /// Returns the event of a change for this watch, if any.
     ///
     /// Source: apiserver `pkg/storage/cacher/cache_watcher.go`, `convertToWatchEvent`.
     fn event(&self, change: &Change, version: u64) -> Option<Event> {
@@ -150,7 +150,7 @@ impl Watch {
         Served { state: &self.state, resource: &self.resource, representation: self.representation() }
     }
 
-    /// How the next event is sent: only the first describes the columns.
+    /// Returns the form of the next event: only the first has column definitions.
     ///
     /// Rule: TBL-11.
     fn representation(&self) -> Representation {
@@ -163,7 +163,7 @@ impl Watch {
         }
     }
 
-    /// Puts an event into a piece; whether it has its place there.
+    /// Adds an event to a piece. Returns whether it had room.
     fn put(&self, event: Event, piece: &mut Piece) -> Result<bool, Box<Status>> {
         match self.events.small(&event, self.served())? {
             Some(text) => {
@@ -192,7 +192,7 @@ impl Watch {
             Representation::Metadata => (METADATA_KIND, METADATA_VERSION.to_owned()),
         };
         let mut object = json!({"kind": kind, "apiVersion": version, "metadata": metadata});
-        // A kind without a Go type has nothing that is always there.
+        // A kind without a Go type has no fields that are always present.
         if !matches!(self.representation, Representation::Metadata) {
             give_zero_values(&mut object, &self.resource);
         }
@@ -205,25 +205,25 @@ impl Watch {
     }
 }
 
-/// What a watcher has been told.
+/// What a watcher has already sent.
 #[derive(Clone, Debug)]
 enum Told {
     /// Nothing.
     Nothing,
-    /// Which objects there are, as of this `resourceVersion`, up to the one of this place; none at the beginning.
+    /// The objects at this `resourceVersion`, up to the one with this key; none at the beginning.
     Objects { last: Option<String>, version: u64 },
-    /// All up to this `resourceVersion`.
+    /// All changes up to this `resourceVersion`.
     Changes { version: u64 },
 }
 
-/// A watch under way.
+/// A running watch.
 #[derive(Debug)]
 pub(super) struct Watcher {
     watch: Watch,
     news: watch::Receiver<News>,
     told: Told,
     ends: Instant,
-    /// Until when the version may come that it waits for.
+    /// The deadline for reaching the version that it waits for.
     fresh_by: Instant,
     bookmarks: Interval,
     is_over: bool,
@@ -237,7 +237,7 @@ impl Watcher {
         Self {
             news: watch.state.storage.subscribe(),
             told: Told::Nothing,
-            // A watch that ends beyond all clocks lives as long as one that does not say.
+            // A watch whose end is out of range uses the default lifetime.
             ends: now.checked_add(watch.options.lifetime.unwrap_or_default()).unwrap_or(now + LIFETIME),
             fresh_by: now + resource_versions::WAITING,
             bookmarks,
@@ -246,7 +246,7 @@ impl Watcher {
         }
     }
 
-    /// The next events, each a line of JSON; none once the watch is over. A caller that stops waiting loses no event.
+    /// Returns the next events, each a line of JSON; none once the watch is over. Dropping the future loses no event.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         let mut reserved: Option<Reservation> = None;
         if let (Told::Nothing, Start::WithObjects { not_older_than }) = (&self.told, self.watch.options.start)
@@ -288,7 +288,7 @@ impl Watcher {
                     self.is_over = true;
                     return self.unconvertible(failure, version).map(|status| error(&status).into());
                 }
-                // A watch that waits for it keeps nothing, and looks again when it is there.
+                // A watch that waits for memory holds nothing, and starts over when memory is available.
                 Err(Obstacle::NoRoom(bytes)) => {
                     let room = timeout_at(self.ends, self.watch.events.room().reserve(bytes)).await;
                     reserved = room.ok().flatten();
@@ -299,8 +299,8 @@ impl Watcher {
         None
     }
 
-    /// The event for an object that cannot be converted, if there is one. kube-apiserver's cache of this version
-    /// stays behind that object: a watch that begins waits for it in vain, and one that has begun is ended.
+    /// Returns the error event for an object that cannot be converted, if any. kube-apiserver's cache of this version
+    /// stops before that object: a new watch waits for it until it times out, and a running one ends.
     ///
     /// Source: apiserver pkg/storage/cacher/cacher.go, `startCaching`; `watch_cache.go`, `waitUntilFreshAndBlock`.
     /// Rule: CNV-10.
@@ -317,10 +317,10 @@ impl Watcher {
         Some(resource_versions::too_large(wanted, has, 1))
     }
 
-    /// Writes what has happened since it was last told.
+    /// Writes what has changed since the last piece.
     ///
     /// # Errors
-    /// [`Over`] if nothing comes after it.
+    /// [`Over`] if nothing follows.
     fn look(&mut self, piece: &mut Piece) -> Result<(), Over> {
         let result = self.try_look(piece);
         result.map_err(|end| {
@@ -351,14 +351,14 @@ impl Watcher {
             let told = self.look_at_changes(version, &changes, None, piece)?;
             self.told = Told::Changes { version: told };
             if changes.len() == LOOKED_AT {
-                // More may be there, though none of these concerns this watch.
+                // There may be more, even if none of these changes matches this watch.
                 self.news.mark_changed();
             }
         }
         Ok(())
     }
 
-    /// Begins where the watch is to begin, if that is remembered.
+    /// Moves to the start of the watch, if it is still in the history.
     fn begin(&mut self) -> Result<(), Box<Status>> {
         let storage = &self.watch.state.storage;
         self.told = match self.watch.options.start {
@@ -374,8 +374,8 @@ impl Watcher {
         Ok(())
     }
 
-    /// Writes an event for each of the next objects, or, if something has changed since the last of them was told, what
-    /// has become of those that were told.
+    /// Writes an event for each of the next objects or, if something has changed since the previous ones, the changes
+    /// of the objects already sent.
     fn look_at_objects(&mut self, last: Option<String>, version: u64, piece: &mut Piece) -> Result<(), End> {
         let Watch { state, resource, namespace, selection, options, .. } = &self.watch;
         let walk = Walk {
@@ -415,8 +415,8 @@ impl Watcher {
         Ok(())
     }
 
-    /// Writes the events of the changes after a `resourceVersion`, as long as the piece is not full, and says up to which
-    /// one it did; only of objects up to `upto`, if that is there.
+    /// Writes the events of the changes after a `resourceVersion` until the piece is full, and records the position;
+    /// with `upto`, only of objects up to that key.
     fn look_at_changes(
         &self,
         mut version: u64,
@@ -437,10 +437,10 @@ impl Watcher {
         Ok(version)
     }
 
-    /// Waits until there is something to look at, the client is due a bookmark, or the time is over.
+    /// Waits until something has changed, a bookmark is due, or the watch times out.
     async fn wait(&mut self, piece: &mut Piece) {
         tokio::select! {
-            // The server is gone with all its objects if the news are.
+            // A closed channel means that the server and its objects no longer exist.
             changed = self.news.changed() => self.is_over = changed.is_err(),
             () = tokio::time::sleep_until(self.ends) => self.is_over = true,
             _ = self.bookmarks.tick(), if self.watch.options.bookmarks => {
@@ -452,12 +452,12 @@ impl Watcher {
     }
 }
 
-/// Nothing comes after what was written.
+/// The end of a watch after what was written.
 struct Over;
 
-/// Why a watch is over.
+/// Why a watch ends.
 enum End {
-    /// The client is told.
+    /// With an error event.
     Failed(Box<Status>),
     /// It lags too far behind.
     Lags,

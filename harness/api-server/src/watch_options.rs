@@ -1,4 +1,4 @@
-//! What the query says of a watch.
+//! The options of a watch in its query.
 
 use std::time::Duration;
 
@@ -10,30 +10,31 @@ use super::query::Query;
 use super::selectors::{Selection, Selectors};
 use super::{options, resource_versions};
 
-/// How long a watch lives that does not say.
+/// The default lifetime of a watch.
 ///
 /// Source: kube-apiserver's `--min-request-timeout`, of which upstream takes once to twice as much at random.
 pub(super) const LIFETIME: Duration = Duration::from_secs(30 * 60);
 
-/// Where a watch begins.
+/// Where a watch starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// With an event for each object that is there once this `resourceVersion` has come.
+    /// With an event for each existing object once this `resourceVersion` is reached.
     WithObjects { not_older_than: u64 },
-    /// With what was written after this `resourceVersion`.
+    /// With the writes after this `resourceVersion`.
     After(u64),
 }
 
-/// What the query says of a watch.
+/// The options of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WatchOptions {
     pub(super) start: Start,
     pub(super) bookmarks: bool,
-    /// None if it is over before it begins.
+    /// None if it ends before it starts.
     pub(super) lifetime: Option<Duration>,
 }
 
-/// The options of a watch of `resource`, and what it picks, in the order in which errors are reported: the version comes last.
+/// Parses the options and selectors of a watch of `resource`, in the order in which errors are reported: the version
+/// comes last.
 ///
 /// Source: apimachinery pkg/apis/meta/internalversion/validation/validation.go, `validateWatchOptions`, and
 /// pkg/apis/meta/internalversion/defaults.go, `SetListOptionsDefaults`; apiserver pkg/endpoints/handlers/get.go,
@@ -64,8 +65,8 @@ pub(super) fn parse(
     Ok((WatchOptions { start, bookmarks, lifetime: lifetime(seconds) }, selection))
 }
 
-/// How long a watch with this `timeoutSeconds` lives: Go counts in nanoseconds, and what overflows 64 bits wraps around,
-/// also to a negative duration.
+/// Returns the lifetime of a watch with this `timeoutSeconds`. Go counts nanoseconds in 64 bits, which overflow and may
+/// become negative.
 ///
 /// Source: apiserver pkg/endpoints/handlers/get.go, `ListResource`: `time.Duration(*opts.TimeoutSeconds) * time.Second`.
 fn lifetime(seconds: i64) -> Option<Duration> {

@@ -7,11 +7,10 @@ use super::query::Query;
 use super::route::{Target, method_not_allowed};
 use super::selectors::Selectors;
 
-/// The collection that a path below `/watch/` names, with the query of a watch of it. A name in the path is that of the
-/// only object.
+/// Converts a path below `/watch/` to a collection with a watch query. A name in the path selects the only object.
 ///
 /// # Errors
-/// 405 for another method than GET, 400 for a field selector that asks for another name.
+/// 405 for methods other than GET, 400 for a field selector with another name.
 ///
 /// Source: apiserver pkg/endpoints/handlers/get.go, `ListResource` and `listOpts`.
 /// Rule: LST-10.

@@ -1,16 +1,16 @@
-//! A part of the answer to a watch.
+//! A part of the response to a watch.
 
 use super::events::{Event, SMALL};
 
-/// A piece of small events ends with the one that makes it as long as this.
+/// The size in bytes from which a piece of small events is complete.
 const PIECE_BYTES: usize = SMALL;
 
-/// The next of the answer: small events, or one that is large.
+/// The next part of the response: small events, or one large event.
 #[derive(Debug, Default)]
 pub(super) struct Piece {
     pub(super) text: Vec<u8>,
     pub(super) large: Option<Event>,
-    /// Whether a large event comes after the small ones, in a piece of its own.
+    /// Whether a large event follows the small ones, in its own piece.
     pub(super) is_closed: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Watches over a WebSocket: a text frame for each event, as the informers of Java clients ask for them.
+//! Watches over WebSocket: a text frame for each event, as requested by the informers of Java clients.
 //!
 //! Source: apiserver pkg/endpoints/handlers/watch.go, `HandleWS`; the handshake is that of golang.org/x/net/websocket,
 //! server.go and hybi.go.
@@ -30,19 +30,19 @@ use super::answer::refusal;
 use super::audit_log::End;
 use super::watch::Watch;
 
-/// A client that does not take a frame for so long does not get the rest.
+/// How long a client may take to read a frame before the connection is closed.
 const UNREAD: Duration = Duration::from_secs(60);
 
-/// How long a client may take for what was on its way to it when the watch ended.
+/// How long a client may take to read pending data after the end of the watch.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// The most bytes of one frame: an event that is longer comes in several. Each frame is copied for its client.
+/// The maximum size of a frame in bytes. A longer event is split. Each frame is copied for its client.
 const FRAME_BYTES: usize = 64 << 10;
 
-/// The most bytes of a message of a client. Nobody reads them.
+/// The maximum size of a client message in bytes. Messages are ignored.
 const MESSAGE_BYTES: usize = 64 << 10;
 
-/// Whether a request asks for a WebSocket.
+/// Returns whether a request asks for a WebSocket.
 ///
 /// Source: streaming pkg/httpstream/wsstream/conn.go, `IsWebSocketRequest`.
 pub(super) fn is_requested(headers: &HeaderMap) -> bool {
@@ -59,7 +59,7 @@ pub(super) struct Connection {
     upgrade: OnUpgrade,
 }
 
-/// Answers the handshake; without a connection if that is refused.
+/// Answers the handshake. Returns no connection if the handshake is rejected.
 pub(super) fn handshake(watch: Watch, parts: &Parts) -> (Response, Option<Connection>) {
     let Some(upgrade) = parts.extensions.get::<OnUpgrade>().cloned() else {
         let what = "a WebSocket without a connection of its own".to_owned();
@@ -74,17 +74,17 @@ pub(super) fn handshake(watch: Watch, parts: &Parts) -> (Response, Option<Connec
     }
 }
 
-/// What is wrong with a handshake.
+/// Why a handshake is rejected.
 enum Wrong {
     Key,
     Version,
     Origin,
-    /// Several subprotocols, or one that is no header.
+    /// Several subprotocols, or one that is not a valid header.
     Protocol,
 }
 
 impl Wrong {
-    /// The connection is good for nothing else afterward.
+    /// The connection cannot be reused.
     fn into_response(self) -> Response {
         let (code, why) = match self {
             Self::Key => (StatusCode::BAD_REQUEST, "mismatch challenge/response"),
@@ -103,9 +103,9 @@ impl Wrong {
     }
 }
 
-/// The headers of the answer to a good handshake.
+/// Returns the response headers of an accepted handshake.
 ///
-/// Any subprotocol is taken, since none changes the frames, but not a choice of several.
+/// Accepts any single subprotocol, because none changes the frames, but not a choice of several.
 fn accept(headers: &HeaderMap) -> Result<HeaderMap, Wrong> {
     let key = first(headers, &SEC_WEBSOCKET_KEY);
     if key.is_empty() {
@@ -139,10 +139,10 @@ fn first<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
 }
 
 impl Connection {
-    /// Sends the events until the watch is over, the client closes or the server stops; then `end` is dropped.
+    /// Sends the events until the watch ends, the client closes the connection, or the server stops; then drops `end`.
     pub(super) fn start(self, end: Option<End>) {
         tokio::spawn(async move {
-            // Its error is that the client is gone.
+            // An error means that the client disconnected.
             if let Ok(upgraded) = self.upgrade.await {
                 serve(self.watch, upgraded).await;
             }
@@ -151,7 +151,7 @@ impl Connection {
     }
 }
 
-/// What is not yet sent is the one event that is under way: a client that reads slowly lags behind, as [`Watch`] allows.
+/// Sends the events. Only one event is buffered: a slow client lags behind, which [`Watch`] allows within limits.
 async fn serve(watch: Watch, upgraded: Upgraded) {
     let config = WebSocketConfig::default()
         .write_buffer_size(0)
@@ -171,7 +171,7 @@ async fn serve(watch: Watch, upgraded: Upgraded) {
             }
         }
     };
-    // What clients say means nothing, but to ask for an answer or to close.
+    // Client messages have no effect except for ping and close.
     let receiving = async { while let Some(Ok(_)) = source.next().await {} };
     tokio::select! {
         () = sending => {}
@@ -180,7 +180,7 @@ async fn serve(watch: Watch, upgraded: Upgraded) {
     }
     let goodbye = async {
         let close = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
-        // The client may have closed already.
+        // The client may already have closed the connection.
         let _ = sink.send(Message::Close(Some(close))).await;
         if let Ok(socket) = sink.reunite(source) {
             let _ = socket.into_inner().shutdown().await;
@@ -189,12 +189,12 @@ async fn serve(watch: Watch, upgraded: Upgraded) {
     let _ = tokio::time::timeout(GOODBYE, goodbye).await;
 }
 
-/// The lines of a piece, each with its end.
+/// Returns the lines of a piece, each with its newline.
 fn events(piece: &Bytes) -> impl Iterator<Item = Bytes> + '_ {
     piece.split_inclusive(|byte| *byte == b'\n').map(|line| piece.slice_ref(line))
 }
 
-/// A text message.
+/// Splits a text message into frames.
 fn frames(mut text: Bytes) -> impl Iterator<Item = Frame> {
     let mut opcode = Some(Data::Text);
     std::iter::from_fn(move || {

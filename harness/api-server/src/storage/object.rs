@@ -1,6 +1,6 @@
-//! Objects as they are kept: as their JSON, from which they are decoded when somebody looks at them.
+//! Stored objects, which are kept as JSON text and decoded on use.
 //!
-//! A decoded object takes many times the memory of its text, and most reads of an object want the text again.
+//! A decoded object takes several times the memory of its text, and most reads need only the text.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,17 +11,17 @@ use kubernetes_admission::attributes::GroupVersionKind;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-/// How many bytes of text the decoded objects have together that are kept although nobody looks at them.
+/// The total size in bytes of the texts whose decoded objects are cached while unused.
 const KEPT_DECODED: usize = 1 << 20;
 
 /// The compact JSON of an object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EncodedObject {
     text: Box<[u8]>,
-    /// Where the members `apiVersion` and `kind` stand, without a comma.
+    /// The positions of the members `apiVersion` and `kind`, without a comma.
     api_version: Range<usize>,
     kind: Range<usize>,
-    /// Where the value of `metadata.resourceVersion` stands, which is behind both.
+    /// The position of the value of `metadata.resourceVersion`, which follows both.
     version: Range<usize>,
 }
 
@@ -57,7 +57,7 @@ impl EncodedObject {
         Self { text: writer.text.into_boxed_slice(), api_version, kind, version }
     }
 
-    /// The same with another `metadata.resourceVersion`, if it has one.
+    /// Returns a copy with another `metadata.resourceVersion`, if it has one.
     pub(crate) fn with_version(&self, version: u64) -> Self {
         let (before, behind) = (self.text.get(..self.version.start), self.text.get(self.version.end..));
         let (Some(before), Some(behind)) = (before, behind) else { return self.clone() };
@@ -74,7 +74,7 @@ impl EncodedObject {
         &self.text
     }
 
-    /// Whether the object says that it is of this kind.
+    /// Returns whether the object has this `apiVersion` and `kind`.
     pub(crate) fn is_of(&self, kind: &GroupVersionKind) -> bool {
         let member = |at: &Range<usize>, name: &str| {
             let text = self.text.get(at.clone()).unwrap_or_default();
@@ -89,7 +89,7 @@ impl EncodedObject {
             && member(&self.kind, "\"kind\":\"") == Some(kind.kind.as_str())
     }
 
-    /// Writes the object without its members `apiVersion` and `kind`.
+    /// Writes the object without `apiVersion` and `kind`.
     pub(crate) fn write_without_type(&self, text: &mut Vec<u8>) {
         text.push(b'{');
         let start = text.len();
@@ -102,18 +102,18 @@ impl EncodedObject {
         text.push(b'}');
     }
 
-    /// How many bytes [`Self::write_without_type`] writes.
+    /// Returns how many bytes [`Self::write_without_type`] writes.
     pub(crate) fn length_without_type(&self) -> usize {
         let lengths = self.parts_without_type().map(<[u8]>::len);
         let commas = lengths.iter().filter(|length| **length > 0).count().saturating_sub(1);
         lengths.iter().sum::<usize>() + commas + 2
     }
 
-    /// The members before, between and behind those of the type, without the commas around them.
+    /// Returns the members before, between, and after `apiVersion` and `kind`, without the commas around them.
     fn parts_without_type(&self) -> [&[u8]; 3] {
         let mut ranges = [&self.api_version, &self.kind];
         ranges.sort_by_key(|range| range.start);
-        // Where there is no such member its range is empty, at the beginning.
+        // The range of a missing member is empty and at the start.
         let [first, second] = ranges.map(|range| range.start.max(1)..range.end.max(1));
         let end = self.text.len().saturating_sub(1);
         [1..first.start, first.end..second.start, second.end..end].map(|part| {
@@ -125,7 +125,7 @@ impl EncodedObject {
 
     pub(crate) fn decode(&self) -> Value {
         let mut decoder = serde_json::Deserializer::from_slice(&self.text);
-        // Patches may have made it deeper than a body may be.
+        // Patches may have nested it more deeply than a body may be.
         decoder.disable_recursion_limit();
         match Value::deserialize(&mut decoder) {
             Ok(object) => object,
@@ -134,11 +134,11 @@ impl EncodedObject {
     }
 }
 
-/// Writes the members of objects, and says where they stand.
+/// Writes the members of objects and records their positions.
 #[derive(Default)]
 struct Writer {
     text: Vec<u8>,
-    /// Whether the next member has none before it.
+    /// Whether the next member is the first.
     is_first: bool,
 }
 
@@ -153,7 +153,7 @@ impl Writer {
         self.is_first = false;
     }
 
-    /// Where it begins.
+    /// Writes the name of a member and returns its start.
     fn name(&mut self, name: &str) -> usize {
         if !std::mem::take(&mut self.is_first) {
             self.text.push(b',');
@@ -164,7 +164,7 @@ impl Writer {
         start
     }
 
-    /// Where it stands, without a comma.
+    /// Writes a member and returns its range, without a comma.
     fn member(&mut self, name: &str, value: &Value) -> Range<usize> {
         let start = self.name(name);
         write_json(&mut self.text, value);
@@ -185,14 +185,14 @@ pub(crate) struct StoredObject {
     /// Its `resourceVersion`.
     version: u64,
     has_finalizers: bool,
-    /// Whether it was written without defaults that it has when it is read.
+    /// Whether it lacks defaults that clients read.
     is_incomplete: AtomicBool,
-    /// The same object for all that look at it at the same time.
+    /// The decoded object, shared by all current users.
     decoded: Mutex<Weak<Value>>,
 }
 
 impl StoredObject {
-    /// `object` and its text have this `resourceVersion`.
+    /// Creates a stored object; `object` and its text have this `resourceVersion`.
     pub(crate) fn new(encoded: EncodedObject, object: &Arc<Value>, version: u64) -> Self {
         Self {
             encoded,
@@ -207,7 +207,7 @@ impl StoredObject {
         &self.encoded
     }
 
-    /// Its `resourceVersion`.
+    /// Returns the `resourceVersion`.
     pub(crate) const fn version(&self) -> u64 {
         self.version
     }
@@ -224,22 +224,22 @@ impl StoredObject {
         self.is_incomplete.store(true, Ordering::Relaxed);
     }
 
-    /// The bytes that it takes as long as nobody looks at it.
+    /// Returns its memory in bytes while it is not decoded.
     pub(crate) fn weight(&self) -> usize {
         size_of::<Self>() + self.encoded.text.len()
     }
 
-    /// Whether `object` was decoded from it and is what all others see that look at it now.
+    /// Returns whether `object` was decoded from it and is the copy that all current users share.
     pub(crate) fn is(&self, object: &Arc<Value>) -> bool {
         std::ptr::eq(self.lock().as_ptr(), Arc::as_ptr(object))
     }
 
-    /// The object.
+    /// Returns the decoded object.
     pub(crate) fn object(&self) -> Arc<Value> {
         self.object_and_whether_decoded().0
     }
 
-    /// The object, and whether it had to be decoded.
+    /// Returns the decoded object and whether it had to be decoded.
     pub(super) fn object_and_whether_decoded(&self) -> (Arc<Value>, bool) {
         let mut decoded = self.lock();
         if let Some(object) = decoded.upgrade() {
@@ -255,10 +255,10 @@ impl StoredObject {
     }
 }
 
-/// The objects that were decoded last, for those that look at the same ones again and again.
+/// A cache of recently decoded objects, for repeated reads.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    /// The oldest first, each with the bytes of its text.
+    /// Oldest first, each with the size of its text in bytes.
     objects: VecDeque<(Arc<Value>, usize)>,
     bytes: usize,
 }
@@ -328,7 +328,7 @@ mod tests {
                 set_resource_version(&mut object, version);
             }
             assert_eq!(encoded.text(), EncodedObject::new(&object).text());
-            // Again, at another length.
+            // A second replacement, with another length.
             assert_eq!(encoded.with_version(1).with_version(version).text(), encoded.text());
         };
         let object = json!({"apiVersion": "v1", "kind": "K", "metadata": {"name": "a", "resourceVersion": "0", "uid": "u"}});

@@ -1,10 +1,10 @@
-//! How collections are read in pieces.
+//! Paged reads of collections.
 
 use std::sync::Arc;
 
 use super::{Change, StoredObject};
 
-/// The position of a client that reads a collection in pieces.
+/// The position of a client that reads a collection in pages.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Walk<'a> {
     pub(in super::super) group: &'a str,
@@ -13,31 +13,31 @@ pub(in super::super) struct Walk<'a> {
     pub(in super::super) namespace: &'a str,
     /// The [`place`](super::place) of the last object; none at the beginning.
     pub(in super::super) after: Option<&'a str>,
-    /// The `resourceVersion` at which that was.
+    /// The `resourceVersion` of the position.
     pub(in super::super) version: u64,
 }
 
-/// The next piece of a collection.
+/// The next page of a collection.
 #[derive(Debug)]
 pub(in super::super) enum Page {
-    /// What has changed meanwhile, before as behind where they have come to.
+    /// The changes since the `resourceVersion`, both before and after the position.
     Changes(Vec<Change>),
-    /// Objects, each with its [`place`](super::place); none at the end.
+    /// Objects, each with its [`place`](super::place); empty at the end.
     Objects(Vec<(String, Arc<StoredObject>)>),
 }
 
-/// Which objects of a collection are listed.
+/// The objects of a collection to list.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Snapshot<'a> {
     pub(in super::super) group: &'a str,
     pub(in super::super) resource: &'a str,
     /// Empty for all namespaces.
     pub(in super::super) namespace: &'a str,
-    /// The `resourceVersion`, which is not one that is yet to come; the latest if there is none.
+    /// The `resourceVersion`, which is not in the future; the latest if none.
     pub(in super::super) version: Option<u64>,
-    /// The [`place`](super::place) of the first object; that of the first of the namespace if there is none.
+    /// The [`place`](super::place) of the first object; the start of the namespace if none.
     pub(in super::super) from: Option<&'a str>,
-    /// At most so many.
+    /// The maximum number of objects.
     pub(in super::super) limit: Option<usize>,
 }
 
@@ -45,10 +45,10 @@ pub(in super::super) struct Snapshot<'a> {
 #[derive(Debug)]
 pub(in super::super) struct SnapshotPage {
     pub(in super::super) objects: Vec<Arc<StoredObject>>,
-    /// The [`place`](super::place) of the last of them.
+    /// The [`place`](super::place) of the last object.
     pub(in super::super) last: Option<String>,
-    /// How many objects come after them.
+    /// How many objects follow.
     pub(in super::super) behind: usize,
-    /// The `resourceVersion` at which these are all.
+    /// The `resourceVersion` of the snapshot.
     pub(in super::super) version: u64,
 }

@@ -1,4 +1,4 @@
-//! How much room there is for objects.
+//! Space limits of the storage.
 
 use kubernetes_types::status::Status;
 use kubernetes_types::weight::{json_length, weight};
@@ -6,22 +6,22 @@ use serde_json::Value;
 
 use super::{Key, Storage, StoredObject};
 
-/// The most bytes that one object may have as JSON. etcd takes 1.5 MiB of protobuf, which are seldom more than this; no
-/// body has as many, but one patch after another can make them.
+/// The maximum size of an object as JSON in bytes. etcd accepts 1.5 MiB of protobuf, which rarely exceeds this as JSON;
+/// a single body cannot be that large, but successive patches can make an object larger.
 ///
 /// Source: etcd server/embed/config.go, `DefaultMaxRequestBytes`.
 pub(super) const LARGEST_OBJECT: usize = 2 * crate::body::LIMIT;
 
 impl Storage {
-    /// Checks that there is room for an object, in place of the one that is there if there is one.
+    /// Checks that there is space for an object, which may replace an existing one.
     ///
     /// # Errors
-    /// 500, with what etcd says.
+    /// 500, with the message of etcd.
     ///
     /// Source: etcd api/v3rpc/rpctypes/error.go, `ErrGRPCNoSpace` and `ErrGRPCRequestTooLarge`.
     pub(crate) fn check_space(&self, key: &Key, object: &Value) -> Result<(), Box<Status>> {
         let full = |why: &str| Err(Box::new(Status::failure(500, "", format!("etcdserver: {why}"))));
-        // What weighs little is short, and seldom has to be measured.
+        // An object with a small weight is short and rarely has to be measured.
         let at_most = size_of::<StoredObject>() + weight(object);
         let is_short = at_most <= LARGEST_OBJECT;
         if !is_short && json_length(object) > LARGEST_OBJECT {

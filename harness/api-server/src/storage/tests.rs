@@ -1,4 +1,4 @@
-//! Writes that meet, and what all of them weigh.
+//! Tests of concurrent writes and of the weight of objects.
 
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn a_write_over_an_object_that_somebody_replaced_is_refused() {
     assert_eq!(storage.at(&key("a")), None);
 }
 
-/// The writes of one large object are remembered as far back as their weight allows.
+/// The history of one large object goes back as far as its weight allows.
 #[test]
 fn what_is_replaced_counts_in_the_history_and_what_is_there_in_the_storage() {
     let storage = Storage::default();
