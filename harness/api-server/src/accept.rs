@@ -1,4 +1,4 @@
-//! What a client takes for an answer.
+//! Content negotiation: which form of a response the client accepts.
 
 use http::HeaderMap;
 use http::header::ACCEPT;
@@ -8,30 +8,30 @@ use kubernetes_types::status::{Status, Unsupported};
 use super::route::Verb;
 use super::tables::TableOptions;
 
-/// What of an object a client wants.
+/// The part of an object that a response contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Representation {
-    /// All of it.
+    /// The whole object.
     Whole,
-    /// `PartialObjectMetadata`.
+    /// Only its metadata: `PartialObjectMetadata`.
     Metadata,
     /// A row of a Table.
     Table(TableOptions),
 }
 
-/// What a client asks for.
+/// What the request returns, which decides the forms that are available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// One object, or that something is done.
+    /// One object, or the Status of an operation.
     Object,
     /// A list.
     List,
-    /// The changes of a collection.
+    /// The events of a collection.
     Watch,
 }
 
 impl Asked {
-    /// By a request.
+    /// Returns the scope of a request with this verb.
     pub(super) fn by(verb: Verb, is_watch: bool) -> Self {
         match verb {
             Verb::List if is_watch => Self::Watch,
@@ -47,17 +47,17 @@ impl Asked {
     }
 }
 
-/// What a 406 says that the server has.
+/// The media types that a 406 lists as supported.
 const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// What the client takes of what the server answers: JSON of the objects themselves, of their metadata, or Tables.
-/// `has_table` where Tables are served.
+/// Returns the form that the client accepts: JSON of whole objects, of their metadata, or a Table. `has_table` says
+/// whether the resource has Tables.
 ///
 /// Source: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, `NegotiateOutputMediaType`; go-restful for 406.
 /// Rule: KND-10, TBL-04.
 ///
 /// # Errors
-/// 406 for what no server has, 501 for what this one has not.
+/// 406 for a media type that kube-apiserver does not serve, 501 for one that admit does not support.
 pub(super) fn check_accept(
     headers: &HeaderMap,
     asked: Asked,
@@ -121,8 +121,8 @@ pub(super) fn check_accept(
     Err(Box::new(status))
 }
 
-/// Whether an error may be written in a form that the client asks for. An error is no Table, and has no metadata: to a client
-/// that takes nothing else it is written as JSON all the same, past what the audit log sees.
+/// Returns whether an error may be encoded in a media type that the client accepts. An error has no Table and no
+/// metadata: for a client that accepts nothing else, it is written as JSON anyway and the audit log does not see it.
 ///
 /// Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go, `WriteObjectNegotiated`;
 /// pkg/endpoints/handlers/negotiation/negotiate.go, `DefaultEndpointRestrictions`.

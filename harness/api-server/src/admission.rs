@@ -1,4 +1,4 @@
-//! How the server asks the dispatcher.
+//! Connects the server to the admission dispatcher.
 
 use std::fmt;
 use std::pin::{Pin, pin};
@@ -31,7 +31,7 @@ pub(super) const GROUP: &str = "admissionregistration.k8s.io";
 pub(super) const MUTATING: &str = "mutatingwebhookconfigurations";
 pub(super) const VALIDATING: &str = "validatingwebhookconfigurations";
 
-/// The dispatcher with what it admits requests by.
+/// The dispatcher and the configuration with which the server admits requests.
 pub(super) struct Admission {
     dispatcher: Dispatcher<HttpsCaller>,
     plugins: Plugins,
@@ -48,17 +48,17 @@ struct Webhooks {
     validating: Sources,
 }
 
-/// The webhooks of one half, from files and from the API.
+/// The mutating or the validating webhooks, from manifest files and from the API.
 #[derive(Clone, Debug, Default)]
 struct Sources {
-    /// None if the plugin has no folder.
+    /// None if the plugin has no manifest directory.
     manifests: Option<Manifests>,
     api: Compiled,
-    /// In the order in which they are called: those from files come first.
+    /// In the order in which they are called; webhooks from files come first.
     in_order: WebhookIndex,
 }
 
-/// Whether the record of a request says of each webhook that is not called why it is not.
+/// Whether the record of a request says why each skipped webhook was not called.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reasons {
     Recorded,
@@ -82,7 +82,7 @@ impl Sources {
     }
 }
 
-/// The configurations of one kind, read. What did not change is not read again.
+/// The parsed configurations of one kind. Unchanged configurations are not parsed again.
 ///
 /// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go`, `configurationsCache` and
 /// `MutatingWebhookConfigurationSorter`.
@@ -90,13 +90,13 @@ impl Sources {
 #[derive(Clone, Debug, Default)]
 struct Compiled {
     configurations: Vec<(Arc<Value>, Vec<Arc<Webhook>>)>,
-    /// In the order in which they are called: by the names of the configurations, compared byte by byte, and in the
-    /// author's order inside each.
+    /// In the order in which they are called: by configuration name (compared byte by byte), then in the order of the
+    /// configuration.
     in_order: Vec<Arc<Webhook>>,
 }
 
 impl Compiled {
-    /// `stored` is sorted by name, as the storage lists it.
+    /// Parses the configurations, which the storage lists sorted by name.
     fn new(stored: Vec<Arc<Value>>, before: &Self) -> Result<Self, ConfigError> {
         let mut configurations = Vec::with_capacity(stored.len());
         for configuration in stored {
@@ -112,7 +112,7 @@ impl Compiled {
     }
 }
 
-/// What admits one request, in a run for each attempt.
+/// The admission of one request, with one run for each attempt.
 #[derive(Debug)]
 pub(super) struct Admitting<'a> {
     pub(super) admission: &'a Admission,
@@ -120,16 +120,16 @@ pub(super) struct Admitting<'a> {
     pub(super) deadline: Instant,
     pub(super) trace: TraceContext,
     pub(super) reasons: Reasons,
-    /// What happened in all runs.
+    /// The record of all runs.
     pub(super) record: Record,
-    /// What the first run was about; none before it ends.
+    /// The operation of the first run; none until that run ends.
     pub(super) operation: Option<Operation>,
-    /// Whether the client has gone, if it is to be told.
+    /// Reports whether the client has disconnected, if admission is canceled in that case.
     pub(super) departure: Option<Arc<Departure>>,
 }
 
 impl Admission {
-    /// Webhooks are called with what `converter` calls conversion webhooks with.
+    /// Creates the admission of a request; `converter` holds the caller that webhooks and conversion webhooks share.
     pub(super) fn new(
         state: &Arc<State>,
         converter: Arc<Converter<HttpsCaller>>,
@@ -153,12 +153,12 @@ impl Admission {
         }
     }
 
-    /// Whether an admission plugin, by its name, is on.
+    /// Returns whether the admission plugin with this name is enabled.
     pub(super) fn runs(&self, plugin: &str) -> bool {
         self.selection.has(plugin)
     }
 
-    /// Whether a webhook has a rule for these requests for a cluster-scoped resource.
+    /// Returns whether a webhook has a rule that matches these requests for a cluster-scoped resource.
     pub(super) fn has_rule_for(
         &self,
         operation: Operation,
@@ -170,10 +170,10 @@ impl Admission {
         has_rule(&webhooks.mutating) || has_rule(&webhooks.validating)
     }
 
-    /// Takes over the stored configurations.
+    /// Reloads the stored webhook configurations.
     ///
     /// # Errors
-    /// The Status of the first configuration that cannot be read; the webhooks stay as they were.
+    /// The Status of the first configuration that cannot be parsed; the webhooks stay unchanged.
     pub(super) fn reload_webhooks(&self) -> Result<(), Box<Status>> {
         let mut webhooks = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);
         let of = |resource: &str, before: &Sources| {
@@ -187,7 +187,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Takes over what the folder of a plugin holds now; whether that is something new.
+    /// Replaces the manifests of a plugin with the current content of its directory. Returns whether anything changed.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/manifest/source/source.go, `checkAndReload`.
     /// Rule: LOAD-14.
@@ -206,7 +206,7 @@ impl Admission {
         true
     }
 
-    /// All webhooks, with the phases in which they are called.
+    /// Returns all webhooks with the phase in which each is called.
     pub(super) fn webhooks_in_order(&self) -> Vec<(Phase, Arc<Webhook>)> {
         let webhooks = self.webhooks();
         let of = |phase: Phase, sources: &Sources| {
@@ -228,18 +228,18 @@ impl Admission {
 }
 
 impl<'a> Admitting<'a> {
-    /// Begins a run for one attempt, with an object of these `times`.
+    /// Begins the run of one attempt; `times` is the precision of the object's timestamps.
     pub(super) fn begin(&self, attributes: Attributes, times: TimePrecision) -> AdmissionRun<'a> {
         let state = &self.admission.state;
         AdmissionRun::new(attributes, times, &**state).with_authorizer(Arc::clone(&state.authorizer))
     }
 
-    /// The mutating phase. What happened in it goes over into the record of the request.
+    /// Runs the mutating phase and adds its events to the record of the request.
     ///
     /// Rule: AUD-10.
     ///
     /// # Errors
-    /// What the client gets.
+    /// The Status that the client receives.
     pub(super) async fn mutate(&mut self, run: &mut AdmissionRun<'a>) -> Result<(), Box<Status>> {
         let webhooks = self.admission.webhooks();
         let (first, last) = self.plugins();
@@ -250,12 +250,12 @@ impl<'a> Admitting<'a> {
         done.map_err(refused)
     }
 
-    /// The validating phase, as [`Self::mutate`].
+    /// Runs the validating phase like [`Self::mutate`].
     ///
     /// Rule: AUD-10.
     ///
     /// # Errors
-    /// What the client gets.
+    /// The Status that the client receives.
     pub(super) async fn validate(&mut self, run: &mut AdmissionRun<'a>) -> Result<(), Box<Status>> {
         let webhooks = self.admission.webhooks();
         let (first, last) = self.plugins();
@@ -266,7 +266,7 @@ impl<'a> Admitting<'a> {
         done.map_err(refused)
     }
 
-    /// Behind a pointer the phase is there once, however deep it is awaited.
+    /// Runs a phase until the client disconnects. The phase is pinned so that nested futures do not copy it.
     async fn unless_gone(
         &self,
         phase: Pin<&mut impl Future<Output = Result<(), Refusal>>>,
@@ -277,8 +277,8 @@ impl<'a> Admitting<'a> {
         }
     }
 
-    /// Counts what happened in a phase, and makes it part of what happened to the request. A request may have runs of
-    /// several operations: a patch creates an object that is not there.
+    /// Counts the events of a phase in the metrics and appends them to the record of the request. A request may have
+    /// runs of several operations: a patch may create a missing object.
     fn take_over(&mut self, run: &mut AdmissionRun<'a>) {
         let record = std::mem::take(&mut run.record);
         self.operation.get_or_insert(run.attributes().operation);
@@ -286,18 +286,17 @@ impl<'a> Admitting<'a> {
         self.record.append(record);
     }
 
-    /// Whether the request's own time is up.
+    /// Returns whether the deadline of the request has passed.
     pub(super) fn is_out_of_time(&self) -> bool {
         Instant::now() >= self.deadline
     }
 
-    /// The client of a request whose time is up is answered at once, whatever its webhooks make of it. Only who opens a
-    /// connection is not.
+    /// Fails a request whose deadline has passed, whatever its webhooks returned. CONNECT has no deadline.
     ///
     /// Rule: ERR-16, HTTP-06, VAL-08.
     ///
     /// # Errors
-    /// 504: the time is up.
+    /// 504 if the deadline has passed.
     fn in_time(&mut self, operation: Operation) -> Result<(), Box<Status>> {
         if operation == Operation::Connect || !self.is_out_of_time() {
             return Ok(());
@@ -306,7 +305,7 @@ impl<'a> Admitting<'a> {
         Err(time_limit::exceeded())
     }
 
-    /// The plugins before the webhooks and those after them.
+    /// Returns the plugins that run before the webhooks and those that run after them.
     fn plugins(&self) -> (Vec<&'a dyn Plugin>, Vec<&'a dyn Plugin>) {
         let Plugins { first, last } = &self.admission.plugins;
         (first.iter().map(|plugin| &**plugin).collect(), last.iter().map(|plugin| &**plugin).collect())

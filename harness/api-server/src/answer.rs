@@ -1,4 +1,4 @@
-//! What the server answers, and how it goes onto the wire.
+//! Responses and how they are encoded.
 
 use std::sync::Arc;
 
@@ -22,24 +22,24 @@ use super::storage::{EncodedObject, StoredObject};
 use super::tables::{Table, TableOptions};
 use super::watch::Watch;
 
-/// What the server answers.
+/// A response of the server.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// An object or another document.
+    /// An object or another JSON document.
     Object(StatusCode, Arc<Value>),
-    /// An object as it is stored.
+    /// A stored object.
     Stored(StatusCode, Arc<StoredObject>),
-    /// A document of another content type than `application/json`.
+    /// A document with a content type other than `application/json`.
     Document(&'static str, Value),
     /// A list.
     List(List),
     /// An object or a list as a Table.
     Table(StatusCode, Table),
-    /// Events for as long as the watch lives.
+    /// The events of a watch, until the watch ends.
     Watch(Watch),
     /// Plain text.
     Text(StatusCode, String),
-    /// A response whose bytes are shared with others.
+    /// A response whose bytes are shared with other responses.
     Prepared(Box<http::Response<Bytes>>),
 }
 
@@ -48,7 +48,7 @@ impl Answer {
         Self::Object(StatusCode::OK, object)
     }
 
-    /// The same with nothing of an object but its metadata. A Status stays as it is.
+    /// Reduces objects to their metadata. A Status stays unchanged.
     ///
     /// Source: apiserver pkg/endpoints/handlers/response.go, `doTransformObject`.
     /// Rule: KND-10, KND-13.
@@ -77,13 +77,13 @@ impl Answer {
         }
     }
 
-    /// The same as a Table. A Status stays as it is.
+    /// Converts objects to a Table. A Status stays unchanged.
     ///
     /// Source: apiserver pkg/endpoints/handlers/response.go, `transformResponseObject`.
     /// Rule: TBL-01, TBL-02.
     ///
     /// # Errors
-    /// 501 for a kind without columns.
+    /// 501 for a kind that has no columns.
     pub(super) fn into_table(
         self,
         resource: &Resource,
@@ -111,7 +111,7 @@ impl Answer {
         })
     }
 
-    /// The answer, if it is a Status.
+    /// Returns the Status if the response is one.
     pub(super) fn status(&self) -> Option<Status> {
         match self {
             Self::Object(_, object) if object.get("kind").is_some_and(|kind| kind == "Status") => {
@@ -128,7 +128,7 @@ impl Answer {
         }
     }
 
-    /// The object, the document or the list; none of a watch or a text.
+    /// Returns the object, document, or list; none for a watch or text.
     pub(super) fn document(&self) -> Option<Value> {
         match self {
             Self::Object(_, object) => Some((**object).clone()),
@@ -140,7 +140,7 @@ impl Answer {
         }
     }
 
-    /// Whether it takes long to encode.
+    /// Returns whether the response takes long to encode.
     pub(super) fn is_large(&self) -> bool {
         match self {
             Self::Object(_, object) => exceeds(object, LARGE),
@@ -152,8 +152,8 @@ impl Answer {
         }
     }
 
-    /// The response. Its bytes count against the budget, as those of the request did, until they are written. If
-    /// `may_refuse`, the request has changed nothing, and a response for which the budget has no room becomes a 429.
+    /// Encodes the response. Its bytes count against the memory budget, as the bytes of the request did, until they are
+    /// written. If `may_refuse`, the request has changed nothing, and a response that exceeds the budget becomes a 429.
     pub(super) fn into_response(self, reservation: Option<Reservation>, may_refuse: bool) -> Response {
         let encoded = match &self {
             Self::Object(_, object) => encode(&**object, reservation, may_refuse),
@@ -193,12 +193,12 @@ impl Answer {
     }
 }
 
-/// The version of [`METADATA_KIND`].
+/// The `apiVersion` of [`METADATA_KIND`].
 pub(super) const METADATA_VERSION: &str = "meta.k8s.io/v1";
-/// The kind of objects that are sent as their metadata alone.
+/// The kind of objects that are sent without anything but their metadata.
 pub(super) const METADATA_KIND: &str = "PartialObjectMetadata";
 
-/// An object with nothing but its metadata, which are those of the internal version.
+/// Returns the object reduced to its metadata, as the internal version has it.
 ///
 /// Rule: KND-15.
 pub(super) fn metadata_of(object: &Value) -> Value {
@@ -206,7 +206,7 @@ pub(super) fn metadata_of(object: &Value) -> Value {
     serde_json::json!({"kind": METADATA_KIND, "apiVersion": METADATA_VERSION, "metadata": metadata})
 }
 
-/// The text of a document with its newline.
+/// Encodes a document as JSON with a trailing newline.
 fn encode(
     document: &impl Serialize,
     reservation: Option<Reservation>,
@@ -221,8 +221,8 @@ fn encode(
     }
 }
 
-/// Text of this length, with its newline. What has no room is not written, and text that grows takes up to three times its
-/// bytes meanwhile.
+/// Writes text of a known length and a newline. Reserves exactly that length: a growing buffer takes up to three times
+/// its size.
 fn written(
     length: usize,
     write: impl FnOnce(&mut Vec<u8>),
@@ -233,7 +233,7 @@ fn written(
     let reservation = match reservation {
         Some(mut reservation) => match reservation.resize(length) {
             Err(exhausted) if may_refuse => return Err(exhausted.into()),
-            // What was written is answered, with what its request had.
+            // The request has already changed something: its response is sent within the existing reservation.
             Ok(()) | Err(_) => Some(reservation),
         },
         None => None,
@@ -247,7 +247,7 @@ fn written(
     })
 }
 
-/// A Status as a response.
+/// Encodes a Status as a response.
 ///
 /// Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go, `ErrorNegotiated`.
 /// Rule: ERR-13.
@@ -267,7 +267,7 @@ pub(super) fn refusal(status: &Status) -> Response {
 #[derive(Clone, Debug)]
 pub(super) enum Item {
     Stored(Arc<StoredObject>),
-    /// One that was stored in another version, or without all that is read of it.
+    /// An object that was converted from its stored version, or from which fields were removed.
     Converted(EncodedObject),
 }
 
@@ -287,18 +287,18 @@ impl Item {
     }
 }
 
-/// A list of objects, whose texts are copied into that of the list.
+/// A list of objects, whose stored texts are copied into the text of the list.
 #[derive(Clone, Debug)]
 pub(super) struct List {
     pub(super) api_version: String,
     pub(super) kind: String,
     pub(super) resource_version: String,
-    /// `continue`: the token of the next page; empty if there is none.
+    /// `continue`: the token of the next page; empty on the last page.
     pub(super) token: String,
-    /// How many objects come behind the page.
+    /// How many objects follow this page.
     pub(super) remaining: Option<usize>,
     pub(super) items: Vec<Item>,
-    /// Whether the items say their own `apiVersion` and `kind`, as those of a custom resource do.
+    /// Whether the items have `apiVersion` and `kind`, as custom resources do.
     pub(super) typed_items: bool,
 }
 
@@ -314,15 +314,15 @@ impl List {
         metadata
     }
 
-    /// What stands before the items.
+    /// Returns the text before the first item.
     fn head(&self) -> String {
-        // Lists of custom resources are free-form upstream, so that an empty token is written too.
+        // Upstream treats lists of custom resources as unstructured, so an empty token is also written.
         let metadata = self.metadata(self.typed_items);
         let (kind, version) = (Value::from(&*self.kind), Value::from(&*self.api_version));
         format!("{{\"kind\":{kind},\"apiVersion\":{version},\"metadata\":{metadata},\"items\":[")
     }
 
-    /// How many bytes [`Self::write`] writes.
+    /// Returns how many bytes [`Self::write`] writes.
     fn length(&self) -> usize {
         let of_item = |item: &Item| {
             let encoded = item.encoded();

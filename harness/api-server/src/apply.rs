@@ -1,4 +1,4 @@
-//! Server-side apply: the patch, and the object that it leaves.
+//! Server-side apply: parses the patch and computes the resulting object.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -21,34 +21,34 @@ use super::options;
 use super::request::ObjectRequest;
 use super::update::check_name;
 
-/// How the media type of such a patch is called.
+/// The media type of an apply patch.
 pub(super) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
 
-/// What a strict reader says before it names the keys.
+/// The prefix that Go's strict YAML reader writes before the duplicate keys.
 const REPEATED: &str = "error converting YAML to JSON: yaml: unmarshal errors:";
 
-/// What a client applies.
+/// An apply patch.
 #[derive(Debug)]
 pub(super) struct ApplyPatch {
-    /// The fields, with `apiVersion` and `kind`.
+    /// The applied fields, including `apiVersion` and `kind`.
     object: Value,
-    /// Whether what others manage is taken from them.
+    /// Whether conflicts are resolved by taking ownership from other managers.
     force: bool,
-    /// The keys that are there twice, as Go's reader of YAML reports them.
+    /// The duplicate keys, as Go's YAML reader reports them.
     repeated: Vec<String>,
 }
 
 impl ApplyPatch {
-    /// Whether it has labels.
+    /// Returns whether the applied object has labels.
     pub(super) fn has_labels(&self) -> bool {
         metadata::has_labels(&self.object)
     }
 }
 
-/// Reads the patch of a request, which is YAML; every JSON is that, too.
+/// Reads the patch of a request. The patch is YAML, which includes JSON.
 ///
 /// # Errors
-/// 400 if it is none; 429 if other requests have the memory that it takes, 501 if it is too much for any.
+/// 400 if the patch is invalid; 429 if other requests use the memory that it needs, 501 if it can never fit.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `validateAndTranscodePatch` and `applyPatcher`.
 /// Rule: APY-12.
@@ -88,7 +88,7 @@ pub(super) fn read(request: &mut ObjectRequest<'_>) -> Result<ApplyPatch, Box<St
     };
     schema::normalize_numbers(&mut object);
     let text = std::str::from_utf8(&bytes).unwrap_or_default();
-    // Who reads JSON knows sooner that no key is there twice.
+    // The faster JSON reader is sufficient if it finds no duplicate keys.
     let is_plain = is_json && strictness::errors(text, &[], Type::Free).is_ok_and(|found| found.is_empty());
     let repeated = if is_plain || FieldValidation::of(request) == FieldValidation::Ignore {
         Vec::new()
@@ -99,10 +99,10 @@ pub(super) fn read(request: &mut ObjectRequest<'_>) -> Result<ApplyPatch, Box<St
     Ok(ApplyPatch { object, force, repeated })
 }
 
-/// What the patch makes of the stored object, or of none.
+/// Applies the patch to the stored object, or creates the object if none is stored.
 ///
 /// # Errors
-/// The Status of conflicts, and of a patch that cannot be applied.
+/// The Status of a conflict, or of a patch that cannot be applied.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatcher` and `applyPatch`; apimachinery
 /// pkg/util/managedfields/internal/structuredmerge.go, `Apply`.
@@ -144,7 +144,8 @@ pub(super) async fn apply(
     Ok(Managed { object, times })
 }
 
-/// What was there before the first apply becomes the fields of a manager; that of the Scale of a custom resource cannot.
+/// Rejects an apply that would have to create managers for fields set before the first apply. Only the Scale of a
+/// custom resource has this problem.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/skipnonapplied.go, `Apply`.
 /// Rule: APY-14.
@@ -169,7 +170,7 @@ fn check_former_managers(
     Err(Box::new(Status::failure(500, "", message)))
 }
 
-/// The object as the type of its kind has it. A custom resource stays as it is.
+/// Converts the object to the type of its kind. Custom resources stay unchanged.
 fn converted(
     request: &ObjectRequest<'_>,
     object: Value,
@@ -188,7 +189,7 @@ fn converted(
     if resource.custom.is_some() && *kind == resource.kind {
         return Ok(object);
     }
-    // A Scale is none of the versions of a custom resource.
+    // A Scale is not a version of the custom resource.
     if resource.custom.is_some() && is_changed {
         let version = kind.api_version();
         return Err(failed(format!("request to convert CR to an invalid group/version: {version}")));
@@ -199,7 +200,7 @@ fn converted(
         let why = why.and_then(|(_, rest)| rest.split_once(": "));
         let why = why.map_or(status.message.as_str(), |(_, why)| why);
         if !why.starts_with("quantities must match") {
-            // Its text is that of a reader of free-form objects.
+            // kube-apiserver's text comes from its decoder of unstructured objects.
             let what = format!("what is wrong with the object that an apply leaves: {why}");
             return Box::new(Status::unsupported(&Unsupported { what }));
         }
@@ -212,7 +213,7 @@ fn named(kind: &GroupVersionKind) -> String {
     format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind)
 }
 
-/// The keys that a YAML text has twice in one mapping, each with the line of the later value.
+/// Finds the duplicate keys in the mappings of a YAML text, each with the line of its later value.
 ///
 /// Source: sigs.k8s.io/yaml goyaml.v2/decode.go, `setMapIndex`.
 fn repeated_keys(text: &str) -> Vec<String> {
@@ -221,7 +222,7 @@ fn repeated_keys(text: &str) -> Vec<String> {
     found.map(|Repeated(found)| found).unwrap_or_default()
 }
 
-/// The repeated keys in a value, innermost first.
+/// The duplicate keys in a value, innermost first.
 struct Repeated(Vec<String>);
 
 impl<'de> Deserialize<'de> for Repeated {

@@ -1,4 +1,4 @@
-//! Whether a definition in a group of the Kubernetes community was approved there.
+//! The API approval of definitions in the protected Kubernetes community groups.
 
 use kubernetes_cel::schema::has_format;
 use serde_json::Value;
@@ -10,22 +10,22 @@ use kubernetes_types::status::FieldError;
 const ANNOTATION: &str = "api-approved.kubernetes.io";
 const POLICY: &str = "https://github.com/kubernetes/enhancements/pull/1111";
 
-/// What the annotation `api-approved.kubernetes.io` says.
+/// The meaning of the annotation `api-approved.kubernetes.io`.
 ///
 /// Source: apiextensions-apiserver pkg/apihelpers/helpers.go, `APIApprovalState`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Approval {
-    /// Neither a URL nor a reason.
+    /// The value is neither a URL nor a reason.
     Invalid,
-    /// Nothing.
+    /// The annotation is missing.
     Missing,
-    /// The URL of the approval.
+    /// The value is the URL of the approval.
     Approved,
-    /// `unapproved`, and why.
+    /// The value is `unapproved` and a reason.
     Bypassed,
 }
 
-/// The approval of a definition, and how it is described; none if its group needs no approval.
+/// Returns the approval of a definition and its description; none if the group does not require approval.
 ///
 /// Source: apiextensions-apiserver pkg/apihelpers/helpers.go, `IsProtectedCommunityGroup` and `GetAPIApprovalState`.
 pub(super) fn of(definition: &Value) -> Option<(Approval, String)> {
@@ -57,7 +57,7 @@ pub(super) fn of(definition: &Value) -> Option<(Approval, String)> {
     })
 }
 
-/// What is wrong with the approval of a definition. What was wrong before in the same way may stay.
+/// Returns what is wrong with the approval of a definition. An update may keep an existing error.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `validateAPIApproval`.
 /// Rule: SCH-13.

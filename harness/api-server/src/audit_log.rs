@@ -1,4 +1,4 @@
-//! What the audit log says of a request: `audit.k8s.io/v1` Events.
+//! The audit log: `audit.k8s.io/v1` Events.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,14 +16,15 @@ use super::AuditSink;
 use super::audit_policy::Level;
 use super::authentication::Identity;
 
-/// When the event was made.
+/// The stage at which an event is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The request came.
+    /// The request was received.
     RequestReceived,
-    /// The request was refused before anybody asked who makes it, or is a watch, of whose end a second event tells.
+    /// The response has started: the request failed before authentication, or is a watch, which gets a second event at
+    /// its end.
     ResponseStarted,
-    /// The request was answered.
+    /// The response is complete.
     ResponseComplete,
 }
 
@@ -37,47 +38,46 @@ impl Stage {
     }
 }
 
-/// A request that has been answered.
+/// A request with its response.
 #[derive(Clone, Debug)]
 pub(crate) struct Answered<'a> {
-    /// How much is told. What stands below that is left out, whether or not it is here.
+    /// The level, which decides which of the following fields the event contains.
     pub(crate) level: Level,
-    /// What [`audit_id`] says of the request.
+    /// The ID that [`audit_id`] returned for the request.
     pub(crate) audit_id: &'a str,
-    /// Path and query.
+    /// Path and query of the request.
     pub(crate) request_uri: &'a str,
-    /// `create`, `update`, `patch`, `get`, `list`, `watch`, `delete`, `deletecollection`; for a path that is no
-    /// resource, the method in lower case.
+    /// `create`, `update`, `patch`, `get`, `list`, `watch`, `delete`, `deletecollection`; for a non-resource path, the
+    /// HTTP method in lower case.
     pub(crate) verb: &'a str,
-    /// When the event is made.
+    /// When the event is created.
     pub(crate) stage: Stage,
-    /// Who made it; none if nobody knows.
+    /// The client; none if it could not be authenticated.
     pub(crate) identity: Option<&'a Identity>,
-    /// What [`source_ips`] says of the request.
+    /// The addresses that [`source_ips`] returned for the request.
     pub(crate) source_ips: &'a [IpAddr],
-    /// The `User-Agent`; may be empty.
+    /// The `User-Agent` header; may be empty.
     pub(crate) user_agent: &'a str,
-    /// Which object it was about; none for a path that is no resource.
+    /// The object of the request; none for a non-resource path.
     pub(crate) object: Option<ObjectReference<'a>>,
-    /// The HTTP status code.
     pub(crate) code: u16,
-    /// The Status that was answered, of a failure or of a deletion; none where the answer was something else.
+    /// The Status in the response, for a failure or a deletion; none for any other response.
     pub(crate) status: Option<&'a Status>,
-    /// The body as it was read: an object with its defaults, a patch, or delete options.
+    /// The decoded request body: an object with its defaults, a patch, or delete options.
     pub(crate) request_object: Option<&'a Value>,
-    /// The body of the response, if it is an object.
+    /// The response body, if it is an object.
     pub(crate) response_object: Option<Value>,
-    /// When it came.
+    /// When the request was received.
     pub(crate) received: Timestamp,
-    /// When it was answered.
+    /// When the response was sent.
     pub(crate) completed: Timestamp,
-    /// Whether the user was allowed to make it; none if nobody came to ask that.
+    /// The authorization decision; none if the request failed before authorization.
     pub(crate) decision: Option<&'a AccessDecision>,
-    /// The annotations of admission.
+    /// The annotations that admission added.
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
-/// Sends the event of an answer once more when that has come to its end, or nobody reads on.
+/// Sends the final event of a response when its body ends or the client stops reading.
 pub(crate) fn tell_of_the_end(body: Body, end: End) -> Body {
     Body::from_stream(body.into_data_stream().map(move |piece| {
         let _held = &end;
@@ -85,14 +85,14 @@ pub(crate) fn tell_of_the_end(body: Body, end: End) -> Body {
     }))
 }
 
-/// Sends an event once more when it is dropped: its request has come to its end.
+/// Sends the final event of a request when dropped.
 pub(crate) struct End {
     sink: AuditSink,
     event: Value,
 }
 
 impl End {
-    /// For the event of an answer that has begun.
+    /// Creates the final event of a response that has started.
     pub(crate) fn new(sink: AuditSink, event: Value) -> Self {
         Self { sink, event }
     }
@@ -106,33 +106,29 @@ impl Drop for End {
     }
 }
 
-/// `objectRef`; empty members are left out.
+/// `objectRef` of an event; empty fields are omitted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ObjectReference<'a> {
-    /// The resource.
     pub(crate) resource: &'a str,
-    /// The namespace; of a Namespace, its own name.
+    /// The namespace; for a Namespace, its own name.
     pub(crate) namespace: &'a str,
-    /// The name, which a creation takes from the body.
+    /// The name; a creation takes it from the body.
     pub(crate) name: &'a str,
-    /// The API group.
     pub(crate) group: &'a str,
-    /// The API version.
     pub(crate) version: &'a str,
-    /// The subresource.
     pub(crate) subresource: &'a str,
-    /// The uid that the body of a creation or an update has.
+    /// The uid in the body of a creation or an update.
     pub(crate) uid: &'a str,
-    /// The resource version that the body of a creation or an update has.
+    /// The resource version in the body of a creation or an update.
     pub(crate) resource_version: &'a str,
 }
 
-/// The annotations that tell what webhooks changed; below the level Request there are none.
+/// The prefix of the annotations with webhooks' patches. They are omitted below the level Request.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `annotateApplied…`.
 const PATCH: &str = "patch.webhook.admission.k8s.io/";
 
-/// The event.
+/// Builds the event.
 ///
 /// Source: apiserver pkg/apis/audit/v1/types.go, `Event`; pkg/audit/request.go, `LogRequestObject`; for strangers
 /// pkg/endpoints/filters/`authn_audit.go`, `WithFailedAuthenticationAudit`.
@@ -195,7 +191,7 @@ pub(crate) fn event(answered: &Answered<'_>) -> Value {
     event
 }
 
-/// The `Audit-ID` that the client chose, or a new one. The response has it too.
+/// Returns the `Audit-ID` header of the request, or a new ID. The response has the same header.
 ///
 /// Source: apiserver pkg/endpoints/filters/`audit_init.go`.
 pub(crate) fn audit_id(headers: &HeaderMap) -> String {
@@ -203,7 +199,8 @@ pub(crate) fn audit_id(headers: &HeaderMap) -> String {
     if chosen.is_empty() { uuid::Uuid::new_v4().to_string() } else { chosen.to_owned() }
 }
 
-/// Where the request comes from: what proxies say, and the peer last; none for a request without a socket.
+/// Returns where the request comes from: the addresses in the proxy headers, then the peer. Empty for a request without
+/// a socket.
 ///
 /// Source: apimachinery pkg/util/net/http.go, `SourceIPs`.
 pub(crate) fn source_ips(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<IpAddr> {
@@ -223,7 +220,7 @@ pub(crate) fn source_ips(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<IpAdd
     addresses
 }
 
-/// A success that is no Status is told by its code alone.
+/// A successful response that is not a Status is logged with its code only.
 fn response_status(answered: &Answered<'_>) -> Value {
     let mut status =
         answered.status.and_then(|status| serde_json::to_value(status).ok()).unwrap_or_else(|| json!({}));

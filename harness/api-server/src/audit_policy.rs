@@ -1,4 +1,4 @@
-//! The policy that says which requests the audit log tells of, and how much.
+//! The audit policy: which requests are logged, and at which level.
 //!
 //! Source: apiserver pkg/apis/audit/v1/types.go; `pkg/audit/policy/{reader,checker}.go`; pkg/apis/audit/validation.
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::audit_log::Stage;
 use super::request_info::{RequestInfo, RequestObject};
 
-/// What `--audit-policy-file` of kube-apiserver holds: an `audit.k8s.io/v1` Policy.
+/// An `audit.k8s.io/v1` Policy, the content of kube-apiserver's `--audit-policy-file`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditPolicy {
@@ -63,19 +63,19 @@ fn null_is_default<'de, D: serde::Deserializer<'de>, T: Deserialize<'de> + Defau
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// How much an event tells: each level all of the one before.
+/// The audit level. Each level includes the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
-    /// Who, when, what and how it ended.
+    /// User, time, resource, and result.
     Metadata,
-    /// The body of the request, too.
+    /// In addition, the request body.
     Request,
-    /// The body of the response, too.
+    /// In addition, the response body.
     RequestResponse,
 }
 
 impl Level {
-    /// None of `None`, and of what is no level.
+    /// Parses a level. Returns none for `None` and for invalid levels.
     fn of(text: &str) -> Option<Self> {
         match text {
             "Metadata" => Some(Self::Metadata),
@@ -94,7 +94,7 @@ impl Level {
     }
 }
 
-/// What the log tells of one request.
+/// How one request is logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Audited<'a> {
     pub(crate) level: Level,
@@ -103,7 +103,7 @@ pub(crate) struct Audited<'a> {
 }
 
 impl Audited<'_> {
-    /// Whether there is an event for this stage.
+    /// Returns whether an event is logged at this stage.
     pub(crate) fn tells_of(&self, stage: Stage) -> bool {
         !self.omitted.iter().copied().flatten().any(|omitted| omitted == stage.as_str())
     }
@@ -112,7 +112,7 @@ impl Audited<'_> {
 const LEVELS: [&str; 4] = ["None", "Metadata", "Request", "RequestResponse"];
 const STAGES: [&str; 4] = ["RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"];
 
-/// One event a request, at the level Request.
+/// Logs one event per request, at the level Request.
 impl Default for AuditPolicy {
     fn default() -> Self {
         let everything = Rule { level: Level::Request.as_str().to_owned(), ..Rule::default() };
@@ -125,11 +125,10 @@ impl Default for AuditPolicy {
 }
 
 impl AuditPolicy {
-    /// The policy that a document holds. Fields that it does not have are passed over, as kube-apiserver does, which warns
-    /// of them in its log.
+    /// Parses a policy. Ignores unknown fields; kube-apiserver also ignores them, and logs a warning.
     ///
     /// # Errors
-    /// Why it is none, in kube-apiserver's words but for values of a wrong type.
+    /// Why the policy is invalid, in kube-apiserver's words except for values of a wrong type.
     pub fn parse(document: &Value) -> Result<Self, String> {
         let text = |field| document.get(field).and_then(Value::as_str).unwrap_or_default();
         match (text("apiVersion"), text("kind")) {
@@ -165,7 +164,7 @@ impl AuditPolicy {
         Ok(policy)
     }
 
-    /// What is logged of a request; none if nothing is. The first rule that matches applies.
+    /// Returns how a request is logged, by the first rule that matches; none if it is not logged.
     pub(super) fn of_request(&self, user: Option<&UserInfo>, info: &RequestInfo) -> Option<Audited<'_>> {
         let rule = self.rules.iter().find(|rule| rule.matches(user, info))?;
         Some(Audited {
@@ -284,14 +283,15 @@ impl GroupResources {
             return false;
         }
         if !self.resource_names.is_empty() && !self.resource_names.contains(&object.name) {
-            // Without resources there can be no names: validation says so.
+            // Validation rejects names without resources.
             return false;
         }
         self.resources.is_empty() || self.resources.iter().any(|wanted| resource_matches(wanted, object))
     }
 }
 
-/// `*`, `RESOURCE`, `RESOURCE/SUBRESOURCE`, `RESOURCE/*`, which is the resource itself, too, or `*/SUBRESOURCE`.
+/// Matches `*`, `RESOURCE`, `RESOURCE/SUBRESOURCE`, `RESOURCE/*` (which includes the resource itself), or
+/// `*/SUBRESOURCE`.
 fn resource_matches(wanted: &str, object: &RequestObject) -> bool {
     let RequestObject { resource, subresource, .. } = object;
     if wanted == "*" {
@@ -374,7 +374,7 @@ mod tests {
             "level": "All", "nonResourceURLs": ["x", "/a*b"], "namespaces": ["a"], "omitStages": ["x"],
             "resources": [{"group": "A/v1", "resourceNames": ["a"]}],
         });
-        // What kube-apiserver 1.37.1 says after `loading audit policy file: `.
+        // The text that kube-apiserver 1.37.1 logs after `loading audit policy file: `.
         for (document, expected) in [
             (json!({}), "unknown group version field audit.k8s.io/__internal, Kind=Policy in policy".to_owned()),
             (

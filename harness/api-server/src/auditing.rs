@@ -23,11 +23,11 @@ use super::authentication::{Claim, Identity};
 use super::request_info::RequestInfo;
 use super::{AuditSink, Server, metadata};
 
-/// A request that the audit log tells of.
+/// A request that is logged.
 pub(super) struct Auditing<'a> {
     sink: &'a AuditSink,
     audited: Audited<'a>,
-    /// Whether requests are told of that are cut off.
+    /// Whether requests that are cut off before a response are logged.
     tells_of_losses: bool,
     parts: &'a Parts,
     info: &'a RequestInfo,
@@ -37,29 +37,28 @@ pub(super) struct Auditing<'a> {
     started: Instant,
 }
 
-/// How a request was answered.
+/// The result of a request.
 pub(super) struct Ended<'a> {
     pub(super) stage: Stage,
-    /// Who asked; none if that is not known.
+    /// The client; none if it could not be authenticated.
     pub(super) identity: Option<&'a Identity>,
     pub(super) decision: Option<&'a AccessDecision>,
-    /// Whether the resource is one that clients should not use any more.
+    /// Whether the resource is deprecated.
     pub(super) is_deprecated: bool,
-    /// The body of the request, as it was read.
+    /// The decoded request body.
     pub(super) decoded: &'a mut Option<Value>,
-    /// What is said beside what admission does.
+    /// Annotations other than those of admission.
     pub(super) annotations: BTreeMap<String, String>,
     pub(super) record: &'a Record,
-    /// The HTTP status code.
     pub(super) code: u16,
-    /// The Status, if that is the answer.
+    /// The Status, if the response is one.
     pub(super) status: Option<Status>,
-    /// What [`Auditing::response_object`] said.
+    /// The return value of [`Auditing::response_object`].
     pub(super) object: Option<Value>,
 }
 
 impl<'a> Auditing<'a> {
-    /// None if the server's policy logs nothing about the request.
+    /// Returns none if the server's policy does not log the request.
     pub(super) fn new(
         server: &'a Server,
         parts: &'a Parts,
@@ -77,7 +76,7 @@ impl<'a> Auditing<'a> {
         Some(Self { sink, audited, tells_of_losses, parts, info, audit_id, source_ips, received, started })
     }
 
-    /// The request was received. If the returned guard is dropped, it was not answered.
+    /// Logs that the request was received. Dropping the returned guard logs that the request was not answered.
     pub(super) fn begin(&self) -> Unanswered<'_> {
         if self.audited.tells_of(Stage::RequestReceived) {
             self.tell_that_it_came();
@@ -94,7 +93,7 @@ impl<'a> Auditing<'a> {
         }));
     }
 
-    /// The body of the response as the log has it, if it has it.
+    /// Returns the response body for the log, if the level includes it.
     ///
     /// Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go, `WriteObjectNegotiated`.
     pub(super) fn response_object(&self, answered: &Result<Answer, Box<Status>>) -> Option<Value> {
@@ -102,7 +101,7 @@ impl<'a> Auditing<'a> {
             return None;
         }
         match answered {
-            // It is written past what writes objects.
+            // kube-apiserver does not write this document with its object encoder.
             Ok(_) if self.info.path == "/version" => None,
             Ok(answer) => answer.document(),
             Err(_) if !takes_errors(&self.parts.headers) => None,
@@ -110,7 +109,7 @@ impl<'a> Auditing<'a> {
         }
     }
 
-    /// Tells how the request was answered. Something is still to be told at the end of an answer that lasts.
+    /// Logs the response. Returns the pending final event of a long-running response.
     pub(super) fn end(&self, mut ended: Ended<'_>) -> Option<End> {
         if self.audited.omit_managed_fields {
             ended.decoded.iter_mut().chain(&mut ended.object).for_each(remove_managed_fields);
@@ -122,7 +121,7 @@ impl<'a> Auditing<'a> {
         if !begins {
             annotations.extend(audit::latencies(ended.record, self.started.elapsed()));
         }
-        // Of a patch and of delete options the metadata, if there are any, say nothing of the object.
+        // The metadata of a patch or of delete options does not describe the object.
         let body = ended.decoded.as_ref().filter(|_| ["create", "update"].contains(&self.info.verb.as_str()));
         let event = audit_log::event(&Answered {
             identity: ended.identity,
@@ -138,12 +137,12 @@ impl<'a> Auditing<'a> {
         if self.audited.tells_of(stage) {
             (self.sink)(&event);
         }
-        // Of a stranger nothing is told after the response has begun.
+        // Unauthenticated requests get no event after the response has started.
         let has_end = begins && ended.identity.is_some() && self.audited.tells_of(Stage::ResponseComplete);
         has_end.then(|| End::new(Arc::clone(self.sink), event))
     }
 
-    /// What is known from the start.
+    /// Returns the fields that are known when the request is received.
     fn answered<'b>(&'b self, stage: Stage, object: Option<ObjectReference<'b>>) -> Answered<'b> {
         let Self { audited, parts, info, audit_id, source_ips, received, .. } = self;
         let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
@@ -168,7 +167,7 @@ impl<'a> Auditing<'a> {
         }
     }
 
-    /// What the request is about, by its path and by the body of a creation or an update.
+    /// Returns the object of the request, from its path and the body of a creation or an update.
     fn reference<'b>(&'b self, body: Option<&'b Value>) -> Option<ObjectReference<'b>> {
         let object = self.info.object.as_ref()?;
         let in_body = |field| body.map_or("", |object| metadata::text(object, field));
@@ -186,12 +185,12 @@ impl<'a> Auditing<'a> {
     }
 }
 
-/// A request without an answer: the client goes away, or the server ends. Without a policy the log is told of it when this
-/// is dropped: the future that would have answered is gone.
+/// A request without a response, because the client disconnected or the server stopped. Without a policy, dropping this
+/// logs the request.
 pub(super) struct Unanswered<'a>(&'a Auditing<'a>);
 
 impl Unanswered<'_> {
-    /// There is an answer, of which there will be an event.
+    /// The request has a response, which is logged instead.
     pub(super) fn forget(self) {
         std::mem::forget(self);
     }
@@ -205,7 +204,7 @@ impl Drop for Unanswered<'_> {
     }
 }
 
-/// Of an object, or of all in a list.
+/// Removes `managedFields` from an object or from each item of a list.
 fn remove_managed_fields(object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");

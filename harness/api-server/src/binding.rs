@@ -1,4 +1,4 @@
-//! Bindings: a Pod gets its node.
+//! Bindings: assign a Pod to a node.
 
 use kubernetes_admission::attributes::GroupVersionResource;
 use kubernetes_types::names;
@@ -11,10 +11,10 @@ use super::request::ObjectRequest;
 use super::storage::Key;
 use super::{create, metadata, preconditions, status_conditions};
 
-/// Whether a binding names a node.
+/// Checks that a binding names a node.
 ///
 /// # Errors
-/// 500, as upstream has it, with what is wrong.
+/// 500, as upstream, with the reason.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodBinding`.
 pub(super) fn check(binding: &Value) -> Result<(), Box<Status>> {
@@ -39,10 +39,10 @@ pub(super) fn check(binding: &Value) -> Result<(), Box<Status>> {
     Err(Box::new(Status::failure(500, "", aggregate(errors.iter().map(ToString::to_string)))))
 }
 
-/// Carries out a binding that admission has let through.
+/// Applies an admitted binding.
 ///
 /// # Errors
-/// 404 if there is no such Pod, 409 if it cannot be bound or is not the one that is meant.
+/// 404 if the Pod does not exist, 409 if it cannot be bound or its uid differs.
 ///
 /// Source: kubernetes pkg/registry/core/pod/storage/storage.go, `setPodNodeAndMetadata` and `assignPod`.
 pub(super) fn bind(
@@ -50,7 +50,7 @@ pub(super) fn bind(
     binding: &Value,
     dry_run: bool,
 ) -> Result<Answer, Box<Status>> {
-    // POST to `bindings` means a Pod, too.
+    // A POST to `bindings` also applies to a Pod.
     let pods = GroupVersionResource::new("", "v1", "pods");
     let resources = request.server.state.resources();
     let Some(pods) = resources.get(&pods) else { return Err(Box::new(Status::not_found("", "pods", ""))) };
@@ -87,14 +87,14 @@ pub(super) fn bind(
             if storage.replace(&key, Some(&stored), bound).is_ok() {
                 return Ok(success());
             }
-            // Another write was faster.
+            // Another write came first.
             continue;
         };
         return Err(Box::new(Status::conflict("", "pods/binding", name, &why)));
     }
 }
 
-/// The Pod with its node, and with the labels and annotations of the binding.
+/// Returns the Pod with its node and the binding's labels and annotations.
 fn bound(pod: &Value, binding: &Value) -> Value {
     let mut pod = pod.clone();
     let node = binding.pointer("/target/name").cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The object in a request's body.
+//! Decodes the object in a request body.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -20,12 +20,12 @@ use super::protobuf::{self, DecodeError, Envelope};
 use super::request::{BodyRetention, ObjectRequest};
 use super::strategy;
 
-/// The most bytes that a body may have.
+/// The maximum size of a body in bytes.
 ///
 /// Source: apiserver pkg/server/config.go, `MaxRequestBodyBytes`.
 pub(super) const LIMIT: usize = 3 * 1024 * 1024;
 
-/// How a body is written.
+/// The encoding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     Json,
@@ -33,7 +33,7 @@ enum Encoding {
     Protobuf,
 }
 
-/// The media type of the body; JSON if the request does not say.
+/// Returns the media type of the body; JSON if the header is missing.
 pub(super) fn media_type(headers: &HeaderMap) -> &str {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim()
@@ -50,7 +50,7 @@ fn encoding(headers: &HeaderMap) -> Result<Encoding, Box<Status>> {
 
 const FORMATS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// A custom resource has no messages. kube-apiserver panics over such a body, and breaks off the connection.
+/// Custom resources have no protobuf encoding. kube-apiserver panics on such a body and closes the connection.
 const CUSTOM_FORMATS: &str = "application/json, application/yaml";
 
 /// Source: apiserver pkg/endpoints/handlers/negotiation/errors.go.
@@ -61,28 +61,29 @@ pub(super) fn unknown_format(accepted: &str) -> Box<Status> {
     Box::new(Status::failure(415, "UnsupportedMediaType", message))
 }
 
-/// How often an object is in memory while a request works on it: as it was read, and as what becomes of it.
+/// How many copies of an object a request holds: the decoded object and its result.
 const COPIES: usize = 2;
 
-/// Reserves what the object of a JSON text will take, before it is read; it is given back beside what it does take.
+/// Reserves the memory that the object of a JSON text will need, before it is decoded. Returns the reserved bytes,
+/// which the caller releases once the actual size is reserved.
 ///
 /// # Errors
-/// 429 if other requests have the memory, 501 if it is too much for any.
+/// 429 if other requests use the memory, 501 if the object can never fit.
 pub(super) fn reserve(request: &mut ObjectRequest<'_>) -> Result<usize, Box<Status>> {
     let bytes = expected(&request.body).weight.saturating_mul(copies(request.keep));
     request.reservation.try_grow(bytes)?;
     Ok(bytes)
 }
 
-/// Reserves what a document takes that was read before anybody knew.
+/// Reserves the memory of a document that was decoded before its size was known.
 ///
 /// # Errors
-/// 429 if other requests have the memory, 501 if it is too much for any.
+/// 429 if other requests use the memory, 501 if the document can never fit.
 pub(super) fn hold(request: &mut ObjectRequest<'_>, read: &Value) -> Result<(), Box<Status>> {
     Ok(request.reservation.try_grow(weight(read).saturating_mul(copies(request.keep)))?)
 }
 
-/// With the one that is kept for the record of the request.
+/// Includes the copy that is kept for the record of the request.
 const fn copies(keep: BodyRetention) -> usize {
     match keep {
         BodyRetention::Observed => COPIES + 3,
@@ -91,12 +92,12 @@ const fn copies(keep: BodyRetention) -> usize {
     }
 }
 
-/// Fills in the defaults of an object that was read, and reserves what it takes with them.
+/// Sets the defaults of a decoded object and reserves the memory for them.
 ///
 /// Rule: REQ-16.
 ///
 /// # Errors
-/// 429 if other requests have the memory, 501 if it is too much for any.
+/// 429 if other requests use the memory, 501 if the object can never fit.
 pub(super) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) -> Result<(), Box<Status>> {
     let server = request.server;
     let _turn = server.under_way.turn(request.body.len());
@@ -106,11 +107,12 @@ pub(super) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) 
     Ok(request.reservation.try_grow(more * copies(request.keep))?)
 }
 
-/// The body as any document; none if it is empty.
+/// Decodes the body as any document; none if it is empty.
 ///
 /// # Errors
-/// 400 if it cannot be read, 415 if it is of another media type, 429 if other requests have the memory that it takes, 501
-/// if it is too much for any.
+/// 400 if it cannot be decoded, 415 for an unsupported media type, 429 if other requests use the memory that it needs,
+/// 501
+/// if it can never fit.
 pub(super) fn document(request: &mut ObjectRequest<'_>) -> Result<Option<Value>, Box<Status>> {
     if request.body.is_empty() {
         return Ok(None);
@@ -129,7 +131,7 @@ pub(super) fn document(request: &mut ObjectRequest<'_>) -> Result<Option<Value>,
     read.map(Some).map_err(|error| Box::new(Status::bad_request(error)))
 }
 
-/// The options of a delete; of anything else only what it is.
+/// Decodes delete options; for any other object, only its kind.
 fn delete_options(body: &[u8]) -> Result<Value, DecodeError> {
     let envelope = Envelope::open(body)?;
     let kind = filled_in(&envelope.kind, &GroupVersionKind::new("meta.k8s.io", "v1", "DeleteOptions"));
@@ -140,7 +142,7 @@ fn delete_options(body: &[u8]) -> Result<Value, DecodeError> {
     }
 }
 
-/// What a body says of its kind, and what it leaves out.
+/// Fills in the fields that the body's kind omits.
 ///
 /// Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, `copyKindDefaults`.
 fn filled_in(found: &GroupVersionKind, kind: &GroupVersionKind) -> GroupVersionKind {
@@ -149,7 +151,7 @@ fn filled_in(found: &GroupVersionKind, kind: &GroupVersionKind) -> GroupVersionK
     GroupVersionKind::new(version.group.clone(), version.version.clone(), kind.kind.clone())
 }
 
-/// An object in protobuf.
+/// Decodes a protobuf object.
 ///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `transformDecodeError`.
 fn from_protobuf(body: &[u8], kind: &GroupVersionKind) -> Result<Value, Box<Status>> {
@@ -171,7 +173,7 @@ fn from_protobuf(body: &[u8], kind: &GroupVersionKind) -> Result<Value, Box<Stat
     })
 }
 
-/// What is done about fields that a kind does not have: `fieldValidation` of a request.
+/// `fieldValidation` of a request: what happens to unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldValidation {
     Ignore,
@@ -189,7 +191,7 @@ impl FieldValidation {
         }
     }
 
-    /// What a client is told of what a strict decoder found: warnings, or the reason for which its object is refused.
+    /// Turns the errors of a strict decoder into warnings, or into the reason for rejecting the object.
     ///
     /// # Errors
     /// The text of Go's strict decoder.
@@ -204,18 +206,18 @@ impl FieldValidation {
     }
 }
 
-/// The body as an object of `kind`, with `apiVersion` and `kind` filled in. The client is warned of fields that the kind
-/// does not have.
+/// Decodes the body as an object of `kind` and fills in `apiVersion` and `kind`. Warns the client about unknown fields.
 ///
 /// Source: apiserver pkg/endpoints/handlers/create.go and `transformDecodeError` in rest.go.
 ///
 /// # Errors
-/// 400 if it cannot be read, is something else, or has unknown fields that it must not have; 415 if it is of another
-/// media type; 429 if other requests have the memory that it takes, 501 if it is too much for any.
+/// 400 if it cannot be decoded, is of another kind, or has unknown fields under strict validation; 415 for an
+/// unsupported
+/// media type; 429 if other requests use the memory that it needs, 501 if it can never fit.
 pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -> Result<Value, Box<Status>> {
     let server = request.server;
     let _turn = server.under_way.turn(request.body.len());
-    // Of other encodings nobody knows before they are read.
+    // The size of other encodings is not known before decoding.
     let reserved = match encoding(&request.headers)? {
         Encoding::Json => reserve(request)?,
         Encoding::Yaml | Encoding::Protobuf => 0,
@@ -244,8 +246,8 @@ pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
     Ok(object)
 }
 
-/// What a strict decoder says of the body: fields that the kind does not have, and those that are there twice, in their
-/// order. Of a custom resource its decoder tells those first that are there twice.
+/// Returns the errors of a strict decoder: unknown and duplicate fields, in order. For a custom resource, duplicate
+/// fields come first.
 ///
 /// Source: sigs.k8s.io/yaml yaml.go, `YAMLToJSONStrict`; apiextensions-apiserver
 /// `pkg/apiserver/customresource_handler.go`, `schemaCoercingDecoder`.
@@ -262,10 +264,10 @@ fn strict_errors(request: &ObjectRequest<'_>, unknown: &[String], kind: &GroupVe
     strictness::errors(text, unknown, Type::of_kind(kind)).unwrap_or_default()
 }
 
-/// How errors begin about a body of which not even the kind can be read.
+/// The prefix of errors about a body whose kind cannot be decoded.
 const UNREADABLE: &str = "couldn't get version/kind; json parse error";
 
-/// The object, and the paths of the fields that its kind does not have.
+/// Decodes the object and returns the paths of its unknown fields.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/meta.go, `Interpret`; apiserver pkg/endpoints/handlers/rest.go,
 /// `transformDecodeError`.
@@ -288,7 +290,7 @@ fn read(
     };
     let read = read.map_err(|error| format!("{UNREADABLE}: {error}")).and_then(|read| {
         let wrong = type_meta(&read).err().map(decode::DecodeError::into_text);
-        // What is wrong with a version that is a text is said elsewhere.
+        // An `apiVersion` that is a string but invalid is reported elsewhere.
         match wrong.filter(|wrong| wrong.starts_with(UNREADABLE)) {
             Some(wrong) => Err(wrong),
             None if read.is_object() => Ok(read),
@@ -302,17 +304,17 @@ fn read(
     typed(object, kind, Types::of(resource, kind))
 }
 
-/// What says which fields an object has.
+/// Where the known fields of an object are defined.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Types<'a> {
-    /// A type of the server.
+    /// In a built-in type.
     Server,
-    /// The schema of a custom resource; without one all fields are free, as in the object of a subresource.
+    /// In the schema of a custom resource; without a schema all fields are allowed, as in the object of a subresource.
     Custom(Option<&'a Custom>),
 }
 
 impl<'a> Types<'a> {
-    /// What there is for objects of `kind` at a resource.
+    /// Returns the types for objects of `kind` at a resource.
     pub(super) fn of(resource: &'a Resource, kind: &GroupVersionKind) -> Self {
         match &resource.custom {
             None => Self::Server,
@@ -321,7 +323,7 @@ impl<'a> Types<'a> {
     }
 }
 
-/// The Go package of the internal type of a kind.
+/// Returns the Go package of the internal type of a kind.
 fn internal_package(kind: &GroupVersionKind) -> &str {
     match kind.group.as_str() {
         "" | "events.k8s.io" => "core",
@@ -330,8 +332,8 @@ fn internal_package(kind: &GroupVersionKind) -> &str {
     }
 }
 
-/// Checks the `apiVersion` and the `kind` of an object, and fills them in where a type of the server leaves them out.
-/// With the object come the paths of the fields that its kind does not have.
+/// Checks `apiVersion` and `kind` of an object and fills them in if a built-in type omits them. Also returns the paths
+/// of unknown fields.
 ///
 /// # Errors
 /// 400 if it is of another kind.
@@ -388,7 +390,7 @@ pub(super) fn typed(
         members.insert("apiVersion".to_owned(), kind.api_version().into());
         members.insert("kind".to_owned(), kind.kind.clone().into());
     }
-    // An empty list is none, but for this one: it means what one empty entry means.
+    // Other empty lists are equivalent to absent ones. Empty managedFields have the same meaning as one empty entry.
     let resets = field_manager::entries(&object).as_array().is_some_and(Vec::is_empty);
     let unknown = schema::normalize(&mut object, kind);
     if resets {
@@ -397,11 +399,11 @@ pub(super) fn typed(
     Ok((object, unknown))
 }
 
-/// A custom resource, which `found` says what it is. Without a schema it stays as it is but for its metadata: so does one
-/// that says to be of another kind, until it is validated.
+/// Decodes a custom resource whose body says that it is of kind `found`. Without a schema, only the metadata is
+/// normalized. An object of another kind is also accepted here; validation rejects it later.
 ///
 /// # Errors
-/// 400 for metadata of other types, 501 for a schema that admit does not apply.
+/// 400 for metadata of a wrong type, 501 for a schema that admit does not support.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `unstructuredSchemaCoercer`.
 /// Rule: SCH-01, SCH-19.
@@ -424,7 +426,7 @@ pub(super) fn free_form(
     Ok((object, unknown))
 }
 
-/// A custom resource says what it is, and of which version. Its kind is validated later.
+/// Checks that a custom resource has a kind and the right version. Its kind is validated later.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/meta.go; apiserver pkg/endpoints/handlers/create.go.
 fn check_custom(
@@ -457,7 +459,7 @@ fn check_custom(
     Ok(())
 }
 
-/// Why the `apiVersion` of an object is none.
+/// Returns why the `apiVersion` of an object is invalid.
 ///
 /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`.
 pub(super) fn no_version(object: &Value) -> Option<String> {
@@ -465,7 +467,7 @@ pub(super) fn no_version(object: &Value) -> Option<String> {
     (version.split('/').count() > 2).then(|| format!("unexpected GroupVersion string: {version}"))
 }
 
-/// The beginning of a body as error messages show it.
+/// Returns the start of a body for an error message.
 ///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `summarizeData`.
 fn start(body: &[u8]) -> String {

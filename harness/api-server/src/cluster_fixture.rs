@@ -1,4 +1,4 @@
-//! The cluster around a single request, for those who admit requests without serving them.
+//! The cluster around a single request, for callers that admit requests without serving them.
 
 mod given;
 
@@ -29,15 +29,15 @@ use super::state::{State, normalize_stored};
 use super::storage::{Key, ObjectReader as _, Storage};
 use super::{ServedResource, body, custom_resources, defaulting, metadata, namespace_key, strategy};
 
-/// Namespaces and the resources that are served, without a server.
+/// Namespaces and served resources, without a server.
 pub struct ClusterFixture {
     state: State,
     given: Given,
 }
 
 impl ClusterFixture {
-    /// The namespaces that every cluster has, and of `objects` the Namespaces, the `CustomResourceDefinition`s, and the
-    /// roles and bindings. A later object replaces an earlier one of the same name.
+    /// Creates a fixture with the namespaces that every cluster has and, from `objects`, the Namespaces,
+    /// `CustomResourceDefinition`s, roles, and bindings. A later object replaces an earlier one with the same name.
     pub fn new<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
         let state = State::alone(Arc::new(Storage::default()), AuthorizationMode::default());
         let mut access = Vec::new();
@@ -73,17 +73,17 @@ impl ClusterFixture {
         Self { state, given }
     }
 
-    /// The Services, workloads and Secrets among the objects.
+    /// Returns the Services, workloads, and Secrets among the objects.
     pub fn given(&self) -> &Given {
         &self.given
     }
 
-    /// Whether the API server serves something of this API group.
+    /// Returns whether the API server serves a resource in this API group.
     pub fn has_group(&self, group: &str) -> bool {
         self.state.resources().has_group(group)
     }
 
-    /// The paths of the fields of `object` that its kind does not have, such as `webhooks[0].failPolicy`.
+    /// Returns the paths of the unknown fields of `object`, such as `webhooks[0].failPolicy`.
     ///
     /// # Errors
     /// The Status of an object that the API server cannot decode.
@@ -92,7 +92,7 @@ impl ClusterFixture {
         Ok(self.typed(object.clone(), &kind)?.1)
     }
 
-    /// As [`body::typed`].
+    /// Checks the type of an object like [`body::typed`].
     fn typed(&self, object: Value, kind: &GroupVersionKind) -> Result<(Value, Vec<String>), Box<Status>> {
         if self.is_built_in(kind) {
             return body::typed(object, kind, Types::Server);
@@ -102,28 +102,28 @@ impl ClusterFixture {
         body::typed(object, kind, Types::Custom(custom))
     }
 
-    /// A run of a request that was just made.
+    /// Begins the admission run of a new request.
     pub fn run(&self, request: Attributes) -> AdmissionRun<'_> {
         let times = TimePrecision::of(&request, self.is_built_in(&request.kind));
         AdmissionRun::new(request, times, self).with_authorizer(self.authorizer())
     }
 
-    /// Decides by the roles and bindings.
+    /// Returns the RBAC authorizer over the roles and bindings.
     pub fn authorizer(&self) -> Arc<dyn Authorizer> {
         Arc::clone(&self.state.authorizer)
     }
 
-    /// The resource whose objects are of `kind`; none if nothing like it is served.
+    /// Returns the resource whose objects are of `kind`; none if it is not served.
     pub fn resource_of(&self, kind: &GroupVersionKind) -> Option<ServedResource> {
         self.state.resources().of_kind(kind).map(|resource| ServedResource::of(resource))
     }
 
-    /// The resource of this name; none if it is not served.
+    /// Returns the resource with this name; none if it is not served.
     pub fn resource(&self, name: &GroupVersionResource) -> Option<ServedResource> {
         self.state.resources().get(name).map(|resource| ServedResource::of(resource))
     }
 
-    /// The structural schema of a custom resource; none for kinds of the server, and where the definition has none.
+    /// Returns the structural schema of a custom resource; none for a built-in kind or a definition without a schema.
     pub fn schema_of(&self, kind: &GroupVersionKind) -> Option<Value> {
         let definitions = self.state.storage.list(custom_resources::GROUP, custom_resources::RESOURCE, "");
         let definition = definitions.iter().find(|definition| {
@@ -135,13 +135,14 @@ impl ClusterFixture {
         version.pointer("/schema/openAPIV3Schema").cloned()
     }
 
-    /// All resources that are served, those of the API server first.
+    /// Returns all served resources, the built-in ones first.
     pub fn resources(&self) -> Vec<ServedResource> {
         self.state.resources().all().iter().map(|resource| ServedResource::of(resource)).collect()
     }
 
-    /// Writes into the object of a request what the strategy of its resource does after the mutating webhooks and before the
-    /// validating ones: uid and times, the status, the generation. Subresources other than the status keep their object.
+    /// Applies the strategy of the resource to the object of a request, as the server does between the mutating and the
+    /// validating webhooks: uid and times, the status, the generation. Objects of subresources other than the status
+    /// stay unchanged.
     ///
     /// Source: apiserver pkg/registry/generic/registry/store.go, `Create` and `Update`.
     pub fn prepare(&self, request: &mut Attributes) {
@@ -161,11 +162,11 @@ impl ClusterFixture {
         }
     }
 
-    /// What the API server finds wrong with the object of a request that was [prepared](Self::prepare): the causes of its
-    /// 422. Of subresources nothing is known but the status.
+    /// Validates the object of a request that was [prepared](Self::prepare) and returns the causes of its
+    /// 422. Of all subresources, only the status is validated.
     ///
     /// # Errors
-    /// 501 for what admit does not imitate; the Status of an object that is refused for another reason.
+    /// 501 for what admit does not support; the Status of an object that is rejected for another reason.
     ///
     /// Source: apiserver pkg/registry/rest/create.go, `BeforeCreate`, and pkg/registry/rest/update.go, `BeforeUpdate`.
     pub fn invalid_fields(&self, request: &Attributes) -> Result<Vec<StatusCause>, Box<Status>> {
@@ -181,7 +182,8 @@ impl ClusterFixture {
         }
     }
 
-    /// A stored object once it waits for its finalizers: its deletion has begun, and its grace period, if it has any, is over.
+    /// Returns a stored object in the state in which it waits for its finalizers: its deletion has started and its
+    /// grace period, if any, has passed.
     pub fn marked(&self, stored: &Value) -> Option<Value> {
         let resource = self.resource_of(&GroupVersionKind::of(stored))?.name.group_resource();
         let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
@@ -191,8 +193,8 @@ impl ClusterFixture {
         }
     }
 
-    /// Makes of an object that was [prepared](Self::prepare) for its creation what is read of it later: with the defaults of
-    /// its version, and, if it is a definition of custom resources, established.
+    /// Changes an object that was [prepared](Self::prepare) for its creation into the object that clients read later:
+    /// sets the defaults of its version and establishes a custom resource definition.
     pub fn normalize(&self, object: &mut Value) {
         let kind = GroupVersionKind::of(object);
         if let Some(resource) = self.state.resources().of_kind(&kind) {
@@ -204,8 +206,8 @@ impl ClusterFixture {
         self.state.complete_or_keep(object);
     }
 
-    /// The resource and the subresource that an object of `kind` is sent to when it is created, which of an `Eviction` are
-    /// those of its pod; none if nothing like it is served. What can be read has a resource of its own.
+    /// Returns the resource and subresource to which an object of `kind` is posted; none if it is not served. An
+    /// `Eviction` is posted to a subresource of its pod. Readable kinds have a resource of their own.
     pub fn created_at(&self, kind: &GroupVersionKind) -> Option<(ServedResource, String)> {
         let own = self.resource_of(kind);
         if let Some(stored) = own.as_ref().filter(|resource| resource.verbs.iter().any(|verb| verb == "get"))
@@ -217,16 +219,17 @@ impl ClusterFixture {
             let subresource = resource.subresources.iter().find(is_it)?;
             Some((ServedResource::of(resource), subresource.name.clone()))
         });
-        // A connection has no object.
+        // Connections have no object.
         let below = below.filter(|_| !kind.kind.ends_with("Options"));
         below.or_else(|| own.map(|resource| (resource, String::new())))
     }
 
-    /// The request that creates `object`, as admission sees it: decoded and with its defaults. An object without a
-    /// namespace goes into `namespace`; an `Eviction` and the like go to the subresource of what has their name.
+    /// Returns the request that creates `object`, as admission sees it: decoded and with its defaults. An object
+    /// without a namespace goes into `namespace`; an `Eviction` and similar kinds go to the subresource of the object
+    /// with their name.
     ///
     /// # Errors
-    /// 404 if no such resource is served, 400 if the object has fields of wrong types.
+    /// 404 if the resource is not served, 400 if the object has fields of wrong types.
     pub fn create(&self, object: Value, namespace: &str, user: UserInfo) -> Result<Attributes, Box<Status>> {
         let kind = GroupVersionKind::of(&object);
         let (resource, subresource) = self.created_at(&kind).ok_or_else(|| {
@@ -262,7 +265,7 @@ impl ClusterFixture {
     }
 }
 
-/// Every Namespace has a label with its own name.
+/// Adds a namespace, with the label that contains its name.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace`.
 fn add_namespace(state: &State, object: &Value) {
@@ -289,7 +292,7 @@ fn add_access(state: &State, object: &Value) {
     put(state, &key, object);
 }
 
-/// Stores `object`, whatever was there. Nobody else writes here.
+/// Stores `object` and replaces any existing object. There are no other writers.
 fn put(state: &State, key: &Key, object: Value) {
     let stored = state.storage.at(key);
     if state.storage.replace(key, stored.as_ref(), object).is_err() {
@@ -298,7 +301,7 @@ fn put(state: &State, key: &Key, object: Value) {
 }
 
 impl ClusterState for ClusterFixture {
-    /// A namespace that nobody gave is there as well, with its own name for a label.
+    /// Returns a namespace. A namespace that was not given also exists, with the label that contains its name.
     fn namespace(&self, name: &str) -> Option<Arc<Value>> {
         let unknown = || {
             let labels = json!({"kubernetes.io/metadata.name": name});

@@ -1,4 +1,4 @@
-//! Subresources that are admitted and then do something that has no object: connections, bindings, tokens.
+//! Subresources that are admitted and then act without storing an object: connections, bindings, and tokens.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::field_manager::{self, Managed};
 use super::request::ObjectRequest;
 use super::{binding, body, create, eviction, metadata, options, service_account_tokens};
 
-/// The object that a request for one of its subresources is about.
+/// Returns the object that a subresource request refers to.
 ///
 /// # Errors
-/// 404 if there is none.
+/// 404 if it does not exist.
 pub(super) fn existing(request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {
     let target = &request.target;
     let gvr = &target.resource.gvr;
@@ -25,7 +25,7 @@ pub(super) fn existing(request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<St
     stored.ok_or_else(|| Box::new(Status::not_found(&gvr.group, &gvr.resource, &target.name)))
 }
 
-/// A connection goes to a container, and to the node of its pod: there is none where no scheduler runs.
+/// Checks the container of a connection and the node of its pod: without a scheduler, pods have no node.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `streamLocation` and `PortForwardLocation`.
 fn check_location(pod: &Value, kind: &str, options: &Value) -> Result<(), Box<Status>> {
@@ -71,8 +71,8 @@ fn check_name(object: &Value, name: &str, kind: &str) -> Result<(), Box<Status>>
     Err(Box::new(Status::bad_request(format!("name in URL does not match name in {kind} object"))))
 }
 
-/// CONNECT: admission sees the options from the query, and those of a proxy from the rest of the path; the connection
-/// itself is not imitated.
+/// Admits a CONNECT request. Admission sees the options from the query and, for a proxy, from the rest of the path. The
+/// connection itself is not supported.
 ///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `ConnectResource`, and pkg/endpoints/handlers/get.go,
 /// `getRequestOptions`.
@@ -132,7 +132,7 @@ pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, B
     Err(Box::new(Status::unsupported(&Unsupported { what: format!("the connection of {what}") })))
 }
 
-/// POST to a subresource: `pods/eviction`, `pods/binding`, `serviceaccounts/token` and others.
+/// Handles a POST to a subresource: `pods/eviction`, `pods/binding`, `serviceaccounts/token`, and others.
 ///
 /// Rule: EXM-04.
 pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {

@@ -18,24 +18,24 @@ use super::state::State;
 use super::storage::Key;
 use super::{binding, body, connect, field_manager, metadata, options, spans, strategy, undecodable};
 
-/// Seconds after which a client may try again for whose conversion there was no memory.
+/// The `Retry-After` in seconds if there is no memory for a conversion.
 const RETRY_AFTER: i32 = 1;
 
-/// How often another name is tried if the generated one is taken.
+/// How many generated names are tried while the name exists already.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `maxNameGenerationCreateAttempts`.
 /// Rule: CHN-05.
 const NAME_ATTEMPTS: usize = 8;
 
-/// What is warned of where a client named an owner twice.
+/// The part of the warning about duplicate owner references from the client.
 ///
 /// Source: apiserver pkg/endpoints/handlers/create.go and rest.go, `DuplicateOwnerReferencesWarningFormat`.
 pub(super) const DUPLICATES: &str = "";
-/// The same after webhooks had their turn.
+/// The part of the warning about duplicate owner references after mutating webhooks.
 pub(super) const DUPLICATES_OF_WEBHOOKS: &str = " after mutating admission happens";
 
-/// Creates an object, in kube-apiserver's order: decoding and defaults, mutating admission, the resource's strategy,
-/// validation, validating admission, storage.
+/// Creates an object in kube-apiserver's order: decoding and defaults, mutating admission, the strategy of the
+/// resource, validation, validating admission, storage.
 ///
 /// Source: apiserver pkg/endpoints/handlers/create.go and pkg/registry/generic/registry/store.go.
 /// Rule: CHN-01, CHN-05, MUT-19, REQ-09, REQ-15, SEL-08.
@@ -63,12 +63,12 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     stored
 }
 
-/// What creates an object.
+/// The request that creates an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Road {
-    /// A POST of an object that may have no labels before it gets its defaults.
+    /// A POST. `has_labels`: whether the object had labels before its defaults were set.
     Create { has_labels: bool },
-    /// A PUT or an apply of an object that is not there.
+    /// A PUT or an apply of an object that does not exist.
     Update { has_labels: bool },
 }
 
@@ -83,10 +83,10 @@ impl Road {
     }
 }
 
-/// Admits an object that has its defaults, and stores it.
+/// Admits an object that has its defaults, then stores it.
 ///
 /// # Errors
-/// What the client gets; 409 `AlreadyExists` if there is one by now.
+/// The Status that the client receives; 409 `AlreadyExists` if the object exists by now.
 ///
 /// Rule: KND-11.
 pub(super) async fn admit_and_store(
@@ -117,7 +117,7 @@ pub(super) async fn admit_and_store(
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
     request.warnings.extend(metadata::without_duplicate_owners(&mut mutated, DUPLICATES_OF_WEBHOOKS));
-    // A webhook may have moved it.
+    // A webhook may have changed the namespace.
     fill_in_namespace(&mut mutated, request)?;
 
     if !resource.verbs.iter().any(|verb| verb == "get") {
@@ -138,11 +138,11 @@ pub(super) async fn admit_and_store(
             metadata::set(&mut object, "name", strategy::generated_name(&generate).into());
         }
         fill_in_namespace(&mut object, request)?;
-        // What a Service is given is held until it is stored.
+        // The values allocated to a Service are held until it is stored.
         let allocation = request.server.services.complete(&mut object, None, &resource, options.dry_run)?;
         strategy::set_requester(&mut object, &resource, &request.user);
         strategy::prepare_for_create(&mut object, &resource);
-        // An object that gets a name is copied before.
+        // An object with a generated name is copied first.
         // Source: apiserver pkg/registry/generic/registry/store.go, `createWithGenerateNameRetry`.
         if generate.is_empty() && !run.had_labels().unwrap_or(road.has_labels()) {
             strategy::share_labels(&mut object, &resource);
@@ -167,7 +167,7 @@ pub(super) async fn admit_and_store(
         if !generate.is_empty() {
             run.attributes_mut().name.clear();
         }
-        // A dry run does not come as far as the storage, which refuses it, or has another one.
+        // A dry run does not reach the storage, which would reject it, or uses another storage.
         // Source: apiserver pkg/registry/generic/registry/dryrun.go, `Create` and `GuaranteedUpdate`.
         if road.is_update() && !options.dry_run {
             metadata::remove(&mut object, "resourceVersion");
@@ -185,7 +185,7 @@ pub(super) async fn admit_and_store(
     Err(last.unwrap_or_else(|| Box::new(Status::internal_error("no name was tried"))))
 }
 
-/// What is created to be answered and not to be stored: access reviews, the user, and bindings.
+/// Answers requests that create an object without storing it: access reviews, self subject reviews, and bindings.
 ///
 /// Source: kubernetes pkg/registry/authorization and pkg/registry/authentication.
 async fn answer_review<'a>(
@@ -236,7 +236,7 @@ async fn store(
     let resource = &request.target.resource;
     let state = &request.server.state;
     let key = key(request, name);
-    // Also where the client gave a name beside its generateName.
+    // This also applies if the client set a name in addition to generateName.
     // Source: apiserver pkg/registry/rest/create.go, `CheckGeneratedNameError`.
     let taken = match metadata::text(&object, "generateName") {
         "" => Status::already_exists,
@@ -244,7 +244,7 @@ async fn store(
     };
     let taken = || Box::new(taken(&resource.gvr.group, &resource.gvr.resource, name));
     if resource.custom.is_some() && !dry_run {
-        // It is encoded before the storage looks whether the name is taken.
+        // Upstream encodes the object before the storage checks whether its name exists.
         schema::normalize_metadata(&mut object);
         object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
     }
@@ -258,7 +258,7 @@ async fn store(
     }
     schema::normalize_metadata(&mut object);
     if dry_run {
-        // Upstream encodes and decodes it as if it were stored, which gives it the defaults of its version.
+        // Upstream encodes and decodes the object as if it were stored, which sets the defaults of its version.
         // Source: apiserver pkg/registry/generic/registry/dryrun.go, `Create`.
         object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
         state.complete_stored(&mut object).map_err(|what| unsupported(&what))?;
@@ -266,14 +266,14 @@ async fn store(
         let answer = state.in_version_of(&object, resource).await.map_err(conversion_failed)?;
         return Ok(Answer::Object(StatusCode::CREATED, answer));
     }
-    // By default a Job has the labels of its Pods, which it has been given behind its defaults.
+    // By default a Job has the labels of its Pods, which are set after its other defaults.
     let lacks_labels = resource.gvr.group_resource() == "jobs.batch" && !metadata::has_labels(&object);
     let mut object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
-    // What is read from the storage has the defaults of its version.
+    // Objects read from the storage have the defaults of their version.
     let has_status = object.get("status").is_some();
     let is_incomplete = state.complete_written(&mut object, resource).map_err(|what| unsupported(&what))?;
     if resource.custom.is_some() && resource.has_status() && !has_status {
-        // The status was removed behind the defaults, and what is stored has none.
+        // The status was removed after the defaults were set, and the stored object has none.
         // Rule: SCH-18.
         if let Some(members) = object.as_object_mut() {
             members.remove("status");
@@ -294,7 +294,7 @@ async fn store(
     Ok(Answer::Object(StatusCode::CREATED, answer))
 }
 
-/// Where the object of the request's resource and namespace with this name is stored.
+/// Returns the storage key of the object with this name in the request's resource and namespace.
 pub(super) fn key(request: &ObjectRequest<'_>, name: &str) -> Key {
     let resource = &request.target.resource;
     Key {

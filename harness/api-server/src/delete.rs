@@ -25,7 +25,7 @@ use super::{
     body, create, definition_deletion, metadata, options, preconditions, read, undecodable, unsafe_deletion,
 };
 
-/// The resources whose DELETE is answered with the object that is gone; for the others it is a Status.
+/// The resources whose DELETE returns the deleted object; the others return a Status.
 ///
 /// Source: `ReturnDeletedObject` in kubernetes `pkg/registry/*/*/storage/storage.go`.
 const ANSWERED_WITH_THE_OBJECT: [&str; 18] = [
@@ -55,27 +55,26 @@ fn is_definition(resource: &Resource) -> bool {
     resource.gvr.group_resource() == DEFINITIONS
 }
 
-/// Who is asked before an object goes.
+/// Whether a deletion runs admission.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Asked<'a> {
-    /// Admission, about the object of this name; empty for one of a collection.
+    /// Yes, for the object with this name; empty for a collection.
     Admission(&'a str),
-    /// Nobody: what causes the deletion has been admitted.
+    /// No: the operation that causes the deletion has been admitted.
     Nobody,
 }
 
-/// What became of a deleted object.
+/// The result of a deletion.
 pub(super) enum Deleted {
-    /// It is gone.
+    /// The object was removed.
     Gone(Arc<Value>),
-    /// It waits for its finalizers.
+    /// The object waits for its finalizers.
     Waits(Arc<Value>),
-    /// It would lose its last finalizers and be gone: of such a dry run the server shows an object of that kind without
-    /// anything in it.
+    /// A dry run that would remove the last finalizers and the object: the server returns an empty object of its kind.
     Nothing(Arc<Value>),
 }
 
-/// DELETE of one object.
+/// Handles a DELETE of one object.
 ///
 /// Source: apiserver pkg/endpoints/handlers/delete.go and pkg/registry/generic/registry/store.go.
 /// Rule: REQ-24.
@@ -129,7 +128,7 @@ fn refuse_system_class(resource: &Resource, name: &str) -> Result<(), Box<Status
     Err(Box::new(Status::forbidden(&resource.gvr.group, &resource.gvr.resource, name, why)))
 }
 
-/// DELETE of all objects that the query selects: one admission for each, without a name.
+/// Handles a DELETE of all objects that the query selects. Admission runs for each object, without a name.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `DeleteCollection`.
 /// Rule: LST-07, REQ-14.
@@ -164,7 +163,7 @@ fn warn_of_orphans(request: &mut ObjectRequest<'_>, options: &RequestOptions) {
     }
 }
 
-/// The `DeleteOptions` of the body and the query; the audit log is told of those of the body.
+/// Reads the `DeleteOptions` in the body and the query. The audit log gets those in the body.
 fn read_options(request: &mut ObjectRequest<'_>) -> Result<options::RequestOptions, Box<Status>> {
     let document = body::document(request)?;
     let has_body = document.is_some();
@@ -180,8 +179,8 @@ fn read_options(request: &mut ObjectRequest<'_>) -> Result<options::RequestOptio
     Ok(options)
 }
 
-/// Admits and carries out a deletion. When another write was faster, it begins again with a run of its own, as often as
-/// the time of the request allows. So it does when the first attempt is refused and the object has changed meanwhile.
+/// Admits and performs a deletion. If another write came first, starts over with a new admission run until the request
+/// times out. Also starts over if the first attempt was rejected and the object has changed since.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `Delete`; pkg/storage/etcd3/store.go, `conditionalDelete`.
 /// Rule: CHN-02, CHN-06.
@@ -219,7 +218,7 @@ pub(super) async fn delete_one(
         }
         match which {
             Attempt::First => {
-                // It is decoded, and what becomes of it is a copy.
+                // Reserves the memory of the decoded object and of its marked copy.
                 request.reservation.try_grow(2 * weight(&stored))?;
                 preconditions::check_delete(&stored, &options.document, group, &resource.kind.kind, name)?;
             }
@@ -237,7 +236,8 @@ pub(super) async fn delete_one(
                 shown.map_err(|error| undecodable::of_read(error, &stored, &resource))?,
             ));
         };
-        // An object that is deleted at once, without a grace period, is removed even if a finalizer was added meanwhile.
+        // An object that is deleted immediately, without a grace period, is removed even if a finalizer was added in
+        // the meantime.
         let (marked, gone) = if at_once { ((*stored).clone(), true) } else { (marked, gone) };
         let is_first_step = !at_once;
         at_once = gone && !deletion::is_graceful(&stored, &resource.gvr.group_resource());
@@ -252,7 +252,7 @@ pub(super) async fn delete_one(
                 Err(status) => return Err(status),
             }
         }
-        // A Pod is marked first, unless it has no time left.
+        // A Pod is marked first, unless its grace period is zero.
         let in_two_steps = gone && !at_once && !options.dry_run;
         let outcome = attempt(request, &stored, marked, gone && !in_two_steps, options, asked, &key).await;
         match outcome {
@@ -268,9 +268,9 @@ pub(super) async fn delete_one(
     }
 }
 
-/// Begins the deletion of an object that loses its last finalizers by it: admission is asked about an update that is not
-/// made, and asked again when the object goes. A dry run ends here. The server would go on with the `resourceVersion` that
-/// the update gave, and there is none.
+/// Begins the deletion of an object that loses its last finalizers. Admission first sees an update that is not stored,
+/// and runs again when the object is removed. A dry run ends here: the server would continue with the `resourceVersion`
+/// of the update, which does not exist.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `updateForGracefulDeletionAndFinalizers` and `Delete`.
 /// Rule: CHN-13.
@@ -292,7 +292,7 @@ async fn take_finalizers(
     Ok(None)
 }
 
-/// An object without anything in it, as the internal type of its kind is shown.
+/// Returns an empty object, as the server encodes the internal type of the kind.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/conversion.go.
 fn nothing_of(resource: &Resource) -> Value {
@@ -316,7 +316,7 @@ fn nothing_of(resource: &Resource) -> Value {
     nothing
 }
 
-/// None: another write was faster.
+/// Returns none if another write came first.
 async fn attempt(
     request: &mut ObjectRequest<'_>,
     stored: &Arc<Value>,
@@ -337,7 +337,7 @@ async fn attempt(
     remove(request, key, stored, marked, gone).await
 }
 
-/// Asks admission about the deletion of `stored`.
+/// Runs admission for the deletion of `stored`.
 ///
 /// Rule: REQ-09.
 async fn admit(
@@ -362,9 +362,9 @@ async fn admit(
     request.admitting.validate(&mut run).await
 }
 
-/// Removes a Pod that the first step of its deletion, from `before`, has marked: admission is asked again, about the marked
-/// Pod. The server begins with the Pod in its cache, which has not seen the first step yet; what comes of that does not
-/// count.
+/// Removes a Pod that the first step of its deletion marked, starting from `before`. Admission runs again for the
+/// marked Pod. The server first tries the Pod in its cache, which does not reflect the first step yet; the result of
+/// that attempt is ignored.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `Delete`; pkg/storage/cacher/cacher.go, `Delete`.
 /// Rule: CHN-06.
@@ -377,10 +377,10 @@ async fn remove_marked(
 ) -> Result<Deleted, Box<Status>> {
     let storage = Arc::clone(&request.server.state.storage);
     let Some(mut marked) = storage.at(key) else { return Ok(Deleted::Gone(Arc::clone(before))) };
-    // Webhooks are shown the precondition as the client wrote it.
+    // Webhooks see the precondition as the client sent it.
     let mut wanted = options.clone();
     if let Some(version) = wanted.document.pointer_mut("/preconditions/resourceVersion") {
-        // The cached Pod does not meet it any more, and nobody is asked about it.
+        // The cached Pod no longer satisfies it, so admission does not run for it.
         *version = metadata::text(&marked, "resourceVersion").into();
     } else if let Err(status) = admit(request, before, &marked, options, asked).await
         && request.admitting.is_out_of_time()
@@ -392,7 +392,7 @@ async fn remove_marked(
         set(&mut shown.document, &["gracePeriodSeconds"], 0);
     }
     loop {
-        // Who removes it faster does the same.
+        // If another request removed it first, the result is the same.
         let Some(stored) = storage.at(key) else { return Ok(Deleted::Gone(marked)) };
         marked = stored;
         preconditions::check_stored(&marked, &wanted, &request.target.resource, key)?;
@@ -402,7 +402,7 @@ async fn remove_marked(
     }
 }
 
-/// Removes an object, or stores it as marked if it has to wait; none if another write was faster.
+/// Removes an object, or stores the marked object if it has to wait; returns none if another write came first.
 pub(super) async fn remove(
     request: &ObjectRequest<'_>,
     key: &Key,
@@ -421,7 +421,7 @@ pub(super) async fn remove(
             return Ok(Some(Deleted::Waits(shown(stored).await?)));
         }
         if State::asks_webhook(&marked, resource) {
-            // It is marked in the version of the request.
+            // The object is marked in the version of the request.
             let object = Arc::unwrap_or_clone(shown(&Arc::new(marked)).await?);
             marked = server.state.to_storage(object, resource).await.map_err(create::conversion_failed)?;
             server.state.complete_stored(&mut marked).map_err(|what| create::unsupported(&what))?;
@@ -441,8 +441,8 @@ pub(super) async fn remove(
     Ok(Some(Deleted::Gone(shown(&Arc::new(marked)).await?)))
 }
 
-/// The options that admission sees: a negative grace period is one second, but for a collection; of a Pod, how long it
-/// really has; of a Namespace and of a definition of custom resources, which one it is.
+/// Returns the options that admission sees: a negative grace period becomes one second, except for a collection; a Pod
+/// has its actual grace period; a Namespace and a custom resource definition have a uid precondition.
 ///
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`; kubernetes
 /// pkg/registry/core/namespace/storage/storage.go, `Delete`.

@@ -1,4 +1,4 @@
-//! How an object looks that is being deleted, and whether it goes at once.
+//! Marks objects as deleted and decides whether they are removed immediately.
 
 use kubernetes_types::json::set;
 use serde_json::Value;
@@ -8,20 +8,20 @@ use super::metadata;
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// What a DELETE makes of an object.
+/// The effect of a DELETE on an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Marked {
-    /// It is being deleted already, and this DELETE makes it no faster: nobody is asked.
+    /// The object is already being deleted and this DELETE does not shorten its grace period: admission does not run.
     Pending,
-    /// It is marked as deleted.
+    /// The object is marked as deleted.
     Changed {
         object: Value,
-        /// Whether it goes at once, since neither finalizers nor a grace period keep it.
+        /// Whether the object is removed immediately, because neither finalizers nor a grace period keep it.
         gone: bool,
     },
 }
 
-/// Marks an object as deleted. The garbage collector and the kubelet, which would finish the work, are no part of the
+/// Marks an object as deleted. The garbage collector and the kubelet, which finish the deletion, are not part of the
 /// API server.
 ///
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; pkg/registry/generic/registry/store.go, `Delete`,
@@ -50,7 +50,7 @@ pub(super) fn mark(stored: &Value, options: &Value, resource: &str) -> Marked {
     };
     let finalizers = finalizers(stored, options, resource);
     let gone = grace == 0 && finalizers.is_empty();
-    // What goes at once is not marked first, unless it might have had a grace period.
+    // An object that is removed immediately is not marked first unless its kind has a grace period.
     if !gone || is_graceful(stored, resource) {
         metadata::set(&mut object, "finalizers", finalizers.into());
         set_deletion(&mut object, grace);
@@ -59,7 +59,8 @@ pub(super) fn mark(stored: &Value, options: &Value, resource: &str) -> Marked {
     Marked::Changed { object, gone }
 }
 
-/// Whether an object is marked before it goes, though it may go at once: a Pod is, until it has no time left.
+/// Returns whether an object is marked before it is removed, even if it could be removed immediately. Pods are, until
+/// their grace period is zero.
 ///
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`.
 pub(super) fn is_graceful(stored: &Value, resource: &str) -> bool {
@@ -75,7 +76,7 @@ fn set_deletion(object: &mut Value, grace: i64) {
         metadata::set(object, "deletionTimestamp", metadata::seconds_from_now(grace).into());
         metadata::set(object, "deletionGracePeriodSeconds", grace.into());
     } else if object.pointer("/metadata/deletionGracePeriodSeconds").is_none() {
-        // A definition of custom resources is marked without a grace period at first.
+        // A custom resource definition is first marked without a grace period.
         metadata::set(object, "deletionGracePeriodSeconds", grace.into());
     } else if object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64) != Some(grace) {
         metadata::set(object, "deletionTimestamp", metadata::seconds_from_now(grace).into());
@@ -83,7 +84,7 @@ fn set_deletion(object: &mut Value, grace: i64) {
     }
 }
 
-/// How long a Pod has; none if it is being deleted already and has no more time than that.
+/// Returns the grace period of a Pod; none if it is already being deleted and its grace period is not longer.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`.
 fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
@@ -100,12 +101,12 @@ fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
     }
     let of_spec = || pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
     let seconds = wanted.or_else(of_spec).unwrap_or(0);
-    // A negative period means a second.
+    // A negative period means one second.
     Some(if seconds < 0 { 1 } else { seconds })
 }
 
-/// The finalizers that the object has from now on, with those for the garbage collector; in the order of before where they
-/// are the same.
+/// Returns the finalizers of an object after the DELETE, including those of the garbage collector. An unchanged set
+/// keeps its order.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `deletionFinalizersForGarbageCollection`.
 /// Rule: CHN-14.
@@ -120,7 +121,7 @@ fn finalizers(stored: &Value, options: &Value, resource: &str) -> Vec<String> {
     if are_same { own.into_iter().map(str::to_owned).collect() } else { all }
 }
 
-/// The finalizers of a namespace whose deletion begins: without dependents it goes in the foreground.
+/// Returns the finalizers of a namespace being deleted. `orphanDependents: false` means a foreground deletion.
 ///
 /// Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `shouldHaveOrphanFinalizer` and
 /// `shouldHaveDeleteDependentsFinalizer`.
@@ -146,7 +147,7 @@ fn finalizers_of_namespace(stored: &Value, options: &Value) -> Vec<String> {
     all.into_iter().map(str::to_owned).collect()
 }
 
-/// The finalizer of the garbage collector, if it needs one.
+/// Returns the garbage collector's finalizer, if the object needs one.
 fn policy(own: &[&str], options: &Value, resource: &str) -> Option<&'static str> {
     if resource == "events" || resource == "events.events.k8s.io" {
         return None;
@@ -161,7 +162,7 @@ fn policy(own: &[&str], options: &Value, resource: &str) -> Option<&'static str>
         Some(_) | None => {}
     }
     let present = own.iter().find_map(|own| [ORPHAN, FOREGROUND].into_iter().find(|known| known == own));
-    // Two old resources leave their Pods alone unless they are told otherwise.
+    // Two old resources orphan their Pods by default.
     let orphans = ["replicationcontrollers", "jobs.batch"].contains(&resource);
     present.or_else(|| orphans.then_some(ORPHAN))
 }

@@ -1,4 +1,4 @@
-//! Clients that go away before they have their answer.
+//! Client disconnects during a request.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tracing::Instrument as _;
 
 use super::off_thread;
 
-/// Says, while a request is answered, whether its client has gone.
+/// Reports whether the client of a request has disconnected.
 #[derive(Debug, Default)]
 pub(super) struct Departure {
     gone: CancellationToken,
@@ -21,10 +21,10 @@ pub(super) struct Departure {
 }
 
 impl Departure {
-    /// What `admission` comes to, unless the client goes away before.
+    /// Runs `admission` until it completes or the client disconnects.
     ///
     /// # Errors
-    /// That of `admission`; 504 if the client has gone.
+    /// The error of `admission`; 504 if the client has disconnected.
     ///
     /// Source: apiserver pkg/endpoints/handlers/finisher/finisher.go, `finishRequest`.
     /// Rule: AUD-13.
@@ -43,8 +43,9 @@ impl Departure {
     }
 }
 
-/// Answers a request in a task of its own, one of `tasks`. If the client disconnects [during admission](Departure::cuts_off),
-/// `work` still runs to completion, so that the audit log and the records have the request; otherwise it is canceled.
+/// Answers a request in its own task, one of `tasks`. If the client disconnects [during
+/// admission](Departure::cuts_off), `work` still runs to completion, so that the audit log and the records include the
+/// request; otherwise it is canceled.
 pub(super) async fn outlived<T: Send + 'static>(
     tasks: &TaskTracker,
     departure: Arc<Departure>,
@@ -75,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// What is known of work whose client goes away once it runs: whether it comes to its end.
+    /// Returns whether work runs to completion after its client disconnects.
     async fn ends_when_left(heeds: bool) -> bool {
         let departure = Arc::new(Departure::default());
         let (runs, running) = oneshot::channel();

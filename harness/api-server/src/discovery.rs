@@ -1,4 +1,4 @@
-//! Which resources the server has, and the documents that tell clients.
+//! Served resources and their discovery documents.
 
 mod built_in;
 mod storage_hash;
@@ -28,7 +28,7 @@ pub(super) struct Resource {
     pub(super) categories: Vec<String>,
     pub(super) verbs: Vec<String>,
     pub(super) subresources: Vec<Subresource>,
-    /// What only a custom resource has; none for a resource of the server itself.
+    /// The attributes that only custom resources have; none for a built-in resource.
     pub(super) custom: Option<Custom>,
 }
 
@@ -49,7 +49,7 @@ impl Resource {
         self.subresource("status").is_some()
     }
 
-    /// What every request for a deprecated resource is warned of.
+    /// Returns the warning for requests to a deprecated resource.
     ///
     /// Source: apiserver pkg/endpoints/deprecation/deprecation.go, `WarningMessage`; `APILifecycleDeprecated` and
     /// `APILifecycleReplacement` in api core/v1.
@@ -67,7 +67,7 @@ impl Resource {
         }
     }
 
-    /// The verbs that discovery shows.
+    /// Returns whether the resource is established, which decides the verbs that discovery shows.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_discovery_controller.go`, `sync`.
     /// Rule: SCH-17.
@@ -82,7 +82,7 @@ impl Resource {
         self.verbs.iter().map(String::as_str).filter(|verb| !hidden.contains(verb)).collect()
     }
 
-    /// The group under which the objects are stored: Events have one place for both their groups.
+    /// Returns the group under which objects are stored. The Events of both groups share a location.
     pub(super) fn storage_group(&self) -> &str {
         storage_group(&self.gvr.group, &self.gvr.resource)
     }
@@ -95,17 +95,17 @@ fn storage_group<'a>(group: &'a str, resource: &str) -> &'a str {
 /// All resources of the server at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Resources {
-    /// In the order in which they were installed.
+    /// In installation order.
     all: Vec<Arc<Resource>>,
     registered: Vec<Arc<Resource>>,
     by_path: HashMap<GroupVersionResource, Arc<Resource>>,
-    /// Of those with the same kind the first.
+    /// For each kind, the first resource.
     by_kind: HashMap<GroupVersionKind, Arc<Resource>>,
-    /// What [`Self::equivalent_resources`] said of resources of the server.
+    /// A cache of the results of [`Self::equivalent_resources`] for built-in resources.
     equivalents: RwLock<HashMap<GroupVersionResource, Vec<Equivalents>>>,
 }
 
-/// Those of a subresource.
+/// The equivalents of one subresource.
 #[derive(Debug)]
 struct Equivalents {
     subresource: String,
@@ -113,7 +113,7 @@ struct Equivalents {
 }
 
 impl Resources {
-    /// The server's own resources, then the `custom` ones.
+    /// Creates the set of the built-in resources and the `custom` ones.
     pub(super) fn with(custom: impl IntoIterator<Item = Arc<Resource>>) -> Self {
         let mut all = BUILT_IN_RESOURCES.clone();
         let mut registered = all.clone();
@@ -139,7 +139,7 @@ impl Resources {
         self.all.iter().any(|resource| resource.gvr.group == group)
     }
 
-    /// Whether all resources of the group are custom ones.
+    /// Returns whether all resources of the group are custom resources.
     pub(super) fn is_custom_group(&self, group: &str) -> bool {
         self.all
             .iter()
@@ -147,8 +147,8 @@ impl Resources {
             .all(|resource| resource.custom.is_some())
     }
 
-    /// The resources that lead to the same stored objects, in the order in which they were installed. Versions of custom
-    /// resources that are not served are among them.
+    /// Returns the resources with the same stored objects, in installation order. Includes versions of custom resources
+    /// that are not served.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `getOrCreateServingInfoFor`.
     /// Rule: SEL-12, SEL-14.
@@ -163,8 +163,8 @@ impl Resources {
         self.registered.iter().filter(same)
     }
 
-    /// The resources that lead to the same stored objects, with the kind that each has for `subresource`. They are looked for
-    /// once.
+    /// Returns the resources with the same stored objects, with the kind that each has for `subresource`. Caches the
+    /// result.
     pub(super) fn equivalent_resources(
         &self,
         gvr: &GroupVersionResource,
@@ -176,7 +176,7 @@ impl Resources {
             return Arc::clone(&known.resources);
         }
         drop(known);
-        // A version without the subresource is no equivalent of it.
+        // A version without the subresource is not equivalent.
         let found = self.equivalent(gvr).filter_map(|equivalent| {
             let kind = match subresource {
                 "" => &equivalent.kind,
@@ -186,7 +186,7 @@ impl Resources {
             Some(EquivalentResource { resource, kind })
         });
         let found: Arc<[EquivalentResource]> = found.collect();
-        // What a client makes up is not kept.
+        // Names made up by clients are not cached.
         if !found.is_empty() && self.by_path.contains_key(gvr) {
             let mut known = self.equivalents.write().unwrap_or_else(PoisonError::into_inner);
             let known = known.entry(gvr.clone()).or_default();
@@ -198,7 +198,7 @@ impl Resources {
         found
     }
 
-    /// The kind in which the objects of `resource` are stored.
+    /// Returns the kind in which the objects of `resource` are stored.
     pub(super) fn storage_kind(&self, resource: &Resource) -> GroupVersionKind {
         if let Some(custom) = &resource.custom {
             return GroupVersionKind { version: custom.storage_version.clone(), ..resource.kind.clone() };
@@ -207,7 +207,7 @@ impl Resources {
         first.unwrap_or_else(|| resource.kind.clone())
     }
 
-    /// The resource whose objects are of `kind`.
+    /// Returns the resource whose objects are of `kind`.
     pub(super) fn of_kind(&self, kind: &GroupVersionKind) -> Option<&Arc<Resource>> {
         self.by_kind.get(kind)
     }
@@ -216,7 +216,7 @@ impl Resources {
         &self.all
     }
 
-    /// The named groups with their versions, in order; the core group is not one of them.
+    /// Returns the named groups with their versions, in order, without the core group.
     pub(super) fn groups(&self) -> Vec<(&str, Vec<&str>)> {
         let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
         for resource in self.all.iter().filter(|resource| !resource.gvr.group.is_empty()) {
@@ -235,14 +235,14 @@ impl Resources {
         groups
     }
 
-    /// `/apis`: an `APIGroupList`.
+    /// Returns the document of `/apis`: an `APIGroupList`.
     pub(super) fn group_list(&self) -> Value {
         let groups: Vec<Value> =
             self.groups().into_iter().map(|(name, versions)| group_document(name, &versions)).collect();
         json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
     }
 
-    /// `/apis/GROUP`: an `APIGroup`.
+    /// Returns the document of `/apis/GROUP`: an `APIGroup`.
     pub(super) fn group(&self, group: &str) -> Option<Value> {
         let (name, versions) = self.groups().into_iter().find(|(name, _)| *name == group)?;
         let mut document = group_document(name, &versions);
@@ -251,14 +251,14 @@ impl Resources {
         Some(document)
     }
 
-    /// What discovery shows of a version.
+    /// Returns the resources that discovery shows for a version.
     fn of_version(&self, group: &str, version: &str) -> impl Iterator<Item = &Arc<Resource>> {
         self.all.iter().filter(move |resource| {
             resource.gvr.group == group && resource.gvr.version == version && resource.is_established()
         })
     }
 
-    /// `/api/v1` and `/apis/GROUP/VERSION`: an `APIResourceList`.
+    /// Returns the document of `/api/v1` or `/apis/GROUP/VERSION`: an `APIResourceList`.
     pub(super) fn version(&self, group: &str, version: &str) -> Option<Value> {
         let mut resources = Vec::new();
         for resource in self.of_version(group, version) {
@@ -300,19 +300,19 @@ impl Resources {
         let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
         let mut list =
             json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
-        // That of the core group has no type upstream.
+        // Upstream's document of the core group has no `apiVersion`.
         if !group.is_empty() {
             set(&mut list, &["apiVersion"], "v1");
         }
         Some(list)
     }
 
-    /// `/api` in the aggregated form.
+    /// Returns the aggregated form of `/api`.
     pub(super) fn aggregated_core(&self) -> Value {
         aggregated(&[self.aggregated_group("", &["v1"])])
     }
 
-    /// `/apis` in the aggregated form.
+    /// Returns the aggregated form of `/apis`.
     pub(super) fn aggregated_groups(&self) -> Value {
         let groups = self.groups().into_iter().map(|(name, versions)| self.aggregated_group(name, &versions));
         aggregated(&groups.collect::<Vec<_>>())
@@ -332,7 +332,7 @@ impl Resources {
     }
 }
 
-/// How versions compare: `v2`, `v1`, `v2beta1`, `v1alpha1`, and then what is written otherwise, in alphabetical order.
+/// Compares versions: `v2`, `v1`, `v2beta1`, `v1alpha1`, then all others in alphabetical order.
 ///
 /// Source: apimachinery pkg/version/helpers.go, `CompareKubeAwareVersionStrings`.
 fn compare(one: &str, other: &str) -> Ordering {
@@ -342,12 +342,12 @@ fn compare(one: &str, other: &str) -> Ordering {
     }
 }
 
-/// Whether a version is to be preferred to another one.
+/// Returns whether a version is preferred to another.
 pub(super) fn is_newer(version: &str, than: &str) -> bool {
     compare(version, than) == Ordering::Greater
 }
 
-/// None for a version that is written otherwise.
+/// Returns the parts of a version; none if it has another form.
 fn maturity(version: &str) -> Option<(u8, u64, u64)> {
     let number = |text: &str| -> Option<u64> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! What the server answers to requests for what is not an object: discovery, its version, health, metrics, OpenAPI.
+//! Responses to requests for anything but objects: discovery, version, health, metrics, and OpenAPI.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{Server, index, off_thread, openapi};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// The answer to a request for what is not an object.
+/// Returns the response to a request that is not about an object.
 pub(super) async fn answer(
     server: &Arc<Server>,
     resources: &Resources,
@@ -38,8 +38,8 @@ pub(super) async fn answer(
     }
 }
 
-/// Whether other methods than GET are refused. Where groups are listed, and in the groups of custom resources, the server
-/// does not look at the method.
+/// Returns whether methods other than GET are rejected. The server ignores the method for lists of groups and for
+/// groups of custom resources.
 ///
 /// Source: apiserver pkg/endpoints/discovery/{version,legacy}.go; kube-aggregator
 /// `pkg/apiserver/handler_apis.go`.
@@ -52,7 +52,7 @@ fn is_only_read(route: &Route, resources: &Resources) -> bool {
         || matches!(route, Route::Version(group, version) if is_built_in(group, version))
 }
 
-/// An OpenAPI document. It may have to be made.
+/// Returns an OpenAPI document, which may have to be built first.
 async fn openapi_document(
     server: &Arc<Server>,
     path: openapi::Path,
@@ -67,7 +67,7 @@ async fn openapi_document(
     off_thread::run(work).await.map(|response| Answer::Prepared(Box::new(response)))
 }
 
-/// What is not an object: discovery, health, metrics.
+/// Returns a document: discovery, health, or metrics.
 fn document(
     server: &Server,
     resources: &Resources,
@@ -120,7 +120,7 @@ fn document(
     }
 }
 
-/// The architecture, as Go calls it.
+/// Returns Go's name of the CPU architecture.
 fn go_architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -1,5 +1,5 @@
-//! Evictions: a Pod goes as its budget allows, marked before it goes. The deletion is not admitted again; the budget's new
-//! status is.
+//! Evictions: a Pod is deleted if its PodDisruptionBudget allows it. It is marked before it is deleted. The deletion
+//! does not run admission again; the update of the budget's status does.
 //!
 //! Source: kubernetes pkg/registry/core/pod/storage/eviction.go.
 
@@ -22,21 +22,21 @@ use super::{create, metadata, options, own_requests, preconditions, status_condi
 
 const DENIED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
-/// Seconds to wait for the controller that looks after the budget.
+/// The `Retry-After` in seconds while the disruption controller has not processed the budget.
 const RETRY_AFTER: i32 = 10;
 
-/// As many Pods as a budget may wait for.
+/// The maximum number of disrupted Pods in a budget.
 const MOST_DISRUPTED: usize = 2000;
 
-/// How often the status of a budget is written. kube-apiserver waits half a second before each further try.
+/// How often writing the status of a budget is tried. kube-apiserver waits half a second before each retry.
 ///
 /// Source: `EvictionsRetry`.
 const MOST_TRIES: usize = 20;
 
-/// What an `Eviction` says of the deletion, once mutating admission is through: what validating admission sees next.
+/// Prepares the delete options in an `Eviction` after mutating admission, for validating admission.
 ///
 /// # Errors
-/// 422 for an option that an eviction cannot have, 500 if the eviction and the request are of two minds about being a dry
+/// 422 for an option that an eviction cannot have, 500 if the eviction and the request disagree about being a dry
 /// run.
 ///
 /// Source: `EvictionREST.Create` and `propagateDryRun`.
@@ -74,17 +74,17 @@ fn is_empty(list: &Value) -> bool {
     list.as_array().is_none_or(Vec::is_empty)
 }
 
-/// A list of texts as Go's `%v` prints it.
+/// Formats a list of strings like Go's `%v`.
 fn go_list(list: &Value) -> String {
     let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
     format!("[{}]", texts.collect::<Vec<_>>().join(" "))
 }
 
-/// Carries out an eviction that admission has let through.
+/// Performs an admitted eviction.
 ///
 /// # Errors
-/// 429 or 403 if the budget does not allow it, 404 if there is no such Pod, 409 if the preconditions do not hold, and
-/// what admission says of the budget's new status.
+/// 429 or 403 if the budget does not allow it, 404 if the Pod does not exist, 409 if the preconditions do not hold, and
+/// the admission errors of the update of the budget's status.
 pub(super) async fn evict(
     request: &mut ObjectRequest<'_>,
     eviction: &Value,
@@ -135,23 +135,23 @@ pub(super) async fn evict(
     mark_and_delete(request, options).await.map(|()| success())
 }
 
-/// Where options say which version of the object they mean.
+/// The pointer to the resource version precondition in delete options.
 const VERSION: &str = "/preconditions/resourceVersion";
 
-/// The options for this version of the Pod only.
+/// Returns the options with a precondition on this version of the Pod.
 fn of_version(options: &Value, pod: &Value) -> Value {
     let mut options = options.clone();
     set(&mut options, &["preconditions", "resourceVersion"], metadata::text(pod, "resourceVersion"));
     options
 }
 
-/// Whether another write was faster.
+/// Returns whether another write came first.
 fn has_changed(request: &ObjectRequest<'_>, pod: &Value) -> bool {
     let version = |pod: &Value| metadata::text(pod, "resourceVersion").to_owned();
     existing(request).is_ok_and(|now| version(&now) != version(pod))
 }
 
-/// Says in the Pod's status that it is evicted, and deletes it, which admission is not asked about.
+/// Sets the eviction condition in the Pod's status and deletes the Pod without admission.
 ///
 /// Source: `addConditionAndDeletePod`.
 /// Rule: EXM-04.
@@ -186,7 +186,7 @@ async fn mark_and_delete(request: &mut ObjectRequest<'_>, mut options: Value) ->
     Ok(())
 }
 
-/// The options without preconditions that are empty texts, which this first step of an eviction does not look at.
+/// Returns the options without empty preconditions, which this first step of an eviction ignores.
 ///
 /// Source: kubernetes pkg/registry/core/pod/storage/eviction.go, `addConditionAndDeletePod`.
 fn without_empty_preconditions(options: &Value) -> Value {
@@ -197,7 +197,7 @@ fn without_empty_preconditions(options: &Value) -> Value {
     options
 }
 
-/// The Pod with the condition `DisruptionTarget`.
+/// Returns the Pod with the condition `DisruptionTarget`.
 fn with_condition(pod: &Value) -> Value {
     let mut pod = pod.clone();
     let condition = json!({
@@ -222,7 +222,7 @@ fn has_to_stay_as_it_is(pod: &Value) -> bool {
     !["Succeeded", "Failed"].contains(&phase(pod)) && !metadata::is_deleting(pod)
 }
 
-/// The budgets of a Pod.
+/// The budgets that select a Pod.
 enum Budgets {
     One(Arc<Value>),
     Several,
@@ -244,12 +244,12 @@ fn budget_of(request: &ObjectRequest<'_>, pod: &Value) -> Option<Budgets> {
     }
 }
 
-/// A number of a budget's status.
+/// Returns a number in a budget's status.
 fn number(budget: &Value, field: &str) -> i64 {
     budget.get("status").and_then(|status| status.get(field)).and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// Whether a Pod that is not ready goes without being counted.
+/// Returns whether an unready Pod can be evicted without being counted.
 fn may_go_unhealthy(pod: &Value, budget: &Value) -> bool {
     let is_ready = status_conditions::all(pod).any(|condition| {
         status_conditions::is(condition, "Ready")
@@ -260,7 +260,7 @@ fn may_go_unhealthy(pod: &Value, budget: &Value) -> bool {
     !is_ready && (policy == Some("AlwaysAllow") || number(budget, "currentHealthy") >= desired && desired > 0)
 }
 
-/// Counts the Pod as disrupted in the budget's status, by a request of the server's own.
+/// Counts the Pod as disrupted in the budget's status with a loopback request.
 ///
 /// Source: `checkAndDecrement`.
 async fn take_from(
@@ -279,7 +279,7 @@ async fn take_from(
         let changed = less_one(&budget, metadata::text(pod, "name"));
         tries += 1;
         match update_status(request, &changed).await {
-            // Another write may have been faster, or a webhook say so each time.
+            // Another write may have come first, or a webhook may return a conflict each time.
             Err(status) if status.code == 409 && tries < MOST_TRIES => {}
             done => return done,
         }
@@ -362,7 +362,7 @@ fn add_cause(status: &mut Status, message: String) {
     status.details.get_or_insert_default().causes.push(cause);
 }
 
-/// The budget with one disruption less, and the name of the Pod that is about to go.
+/// Returns the budget with one allowed disruption less and the name of the evicted Pod.
 ///
 /// Source: also component-helpers apps/poddisruptionbudget/helpers.go, `UpdateDisruptionAllowedCondition`.
 fn less_one(budget: &Value, pod: &str) -> Value {
@@ -386,14 +386,14 @@ fn less_one(budget: &Value, pod: &str) -> Value {
     budget
 }
 
-/// PUT of a budget's status, by the server itself.
+/// Sends the PUT of a budget's status as the server.
 async fn update_status(request: &ObjectRequest<'_>, budget: &Value) -> Result<(), Box<Status>> {
     let (namespace, name) = (metadata::text(budget, "namespace"), metadata::text(budget, "name"));
     let path = format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/{name}/status");
     own_requests::put(request.server, path, budget).await
 }
 
-/// What an eviction or a binding that was carried out is answered with.
+/// Returns the response to a completed eviction or binding.
 pub(super) fn success() -> Answer {
     let status =
         json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});

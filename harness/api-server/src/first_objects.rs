@@ -1,4 +1,4 @@
-//! The objects that a server has from the start, beside roles and bindings.
+//! The objects that a server has from the start, except for roles and bindings.
 
 use std::net::IpAddr;
 
@@ -11,18 +11,19 @@ use super::field_manager;
 use super::metadata;
 use super::storage::{Key, Storage};
 
-/// The namespaces that a server has from the start.
+/// The initial namespaces.
 pub(super) const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// What a server says of itself in its first objects.
+/// The addresses and certificates that the initial objects contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "each has a default")]
 pub struct Advertised {
-    /// `--advertise-address`: the address of the endpoint of the Service `kubernetes`, which has none without it.
+    /// `--advertise-address`: the endpoint address of the Service `kubernetes`; without it, the Service has no
+    /// endpoint.
     pub address: Option<IpAddr>,
-    /// `--secure-port`: where the server listens.
+    /// `--secure-port`: the port on which the server listens.
     pub port: u16,
-    /// `--client-ca-file`: the authorities that sign client certificates, in PEM; empty if there are none.
+    /// `--client-ca-file`: the authorities that sign client certificates, in PEM; empty without any.
     pub client_authorities: String,
 }
 
@@ -32,7 +33,7 @@ impl Default for Advertised {
     }
 }
 
-/// Stores the first objects in a new storage.
+/// Stores the initial objects in a new storage.
 ///
 /// Source: kubernetes pkg/controlplane/controller/{systemnamespaces,kubernetesservice,clusterauthenticationtrust,
 /// legacytokentracking,defaultservicecidr}, `pkg/registry/scheduling/rest/storage_scheduling.go`.
@@ -119,7 +120,7 @@ fn priority_class(name: &str, value: i64, description: &str) -> Value {
     })
 }
 
-/// What extension API servers read of how this server authenticates.
+/// Returns the ConfigMap from which extension API servers read how this server authenticates requests.
 fn authentication(client_authorities: &str) -> Value {
     json!({
         "apiVersion": "v1",

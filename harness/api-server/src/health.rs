@@ -1,4 +1,4 @@
-//! `/healthz`, `/livez` and `/readyz`, with the checks that kube-apiserver names there.
+//! `/healthz`, `/livez`, and `/readyz` with kube-apiserver's checks.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,13 +7,13 @@ use kubernetes_types::quoting::quote;
 
 use super::query::Query;
 
-/// The checks of kube-apiserver 1.37.1, in its order, and which of the three paths leave one out. Those that kube-apiserver
-/// runs for parts that admit does not have succeed as they do there.
+/// The checks of kube-apiserver 1.37.1 in its order, with the paths that exclude them. Checks of parts that admit does
+/// not have succeed.
 ///
 /// Source: apiserver pkg/server/healthz.go; the answers of kube-apiserver 1.37.1 to `?verbose`.
 const CHECKS: &str = include_str!("health-checks.txt");
 
-/// A path of the three.
+/// One of the three endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Endpoint {
     Healthz,
@@ -38,7 +38,7 @@ impl Endpoint {
     }
 }
 
-/// The paths of all checks, and of all at once.
+/// Returns the paths of the endpoints and of all checks.
 pub(super) fn paths() -> impl Iterator<Item = String> {
     [Endpoint::Healthz, Endpoint::Livez, Endpoint::Readyz].into_iter().flat_map(|endpoint| {
         let name = endpoint.name();
@@ -47,7 +47,7 @@ pub(super) fn paths() -> impl Iterator<Item = String> {
     })
 }
 
-/// What a path asks of the server's health: all of an endpoint, or one check of it.
+/// A health request: a whole endpoint or one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Health {
     endpoint: Endpoint,
@@ -55,7 +55,7 @@ pub(super) struct Health {
 }
 
 impl Health {
-    /// None for a path that is none of these, also for a check that there is not.
+    /// Parses a path. Returns none for any other path, including unknown checks.
     pub(super) fn of(path: &str) -> Option<Self> {
         let path = path.strip_prefix('/')?;
         let (name, check) = path.split_once('/').map_or((path, None), |(name, check)| (name, Some(check)));
@@ -69,7 +69,7 @@ impl Health {
         is_there.then_some(Self { endpoint, is_whole: check.is_none() })
     }
 
-    /// The text of the answer, which is always one of a healthy server.
+    /// Returns the response text, which always reports a healthy server.
     ///
     /// Source: apiserver pkg/server/healthz/healthz.go, `handleRootHealth`.
     /// Rule: RBAC-28.

@@ -1,4 +1,4 @@
-//! The server for whoever holds it: without a socket, with what happened to each request.
+//! The server without a socket, for callers in the same process, with a record of each request.
 
 use std::sync::Arc;
 
@@ -20,30 +20,30 @@ use super::request::{self, BodyRetention};
 use super::storage::{Key, WriteConflict};
 use super::{ApiServer, Server, body, create, custom_resources, field_manager, metadata, strategy};
 
-/// Who manages the fields of objects that were there before.
+/// The field manager of objects that existed before the first request.
 const PREPARER: &str = "admit";
 
-/// What happened to a request, beside its answer.
+/// What happened in a request, in addition to its response.
 #[derive(Clone, Debug, Default)]
 pub struct RequestTrace {
-    /// What happened in admission.
+    /// The admission record.
     pub record: Record,
-    /// The body as the server read it, with the defaults of its version: what admission began with. None if there was
-    /// no body or it could not be read.
+    /// The decoded body with the defaults of its version, with which admission began. None if there was no body or it
+    /// could not be decoded.
     pub body: Option<Value>,
 }
 
-/// Which resource is meant.
+/// A way to name a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "an object names its kind, a path its resource")]
 pub enum ResourceName {
-    /// The one whose objects are of this kind.
+    /// The resource whose objects are of this kind.
     OfKind(GroupVersionKind),
-    /// The one with this name.
+    /// The resource with this name.
     Named(GroupVersionResource),
 }
 
-/// A resource that the server has.
+/// A served resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServedResource {
@@ -51,23 +51,23 @@ pub struct ServedResource {
     pub name: GroupVersionResource,
     /// The kind of its objects.
     pub kind: GroupVersionKind,
-    /// Whether its objects are in a namespace.
+    /// Whether its objects are namespaced.
     pub namespaced: bool,
-    /// What may be done with them, such as `get` and `deletecollection`.
+    /// The supported verbs, such as `get` and `deletecollection`.
     pub verbs: Vec<String>,
-    /// What is served below its objects.
+    /// The subresources of its objects.
     pub subresources: Vec<ServedSubresource>,
 }
 
-/// A subresource that the server has.
+/// A served subresource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServedSubresource {
-    /// Such as `status`.
+    /// The name, such as `status`.
     pub name: String,
-    /// The kind of what is sent there.
+    /// The kind of the objects in its requests.
     pub kind: GroupVersionKind,
-    /// What may be done there, such as `get` and `update`.
+    /// The supported verbs, such as `get` and `update`.
     pub verbs: Vec<String>,
 }
 
@@ -89,35 +89,35 @@ impl ServedResource {
 }
 
 impl ApiServer {
-    /// Answers one request of `user`, who may do everything by it: whoever holds the server decides who asks.
+    /// Answers one request of `user` without authorization: the caller decides what users may do.
     pub async fn exchange(&self, request: http::Request<Bytes>, user: UserInfo) -> (Response, RequestTrace) {
         let (mut parts, body) = request.into_parts();
         parts.extensions.insert(Claim::of(user));
         let mut body = Incoming::InMemory(body);
         let authorizer: Arc<dyn Authorizer> = Arc::new(AlwaysAllow);
-        // Callers have deep futures of their own.
+        // The futures of callers are already deep.
         Box::pin(request::respond(&self.server, &parts, &mut body, BodyRetention::Body, &authorizer)).await
     }
 
-    /// Puts an object where the request that made it would have put it, in place of the one that is there: without
-    /// admission, and with the `uid`, the times and the status that it has. What it has not, it gets as a new object.
+    /// Stores an object as the request that created it would have, replacing any existing one: without admission, and
+    /// with its own `uid`, times, and status. Missing fields are set as for a new object.
     ///
     /// # Errors
-    /// The Status of an object that the server would not take; 404 for a kind that it does not serve.
+    /// The Status of an object that the server would reject; 404 for a kind that it does not serve.
     pub fn put(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
         self.server.put(object, Validation::AsNew)
     }
 
-    /// Puts an object there as [`Self::put`], but as it may stand in the storage of a server that was upgraded: it is not
-    /// validated as a new one would be, and a webhook configuration may be of v1beta1.
+    /// Stores an object like [`Self::put`], but in a state in which an upgraded server may have it in its storage: the
+    /// object is not validated, and webhook configurations may be of v1beta1.
     ///
     /// # Errors
-    /// The Status of an object that the server cannot read; 404 for a kind that it does not serve.
+    /// The Status of an object that the server cannot decode; 404 for a kind that it does not serve.
     pub fn put_stored(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
         self.server.put(config::upgraded(&object).unwrap_or(object), Validation::Skipped)
     }
 
-    /// Takes an object away, without admission and without regard to its finalizers; whether there was one.
+    /// Removes an object without admission, ignoring its finalizers. Returns whether it existed.
     ///
     /// # Errors
     /// 404 for a kind that the server does not serve.
@@ -131,13 +131,13 @@ impl ApiServer {
         Ok(taken)
     }
 
-    /// A stored object in its storage version; `namespace` is empty for a cluster-scoped one.
+    /// Returns a stored object in its storage version; `namespace` is empty for a cluster-scoped one.
     pub fn stored(&self, resource: &GroupVersionResource, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let resources = self.server.state.resources();
         self.server.state.storage.at(&key(resources.get(resource)?, namespace, name))
     }
 
-    /// What the server serves under this name.
+    /// Returns the resource that the server serves under this name.
     pub fn resource(&self, name: &ResourceName) -> Option<ServedResource> {
         let resources = self.server.state.resources();
         let resource = match name {
@@ -147,16 +147,16 @@ impl ApiServer {
         Some(ServedResource::of(resource))
     }
 
-    /// Fills in the defaults that an object of this kind and version gets when it is read.
+    /// Sets the defaults that an object of this kind and version gets when it is decoded.
     pub fn set_defaults(&self, object: &mut Value) {
         self.server.state.complete_or_keep(object);
     }
 }
 
-/// How an object is judged that is put into the storage.
+/// How an object is validated before it is put into the storage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Validation {
-    /// As one that a client makes.
+    /// Like an object that a client creates.
     AsNew,
     /// Not at all.
     Skipped,
@@ -188,7 +188,7 @@ impl Server {
         strategy::prepare_for_create(&mut object, resource);
         keep_what_was_given(&mut object, &given);
         match validation {
-            // Nobody is there to be warned.
+            // There is no client to receive the warnings.
             Validation::AsNew => drop(strategy::validate(&object, None, resource, "")?),
             Validation::Skipped => {}
         }
@@ -212,7 +212,7 @@ impl Server {
     }
 }
 
-/// An object that was there before has a past, which a new one has not.
+/// Restores fields of an object that existed before, which creation resets for a new one.
 fn keep_what_was_given(object: &mut Value, given: &Value) {
     for field in ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"]
     {

@@ -1,5 +1,5 @@
-//! The body of a request. It is read when an operation wants it, by when the server knows who asks and that they may:
-//! a client without a token costs no more than the head of its request.
+//! The body of a request. It is read only when an operation needs it, after authentication and authorization: a client
+//! without a token costs no more than the request head.
 
 use std::time::Duration;
 
@@ -16,29 +16,30 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::body::LIMIT;
 use super::time_limit;
 
-/// How much of a body that no operation wants is read all the same, so that a client that still writes gets the answer.
+/// How much of an unused body is read anyway, so that a client that is still writing receives the response.
 ///
 /// Source: Go's net/http, `maxPostHandlerReadBytes`.
 const DRAINED: usize = 256 << 10;
 
-/// How long that may take. Go sets no limit.
+/// The time limit for reading an unused body. Go has no limit.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
-/// A body on its way.
+/// A body that has not been read.
 #[derive(Debug)]
 pub(super) enum Incoming {
-    /// From a connection.
+    /// A body from a connection.
     Stream(Body),
-    /// From the process that holds the server.
+    /// A body from the same process.
     InMemory(Bytes),
 }
 
 impl Incoming {
-    /// The whole body. What comes over a connection is charged to the request's `reservation` as it comes.
+    /// Reads the whole body. Bytes from a connection are charged to the request's `reservation` as they arrive.
     ///
     /// # Errors
-    /// 413 if it is too large, 429 if other requests have all the bytes, 504 if it is not there by the deadline, 500 if
-    /// it breaks off.
+    /// 413 if it is too large, 429 if other requests use all the memory, 504 if it is incomplete at the deadline, 500
+    /// if
+    /// the connection breaks.
     ///
     /// Source: apiserver pkg/endpoints/handlers/rest.go, `limitedReadBody`; pkg/server/filters/timeout.go.
     pub(super) async fn read(
@@ -56,10 +57,11 @@ impl Incoming {
         }
     }
 
-    /// Reads on a little where a client of HTTP/1 would otherwise be cut off while it writes, and miss the answer.
+    /// Reads part of an unused body, so that a client of HTTP/1 is not cut off while it writes and receives the
+    /// response.
     pub(super) async fn drain(self, parts: &Parts) {
         let Self::Stream(body) = self else { return };
-        // Who waits for `100 Continue` writes nothing.
+        // A client that waits for `100 Continue` does not write.
         if body.is_end_stream() || parts.version > Version::HTTP_11 || parts.headers.contains_key(EXPECT) {
             return;
         }
@@ -73,13 +75,13 @@ impl Incoming {
                 }
             }
         };
-        // A client that is slower loses its connection with the answer.
+        // A slower client loses its connection with the response.
         let _ = timeout(DRAIN_TIME, drained).await;
     }
 }
 
 async fn collect(body: Body, reservation: &mut Reservation) -> Result<Bytes, Box<Status>> {
-    // Room for all of it takes no memory before it comes, and what grows would take twice as much.
+    // A preallocated buffer takes no memory until it is filled; a growing buffer would take twice the size.
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if announced > LIMIT {
         return Err(too_large());
@@ -95,7 +97,7 @@ async fn collect(body: Body, reservation: &mut Reservation) -> Result<Bytes, Box
             return Err(too_large());
         }
         reservation.try_grow(piece.len())?;
-        // A piece may be a slice of a larger buffer, which would stay with it.
+        // A piece may be a slice of a larger buffer, which it would keep in memory.
         collected.extend_from_slice(&piece);
     }
     Ok(collected.freeze())

@@ -1,4 +1,4 @@
-//! `/`: the paths of the server.
+//! `/`: the list of paths.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::discovery::Resources;
 use super::health;
 
-/// Those that do not depend on what is served. kube-apiserver has more of them: `/flagz`, `/metrics/slis` and
+/// The paths that do not depend on the served resources. kube-apiserver also has `/flagz`, `/metrics/slis`, and
 /// `/statusz`.
 const FIXED: [&str; 11] = [
     "/.well-known/openid-configuration",
@@ -26,12 +26,12 @@ const FIXED: [&str; 11] = [
     "/version",
 ];
 
-/// Whether `path` is that of the index.
+/// Returns whether `path` is that of the index.
 pub(super) fn is_at(path: &str) -> bool {
     path == "/" || path == "/index.html"
 }
 
-/// `{"paths": […]}`, whatever the method.
+/// Returns `{"paths": […]}` for any method.
 ///
 /// Source: apiserver pkg/server/routes/index.go; apimachinery `pkg/apis/meta/v1/types.go`, `RootPaths`.
 /// Rule: REQ-27.

@@ -1,8 +1,8 @@
-//! Whether a label selector can be read at all.
+//! The syntax check of label selectors.
 //!
 //! Source: apimachinery pkg/labels/selector.go, `Lexer` and `Parser`.
 
-/// What a selector is made of. The words `in` and `notin` are operators where one is expected, else names.
+/// A token of a selector. `in` and `notin` are operators where an operator is expected, otherwise names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'a> {
     Name(&'a str),
@@ -30,7 +30,7 @@ struct Parser<'a> {
 const SIGNS: &str = "=!(),><";
 
 impl<'a> Parser<'a> {
-    /// The next token, and what is behind it.
+    /// Returns the next token and the text after it.
     fn look(&self) -> (Token<'a>, &'a str) {
         let rest = self.rest.trim_start_matches([' ', '\t', '\r', '\n']);
         let long = ["==", "!="].into_iter().find(|sign| rest.starts_with(sign)).map(str::len);
@@ -106,7 +106,7 @@ impl<'a> Parser<'a> {
                     if !behind.is(",") {
                         return Err(format!("found '{}', expected: ',' or ')'", behind.text()));
                     }
-                    // A value that is empty may stand last.
+                    // The last value may be empty.
                     if self.peek().is(")") {
                         self.next();
                         return Ok(());
@@ -122,10 +122,12 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// Checks the syntax of a label selector.
+///
 /// Rule: LST-13.
 ///
 /// # Errors
-/// Where it stops being a selector, in upstream's words.
+/// The syntax error, in upstream's words.
 pub(super) fn check(text: &str) -> Result<(), String> {
     let mut parser = Parser { rest: text };
     loop {

@@ -1,6 +1,6 @@
 //! The Kubernetes REST API around the dispatcher, in memory.
 //!
-//! No admission rule lives here: the server decodes, stores and answers, and asks the
+//! This crate contains no admission rules: the server decodes, stores, and responds, and calls the
 //! [dispatcher](kubernetes_admission::dispatcher) in between.
 
 mod accept;
@@ -142,66 +142,67 @@ use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
 pub use self::strategy::forget_selector;
 
-/// Which service.
+/// The name of a service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServiceName {
-    /// The service's namespace.
+    /// Its namespace.
     pub namespace: String,
-    /// The service's name.
+    /// The name within the namespace.
     pub name: String,
 }
 
-/// Gets `audit.k8s.io/v1` Events, as [`Options::audit_policy`] says.
+/// Receives `audit.k8s.io/v1` Events, as configured by [`Options::audit_policy`].
 pub type AuditSink = Arc<dyn Fn(&Value) + Send + Sync>;
 
-/// Gets the Audit-ID of each request, when it was received, and what happened in admission.
+/// Receives the Audit-ID of each request, the time when it was received, and the admission record.
 pub type RecordSink = Arc<dyn Fn(&str, Timestamp, &Record) + Send + Sync>;
 
-/// Gets each request that could change something, before its response is sent. It may take its time: no other request waits
-/// for it.
+/// Receives each request that could change something, before its response is sent. It may block; other requests do not
+/// wait for it.
 pub type RequestObserver = Arc<dyn Fn(ObservedRequest) + Send + Sync>;
 
-/// What an [`ApiServer`] is told beside its requests.
+/// The options of an [`ApiServer`].
 #[derive(Clone, Default)]
 pub struct Options {
-    /// Where services listen, by name: host (a name or an IP) and port, whatever port the webhook asks for. Looked at
-    /// before the stored Services.
+    /// Where services listen, by name: host (a name or an IP) and port, regardless of the port in the webhook
+    /// configuration. Takes precedence over stored Services.
     pub services: BTreeMap<ServiceName, (String, u16)>,
     /// How the server authenticates to webhooks.
     pub credentials: WebhookCredentials,
-    /// The webhooks from files, and which plugins have a folder of them.
+    /// The webhooks from manifest files, and the plugins that have a manifest directory.
     pub manifests: StaticManifests,
-    /// Which in-tree admission plugins run.
+    /// The enabled in-tree admission plugins.
     pub plugins: AdmissionPlugins,
-    /// How they are configured.
+    /// The configuration of the in-tree plugins.
     pub plugin_configuration: PluginConfiguration,
-    /// The name of the machine, by which metrics tell one server from another.
+    /// The host name, which distinguishes servers in metrics.
     pub hostname: String,
-    /// Gets the audit events.
+    /// Receives the audit events.
     pub audit: Option<AuditSink>,
-    /// Of which requests there are events, at which stages and levels. Without a policy there is one event of the level
-    /// `Request` for each request: of the stage `ResponseComplete`, and of `ResponseStarted` for those that last; of
-    /// `RequestReceived` if the request is cut off before admission. A client that goes away during admission leaves the same as
-    /// one that has the answer.
+    /// Which requests are logged, at which stages and levels. Without a policy, each request has one event of the level
+    /// `Request`: at the stage `ResponseComplete`, `ResponseStarted` for long-running requests, or `RequestReceived` if
+    /// the request is cut off before admission. A client that disconnects during admission leaves the same event as one
+    /// that receives the response.
     pub audit_policy: Option<AuditPolicy>,
-    /// Gets the records, before the response is sent: what the audit log does not tell, such as the reviews.
+    /// Receives the admission records before the response is sent. They contain details that the audit log does not
+    /// have, such as the reviews.
     pub record: Option<RecordSink>,
-    /// Says to which trace a call belongs, where the spans of `tracing` are exported.
+    /// Returns the trace of a webhook call, if the spans of `tracing` are exported.
     pub spans: Option<Arc<dyn SpanContexts>>,
-    /// The users of bearer tokens that do not change: `--token-auth-file`.
+    /// The users of static bearer tokens: `--token-auth-file`.
     pub tokens: Tokens,
-    /// How tokens of service accounts are made and verified.
+    /// How service account tokens are created and verified.
     pub service_account_tokens: ServiceAccountTokens,
-    /// Gets the requests that could change something, with their records.
+    /// Receives the requests that could change something, with their records.
     pub observer: Option<RequestObserver>,
-    /// What kube-controller-manager would do about namespaces and owners, once [`ApiServer::run_controllers`] runs; without
-    /// it, namespaces are emptied when they are deleted, and without admission.
+    /// The controllers for namespaces and owner references that run in [`ApiServer::run_controllers`]. Without them,
+    /// namespaces are emptied when they are deleted, without admission.
     pub controllers: Option<Controllers>,
-    /// Who may do what.
+    /// The authorization mode.
     pub authorization_mode: AuthorizationMode,
-    /// What it may take of the machine.
+    /// The resource limits.
     pub limits: Limits,
-    /// What it says of itself in its first objects.
+    /// The addresses and certificates in the initial objects.
     pub advertised: Advertised,
 }
 
@@ -211,7 +212,7 @@ impl fmt::Debug for Options {
     }
 }
 
-/// An API server with its objects in memory. Clones are the same server.
+/// An API server with its objects in memory. Clones share the same server.
 #[derive(Clone, Debug)]
 pub struct ApiServer {
     server: Arc<Server>,
@@ -230,22 +231,22 @@ struct Server {
     events: Arc<Events>,
     openapi: OpenApi,
     watches: Budget,
-    /// The `uid` of the user as whom the server makes requests of its own.
+    /// The `uid` of the user of loopback requests.
     own_uid: String,
     definition_controllers: DefinitionControllers,
-    /// Requests that go on, for who keeps records of them, where their clients go away.
+    /// Recorded requests that continue after their clients disconnect.
     outlived: TaskTracker,
 }
 
 impl ApiServer {
-    /// A server with the objects that a cluster has from the start.
+    /// Creates a server with the objects that a cluster has from the start.
     pub fn new(options: Options) -> Self {
         let storage = Arc::new(Storage::with_roles(&options.limits));
         first_objects::store(&storage, &options.advertised);
         let services = Services { known: options.services.clone(), storage: Arc::clone(&storage) };
         let under_way = UnderWay::new(&options.limits);
         let metrics = Metrics::default();
-        // Reviews and replies take their bytes from those of all requests.
+        // Reviews and responses count against the memory budget of all requests.
         let caller = HttpsCaller::new(Arc::new(services))
             .with_credentials(options.credentials.clone())
             .with_memory(under_way.bytes.clone());
@@ -285,7 +286,7 @@ impl ApiServer {
         server
     }
 
-    /// The server's routes, for `axum::serve` or, as a service, for a `kube::Client`.
+    /// Returns the server's router, for `axum::serve` or, as a service, for a `kube::Client`.
     pub fn router(&self, authentication: Authentication) -> Router {
         let authenticate = axum::middleware::from_fn_with_state(
             self.authenticator(authentication),
@@ -294,17 +295,17 @@ impl ApiServer {
         Router::new().fallback(request::answer).with_state(Arc::clone(&self.server)).layer(authenticate)
     }
 
-    /// Finds out who makes a request, as the router does that has this `authentication`.
+    /// Returns the authenticator of a router with this `authentication`.
     pub fn authenticator(&self, authentication: Authentication) -> Authenticator {
         Authenticator::new(authentication, Arc::clone(&self.server.tokens))
     }
 
-    /// Says who may do what by the server's mode and the roles that are stored.
+    /// Returns the authorizer, which uses the server's mode and its stored roles.
     pub fn authorizer(&self) -> Arc<dyn Authorizer> {
         Arc::clone(&self.server.state.authorizer)
     }
 
-    /// Runs the [`Options::controllers`] until [`Self::end_watches`]; returns at once if there are none.
+    /// Runs the [`Options::controllers`] until [`Self::end_watches`]; returns immediately without controllers.
     pub fn run_controllers(&self) -> impl Future<Output = ()> + Send + 'static {
         let server = Arc::clone(&self.server);
         async move {
@@ -314,13 +315,12 @@ impl ApiServer {
         }
     }
 
-    /// Ends all watches, those to come too: whoever stops to serve need not wait for them.
+    /// Ends all current and future watches, so that a shutdown does not wait for them.
     pub fn end_watches(&self) {
         self.server.state.storage.close();
     }
 
-    /// Waits until the audit log and the records have been told of the requests whose clients went away; for when no connection
-    /// is left.
+    /// Waits until abandoned requests are audited and recorded. Call it when no connections are left.
     pub async fn tell_of_the_abandoned(&self) {
         self.server.outlived.close();
         self.server.outlived.wait().await;
@@ -328,7 +328,7 @@ impl ApiServer {
 }
 
 impl Server {
-    /// Takes over what was written, where the server itself depends on it.
+    /// Reloads state of the server that depends on a written resource.
     fn has_changed(self: &Arc<Self>, resource: &Resource) -> Result<(), Box<Status>> {
         match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
             (admission::GROUP, admission::MUTATING | admission::VALIDATING) => {
@@ -355,7 +355,7 @@ impl Server {
         }
     }
 
-    /// Removes the objects of definitions that are being deleted, and those definitions of which none is left.
+    /// Removes the objects of terminating definitions, then the definitions that have none left.
     fn finish_definitions(self: &Arc<Self>) {
         if !definition_controllers::are_to_write(self) {
             definition_deletion::finish(&self.state.storage);
@@ -364,7 +364,7 @@ impl Server {
         self.state.reload_resources();
     }
 
-    /// Removes the objects of a namespace that is being deleted, and the namespace itself once none is left.
+    /// Removes the objects of a terminating namespace, then the namespace if it is empty.
     fn empty_namespace(self: &Arc<Self>, name: &str) -> Result<(), Box<Status>> {
         if self.options.controllers.is_some() {
             return Ok(());
@@ -385,12 +385,13 @@ impl Server {
         Ok(())
     }
 
-    /// Whether controllers take away the finalizers in the `spec` of namespaces; else it is done at once.
+    /// Returns whether controllers remove the finalizers in the `spec` of namespaces; otherwise the server does so
+    /// immediately.
     fn has_controllers(&self) -> bool {
         self.options.controllers.is_some()
     }
 
-    /// Removes the namespace of an object that is gone, if it was waiting for that.
+    /// Removes the namespace of a deleted object if the namespace was waiting for it.
     fn finish_namespace(&self, gone: &Key) {
         if self.options.controllers.is_some() {
             return;
@@ -402,13 +403,13 @@ impl Server {
             && storage.empty_namespace(&gone.namespace)
             && !metadata::has_finalizers(&namespace)
         {
-            // Somebody who is faster does the same.
+            // If another request removed it first, the result is the same.
             let _ = storage.remove(&namespace_key(&gone.namespace), &namespace);
         }
     }
 }
 
-/// Whether this is a namespace with finalizers in its `spec`, which keep it.
+/// Returns whether the object is a namespace that its `spec` finalizers keep.
 ///
 /// Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `ShouldDeleteNamespaceDuringUpdate`.
 fn waits_for_controllers(object: &Value, resource: &Resource) -> bool {
@@ -417,7 +418,7 @@ fn waits_for_controllers(object: &Value, resource: &Resource) -> bool {
         && finalizers.is_some_and(|finalizers| !finalizers.is_empty())
 }
 
-/// Whether the definition of a custom resource is being deleted.
+/// Returns whether the definition of a custom resource is being deleted.
 fn is_terminating(resource: &Resource) -> bool {
     resource.custom.as_ref().is_some_and(|custom| {
         matches!(custom.stage, custom_resources::Stage::Terminating | custom_resources::Stage::Emptied)

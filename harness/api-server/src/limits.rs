@@ -1,34 +1,34 @@
-//! What a server may take of the machine.
+//! Resource limits of the server.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kubernetes_types::budget::{Budget, Reservation};
 use kubernetes_types::status::Status;
 
-/// What a request may take beside the bytes that all share: its head, a small body and a small answer.
+/// The bytes that each request may use outside the shared budget: its head, a small body, and a small response.
 pub(super) const REQUEST_BYTES: usize = 64 << 10;
 
-/// From how many bytes on a body or an answer is worked on beside the threads that answer everybody: to decode, compare,
-/// validate and encode megabytes takes longer than others should wait.
+/// The size in bytes from which a body or a response is processed on a separate thread, because decoding, comparing,
+/// validating, and encoding megabytes would delay other requests.
 pub(super) const LARGE: usize = 64 << 10;
 
-/// What a server may take of the machine. The default is for one that trusts its clients.
+/// Resource limits of a server. The defaults assume trusted clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "each has a default")]
 pub struct Limits {
-    /// How many requests over connections may be under way that change nothing, watches aside.
+    /// How many read-only requests over connections may be in flight, not counting watches.
     pub requests: usize,
-    /// How many of those that may change something.
+    /// How many mutating requests over connections may be in flight.
     pub mutating_requests: usize,
-    /// Bytes of memory for requests, their objects, calls of webhooks, and answers; 64 KiB for each request are free.
+    /// Memory for requests, their objects, webhook calls, and responses, in bytes; 64 KiB for each request are free.
     pub in_flight_bytes: usize,
-    /// Bytes of stored objects, as JSON.
+    /// Memory for stored objects, as bytes of JSON.
     pub storage_bytes: usize,
-    /// Bytes of objects that were replaced, as JSON, which only watches may still read.
+    /// Memory for replaced objects that watches may still read, as bytes of JSON.
     pub watch_cache_bytes: usize,
-    /// Bytes of events above 8 KiB that are being sent.
+    /// Memory for events above 8 KiB that are being sent, in bytes.
     pub event_bytes: usize,
-    /// How many watches there may be.
+    /// How many watches may be open.
     pub watches: usize,
 }
 
@@ -48,7 +48,7 @@ impl Default for Limits {
     }
 }
 
-/// What requests have under way.
+/// The requests in flight.
 #[derive(Debug)]
 pub(super) struct UnderWay {
     pub(super) bytes: Budget,
@@ -74,10 +74,10 @@ impl UnderWay {
         }
     }
 
-    /// The place of a request over a connection, and its share of the bytes.
+    /// Admits a request over a connection. Returns its share of the memory budget.
     ///
     /// # Errors
-    /// 429 if others have all the places.
+    /// 429 if too many requests are in flight.
     ///
     /// Source: apiserver pkg/server/filters/maxinflight.go, `WithMaxInFlightLimit`, which lets system:masters pass.
     pub(super) fn begin(&self, effect: Effect) -> Result<Reservation, Box<Status>> {
@@ -88,12 +88,12 @@ impl UnderWay {
         Ok(self.share().with(places.try_reserve(1)?))
     }
 
-    /// A share of the bytes.
+    /// Returns a share of the memory budget.
     pub(super) fn share(&self) -> Reservation {
         self.bytes.share(REQUEST_BYTES)
     }
 
-    /// Waits until no other large body is being decoded: until an object is there, nobody knows what it takes.
+    /// Waits until no other large body is being decoded: the memory of an object is not known until it is decoded.
     pub(super) fn turn(&self, body: usize) -> Option<MutexGuard<'_, ()>> {
         (body > LARGE).then(|| self.decoding.lock().unwrap_or_else(PoisonError::into_inner))
     }

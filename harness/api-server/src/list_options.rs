@@ -1,4 +1,4 @@
-//! What the query says of a list: which `resourceVersion`, and which page of it.
+//! List options in a query: the `resourceVersion` and the page.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,7 +11,7 @@ use super::query::Query;
 use super::resource_versions;
 use super::selectors::{Selection, Selectors};
 
-/// What the query says of a list.
+/// The list options of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListOptions {
     version: String,
@@ -21,7 +21,7 @@ pub(super) struct ListOptions {
     pub(super) token: String,
 }
 
-/// At which `resourceVersion` a collection is listed.
+/// The `resourceVersion` at which a collection is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
     Latest,
@@ -29,20 +29,20 @@ pub(super) enum At {
     Exact(u64),
 }
 
-/// Which page is asked for.
+/// The requested page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) at: At,
-    /// Where a page begins that is not the first, below the namespace of the request.
+    /// The start of a page that is not the first, relative to the namespace of the request.
     pub(super) start: Option<String>,
     pub(super) limit: Option<usize>,
 }
 
 impl ListOptions {
-    /// Reads the query of a list, or of the deletion of a collection, and what it picks of `resource`.
+    /// Parses the query of a list, or of the deletion of a collection, and its selectors for `resource`.
     ///
     /// # Errors
-    /// 400 for a limit that is no number and for selectors that cannot be used, 422 for parameters that do not go together.
+    /// 400 for a limit that is not a number and for invalid selectors, 422 for conflicting parameters.
     ///
     /// Source: apimachinery pkg/apis/meta/internalversion/validation/validation.go, `ValidateListOptions`.
     /// Rule: LST-05.
@@ -91,17 +91,17 @@ impl ListOptions {
         errors
     }
 
-    /// Which page of a resource is asked for; of a single object if `is_single`, whatever the limit.
+    /// Returns the requested page of a resource; `is_single` selects a single object, regardless of the limit.
     ///
     /// # Errors
-    /// 400 for a version or a token that cannot be read, and for both together.
+    /// 400 for an invalid version or token, and for both together.
     ///
     /// Source: apiserver pkg/storage/interfaces.go, `ValidateListOptions`; pkg/storage/cacher/delegator/interface.go,
     /// `ShouldDelegateList`; pkg/storage/cacher/cacher.go, `computeListLimit`.
     /// Rule: LST-04, LST-05.
     pub(super) fn wanted(&self, resource: &Resource, is_single: bool) -> Result<Wanted, Box<Status>> {
         let is_any = self.version == "0";
-        // The cache has all objects at hand.
+        // A list from the cache ignores the limit.
         let limit = self.limit.filter(|_| !is_any || !resource_versions::is_cached(resource));
         if !self.token.is_empty() {
             let Continue { version, start } = Continue::decode(&self.token)
@@ -129,7 +129,7 @@ impl ListOptions {
     }
 }
 
-/// What the token of a page says.
+/// The content of a continue token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Continue {
     /// The `resourceVersion` of the first page; negative for the latest.
@@ -147,8 +147,10 @@ impl Continue {
         URL_SAFE_NO_PAD.encode(format!("{{\"v\":{token},\"rv\":{version},\"start\":{start}}}"))
     }
 
+    /// Decodes a continue token.
+    ///
     /// # Errors
-    /// Why it is no token.
+    /// Why the token is invalid.
     ///
     /// Source: apiserver pkg/storage/continue.go, `DecodeContinue`.
     /// Rule: LST-04.
@@ -199,7 +201,7 @@ impl Continue {
     }
 }
 
-/// What Go calls a value of JSON that is not of a `kind`.
+/// Returns Go's description of a JSON value that is not of a `kind`.
 fn go_kind(value: &Value, kind: &str) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -212,8 +214,10 @@ fn go_kind(value: &Value, kind: &str) -> String {
     }
 }
 
+/// Decodes base64.
+///
 /// # Errors
-/// Where it stops being base64.
+/// The position of the first invalid byte.
 ///
 /// Source: Go encoding/base64/base64.go, `decodeQuantum`.
 fn base64_decoded(text: &str) -> Result<Vec<u8>, String> {
@@ -222,7 +226,7 @@ fn base64_decoded(text: &str) -> Result<Vec<u8>, String> {
     if let Some(at) = text.bytes().position(|byte| !is_known(byte)).or(incomplete) {
         return Err(format!("illegal base64 data at input byte {at}"));
     }
-    // Go does not look at the bits that are left over.
+    // Go ignores the unused bits at the end.
     let engine = base64::engine::GeneralPurpose::new(
         &base64::alphabet::URL_SAFE,
         base64::engine::general_purpose::NO_PAD.with_decode_allow_trailing_bits(true),

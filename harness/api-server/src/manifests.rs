@@ -1,4 +1,4 @@
-//! Webhooks from files, while the server runs.
+//! Webhooks from manifest files while the server runs.
 
 use jiff::Timestamp;
 use kubernetes_admission::event::Phase;
@@ -8,8 +8,8 @@ use kubernetes_admission::metrics::Reload;
 use super::ApiServer;
 
 impl ApiServer {
-    /// Takes over what the folder of a plugin holds now, as it was read; whether that is something new. Where it cannot be
-    /// used, the webhooks stay as they were, and the metrics count it.
+    /// Replaces the manifests of a plugin with the current content of its directory. Returns whether anything changed.
+    /// Invalid manifests leave the webhooks unchanged and are counted in the metrics.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/manifest/source/source.go, `checkAndReload`.
     pub fn reload_manifests(&self, phase: Phase, read: Result<Manifests, ManifestError>) -> bool {
@@ -25,7 +25,7 @@ impl ApiServer {
         is_new
     }
 
-    /// Counts the load at the start.
+    /// Counts the initial load in the metrics.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/manifest/source/source.go, `LoadInitial`.
     pub(super) fn observe_manifests(&self) {

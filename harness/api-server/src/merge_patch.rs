@@ -1,4 +1,4 @@
-//! Merge patches: RFC 7386.
+//! JSON merge patches: RFC 7386.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ pub(super) fn apply(target: &mut Value, patch: &Value) {
     }
 }
 
-/// What a merge adds has no null members, also not inside lists.
+/// Removes null members from an added value. Nulls inside lists are also removed.
 ///
 /// Source: evanphx json-patch merge.go, `pruneNils`.
 /// Rule: REQ-10.

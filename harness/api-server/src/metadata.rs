@@ -1,4 +1,4 @@
-//! `metadata` of an object: what the server writes into it, and what it refuses.
+//! `metadata` of an object: the fields that the server sets, and their validation.
 
 use std::collections::HashSet;
 
@@ -14,10 +14,10 @@ use super::discovery::Resource;
 use super::field_manager::{self, LONGEST_MANAGER};
 use super::object_names;
 
-/// The most bytes that all annotations together may have.
+/// The maximum total size of all annotations in bytes.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// `metadata.FIELD` as text; empty if it is missing.
+/// Returns `metadata.FIELD` as text; empty if absent.
 pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object
         .get("metadata")
@@ -45,7 +45,7 @@ fn metadata_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
     metadata.as_object_mut()
 }
 
-/// Whether an object has labels.
+/// Returns whether an object has labels.
 pub(super) fn has_labels(object: &Value) -> bool {
     at(object, &["metadata", "labels"]).as_object().is_some_and(|labels| !labels.is_empty())
 }
@@ -58,19 +58,19 @@ pub(super) fn is_deleting(object: &Value) -> bool {
     !text(object, "deletionTimestamp").is_empty()
 }
 
-/// The time as the API writes it: UTC, whole seconds.
+/// Returns the current time in the format of the API: UTC, whole seconds.
 pub(super) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A time to come, as the API writes it.
+/// Returns a future time in the format of the API.
 pub(super) fn seconds_from_now(seconds: i64) -> String {
     let now = jiff::Timestamp::now();
     let then = jiff::SignedDuration::from_secs(seconds);
     now.checked_add(then).unwrap_or(now).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Takes out what a client must not say, and what the API leaves out when it is empty.
+/// Removes the fields that a client cannot set, and fields that the API omits if they are empty.
 ///
 /// Source: apiserver pkg/registry/rest/meta.go, `WipeObjectMetaSystemFields`.
 /// Rule: CHN-01.
@@ -80,7 +80,8 @@ pub(super) fn wipe(object: &mut Value) {
     }
 }
 
-/// Takes out owners that are there already; the warning, if there were any. `when` tells webhooks' from a client's.
+/// Removes duplicate owner references and returns a warning if there were any. `when` distinguishes those of webhooks
+/// from those of the client.
 ///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `dedupOwnerReferencesAndAddWarning`.
 /// Rule: MUT-21.
@@ -104,10 +105,10 @@ pub(super) fn without_duplicate_owners(object: &mut Value, when: &str) -> Option
     })
 }
 
-/// A 400 if a member of the metadata of a custom resource has the wrong JSON type.
+/// Checks the JSON types of the metadata of a custom resource.
 ///
 /// # Errors
-/// The Status that the client gets.
+/// The 400 for a wrong type.
 pub(super) fn check_types(object: &Value, kind: &GroupVersionKind) -> Result<(), Box<Status>> {
     schema::metadata_type_error(object.get("metadata").unwrap_or(&Value::Null)).map_err(|why| {
         let GroupVersionKind { kind, version, .. } = kind;
@@ -116,7 +117,7 @@ pub(super) fn check_types(object: &Value, kind: &GroupVersionKind) -> Result<(),
     })
 }
 
-/// What is wrong with the name of a new object and with that of its namespace.
+/// Validates the name of a new object and of its namespace.
 fn names_errors(object: &Value, resource: &Resource) -> Vec<FieldError> {
     let (generate, name) = (text(object, "generateName"), text(object, "name"));
     let mut errors = Vec::new();
@@ -135,7 +136,7 @@ fn names_errors(object: &Value, resource: &Resource) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with the metadata of an object; of a new one if nothing was there before.
+/// Validates the metadata of an object; `old` is none for a new object.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMeta` and `ValidateObjectMetaDeclaratively`.
 pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<FieldError> {
@@ -150,7 +151,7 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
     errors
 }
 
-/// Leaves each error once, where it stands first.
+/// Removes duplicate errors; the first one remains.
 ///
 /// Source: apimachinery pkg/util/validation/field/errors.go, `ToAggregate`, by way of pkg/api/validate/errors.go,
 /// `FilterCoveredHandwrittenErrors`.
@@ -167,7 +168,7 @@ fn errors_of_new(object: &Value, resource: &Resource) -> Vec<FieldError> {
         errors.push(FieldError::invalid("metadata.generation", generation, why));
     }
     let mut invalid = |field: String, value: &str, what: String| {
-        // Beyond what an answer can list, more of them change nothing.
+        // A response cannot list more errors than this, so duplicates beyond it do not matter.
         if errors.len() <= MAX_ERRORS {
             errors.push(FieldError::invalid(field, Value::from(value), what));
         }
@@ -201,7 +202,7 @@ fn errors_of_new(object: &Value, resource: &Resource) -> Vec<FieldError> {
     errors
 }
 
-/// The names in `metadata.finalizers`.
+/// Returns the names in `metadata.finalizers`.
 pub(super) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
     let all = at(object, &["metadata", "finalizers"]).as_array().into_iter().flatten();
     all.filter_map(Value::as_str)
@@ -239,8 +240,8 @@ fn unqualified_finalizers(object: &Value) -> Vec<FieldError> {
     errors.take(MAX_ERRORS + 1).collect()
 }
 
-/// Whether a kind allows finalizers without a domain only if Kubernetes knows them: those whose metadata are validated as
-/// those of the core group.
+/// Returns whether a kind allows finalizers without a domain only if Kubernetes knows them. This applies to kinds whose
+/// metadata is validated by the core group's rules.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateKubeFinalizerName`.
 /// Rule: VLO-25.
@@ -255,7 +256,7 @@ fn has_finalizers_of_core(resource: &Resource) -> bool {
     resource.custom.is_none() && resource.gvr.group != "apiextensions.k8s.io" && !as_elsewhere
 }
 
-/// What is wrong with the name of a manager.
+/// Validates the name of a field manager.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateFieldManager`.
 /// Rule: APY-04.
@@ -276,7 +277,7 @@ pub(super) fn manager_errors(manager: &str, field: &str) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with the managedFields of an object, beside what keeps them from being read.
+/// Validates the managedFields of an object. Decoding errors are reported elsewhere.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateManagedFields`.
 /// Rule: APY-16.
@@ -319,7 +320,7 @@ fn owner_errors(object: &Value) -> Vec<FieldError> {
                 errors.push(FieldError::invalid(format!("{path}.{field}"), quote(text(field)), why));
             }
         }
-        // The garbage collector does not watch them.
+        // The garbage collector does not watch Events.
         if (text("apiVersion"), text("kind")) == ("v1", "Event") {
             let why = "/v1, Kind=Event is disallowed from being an owner";
             errors.push(FieldError::invalid(path, shown_owner(owner), why));
@@ -349,7 +350,7 @@ fn is_group_version(text: &str) -> bool {
     }
 }
 
-/// An owner as a message shows it: in the order of its Go type.
+/// Formats an owner for an error message, in the order of its Go type.
 fn shown_owner(owner: &Value) -> String {
     let text = |field: &str| quote(owner.get(field).and_then(Value::as_str).unwrap_or_default());
     let mut members: Vec<String> =
@@ -362,8 +363,8 @@ fn shown_owner(owner: &Value) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// What is wrong with the metadata of a definition or of a custom resource in an update: as those of a new object, then as
-/// those of a changed one with each error once, and those once more as they are.
+/// Validates the metadata of a definition or of a custom resource in an update: as a new object, then as an update
+/// (each error once), then as an update again.
 ///
 /// Source: apiserver pkg/registry/rest/update.go, `validateCommonFields`; apiextensions-apiserver
 /// pkg/apis/apiextensions/validation/validation.go and pkg/registry/customresource/validator.go, `ValidateUpdate`.
@@ -381,7 +382,7 @@ pub(super) fn validate_repeatedly(new: &Value, old: &Value, resource: &Resource)
     errors
 }
 
-/// What an update may not change, once the server has filled in what the client left out.
+/// Validates the immutable fields in an update, after the server has filled in what the client omitted.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMetaAccessorUpdate`.
 pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {

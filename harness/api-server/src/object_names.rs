@@ -1,4 +1,4 @@
-//! The names that objects of a kind may have.
+//! The valid object names of each kind.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::discovery::Resource;
 use super::metadata;
 
-/// What is wrong with `metadata.name`; nothing if there is none.
+/// Validates `metadata.name`; returns nothing if it is absent.
 ///
 /// Rule: VLO-25.
 pub(super) fn errors(object: &Value, resource: &Resource) -> Vec<String> {
@@ -19,7 +19,7 @@ pub(super) fn errors(object: &Value, resource: &Resource) -> Vec<String> {
     if name.is_empty() || is_by_type(resource) { Vec::new() } else { of_kind(name, object, resource) }
 }
 
-/// What is wrong with `metadata.generateName`; nothing if there is none.
+/// Validates `metadata.generateName`; returns nothing if it is absent.
 ///
 /// Rule: VLO-25.
 pub(super) fn prefix_errors(object: &Value, resource: &Resource) -> Vec<String> {
@@ -27,12 +27,12 @@ pub(super) fn prefix_errors(object: &Value, resource: &Resource) -> Vec<String> 
     if prefix.is_empty() || is_by_type(resource) {
         return Vec::new();
     }
-    // A dash at the end is fine: something follows it.
+    // A trailing dash is valid because a suffix follows.
     let begun = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |base| format!("{base}a"));
     of_kind(&begun, object, resource)
 }
 
-/// Whether rules that are generated from the types look at the name, and at nothing but it.
+/// Returns whether only generated validation checks the name.
 fn is_by_type(resource: &Resource) -> bool {
     let kind = resource.gvr.group_resource();
     matches!(kind.as_str(), "replicationcontrollers" | "deviceclasses.resource.k8s.io")
@@ -88,7 +88,7 @@ fn ip_address(name: &str) -> Vec<String> {
     }
 }
 
-/// Why a name cannot be a part of a path.
+/// Returns why a name cannot be a path segment.
 ///
 /// Source: apimachinery pkg/api/validate/content/path.go, `IsPathSegmentName`.
 pub(super) fn path_segment_errors(name: &str) -> Vec<String> {

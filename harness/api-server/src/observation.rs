@@ -1,4 +1,4 @@
-//! What a [`RequestObserver`] gets of each request that could change something.
+//! The requests that a [`RequestObserver`] receives.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,63 +16,64 @@ use super::query::Query;
 use super::request_info::{RequestInfo, RequestObject};
 use super::{ApiServer, RequestObserver, Server};
 
-/// A request for an object or a collection by any verb but `get`, `list` and `watch`, and all that led to its answer.
+/// A request for an object or a collection with any verb except `get`, `list`, and `watch`, and everything that
+/// determined its response.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ObservedRequest {
     /// The Audit-ID.
     pub audit_id: String,
-    /// When it came.
+    /// When the request was received.
     pub received: Timestamp,
-    /// How long it took.
+    /// The duration of the request.
     pub took: Duration,
-    /// Who asked, after impersonation; empty if that is not known.
+    /// The user after impersonation; empty if unknown.
     pub user: UserInfo,
-    /// The `User-Agent` header; empty without one.
+    /// The `User-Agent` header; empty if absent.
     pub user_agent: String,
-    /// Such as `create`, `patch` or `deletecollection`.
+    /// The verb, such as `create`, `patch`, or `deletecollection`.
     pub verb: String,
-    /// What admission was asked first; of a request that did not get there, what its verb says.
+    /// The first operation that was admitted; if the request did not reach admission, the operation of its verb.
     pub operation: Operation,
-    /// What the path names.
+    /// The resource in the path.
     pub resource: GroupVersionResource,
-    /// Such as `status`; empty for the object itself.
+    /// The subresource, such as `status`; empty for the object itself.
     pub subresource: String,
     /// Empty for a cluster-scoped resource.
     pub namespace: String,
-    /// Empty for a collection, and if the server chose no name.
+    /// Empty for a collection, and if the server generated no name.
     pub name: String,
-    /// Whether nothing was to be stored.
+    /// Whether the request was a dry run.
     pub dry_run: bool,
     /// The body as it was sent: an object without defaults, a patch, or options.
     pub sent: Option<Value>,
-    /// The object as the server read it, with the defaults of its version; none of a patch.
+    /// The decoded object with the defaults of its version; none for a patch.
     pub read: Option<Value>,
-    /// The object of this name before the request.
+    /// The existing object before the request.
     pub old: Option<Arc<Value>>,
-    /// The HTTP status code; 0 if the request was not answered, since its client went away or the server stopped.
+    /// The HTTP status code; 0 if the request was not answered because its client disconnected or the server stopped.
     pub code: u16,
-    /// The object or the Status of the answer; none of a list.
+    /// The object or Status in the response; none for a list.
     pub answer: Option<Arc<Value>>,
-    /// What the client was warned of.
+    /// The warnings in the response.
     pub warnings: Vec<String>,
-    /// What happened in admission.
+    /// The admission record.
     pub record: Record,
-    /// All webhooks that there were when the request came, in dispatch order.
+    /// All webhooks that were registered when the request was received, in dispatch order.
     pub webhooks: Vec<(Phase, Arc<Webhook>)>,
     /// The server that answered.
     pub server: ApiServer,
 }
 
-/// A request that is being answered. Dropped, it was not answered.
+/// A request that is being answered. Dropping it reports that the request was not answered.
 pub(super) struct Observation {
     observer: RequestObserver,
     started: Instant,
-    /// None as soon as it was handed on.
+    /// None once the request has been passed on.
     request: Option<Box<ObservedRequest>>,
 }
 
-/// How an observed request ended.
+/// The result of an observed request.
 pub(super) struct Observed<'a> {
     pub(super) user: Option<&'a UserInfo>,
     pub(super) operation: Option<Operation>,
@@ -85,7 +86,7 @@ pub(super) struct Observed<'a> {
 }
 
 impl Observation {
-    /// None if nobody observes the server, or the request changes nothing.
+    /// Returns none if the server has no observer or the request cannot change anything.
     pub(super) fn begin(
         server: &Arc<Server>,
         parts: &Parts,
@@ -139,7 +140,8 @@ impl Observation {
         Some(Self { observer, started: Instant::now(), request: Some(Box::new(request)) })
     }
 
-    /// Hands the request on, beside the threads that answer, and waits for it: who has the answer finds what was observed.
+    /// Passes the request to the observer on a separate thread and waits for it, so that a client that has the response
+    /// finds the observation.
     pub(super) async fn end(mut self, ended: Observed<'_>) {
         let Some(mut request) = self.request.take() else { return };
         let Observed { user, operation, sent, read, code, answer, warnings, record } = ended;
@@ -160,7 +162,7 @@ impl Observation {
             stages.is_some_and(|stages| stages.iter().any(|stage| stage == "All"))
         };
         if request.operation == Operation::Delete {
-            // `DeleteOptions` are a body.
+            // `DeleteOptions` are in the body.
             request.dry_run |= read.is_some_and(asks_for_a_dry_run);
         }
         let is_patch = request.verb == "patch";
@@ -171,7 +173,7 @@ impl Observation {
         request.warnings = warnings;
         request.record = record.clone();
         let observer = Arc::clone(&self.observer);
-        // Once it has begun it ends, also if the client does not wait for it.
+        // The observer runs to completion even if the client disconnects.
         if let Err(error) = tokio::task::spawn_blocking(move || observer(*request)).await
             && let Ok(panic) = error.try_into_panic()
         {

@@ -1,4 +1,4 @@
-//! Long work beside the threads that answer everybody.
+//! Work on separate threads.
 
 use std::future::Future;
 
@@ -8,11 +8,12 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
-/// Runs `work` on a thread of its own. When the result is no longer waited for, because the client has gone, the work ends
-/// where it waits next.
+/// Runs long `work` on its own thread. If the client disconnects and the result is no longer needed, the work ends at
+/// its next await point.
 pub(super) async fn run<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     let runtime = Handle::current();
-    // On the heap: it is moved several times, and a YAML body that is as deep as it may be needs most of the thread's stack.
+    // On the heap, because it is moved several times and a YAML body of the maximum depth needs most of the thread's
+    // stack.
     let work = converter::recorded_alike(Box::pin(work)).in_current_span();
     let (_waits, gone) = oneshot::channel::<()>();
     let thread = tokio::task::spawn_blocking(move || {
@@ -26,8 +27,7 @@ pub(super) async fn run<T: Send + 'static>(work: impl Future<Output = T> + Send 
     joined(thread).await
 }
 
-/// What a task comes to; never, if it has ended before because nobody waits for it any more or the runtime ends. Its panic goes
-/// on here.
+/// Returns the result of a task; never returns if the task was canceled. Propagates its panic.
 pub(super) async fn joined<T>(task: JoinHandle<Option<T>>) -> T {
     match task.await {
         Ok(Some(done)) => done,
@@ -49,7 +49,7 @@ mod tests {
     async fn others_run_meanwhile() {
         let (go_on, waits) = std::sync::mpsc::channel();
         let work = run(async move { waits.recv_timeout(Duration::from_secs(60)) });
-        // On the one thread of this runtime the work would wait for itself.
+        // On this single-threaded runtime, work on the same thread would deadlock.
         let others = async { go_on.send("done") };
         let (done, sent) = tokio::join!(work, others);
         assert_eq!((done, sent), (Ok("done"), Ok(())));

@@ -1,4 +1,4 @@
-//! `CreateOptions`, `UpdateOptions` and `DeleteOptions`: from the query and the body.
+//! `CreateOptions`, `UpdateOptions`, and `DeleteOptions` in the query and the body.
 
 use std::num::{IntErrorKind, ParseIntError};
 
@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 use super::query::Query;
 use super::{metadata, unsafe_deletion};
 
-/// The group of the options.
+/// The API group of the options.
 pub(super) const GROUP: &str = "meta.k8s.io";
 
-/// What a `DeleteOptions` may have; other members are not read.
+/// The fields of `DeleteOptions`; others are ignored.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/types.go, `DeleteOptions`.
 const OF_DELETE: [&str; 8] = [
@@ -29,29 +29,30 @@ const OF_DELETE: [&str; 8] = [
 /// The options of a request.
 #[derive(Clone, Debug)]
 pub(super) struct RequestOptions {
-    /// As in `request.options` of a review.
+    /// The options as in `request.options` of a review.
     pub(super) document: Value,
     pub(super) dry_run: bool,
 }
 
-/// The options of a create, an update or a patch: `kind` is `CreateOptions`, `UpdateOptions` or `PatchOptions`.
+/// Returns the options of a create, an update, or a patch: `kind` is `CreateOptions`, `UpdateOptions`, or
+/// `PatchOptions`.
 ///
-/// A patch shows `UpdateOptions` to admission. Source: apiserver pkg/endpoints/handlers/patch.go,
+/// Admission sees a patch as `UpdateOptions`. Source: apiserver pkg/endpoints/handlers/patch.go,
 /// `patchToUpdateOptions`; apimachinery pkg/apis/meta/v1/validation/validation.go.
 /// Rule: REQ-12.
 ///
 /// # Errors
-/// 422 for a value that the API does not know.
+/// 422 for an invalid value.
 pub(super) fn of_write(kind: &str, query: &Query) -> Result<RequestOptions, Box<Status>> {
     of_kind(kind, query, false)
 }
 
-/// Those of a server-side apply, as [`of_write`].
+/// Returns the options of a server-side apply, like [`of_write`].
 ///
 /// Rule: APY-04.
 ///
 /// # Errors
-/// 422 for a value that the API does not know, and if nobody says whose it is.
+/// 422 for an invalid value or a missing field manager.
 pub(super) fn of_apply(query: &Query) -> Result<RequestOptions, Box<Status>> {
     of_kind("PatchOptions", query, true)
 }
@@ -93,12 +94,12 @@ fn of_kind(kind: &str, query: &Query, is_apply: bool) -> Result<RequestOptions, 
     }
 }
 
-/// The options of a delete: the body, or the query if there is no body.
+/// Returns the options of a delete: the body, or the query if there is no body.
 ///
 /// Source: apiserver pkg/endpoints/handlers/delete.go.
 ///
 /// # Errors
-/// 400 for a body that is something else, 422 for a value that the API does not know.
+/// 400 for a body of another kind, 422 for an invalid value.
 pub(super) fn of_delete(body: Option<Value>, query: &Query) -> Result<RequestOptions, Box<Status>> {
     let mut members = match body {
         Some(Value::Object(members)) => members,
@@ -171,17 +172,17 @@ fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
     !values.is_empty()
 }
 
-/// A parameter of the query that says yes or no.
+/// Parses a boolean query parameter.
 ///
 /// Source: apimachinery pkg/runtime/conversion.go, `Convert_Slice_string_To_bool`.
 pub(super) fn truth(query: &Query, name: &str) -> Option<bool> {
     query.first(name).map(|value| !value.eq_ignore_ascii_case("false") && value != "0")
 }
 
-/// `timeoutSeconds` and `limit` of a query about a collection, 0 where it does not say: they are read before all else.
+/// Returns `timeoutSeconds` and `limit` of a collection request, 0 if absent. They are parsed before everything else.
 ///
 /// # Errors
-/// 400 for what is no number of 64 bits.
+/// 400 for a value that is not a 64-bit integer.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/zz_generated.conversion.go`, `autoConvert_url_Values_To_v1_ListOptions`.
 /// Rule: LST-12.
@@ -193,7 +194,7 @@ pub(super) fn timeout_and_limit(query: &Query) -> Result<(i64, i64), Box<Status>
     Ok((integer("timeoutSeconds")?, integer("limit")?))
 }
 
-/// A parameter of the query that is no number, or one beyond 64 bits.
+/// Builds the 400 for a query parameter that is not a number, or exceeds 64 bits.
 fn not_an_integer(text: &str, error: &ParseIntError) -> Box<Status> {
     let why = match error.kind() {
         IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",

@@ -1,4 +1,4 @@
-//! What a request came to.
+//! The result of a request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,59 +16,59 @@ use super::answer::Answer;
 use super::audit_log::Stage;
 use super::authentication::Identity;
 
-/// What of a request is kept for whoever is told of it.
+/// Which parts of a request are kept for the audit log, records, and observers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum BodyRetention {
-    /// The body, as it was sent and as it was read, and the answer.
+    /// The body as sent and as decoded, and the response.
     Observed,
-    /// The body, as it was read.
+    /// The decoded body.
     Body,
-    /// No more than the answer needs.
+    /// Only what the response needs.
     Nothing,
 }
 
 impl BodyRetention {
-    /// What the audit log of a server needs, if it has one.
+    /// Returns what the audit log needs, if the server has one.
     pub(super) fn for_audit(server: &Server) -> Self {
         if server.options.audit.is_some() { Self::Body } else { Self::Nothing }
     }
 }
 
-/// What a request came to, and what is told of it.
+/// The result of a request with what is logged about it.
 pub(super) struct Outcome {
     pub(super) answered: Result<Answer, Box<Status>>,
     pub(super) stage: Stage,
-    /// Who asks; none if that is not known.
+    /// The client; none if it could not be authenticated.
     pub(super) identity: Option<Identity>,
-    /// Whether the user may do it; none if it did not get as far as that.
+    /// The authorization decision; none if the request failed earlier.
     pub(super) decision: Option<AccessDecision>,
-    /// Whether the resource is one that clients should not use any more.
+    /// Whether the resource is deprecated.
     pub(super) is_deprecated: bool,
     pub(super) decoded: Option<Value>,
-    /// The object as it was sent, if that is kept.
+    /// The object as it was sent, if retained.
     pub(super) sent: Option<Value>,
-    /// What admission was asked first.
+    /// The first operation that was admitted.
     pub(super) admitted: Option<Operation>,
-    /// The object of the answer, whatever form of it the client wants, if that is kept.
+    /// The object in the response before content negotiation, if retained.
     pub(super) object: Option<Arc<Value>>,
-    /// What the server itself warns of before webhooks do.
+    /// Warnings of the server before those of webhooks.
     pub(super) early_warnings: Vec<String>,
-    /// What it warns of later.
+    /// Warnings of the server after those of webhooks.
     pub(super) warnings: Vec<String>,
-    /// What the audit log says beside what admission does.
+    /// Audit annotations other than those of admission.
     pub(super) annotations: BTreeMap<String, String>,
     pub(super) record: Record,
-    /// What the request takes of the bytes that all requests share.
+    /// The request's share of the memory budget.
     pub(super) reservation: Option<Reservation>,
-    /// The span of the operation, which lasts until the response is encoded.
+    /// The span of the operation, which ends when the response is encoded.
     pub(super) operation: Span,
 }
 
 impl Outcome {
-    /// Of a request that has met no webhook.
+    /// Creates the result of a request that did not call webhooks.
     pub(super) fn of(answered: Result<Answer, Box<Status>>) -> Self {
         Self {
-            // What a watch answers has only begun.
+            // The response of a watch has only started.
             stage: match answered {
                 Ok(Answer::Watch(_)) => Stage::ResponseStarted,
                 Ok(_) | Err(_) => Stage::ResponseComplete,
@@ -90,7 +90,7 @@ impl Outcome {
         }
     }
 
-    /// Keeps the object of the answer, if somebody wants it.
+    /// Keeps the object of the response if it has to be retained.
     pub(super) fn keep_object(&mut self, keep: BodyRetention) {
         if let BodyRetention::Observed = keep {
             self.object = match &self.answered {
@@ -101,7 +101,7 @@ impl Outcome {
         }
     }
 
-    /// Of a request that is refused for what its headers or its query say, by somebody or by nobody known.
+    /// Creates the result of a request that failed because of its headers or query, with the user if known.
     pub(super) fn refused(status: Box<Status>, user: Option<UserInfo>) -> Self {
         let stage = if user.is_some() { Stage::ResponseComplete } else { Stage::ResponseStarted };
         Self { stage, identity: user.map(Identity::of), ..Self::of(Err(status)) }

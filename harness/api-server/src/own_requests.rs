@@ -1,4 +1,4 @@
-//! Requests that the server makes of itself: they are authorized and admitted as those that came over a connection.
+//! Loopback requests of the server, which are authorized and admitted like requests from a connection.
 
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
@@ -21,7 +21,7 @@ use super::request::{self, BodyRetention};
 
 pub(super) const JSON: &str = "application/json";
 
-/// What a request asks for.
+/// A modifying request.
 #[derive(Debug)]
 pub(super) struct Change<'a> {
     pub(super) method: Method,
@@ -30,19 +30,19 @@ pub(super) struct Change<'a> {
     pub(super) body: &'a Value,
 }
 
-/// Who makes a request.
+/// The sender of a request.
 pub(super) struct Requester {
     pub(super) user: UserInfo,
-    /// The `User-Agent`.
+    /// The `User-Agent` header.
     pub(super) agent: String,
     pub(super) authorizer: Arc<dyn Authorizer>,
     pub(super) keep: BodyRetention,
 }
 
-/// Makes a request.
+/// Sends a request.
 ///
 /// # Errors
-/// The Status of the answer.
+/// The Status of the response.
 pub(super) async fn send(
     server: &Arc<Server>,
     change: Change<'_>,
@@ -75,15 +75,15 @@ async fn respond(server: &Arc<Server>, request: Request<Bytes>, requester: Reque
     Response::from_parts(head, axum::body::to_bytes(body, LIMIT).await.unwrap_or_default())
 }
 
-/// PUT of an object by `system:apiserver`.
+/// Updates an object as `system:apiserver`.
 ///
 /// # Errors
-/// The Status of the answer.
+/// The Status of the response.
 pub(super) async fn put(server: &Arc<Server>, path: String, object: &Value) -> Result<(), Box<Status>> {
     send(server, Change { method: Method::PUT, path, media_type: JSON, body: object }, own(server)).await
 }
 
-/// The server itself.
+/// Returns the server itself as the sender.
 ///
 /// Source: apiserver pkg/server/config.go, `AuthorizeClientBearerToken`.
 fn own(server: &Server) -> Requester {
@@ -101,16 +101,16 @@ fn own(server: &Server) -> Requester {
     }
 }
 
-/// How many requests that the server makes of itself may be under way because of one another: a webhook may be called for
-/// what its own call asks for, with all that was asked for before in its review.
+/// How deeply loopback webhook calls may be nested: a webhook may be called for the request that its own call sends,
+/// and each review contains all those before it.
 const DEEPEST: usize = 8;
 
 tokio::task_local! {
-    /// How many of them this one is below.
+    /// The nesting depth of this request.
     static DEPTH: usize;
 }
 
-/// The server as a webhook of its own.
+/// Calls webhooks that the server itself serves.
 ///
 /// Rule: HTTP-15.
 pub(super) struct Own(pub(super) Weak<Server>);
@@ -118,13 +118,13 @@ pub(super) struct Own(pub(super) Weak<Server>);
 impl OwnServer for Own {
     fn answer(&self, request: Request<Bytes>) -> Pin<Box<dyn Future<Output = Response<Bytes>> + Send + '_>> {
         let depth = DEPTH.try_with(|depth| *depth).unwrap_or(0);
-        // The caller is a part of the server, which is still there.
+        // The caller belongs to the server, so the server still exists.
         let server = self.0.upgrade().filter(|_| depth < DEEPEST);
         let answering = async move {
             let Some(server) = server else { return too_deep() };
             respond(&server, request, own(&server)).await
         };
-        // On a stack of its own: that request may call the webhook again. Dropping the set ends it.
+        // On its own stack, because that request may call the webhook again. Dropping the set aborts the task.
         let mut tasks = JoinSet::new();
         tasks.spawn(DEPTH.scope(depth + 1, answering));
         Box::pin(async move { tasks.join_next().await.and_then(Result::ok).unwrap_or_else(too_deep) })

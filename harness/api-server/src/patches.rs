@@ -1,4 +1,4 @@
-//! What a patch, or the object of a PUT, makes of the stored object.
+//! Applies patches and updates to the stored object.
 
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ use super::request::ObjectRequest;
 use super::strategy;
 use super::update::check_name;
 
-/// What an update makes of the stored object.
+/// The change of an update.
 pub(super) enum Change {
-    /// A whole object, as in a PUT.
+    /// A whole object, from a PUT.
     Replace(Value),
     /// A merge patch: RFC 7386.
     Merge(Value),
@@ -35,15 +35,15 @@ pub(super) enum Change {
     Apply(ApplyPatch),
 }
 
-/// The formats of patches of custom resources.
+/// The patch formats of custom resources.
 const CUSTOM_FORMATS: &str =
     "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 
 /// Reads the patch of a request.
 ///
 /// # Errors
-/// The Status of a body that is none, or of a format that the resource does not take; 429 if other requests have the memory
-/// that it takes, 501 if it is too much for any.
+/// The Status of an invalid body, or of a format that the resource does not support; 429 if other requests use the
+/// memory that it needs, 501 if it can never fit.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `PatchResource` and `applyJSPatch`.
 pub(super) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status>> {
@@ -103,10 +103,10 @@ fn unsupported_format(message: String) -> Box<Status> {
     Box::new(status)
 }
 
-/// What the change makes of `old`, and who manages which of its fields then.
+/// Applies the change to `old` and updates the field managers.
 ///
 /// # Errors
-/// The Status of a patch that does not apply, or leaves what is no object of this kind.
+/// The Status of a patch that does not apply, or whose result is not an object of this kind.
 pub(super) async fn apply(
     request: &mut ObjectRequest<'_>,
     change: &Change,
@@ -132,7 +132,7 @@ pub(super) async fn apply(
     field_manager::update(request, kind, Some(&**old), patched).await
 }
 
-/// A patch that is some other JSON than its `go_type`.
+/// Returns the error of a patch whose JSON type is not its `go_type`.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyJSPatch`.
 fn no_patch(found: &Value, go_type: &str) -> String {
@@ -150,7 +150,7 @@ fn patched(
     kind: &GroupVersionKind,
 ) -> Result<Value, Box<Status>> {
     let custom = request.target.resource.custom.is_some();
-    // What the server shows of a patch that is bad.
+    // The part of an invalid patch that the server quotes.
     let text = match change {
         Change::Strategic(patch) => printed(&patch.clone().into()),
         Change::Replace(_) | Change::Merge(_) | Change::Operations(_) | Change::Apply(_) => {
@@ -183,8 +183,8 @@ fn patched(
     Ok(object)
 }
 
-/// A patched custom resource, of whatever kind and version it says to be now: it is refused once mutating webhooks were
-/// called. With it come the paths of the fields that the schema of its version does not have.
+/// Decodes a patched custom resource of any kind and version; a wrong one is rejected after mutating webhooks. Also
+/// returns the paths of fields that the schema of its version does not have.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatchToCurrentObject`.
 /// Rule: SCH-19.
@@ -210,7 +210,7 @@ fn patched_custom(
     let in_version = resources.of_kind(&found).and_then(|resource| resource.custom.as_ref());
     let (mut read, mut unknown) = body::free_form(object.clone(), &found, in_version).map_err(told)?;
     if let (None, Some(members)) = (in_version, read.as_object_mut()) {
-        // A version that is not there has a schema without fields.
+        // An unknown version has a schema without fields.
         let is_known = |name: &str| matches!(name, "apiVersion" | "kind" | "metadata");
         unknown.extend(members.keys().filter(|name| !is_known(name)).cloned());
         members.retain(|name, _| is_known(name));
@@ -218,7 +218,8 @@ fn patched_custom(
     Ok((read, unknown))
 }
 
-/// What a strict decoder says of the patch itself: a merge patch has no type, an operation of a JSON patch has four fields.
+/// Returns the strict decoding errors of the patch itself: a merge patch has no type, an operation of a JSON patch has
+/// four fields.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyJSPatch` and `strategicPatchObject`.
 fn repeated(request: &ObjectRequest<'_>, change: &Change) -> Vec<String> {
@@ -244,7 +245,7 @@ fn repeated(request: &ObjectRequest<'_>, change: &Change) -> Vec<String> {
     }
 }
 
-/// A patched object that cannot be read is told as a bad patch.
+/// Reports a patched object that cannot be decoded as an invalid patch.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatchToCurrentObject`.
 fn unreadable(text: &str, status: &Status) -> Box<Status> {

@@ -1,4 +1,4 @@
-//! What a Pod asks for in all.
+//! The total resources of a Pod.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use kubernetes_types::quantity::Quantity;
 
-/// Amounts by the name of the resource.
+/// Quantities by resource name.
 pub(super) type ResourceList = BTreeMap<String, Quantity>;
 
-/// The list at `object[field]`, without what is no quantity.
+/// Returns the list at `object[field]` without invalid quantities.
 pub(super) fn list(object: Option<&Value>, field: &str) -> ResourceList {
     object
         .and_then(|object| object.get(field))
@@ -20,8 +20,8 @@ pub(super) fn list(object: Option<&Value>, field: &str) -> ResourceList {
         .collect()
 }
 
-/// The sum over the containers, or what an init container needs if that is more. What the Pod itself says about cpu and
-/// memory wins. `field` is `requests` or `limits`.
+/// Returns the sum over the containers or, if larger, the need of an init container. CPU and memory of the Pod itself
+/// take precedence. `field` is `requests` or `limits`.
 ///
 /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go, `podRequests` and `podLimits`.
 pub(super) fn of_pod(pod: &Value, field: &str) -> ResourceList {
@@ -34,9 +34,9 @@ pub(super) fn of_pod(pod: &Value, field: &str) -> ResourceList {
     total
 }
 
-/// The sum over the containers, or what an init container needs if that is more. `field` is `requests` or `limits`.
+/// Returns the sum over the containers or, if larger, the need of an init container. `field` is `requests` or `limits`.
 ///
-/// An init container with `restartPolicy: Always` keeps running beside the others.
+/// An init container with `restartPolicy: Always` keeps running with the others.
 ///
 /// Source: component-helpers resource/helpers.go, `AggregateContainerRequests` and `AggregateContainerLimits`.
 pub(super) fn of_containers(pod: &Value, field: &str) -> ResourceList {
@@ -62,7 +62,7 @@ pub(super) fn of_containers(pod: &Value, field: &str) -> ResourceList {
     total
 }
 
-/// The entries of `spec.<list>`.
+/// Returns the items of `spec.<list>`.
 pub(super) fn containers<'a>(pod: &'a Value, list: &str) -> impl Iterator<Item = &'a Value> {
     pod.get("spec").and_then(|spec| spec.get(list)).and_then(Value::as_array).into_iter().flatten()
 }
@@ -74,7 +74,7 @@ fn add(total: &mut ResourceList, more: &ResourceList) {
     }
 }
 
-/// The sum; where one amount is so small beside the other that it takes 100,000 digits, the other one.
+/// Adds two quantities. If one is so small that the sum would take 100,000 digits, returns the other.
 fn plus(left: &Quantity, right: &Quantity) -> Quantity {
     left.plus(right).unwrap_or_else(|_| left.max(right).clone())
 }

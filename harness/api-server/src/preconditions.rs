@@ -1,4 +1,4 @@
-//! Whether the object that is stored is the one that a client means, by its `uid` and `resourceVersion`.
+//! Preconditions: `uid` and `resourceVersion` of the stored object.
 
 use kubernetes_types::status::{FieldError, Status};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use super::{metadata, strategy};
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-/// What the options of a deletion demand, in the words for what is in the server's cache.
+/// Checks the preconditions in delete options, with the message of the server's cache.
 ///
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`.
 pub(super) fn check_delete(
@@ -37,7 +37,7 @@ pub(super) fn check_delete(
     Err(Box::new(Status::conflict(group, kind, name, &why)))
 }
 
-/// The same of a resource whose own deletion begins with it: `failed` is how its message begins.
+/// Checks the preconditions for resources that check them before deletion; `failed` is the prefix of the message.
 ///
 /// Source: kubernetes pkg/registry/core/namespace/storage/storage.go and apiextensions-apiserver
 /// pkg/registry/customresourcedefinition/etcd.go, `Delete`.
@@ -59,7 +59,7 @@ pub(super) fn check_delete_by_kind(
     Ok(())
 }
 
-/// Whether what is stored meets the preconditions in the options of a deletion.
+/// Checks the preconditions in delete options against the stored object.
 pub(super) fn check_stored(
     stored: &Value,
     options: &RequestOptions,
@@ -71,7 +71,7 @@ pub(super) fn check_stored(
     check_versions(stored, wanted("uid"), wanted("resourceVersion"), options.dry_run, resource, key)
 }
 
-/// Whether an object is the one that a client means by a `uid` and a `resourceVersion`.
+/// Checks the `uid` and `resourceVersion` of an object.
 ///
 /// Source: apiserver pkg/storage/interfaces.go, `Preconditions.Check`.
 pub(super) fn check_versions(
@@ -93,7 +93,7 @@ pub(super) fn check_versions(
     Ok(())
 }
 
-/// Whether the `resourceVersion` of the request, which some resources require, is that of the stored object.
+/// Checks the `resourceVersion` of the request, which some resources require, against the stored object.
 ///
 /// Rule: CFG-09, CHN-03.
 pub(super) fn check_update(
@@ -121,7 +121,7 @@ pub(super) fn check_update(
     Err(Box::new(Status::conflict(group, &resource.gvr.resource, name, MODIFIED)))
 }
 
-/// 409 for a PUT with the `uid` of another object, or of one that is not there.
+/// Builds the 409 for a PUT with the `uid` of another object or of one that does not exist.
 pub(super) fn wrong_uid(
     resource: &Resource,
     key: &Key,
@@ -132,8 +132,7 @@ pub(super) fn wrong_uid(
     wrong_precondition(resource, key, dry_run, "UID", wanted, found)
 }
 
-/// 409 for a precondition that does not hold for what is stored. A dry run tells the key as it is below the root of the
-/// storage.
+/// Builds the 409 for a precondition that does not hold. A dry run reports the key relative to the storage root.
 ///
 /// Source: apiserver pkg/storage/errors.go, `StorageError`, pkg/storage/interfaces.go, `Preconditions.Check`, and
 /// pkg/registry/generic/registry/dryrun.go.
@@ -150,7 +149,7 @@ fn wrong_precondition(
     invalid_object(resource, key, dry_run, &why)
 }
 
-/// 409 for a stored object that is not as it must be.
+/// Builds the 409 for a stored object in the wrong state.
 ///
 /// Source: apiserver pkg/storage/errors.go, `NewInvalidObjError`.
 pub(super) fn invalid_object(resource: &Resource, key: &Key, dry_run: bool, why: &str) -> Box<Status> {

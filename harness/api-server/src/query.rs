@@ -9,7 +9,7 @@ pub(super) struct Query {
 }
 
 impl Query {
-    /// In linear time: it is read before the server knows who asks.
+    /// Parses in linear time, because the query is parsed before authentication.
     pub(super) fn parse(query: &str) -> Self {
         let mut parameters: HashMap<String, Vec<String>> = HashMap::new();
         for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
@@ -18,7 +18,7 @@ impl Query {
         Self { parameters }
     }
 
-    /// Gives a parameter this value alone.
+    /// Sets a parameter to this single value.
     pub(super) fn set(&mut self, key: &str, value: &str) {
         self.parameters.insert(key.to_owned(), vec![value.to_owned()]);
     }

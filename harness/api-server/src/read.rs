@@ -22,15 +22,15 @@ use super::storage::{EncodedObject, Forgotten, Snapshot, StoredObject, place, pr
 use super::undecodable::{self, Unreadable};
 use super::{create, metadata, resource_versions, scale, service_reading, time_limit};
 
-/// How many objects of a list conversion webhooks are asked for at the same time.
+/// How many objects of a list are converted by webhooks concurrently.
 const CONVERSIONS: usize = 16;
 
-/// How long a read may take, which waits for nothing but conversion webhooks.
+/// The time limit of a read, which waits only for conversion webhooks.
 ///
 /// Source: apiserver pkg/server/config.go, `RequestTimeout`.
 const READING: Duration = Duration::from_secs(60);
 
-/// GET of one object.
+/// Handles a GET of one object.
 ///
 /// Rule: KND-18.
 pub(super) async fn get(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
@@ -66,13 +66,14 @@ async fn get_one(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     }
 }
 
-/// `ComponentStatuses` are no stored objects: the server asks a scheduler, a controller manager and etcd how they are.
+/// Rejects reads of `ComponentStatuses`, which are not stored: the server queries a scheduler, a controller manager,
+/// and etcd for them.
 ///
 /// Source: kubernetes pkg/registry/core/componentstatus/rest.go; `pkg/registry/core/rest/storage_core.go`,
 /// `serversToValidate`.
 ///
 /// # Errors
-/// 501 for what would be asked of one of them, 404 for others.
+/// 501 for the status of one of these components, 404 for others.
 fn check_imitated(resource: &Resource, name: &str) -> Result<(), Box<Status>> {
     if resource.gvr.group_resource() != "componentstatuses" {
         return Ok(());
@@ -84,17 +85,17 @@ fn check_imitated(resource: &Resource, name: &str) -> Result<(), Box<Status>> {
     Err(Box::new(Status::not_found("", "componentstatus", name)))
 }
 
-/// GET of a collection.
+/// Handles a GET of a collection.
 pub(super) async fn list(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     Ok(Answer::List(selected(request).await?))
 }
 
-/// Whether the query asks for a watch instead of a list.
+/// Returns whether the query asks for a watch instead of a list.
 pub(super) fn is_watch(query: &Query) -> bool {
     truth(query, "watch") == Some(true)
 }
 
-/// The page that the path and the query pick, in the version of the path.
+/// Returns the page that the path and the query select, in the version of the path.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `ListPredicate`; pkg/storage/cacher/cacher.go, `GetList`.
 /// Rule: LST-01, LST-02.
@@ -116,7 +117,7 @@ async fn page(request: &ObjectRequest<'_>) -> Result<List, Box<Status>> {
     let name = selection.name().filter(|_| has_key);
     let wanted = options.wanted(resource, name.is_some())?;
     resource_versions::wait_for_list(storage, wanted.at, resource, name.is_some()).await?;
-    // A token stands for the objects behind its place, in the namespace of this request.
+    // A token refers to a position within the namespace of this request.
     let from = wanted.start.map(|start| format!("{}{start}", prefix(namespace)));
     let from = from.or_else(|| name.map(|name| place(namespace, name)));
     let is_everything = selection.is_everything();
@@ -160,28 +161,28 @@ async fn page(request: &ObjectRequest<'_>) -> Result<List, Box<Status>> {
     Ok(list)
 }
 
-/// The objects of a page that a selection picks.
+/// The selected objects of a page.
 struct Chosen {
     items: Vec<Item>,
-    /// The place of the last one, if it makes the page full and other objects come behind it.
+    /// The position of the last object if the page is full and more objects follow.
     cut: Option<String>,
 }
 
-/// Picks at most so many objects, one after the other.
+/// Collects objects up to a limit.
 struct Choice<'a> {
     resource: &'a Resource,
     limit: Option<usize>,
-    /// How many objects there are to pick from.
+    /// How many objects there are to select from.
     count: usize,
     unreadable: Unreadable,
     chosen: Chosen,
 }
 
 impl Choice<'_> {
-    /// Takes the object of this index, or does not if there is none; whether others may follow.
+    /// Adds an item unless it is none. Returns whether more items can be added.
     ///
     /// # Errors
-    /// What the client gets instead of a list.
+    /// The Status that the client receives instead of a list.
     fn take(
         &mut self,
         index: usize,
@@ -205,16 +206,18 @@ impl Choice<'_> {
         Ok(!is_full)
     }
 
+    /// Returns the collected objects, unless some could not be decoded.
+    ///
     /// # Errors
-    /// What the client gets instead of a list.
+    /// The Status that the client receives instead of a list.
     fn finish(mut self) -> Result<Chosen, Box<Status>> {
         self.unreadable.finish(self.resource)?;
         Ok(self.chosen)
     }
 }
 
-/// Converts what is stored, and picks at most `limit` of it. Of all objects of a list only the texts are in memory at the
-/// same time.
+/// Converts stored objects and selects at most `limit` of them. Only the texts of the objects are in memory at the same
+/// time.
 async fn choose(
     request: &ObjectRequest<'_>,
     selection: &Selection,
@@ -243,7 +246,7 @@ async fn choose(
         }
         return choice.finish();
     }
-    // A webhook may change labels: what it is asked for is selected when it has answered.
+    // A webhook may change labels, so objects that it converts are selected after the conversion.
     let is_late = |stored: &StoredObject| State::asks_webhook_of_stored(stored, resource);
     let meant = stored.into_iter().enumerate().filter(|(_, stored)| is_late(stored) || is_meant(stored));
     let converted = meant.map(|(index, stored)| async move {
@@ -263,8 +266,8 @@ async fn choose(
     choice.finish()
 }
 
-/// The changes since a `resourceVersion` are not remembered. Who follows a token gets another one, which goes on with what
-/// is there now.
+/// Builds the 410 for a `resourceVersion` whose changes are no longer available. For a continue token, it contains
+/// another token that continues with the current state.
 ///
 /// Source: apiserver pkg/storage/etcd3/errors.go, `interpretListError` and `handleCompactedErrorForPaging`.
 /// Rule: LST-08.

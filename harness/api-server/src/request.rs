@@ -1,4 +1,4 @@
-//! One HTTP request: where it goes, and what comes back.
+//! Processing of one HTTP request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,28 +51,28 @@ pub(super) struct ObjectRequest<'a> {
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
     pub(super) user: UserInfo,
-    /// Says what the user may do.
+    /// Decides what the user may do.
     pub(super) authorizer: &'a dyn Authorizer,
     pub(super) keep: BodyRetention,
-    /// What the request takes of the bytes that all requests share.
+    /// The request's share of the memory budget.
     pub(super) reservation: Reservation,
-    /// The body as it was read, if it is to be kept.
+    /// The decoded body, if retained.
     pub(super) decoded: Option<Value>,
-    /// The object as it was sent, if that is to be kept.
+    /// The object as it was sent, if retained.
     pub(super) sent: Option<Value>,
-    /// Whether the webhooks of a configuration, as the request writes them, have lists that are there and empty.
+    /// Whether webhooks in the configuration of the request have explicit empty lists.
     pub(super) gives_empty_lists: bool,
-    /// What the server itself warns of before webhooks are called.
+    /// Warnings of the server before webhooks are called.
     pub(super) early_warnings: Vec<String>,
-    /// What it warns of later.
+    /// Later warnings of the server.
     pub(super) warnings: Vec<String>,
-    /// What the audit log says of it beside what admission does.
+    /// Audit annotations other than those of admission.
     pub(super) annotations: BTreeMap<String, String>,
     pub(super) admitting: Admitting<'a>,
 }
 
 impl ObjectRequest<'_> {
-    /// Keeps the body, as it was read, if somebody wants it.
+    /// Keeps the decoded body if it has to be retained.
     pub(super) fn note_decoded(&mut self, body: &Value) {
         match self.keep {
             BodyRetention::Body | BodyRetention::Observed => self.decoded = Some(body.clone()),
@@ -80,7 +80,7 @@ impl ObjectRequest<'_> {
         }
     }
 
-    /// Keeps the object as it was sent, if somebody wants it: it has no defaults yet.
+    /// Keeps the object as it was sent, without defaults, if it has to be retained.
     pub(super) fn note_sent(&mut self, object: &Value) {
         match self.keep {
             BodyRetention::Observed => self.sent = Some(object.clone()),
@@ -88,7 +88,7 @@ impl ObjectRequest<'_> {
         }
     }
 
-    /// The attributes of this request, without objects.
+    /// Returns the admission attributes of this request, without objects.
     pub(super) fn attributes(&self, operation: Operation, kind: &GroupVersionKind) -> Attributes {
         Attributes {
             operation,
@@ -106,7 +106,7 @@ impl ObjectRequest<'_> {
     }
 }
 
-/// Answers one request that came over a connection.
+/// Answers one request from a connection.
 pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: HttpRequest) -> Response {
     let (mut parts, body) = request.into_parts();
     let departure = server.options.audit.as_ref().filter(|_| !parts.method.is_safe()).map(|_| {
@@ -129,7 +129,7 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
     }
 }
 
-/// Answers one request, and tells the audit log of it.
+/// Answers one request and logs it to the audit log.
 ///
 /// Rule: WRN-04.
 pub(super) async fn respond(
@@ -210,7 +210,7 @@ pub(super) async fn respond(
         observation.end(ended).await;
     }
     let end = auditing.as_ref().and_then(|auditing| {
-        // The audit log does not see how a handshake ends.
+        // The audit log does not see the result of a handshake.
         let code = if is_upgrade { StatusCode::SWITCHING_PROTOCOLS } else { response.status() };
         auditing.end(Ended {
             stage: outcome.stage,
@@ -236,7 +236,7 @@ pub(super) async fn respond(
     (response, RequestTrace { record: outcome.record, body: outcome.decoded })
 }
 
-/// A request, and what its path and its query say.
+/// A request with its parsed path and query.
 struct Received<'a> {
     parts: &'a Parts,
     info: &'a RequestInfo,
@@ -247,7 +247,7 @@ struct Received<'a> {
     authorizer: &'a Arc<dyn Authorizer>,
 }
 
-/// Asks who makes the request and whether that user may, before anybody looks whether there is such a path.
+/// Authenticates and authorizes a request before checking whether its path exists.
 ///
 /// Source: apiserver pkg/server/config.go, `DefaultBuildHandlerChain`.
 /// Rule: RBAC-10.
@@ -352,7 +352,7 @@ async fn outcome(
             | Verb::DeleteCollection
             | Verb::Connect => spans::read(body.read(&mut reservation, deadline).await)?,
         };
-        // All of it is there: a slow client keeps no thread.
+        // The body is complete, so a slow client does not occupy a thread.
         let is_beside = came_over_a_connection && body.len() > LARGE;
         let work = Work {
             server: Arc::clone(server),

@@ -1,36 +1,36 @@
-//! What authorization and the audit log see of a path and a method, whether or not there is such a resource.
+//! The attributes of a path and a method for authorization and the audit log, whether or not the resource exists.
 
 use http::Method;
 
 use super::authorization::impersonation::unescaped;
 use super::query::Query;
 
-/// A request as its path and method tell it.
+/// The attributes of a request.
 ///
 /// Source: apiserver pkg/endpoints/request/requestinfo.go, `NewRequestInfo`.
 /// Rule: RBAC-02.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RequestInfo {
-    /// `create`, `update`, `patch`, `get`, `list`, `watch`, `delete`, `deletecollection`; empty for another method;
-    /// for a path that is no resource, the method in lower case.
+    /// `create`, `update`, `patch`, `get`, `list`, `watch`, `delete`, `deletecollection`; empty for other methods; for
+    /// a non-resource path, the method in lower case.
     pub(super) verb: String,
-    /// The path, decoded.
+    /// The decoded path.
     pub(super) path: String,
-    /// Which object it is about; none for a path that is no resource.
+    /// The object of the request; none for a non-resource path.
     pub(super) object: Option<RequestObject>,
-    /// The query's field selector, where the verb heeds one.
+    /// The field selector in the query, if the verb uses it.
     pub(super) field_selector: String,
-    /// The query's label selector, where the verb heeds one.
+    /// The label selector in the query, if the verb uses it.
     pub(super) label_selector: String,
 }
 
-/// The resource of a path. What the path does not say is empty.
+/// The resource of a path. Absent parts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RequestObject {
     pub(super) group: String,
     pub(super) version: String,
     pub(super) resource: String,
-    /// The namespace; of a Namespace, its own name.
+    /// The namespace; for a Namespace, its own name.
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) subresource: String,
@@ -63,7 +63,7 @@ impl RequestInfo {
         if name.is_empty() && verb == "get" {
             verb = if super::read::is_watch(query) { "watch" } else { "list" };
             let only = only_name(query.first("fieldSelector").unwrap_or_default());
-            // What is no name in a path is none here.
+            // A value that is not a valid path segment is ignored.
             if ![".", ".."].contains(&only) && !only.contains(['/', '%']) {
                 only.clone_into(&mut name);
             }
@@ -91,7 +91,7 @@ impl RequestInfo {
         }
     }
 
-    /// Whether the request may take as long as it likes.
+    /// Returns whether the request has no time limit.
     ///
     /// Source: kubernetes pkg/controlplane/apiserver/config.go, `BasicLongRunningRequestCheck`.
     pub(super) fn is_long_running(&self) -> bool {
@@ -112,7 +112,7 @@ fn of_method(method: &Method) -> &'static str {
     }
 }
 
-/// The name that a field selector asks for; empty if it asks for none.
+/// Returns the name in a field selector; empty if it selects none.
 ///
 /// Rule: RBAC-05.
 fn only_name(selector: &str) -> &str {

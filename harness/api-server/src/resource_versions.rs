@@ -1,4 +1,4 @@
-//! The `resourceVersion` of a query: how it is read, and what waits for one that is yet to come.
+//! The `resourceVersion` parameter: parsing it, and waiting for a version in the future.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use super::discovery::Resource;
 use super::list_options::At;
 use super::storage::{News, Storage};
 
-/// How long a read waits for a `resourceVersion` that is yet to come.
+/// How long a read waits for a future `resourceVersion`.
 ///
 /// Source: apiserver `pkg/storage/cacher/watch_cache.go`, `blockTimeout`.
 pub(super) const WAITING: Duration = Duration::from_secs(3);
 
-/// After how many seconds a client should try again.
+/// The `Retry-After` in seconds.
 ///
 /// Source: apiserver `pkg/storage/cacher/watch_cache.go`, `resourceVersionTooHighRetrySeconds`.
 const RETRY: i32 = 1;
 
-/// Whether kube-apiserver keeps the objects in memory: it reads Events from etcd.
+/// Returns whether kube-apiserver serves the objects from its cache. It reads Events from etcd.
 ///
 /// Source: kubernetes `pkg/kubeapiserver/default_storage_factory_builder.go`, `DefaultWatchCacheSizes`.
 pub(super) fn is_cached(resource: &Resource) -> bool {
     !["events", "events.events.k8s.io"].contains(&resource.gvr.group_resource().as_str())
 }
 
-/// The number that a `resourceVersion` of the query is, or why it is none.
+/// Parses a `resourceVersion`; the error says why it is invalid.
 ///
 /// Source: apiserver `pkg/storage/api_object_versioner.go`, `ParseResourceVersion`.
 pub(super) fn parse(text: &str) -> Result<u64, String> {
@@ -42,7 +42,7 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
 /// Waits until a GET of an object can be answered.
 ///
 /// # Errors
-/// 400 or 500 for what is no version, 504 for one that does not come.
+/// 400 or 500 for an invalid version, 504 if the version is not reached in time.
 ///
 /// Source: apiserver pkg/storage/cacher/delegator.go, `Get`; pkg/storage/etcd3/store.go, `Get`.
 /// Rule: LST-06.
@@ -63,10 +63,10 @@ pub(super) async fn wait_for_get(
     check(storage, version)
 }
 
-/// Waits until a list can be answered; of a single object if `is_single`.
+/// Waits until a list can be answered; `is_single` selects a single object.
 ///
 /// # Errors
-/// 504 for a version that does not come.
+/// 504 if the version is not reached in time.
 ///
 /// Source: apiserver pkg/storage/cacher/cacher.go, `ShouldDelegateExactRV`.
 /// Rule: LST-06.
@@ -91,7 +91,7 @@ pub(super) async fn wait_for_list(
 /// Waits for a version.
 ///
 /// # Errors
-/// 504 if it does not come in time.
+/// 504 if the version is not reached in time.
 pub(super) async fn wait(storage: &Storage, version: u64, until: Instant) -> Result<(), Box<Status>> {
     let mut news = storage.subscribe();
     loop {
@@ -111,7 +111,7 @@ fn check(storage: &Storage, version: u64) -> Result<(), Box<Status>> {
     if version <= current { Ok(()) } else { Err(too_large(version, current, 0)) }
 }
 
-/// 504: the version is yet to come.
+/// Builds the 504 for a version in the future.
 ///
 /// Source: apiserver pkg/storage/errors.go, `NewTooLargeResourceVersionError`.
 pub(super) fn too_large(wanted: u64, current: u64, retry_after_seconds: i32) -> Box<Status> {

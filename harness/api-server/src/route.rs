@@ -1,4 +1,4 @@
-//! What a path and a method ask for.
+//! Routes paths and methods.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::index;
 use super::openapi;
 use super::service_account_tokens::OpenId;
 
-/// Where a request goes.
+/// The route of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Route {
-    /// `/`, which lists the paths.
+    /// `/`, the list of paths.
     Index,
     /// `/api`.
     CoreVersions,
@@ -27,53 +27,52 @@ pub(super) enum Route {
     Version(String, String),
     /// `/version`.
     ServerVersion,
-    /// `/healthz`, `/livez` or `/readyz`, or a check of them.
+    /// `/healthz`, `/livez`, or `/readyz`, or one of their checks.
     Health(Health),
     /// `/metrics`.
     Metrics,
-    /// `/openapi/v2`, `/openapi/v3` or a path below it.
+    /// `/openapi/v2`, `/openapi/v3`, or a path below it.
     OpenApi(openapi::Path),
-    /// A document by which others verify tokens of service accounts.
+    /// A document with which other parties verify service account tokens.
     OpenId(OpenId),
-    /// A resource, an object or a subresource of it.
+    /// A resource, one of its objects, or a subresource.
     Object(Target),
-    /// The same below `/watch/`, in the versions that had such paths from the beginning: the changes of a collection, or of
-    /// one object.
+    /// The same below `/watch/`, in the versions that had such paths originally: the changes of a collection or of one
+    /// object.
     Watch(Target),
     /// A subresource that this custom resource does not have, and the name of the object.
     NoSubresource(GroupVersionResource, String),
     /// A custom resource whose definition is not established.
     NotEstablished,
-    /// A path in a group that the server has, but not a resource.
+    /// An unknown resource in a known group.
     NoResource,
     /// None of the above.
     NoPath,
 }
 
-/// A resource, one object of it or a subresource.
+/// A resource, one of its objects, or a subresource.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) resource: Arc<Resource>,
-    /// Empty for a cluster-scoped resource, and for a list across namespaces.
+    /// Empty for a cluster-scoped resource and for a list across namespaces.
     pub(super) namespace: String,
     /// Empty for a whole collection.
     pub(super) name: String,
     /// Empty for the object itself.
     pub(super) subresource: String,
-    /// What follows `proxy` in the path, as the options of the connection have it: empty, or with a slash at its
-    /// beginning.
+    /// The path after `proxy`, as in the options of the connection: empty, or with a leading slash.
     pub(super) subpath: String,
 }
 
 impl Target {
-    /// The namespace as admission and the audit log see it: a Namespace is in itself.
+    /// Returns the namespace that admission and the audit log see: a Namespace is in itself.
     ///
     /// Rule: SEL-08.
     pub(super) fn admitted_namespace(&self) -> &str {
         if self.resource.gvr.group_resource() == "namespaces" { &self.name } else { &self.namespace }
     }
 
-    /// The kind of the request's object: that of the subresource, if there is one.
+    /// Returns the kind of the request's object: that of the subresource, if any.
     pub(super) fn kind(&self) -> &GroupVersionKind {
         self.resource
             .subresource(&self.subresource)
@@ -81,7 +80,7 @@ impl Target {
     }
 }
 
-/// What is asked of a [`Target`].
+/// The operation on a [`Target`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     Get,
@@ -94,7 +93,7 @@ pub(super) enum Verb {
     Connect,
 }
 
-/// Finds the route of a path.
+/// Returns the route of a path.
 pub(super) fn route(path: &str, resources: &Resources) -> Route {
     let segments: Vec<String> =
         path.split('/').filter(|segment| !segment.is_empty()).map(percent_decoded).collect();
@@ -131,7 +130,7 @@ pub(super) fn route(path: &str, resources: &Resources) -> Route {
         }
         ["apis", group, version, rest @ ..] if resources.has_group(group) => {
             let found = in_version(group, version, rest, resources);
-            // Where there are only custom resources, an unknown path is nobody's.
+            // In groups with only custom resources, an unknown path gets a plain 404.
             let unknown = matches!(found, Route::NoResource | Route::Version(..))
                 && resources.is_custom_group(group)
                 && (matches!(found, Route::NoResource) || resources.version(group, version).is_none());
@@ -163,7 +162,7 @@ fn in_version(group: &str, version: &str, rest: &[&str], resources: &Resources) 
         if !resource.is_established() {
             return Route::NotEstablished;
         }
-        // What is only created, such as a review, is nowhere afterward.
+        // Resources that can only be created, such as reviews, have no paths for single objects.
         if !name.is_empty() && subresource.is_empty() && resource.verbs == ["create"] {
             return Route::NoResource;
         }
@@ -194,7 +193,7 @@ fn in_version(group: &str, version: &str, rest: &[&str], resources: &Resources) 
         _ => ("", rest),
     };
     let Some(resource) = rest.first().and_then(|resource| found(resource)) else { return Route::NoResource };
-    // A path without a namespace is that of a cluster-scoped resource, or a list across namespaces.
+    // A path without a namespace is for a cluster-scoped resource or a list across namespaces.
     if resource.namespaced == namespace.is_empty() && !(resource.namespaced && rest.len() == 1) {
         return Route::NoResource;
     }
@@ -207,8 +206,7 @@ fn in_version(group: &str, version: &str, rest: &[&str], resources: &Resources) 
     }
 }
 
-/// What follows the first `segments` segments of a path, decoded. A slash at the end of the path is one at the end of
-/// what follows.
+/// Returns the decoded path after the first `segments` segments, including a trailing slash.
 ///
 /// Source: apiserver pkg/endpoints/handlers/get.go, `getRequestOptions`; pkg/endpoints/request/requestinfo.go, `splitPath`.
 /// Rule: REQ-22.
@@ -224,14 +222,14 @@ fn subpath(path: &str, segments: usize) -> String {
     format!("{start}{rest}{end}")
 }
 
-/// What `method` asks of `target`.
+/// Returns the verb of `method` on `target`.
 ///
 /// # Errors
-/// 405 if the resource does not have the verb.
+/// 405 if the resource does not support the verb.
 pub(super) fn verb(method: &Method, target: &Target) -> Result<Verb, Box<Status>> {
     let subresource = target.resource.subresource(&target.subresource);
     if let Some(subresource) = subresource.filter(|subresource| is_connection(&subresource.name)) {
-        // A proxy hands on every method.
+        // A proxy forwards every method.
         let is_open = subresource.name == "proxy" || [Method::GET, Method::POST].contains(method);
         return if is_open { Ok(Verb::Connect) } else { Err(method_not_allowed()) };
     }
@@ -254,7 +252,7 @@ pub(super) fn verb(method: &Method, target: &Target) -> Result<Verb, Box<Status>
     Ok(verb)
 }
 
-/// Whether a subresource opens a connection rather than reading or writing an object.
+/// Returns whether a subresource opens a connection instead of reading or writing an object.
 ///
 /// Source: kubernetes `pkg/registry/core/{pod,service,node}/rest`: those that implement `rest.Connecter`.
 pub fn is_connection(subresource: &str) -> bool {
@@ -274,7 +272,7 @@ pub(super) fn method_not_allowed() -> Box<Status> {
 
 fn percent_decoded(text: &str) -> String {
     let pairs = url::form_urlencoded::parse(text.as_bytes());
-    // The form decoder reads "+" as a blank and stops at "&" and "="; none of these is in a valid name.
+    // The form decoder treats "+" as a space and stops at "&" and "="; valid names contain none of these.
     if text.contains('%') && !text.contains(['+', '&', '=']) {
         pairs.map(|(key, _)| key.into_owned()).next().unwrap_or_default()
     } else {

@@ -9,18 +9,18 @@ use super::metadata;
 
 const BUILT_IN_REPLICAS: &str = "/spec/replicas";
 
-/// The replicas of a Scale to be changed whose custom resource does not say how many.
+/// The replicas of a Scale to be changed if the custom resource does not set them.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/etcd.go, `invalidSpecReplicas`.
 const NOT_GIVEN: i32 = i32::MIN;
 
-/// Where the object has its replicas.
+/// Returns the path of the object's replicas.
 pub(super) fn replicas(resource: &Resource) -> Vec<&str> {
     let paths = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
     paths.map_or(BUILT_IN_REPLICAS, |paths| &paths.spec_replicas).split('/').skip(1).collect()
 }
 
-/// The Scale of an object.
+/// Returns the Scale of an object.
 pub(super) fn of(object: &Value, resource: &Resource) -> Value {
     let paths = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
@@ -55,7 +55,7 @@ pub(super) fn of(object: &Value, resource: &Resource) -> Value {
     scale
 }
 
-/// The Scale of an object with which a change of it begins.
+/// Returns the Scale of an object on which a change is based.
 ///
 /// Rule: KND-14.
 pub(super) fn to_be_changed(object: &Value, resource: &Resource) -> Value {
@@ -66,8 +66,10 @@ pub(super) fn to_be_changed(object: &Value, resource: &Resource) -> Value {
     scale
 }
 
+/// Checks that a Scale of a custom resource sets the replicas.
+///
 /// # Errors
-/// 400 if a Scale of a custom resource still does not say how many replicas there are to be.
+/// 400 if it does not.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/etcd.go, `UpdatedObject`.
 /// Rule: KND-14.
@@ -82,10 +84,10 @@ pub(super) fn check_replicas(scale: &Value, resource: &Resource) -> Result<(), B
     }
 }
 
-/// The Scale of an object that is read.
+/// Returns the Scale of an object for a read.
 ///
 /// # Errors
-/// 500 for a custom resource that does not say how many replicas there are to be.
+/// 500 for a custom resource without replicas.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/etcd.go, `Get`.
 /// Rule: KND-14.
@@ -99,13 +101,13 @@ pub(super) fn read(object: &Value, resource: &Resource) -> Result<Value, Box<Sta
     }
 }
 
-/// Where a custom resource has its replicas.
+/// Returns the path of a custom resource's replicas.
 fn custom_path(resource: &Resource) -> Option<&str> {
     let paths = resource.custom.as_ref()?.scale.as_ref();
     paths.map(|paths| paths.spec_replicas.as_str())
 }
 
-/// `a=b,c in (d,e)`: a selector as `kubectl` takes it. A `ReplicationController` has plain labels.
+/// Formats a selector like kubectl: `a=b,c in (d,e)`. A `ReplicationController` has plain labels.
 ///
 /// Source: apimachinery pkg/labels/selector.go, `Requirement.String`.
 fn selector_text(selector: Option<&Value>) -> String {
@@ -140,7 +142,7 @@ fn selector_text(selector: Option<&Value>) -> String {
     requirements.into_iter().map(|(_, requirement)| requirement).collect::<Vec<_>>().join(",")
 }
 
-/// Writes what a Scale always has, as its type does.
+/// Adds the fields that a Scale always has.
 ///
 /// Source: api autoscaling/v1/types.go, `Scale`.
 pub(super) fn complete(scale: &mut Value) {
@@ -152,7 +154,7 @@ pub(super) fn complete(scale: &mut Value) {
     }
 }
 
-/// The object with the Scale's number of replicas.
+/// Returns the object with the Scale's number of replicas.
 pub(super) fn apply(scale: &Value, object: &Value, resource: &Resource) -> Value {
     let paths = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
     let pointer = paths.map_or(BUILT_IN_REPLICAS, |paths| paths.spec_replicas.as_str());
@@ -175,7 +177,7 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
     *place = value;
 }
 
-/// A custom resource is validated as a whole, with the replicas that it gets.
+/// Validates a custom resource as a whole with its new replicas.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `ValidateScale`.
 pub(super) fn validate(scale: &Value, resource: &Resource) -> Result<(), Box<Status>> {

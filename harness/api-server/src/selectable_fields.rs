@@ -1,4 +1,4 @@
-//! Fields of custom resources by which lists and watches can select.
+//! Selectable fields of custom resources.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use kubernetes_types::quoting::quote;
 use kubernetes_types::status::FieldError;
 use kubernetes_types::structural::{Notation, resolve};
 
-/// The most fields of one version.
+/// The maximum number of fields of one version.
 const MOST: usize = 8;
 
-/// The names of the selectable fields of a version, such as `spec.size`.
+/// Returns the names of a version's selectable fields, such as `spec.size`.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go, `NewConverter`.
 pub(super) fn names(version: &Value) -> Vec<String> {
@@ -21,16 +21,14 @@ pub(super) fn names(version: &Value) -> Vec<String> {
     paths.map(|path| path.strip_prefix('.').unwrap_or(path).to_owned()).collect()
 }
 
-/// Where the selectable fields and the schemas of a definition stand: what is the same in all versions is a field of the
-/// definition as a whole.
+/// Where the selectable fields and schemas are: if all versions share them, they belong to the whole definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Definition,
     Version,
 }
 
-/// What is wrong with `selectableFields`, which stand at `path` and belong to `place`; `schema` is that of the same place,
-/// if there is one.
+/// Validates `selectableFields` at `path`, which belong to `place`; `schema` is the schema at the same place, if any.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go,
 /// `validateCustomResourceDefinitionSpec`, `validateCustomResourceDefinitionVersion` and

@@ -1,4 +1,4 @@
-//! Which objects the selectors of a query pick.
+//! Selectors in a query.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -22,18 +22,17 @@ pub(super) struct Selection {
     fields: Vec<FieldRequirement>,
 }
 
-/// The selectors of a query as they are read before the server looks at what else the query says, and at whether there are such
-/// fields.
+/// The parsed selectors of a query, before other parameters are parsed and before the fields are checked.
 pub(super) struct Selectors<'q> {
     labels: LabelSelector,
     fields: Vec<(&'q str, bool, String)>,
 }
 
 impl<'q> Selectors<'q> {
-    /// Reads `labelSelector` and `fieldSelector`.
+    /// Parses `labelSelector` and `fieldSelector`.
     ///
     /// # Errors
-    /// 400 for what is no selector.
+    /// 400 for an invalid selector.
     ///
     /// Source: apimachinery pkg/apis/meta/internalversion/conversion.go,
     /// `Convert_v1_ListOptions_To_internalversion_ListOptions`.
@@ -45,10 +44,10 @@ impl<'q> Selectors<'q> {
         })
     }
 
-    /// What they pick of `resource`.
+    /// Resolves the selectors for `resource`.
     ///
     /// # Errors
-    /// 400 for fields that a selector may not name.
+    /// 400 for fields that cannot be selected.
     pub(super) fn of(self, resource: &Resource) -> Result<Selection, Box<Status>> {
         let fields = self.fields.into_iter().map(|(path, equal, value)| {
             check_field(path, resource)?;
@@ -59,24 +58,24 @@ impl<'q> Selectors<'q> {
 }
 
 impl Selection {
-    /// Whether they pick every object.
+    /// Returns whether every object matches.
     pub(super) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether there is a field selector.
+    /// Returns whether there is a field selector.
     pub(super) fn has_fields(&self) -> bool {
         !self.fields.is_empty()
     }
 
-    /// The name that all objects have that they pick.
+    /// Returns the name that matching objects must have.
     ///
     /// Source: apiserver `pkg/storage/selection_predicate.go`, `MatchesSingle`.
     pub(super) fn name(&self) -> Option<&str> {
         self.only("/metadata/name")
     }
 
-    /// The namespace of all objects that they pick, unless it is no name of a namespace.
+    /// Returns the namespace that matching objects must have, unless it is not a valid namespace name.
     ///
     /// Source: apiserver `pkg/storage/selection_predicate.go`, `MatchesSingleNamespace`.
     pub(super) fn namespace(&self) -> Option<&str> {
@@ -88,18 +87,18 @@ impl Selection {
         found.map(|field| field.value.as_str())
     }
 
-    /// Whether they pick an object that is in the version of the path.
+    /// Returns whether an object matches that is in the version of the path.
     pub(super) fn matches_converted(&self, object: &Value) -> bool {
         self.labels.matches(object) && self.fields.iter().all(|field| field.matches(object))
     }
 
-    /// Whether the version of an object matters to them.
+    /// Returns whether matching depends on the version of an object.
     pub(super) fn looks_at_version(&self) -> bool {
         !self.fields.iter().all(FieldRequirement::is_of_metadata)
     }
 
-    /// Whether they pick this stored object, for whose version no webhook is asked. Its fields are those of the version of
-    /// `resource`.
+    /// Returns whether a stored object matches, without calling a conversion webhook. Fields are those in the version
+    /// of `resource`.
     ///
     /// Rule: SCH-16.
     pub(super) fn matches(&self, stored: &StoredObject, state: &State, resource: &Resource) -> bool {
@@ -113,7 +112,7 @@ impl Selection {
         if resource.custom.is_none() || !self.looks_at_version() {
             return self.fields.iter().all(|field| field.matches(stored));
         }
-        // What cannot be converted is reported when it is shown.
+        // Conversion errors are reported when the object is returned.
         let Ok(object) = state.in_version_of_at_once(stored, resource) else { return true };
         self.fields.iter().all(|field| field.matches(&object))
     }
@@ -147,7 +146,7 @@ impl FieldRequirement {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Bool(truth)) => truth.to_string(),
             Some(Value::Number(number)) => number.to_string(),
-            // The source of an Event that names none is the component that reports it.
+            // An Event without a source has the reporting component as its source.
             None if self.pointer == EVENT_SOURCE => {
                 let reporter = object.get("reportingComponent").and_then(Value::as_str);
                 reporter.unwrap_or_default().to_owned()
@@ -158,10 +157,10 @@ impl FieldRequirement {
     }
 }
 
-/// Where an Event of the core group says what it is from.
+/// The field with the source in an Event of the core group.
 const EVENT_SOURCE: &str = "/source/component";
 
-/// What a field that an object does not have is compared as.
+/// Returns the value that an absent field is compared as.
 fn unset(pointer: &str) -> &'static str {
     match pointer {
         "/spec/unschedulable" | "/spec/hostNetwork" => "false",
@@ -170,7 +169,7 @@ fn unset(pointer: &str) -> &'static str {
     }
 }
 
-/// The fields that a selector may name; none if these are the name and the namespace.
+/// Returns the selectable fields; none if only the name and the namespace can be selected.
 ///
 /// Source: kubernetes pkg/apis/{core,batch,certificates,events,resource}/v1/conversion.go, `AddFieldLabelConversionFunc`.
 /// Rule: KND-12, LST-11.
@@ -238,7 +237,7 @@ fn selectable(resource: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// Where a stored object has the field of a selector: Events are stored as those of the core group.
+/// Returns the pointer to a selected field in the stored object. Events are stored in the version of the core group.
 fn pointer(resource: &str, path: &str) -> String {
     let path = match (resource, path.strip_prefix("regarding."), path) {
         ("events.events.k8s.io", Some(field), _) => format!("involvedObject.{field}"),
@@ -251,7 +250,7 @@ fn pointer(resource: &str, path: &str) -> String {
     format!("/{}", path.replace('.', "/"))
 }
 
-/// Reads `a=b,c==d,e!=f`, where a backslash takes the meaning from a comma, an equals sign or another backslash.
+/// Parses `a=b,c==d,e!=f`, where a backslash escapes a comma, an equals sign, or another backslash.
 ///
 /// Source: apimachinery pkg/fields/selector.go, `parseSelector`.
 /// Rule: KND-12.
@@ -270,7 +269,7 @@ fn field_terms(text: &str) -> Result<Vec<(&str, bool, String)>, Box<Status>> {
     Ok(requirements)
 }
 
-/// Whether a selector may name a field.
+/// Checks that a field can be selected.
 ///
 /// # Errors
 /// 400.
@@ -305,7 +304,7 @@ fn check_field(path: &str, resource: &Resource) -> Result<(), Box<Status>> {
     })))
 }
 
-/// Splits at the commas without a backslash.
+/// Splits at unescaped commas.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut is_escaped = false;
     text.split(|character: char| {
@@ -316,7 +315,7 @@ fn split_terms(text: &str) -> Vec<&str> {
     .collect()
 }
 
-/// The field, the operator and the value, where the first operator stands.
+/// Splits a term at its first operator into field, operator, and value.
 fn split_at_operator(term: &str) -> Option<(&str, &str, &str)> {
     term.char_indices().find_map(|(at, _)| {
         let (path, rest) = term.split_at_checked(at)?;
@@ -350,18 +349,18 @@ fn unescaped(value: &str) -> Result<String, String> {
     Ok(plain)
 }
 
-/// A label selector as queries have it.
+/// A label selector in query syntax.
 #[derive(Debug)]
 pub(super) struct LabelSelector {
     labels: Selector,
     comparisons: Vec<Comparison>,
 }
 
-/// One requirement of a label selector that compares numbers.
+/// A requirement of a label selector that compares numbers.
 #[derive(Debug)]
 struct Comparison {
     key: String,
-    /// How the label compares with the number.
+    /// The ordering of the label relative to the number.
     ordering: Ordering,
     number: i64,
 }
@@ -378,7 +377,7 @@ impl LabelSelector {
 }
 
 impl Comparison {
-    /// Reads `a>1` or `a<1`.
+    /// Parses `a>1` or `a<1`.
     fn parse(term: &str) -> Option<Result<Self, String>> {
         let at = term.find(['<', '>'])?;
         let (key, rest) = term.split_at_checked(at)?;
@@ -412,7 +411,7 @@ impl Comparison {
     }
 }
 
-/// Reads `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<1`.
+/// Parses `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<1`.
 ///
 /// Source: apimachinery pkg/labels/selector.go, `Parse`.
 /// Rule: LST-09.
@@ -455,7 +454,7 @@ pub(super) fn label_selector(text: &str) -> Result<LabelSelector, Box<Status>> {
     Ok(LabelSelector { labels: labels.map_err(|error| wrong(error.to_string()))?, comparisons })
 }
 
-/// Splits at the commas that are not in parentheses.
+/// Splits at commas outside of parentheses.
 fn terms(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     text.split(|c: char| {

@@ -1,4 +1,4 @@
-//! The spans of requests and of operations on objects. Nothing is made of them unless somebody subscribes to `tracing`.
+//! The spans of requests and operations. They have no effect without a `tracing` subscriber.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -18,21 +18,21 @@ use super::authentication::Claim;
 use super::request_info::{RequestInfo, RequestObject};
 use super::route::Verb;
 
-/// How much of a header is told, in bytes. Upstream it is that of `User-Agent`, and others are told whole.
+/// The maximum length of a recorded header in bytes. Upstream limits only `User-Agent`.
 ///
 /// Source: apiserver pkg/endpoints/handlers/helpers.go, `maxUserAgentLength`.
 const HEADER_BYTES: usize = 1024;
 
-/// The port that is not told.
+/// The port that is not recorded.
 const HTTPS: u16 = 443;
 
-/// The groups whose traces the spans of a request become part of.
+/// The groups whose requests continue the trace of the client.
 ///
 /// Source: apiserver pkg/endpoints/filters/traces.go, `notSystemPrivilegedGroup`.
 const TRUSTED: [&str; 2] = ["system:masters", "system:monitoring"];
 
-/// The span of a request by a user who is known. `otel.name` and `otel.kind` are what `tracing-opentelemetry` makes the
-/// name and the kind of.
+/// Returns the span of a request by an authenticated user. `otel.name` and `otel.kind` are the fields from which
+/// `tracing-opentelemetry` sets the name and the kind.
 ///
 /// Source: apiserver pkg/endpoints/filters/traces.go, `WithTracing`.
 pub(super) fn request(
@@ -82,7 +82,7 @@ pub(super) fn request(
     span
 }
 
-/// The request was answered.
+/// Records the response status.
 pub(super) fn answered(request: &Span, status: StatusCode) {
     request.record("http.response.status_code", status.as_u16());
 }
@@ -111,7 +111,7 @@ fn name(parts: &Parts, info: &RequestInfo) -> String {
     name
 }
 
-/// The span of an operation that webhooks may be called for; none of a connection, as upstream.
+/// Returns the span of an operation that may call webhooks; none for a connection, as upstream.
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch,delete}.go` and `trace_util.go`, `traceFields`.
 pub(super) fn operation(verb: Verb, parts: &Parts, info: &RequestInfo, audit_id: &str) -> Span {
@@ -148,7 +148,7 @@ pub(super) fn operation(verb: Verb, parts: &Parts, info: &RequestInfo, audit_id:
     }
 }
 
-/// The body of a request, and the step that it was read.
+/// Records an event for reading the body of a request.
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch,delete}.go`.
 pub(super) fn read(body: Result<Bytes, Box<Status>>) -> Result<Bytes, Box<Status>> {
@@ -159,7 +159,7 @@ pub(super) fn read(body: Result<Bytes, Box<Status>>) -> Result<Bytes, Box<Status
     body
 }
 
-/// What a write to the storage came to, as a step of a creation or an update.
+/// Records an event for a storage write of a creation or an update.
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update}.go`.
 pub(super) fn wrote<T>(body_bytes: usize, written: &Result<T, Box<Status>>) {
@@ -169,7 +169,7 @@ pub(super) fn wrote<T>(body_bytes: usize, written: &Result<T, Box<Status>>) {
     }
 }
 
-/// The host that the client asks for.
+/// Returns the host that the client requested.
 fn host(parts: &Parts) -> Option<Authority> {
     parts.uri.authority().cloned().or_else(|| header(parts, http::header::HOST).parse().ok())
 }
@@ -211,7 +211,7 @@ fn user_agent(parts: &Parts) -> Cow<'_, str> {
     }
 }
 
-/// A header is ASCII.
+/// Headers are ASCII.
 fn truncated(text: &str) -> Cow<'_, str> {
     match text.get(..HEADER_BYTES) {
         Some(kept) if kept.len() < text.len() => format!("{kept}...TRUNCATED").into(),

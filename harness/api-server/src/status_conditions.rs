@@ -1,26 +1,26 @@
-//! `status.conditions` of objects whose status the server itself writes.
+//! `status.conditions` of objects whose status the server writes.
 
 use serde_json::{Map, Value, json};
 
 use super::metadata;
 
-/// The conditions of an object.
+/// Returns the conditions of an object.
 pub(super) fn all(object: &Value) -> impl Iterator<Item = &Value> {
     object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Whether it is the condition of this type.
+/// Returns whether a condition has this type.
 pub(super) fn is(condition: &Value, name: &str) -> bool {
     condition.get("type").and_then(Value::as_str) == Some(name)
 }
 
-/// The status of an object, to be changed; none if the object or its status is no JSON object.
+/// Returns the status of an object; none if the object or its status is not a JSON object.
 pub(super) fn status_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
     object.as_object_mut()?.entry("status").or_insert_with(|| json!({})).as_object_mut()
 }
 
-/// Sets a condition, a JSON object with `type` and `status`, in the place of the one of its type. Its `lastTransitionTime`
-/// is now, or the earlier one's if that has the same `status`.
+/// Sets a condition, a JSON object with `type` and `status`, in place of the one with its type. Its
+/// `lastTransitionTime` is the current time, or that of the replaced condition if it has the same `status`.
 ///
 /// Source: kubernetes pkg/api/pod/util.go, `UpdatePodCondition`; apimachinery pkg/api/meta/conditions.go,
 /// `SetStatusCondition`.

@@ -1,4 +1,4 @@
-//! How long a request may take.
+//! The time limit of requests.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::query::Query;
 
-/// How long a request may take that says nothing of it.
+/// The default time limit of a request.
 ///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `requestTimeoutUpperBound`.
 pub(super) const TIME_LIMIT: Duration = Duration::from_secs(34);
 
-/// `?timeout=`, as far as it is shorter than the server's own limit.
+/// Returns `?timeout=`, up to the server's own limit.
 ///
 /// Source: apiserver `pkg/endpoints/filters/request_deadline.go`, `parseTimeout` and `WithRequestDeadline`.
 /// Rule: HTTP-06.
@@ -28,7 +28,7 @@ pub(super) fn time_limit(query: &Query) -> Result<Duration, Box<Status>> {
     Ok(if limit.is_zero() { TIME_LIMIT } else { limit.min(TIME_LIMIT) })
 }
 
-/// 504: the time is up.
+/// Builds the 504 for a request that exceeded its time limit.
 ///
 /// Source: apiserver pkg/server/filters/timeout.go, which writes a Status without kind and version.
 pub(super) fn exceeded() -> Box<Status> {
@@ -38,7 +38,7 @@ pub(super) fn exceeded() -> Box<Status> {
     Box::new(status)
 }
 
-/// A duration such as `1m10s`, in seconds.
+/// Parses a duration such as `1m10s` in seconds.
 ///
 /// Source: Go's time, `ParseDuration`.
 fn duration(text: &str) -> Option<f64> {

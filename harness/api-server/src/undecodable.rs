@@ -1,4 +1,4 @@
-//! Stored custom resources that cannot be read, because their conversion fails.
+//! Stored custom resources that cannot be decoded because their conversion fails.
 //!
 //! Source: apiserver `pkg/storage/etcd3/corrupt_obj_deleter.go`.
 
@@ -14,12 +14,12 @@ use super::metadata;
 use super::options::RequestOptions;
 use super::state::State;
 
-/// How many errors a list gathers.
+/// The maximum number of errors of a list.
 ///
 /// Source: apiserver `pkg/storage/etcd3/corrupt_obj_deleter.go`, `maxCorruptObjErrsToAggregate`.
 pub(super) const MAX_ERRORS: usize = 100;
 
-/// What the storage says of `object` if `error` is one of its conversion; else what the client gets.
+/// Returns the storage error for `object` if `error` is a conversion error; otherwise the Status for the client.
 fn text(error: ConversionError, object: &Value, resource: &Resource) -> Result<String, Box<Status>> {
     if let ConversionError::Refused(text) = &error
         && resource.custom.is_some()
@@ -43,7 +43,7 @@ fn key(root: &str, object: &Value, resource: &Resource) -> String {
     format!("{root}/{}/{}{place}/{name}", resource.storage_group(), resource.gvr.resource)
 }
 
-/// The answer to a write that begins with `object`, or that stored it.
+/// Returns the response to a write that starts from or stored `object`.
 ///
 /// Rule: CNV-10.
 pub(super) fn of_write(error: ConversionError, object: &Value, resource: &Resource) -> Box<Status> {
@@ -53,10 +53,10 @@ pub(super) fn of_write(error: ConversionError, object: &Value, resource: &Resour
     }
 }
 
-/// What an update of `object` begins with: a dry run reads it as a GET does.
+/// Returns the object from which an update starts: a dry run reads it like a GET.
 ///
 /// # Errors
-/// What the client gets.
+/// The Status that the client receives.
 ///
 /// Rule: CNV-10.
 pub(super) async fn read_for_update(
@@ -70,7 +70,7 @@ pub(super) async fn read_for_update(
     read.map_err(|error| answer(error, object, resource))
 }
 
-/// The answer to the GET and the DELETE of `object`.
+/// Returns the response to a GET and a DELETE of `object`.
 ///
 /// Rule: CNV-10.
 pub(super) fn of_read(error: ConversionError, object: &Value, resource: &Resource) -> Box<Status> {
@@ -80,17 +80,17 @@ pub(super) fn of_read(error: ConversionError, object: &Value, resource: &Resourc
     }
 }
 
-/// The objects of a list that cannot be read.
+/// The objects of a list that cannot be decoded.
 #[derive(Debug, Default)]
 pub(super) struct Unreadable {
     causes: Vec<StatusCause>,
 }
 
 impl Unreadable {
-    /// Adds an object. The list ends when there are too many.
+    /// Adds an object. Too many of them abort the list.
     ///
     /// # Errors
-    /// What the client gets instead of a list.
+    /// The Status that the client receives instead of a list.
     pub(super) fn add(
         &mut self,
         error: ConversionError,
@@ -109,10 +109,10 @@ impl Unreadable {
         Err(self.status(resource))
     }
 
-    /// Whether all objects can be read.
+    /// Checks whether all objects could be decoded.
     ///
     /// # Errors
-    /// What the client gets instead of a list.
+    /// The Status that the client receives instead of a list.
     ///
     /// Rule: CNV-10.
     pub(super) fn finish(&mut self, resource: &Resource) -> Result<(), Box<Status>> {

@@ -1,4 +1,4 @@
-//! The deletion of an object that cannot be read: `ignoreStoreReadErrorWithClusterBreakingPotential`.
+//! Unsafe deletion of an undecodable object: `ignoreStoreReadErrorWithClusterBreakingPotential`.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use super::preconditions;
 use super::request::ObjectRequest;
 use super::{create, options};
 
-/// The option.
+/// The name of the delete option.
 pub(super) const OPTION: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 const ANNOTATION: &str = "apiserver.k8s.io/unsafe-delete-ignore-read-error";
 const VERB: &str = "unsafe-delete-ignore-read-errors";
 
-/// Whether the options of a deletion ask for it.
+/// Returns whether delete options set the option.
 pub(super) fn is_wanted(options: &Map<String, Value>) -> bool {
     options.get(OPTION) == Some(&Value::Bool(true))
 }
 
-/// What must not be wanted with it.
+/// Validates that conflicting options are not set.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateIgnoreStoreReadError`.
 /// Rule: REQ-23.
@@ -36,7 +36,7 @@ pub(super) fn errors(options: &Map<String, Value>) -> Vec<FieldError> {
         .collect()
 }
 
-/// The answer to the deletion of a collection that asks for it.
+/// Returns the error of a collection deletion with the option.
 ///
 /// Source: apiserver pkg/endpoints/handlers/delete.go, `DeleteCollection`.
 /// Rule: REQ-23.
@@ -45,7 +45,7 @@ pub(super) fn refused_for_collections() -> Box<Status> {
     Box::new(Status::invalid(options::GROUP, "DeleteOptions", "", &[FieldError::invalid(OPTION, true, why)]))
 }
 
-/// Why an object is not deleted so: it can be read, the user may not, or admit does not do it.
+/// Returns why an object is not deleted: it can be decoded, the user lacks permission, or admit does not support it.
 ///
 /// Source: apiserver pkg/endpoints/handlers/delete.go, `authorizeUnsafeDelete`;
 /// `pkg/registry/generic/registry/corrupt_obj_deleter.go`.
@@ -85,7 +85,7 @@ pub(super) async fn refusal(request: &mut ObjectRequest<'_>) -> Box<Status> {
     }
 }
 
-/// Whether the options of a request ask for it.
+/// Returns whether the options of a request set the option.
 pub(super) fn is_asked_for(options: &RequestOptions) -> bool {
     options.document.as_object().is_some_and(is_wanted)
 }

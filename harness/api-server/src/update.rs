@@ -26,7 +26,7 @@ use super::{
     strategy, undecodable,
 };
 
-/// PUT.
+/// Handles a PUT.
 pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let options = options::of_write("UpdateOptions", &request.query)?;
     let kind = request.target.kind().clone();
@@ -49,7 +49,7 @@ pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     written
 }
 
-/// PATCH.
+/// Handles a PATCH.
 pub(super) async fn patch(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let options = if body::media_type(&request.headers) == apply::MEDIA_TYPE {
         options::of_apply(&request.query)?
@@ -76,8 +76,7 @@ pub(super) fn check_name(object: &Value, name: &str) -> Result<(), Box<Status>> 
     Err(Box::new(Status::bad_request(message)))
 }
 
-/// Which attempt at a write it is. The first begins with what is in the cache of the server, later ones with what is
-/// stored.
+/// The attempt of a write. The first starts from the server's cache, later ones from the storage.
 ///
 /// Source: apiserver pkg/storage/cacher/cacher.go, `GuaranteedUpdate` and `Delete`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +85,8 @@ pub(super) enum Attempt {
     Later,
 }
 
-/// Admits and stores a change. When another write was faster, it begins again with a run of its own, as often as the
-/// time of the request allows. So it does when the first attempt is refused and the object has changed meanwhile.
+/// Admits and stores a change. If another write came first, starts over with a new admission run until the request
+/// times out. Also starts over if the first attempt was rejected and the object has changed since.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `Update`; pkg/storage/etcd3/store.go, `GuaranteedUpdate`.
 /// Rule: CHN-02.
@@ -119,7 +118,7 @@ async fn write(
             return Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &request.target.name)));
         };
         if which == Attempt::First {
-            // It is decoded, and an attempt works on a copy.
+            // Reserves the memory of the decoded object and of the copy that an attempt changes.
             request.reservation.try_grow(2 * weight(&stored))?;
         }
         match attempt(request, change, options, &stored, which).await {
@@ -132,7 +131,7 @@ async fn write(
     }
 }
 
-/// Whether a PUT or a patch makes the object that is not there.
+/// Returns whether a PUT or a patch creates a missing object.
 ///
 /// Source: `AllowCreateOnUpdate` in kubernetes `pkg/registry/*/*/strategy.go`; apiserver
 /// pkg/endpoints/handlers/patch.go, `forceAllowCreate`.
@@ -147,7 +146,7 @@ fn creates(request: &ObjectRequest<'_>, change: &Change) -> bool {
     may && target.subresource.is_empty()
 }
 
-/// Creates the object that is not there.
+/// Creates the missing object.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `Update`.
 /// Rule: APY-01, APY-21, REQ-09.
@@ -180,7 +179,7 @@ async fn create_missing(
     create::admit_and_store(request, managed, options, create::Road::Update { has_labels }).await
 }
 
-/// Whether a refusal does not count: the attempt began with an object that is not the stored one any more.
+/// Returns whether to ignore a rejection because the attempt started from an object that is no longer stored.
 ///
 /// Rule: CHN-02.
 pub(super) fn is_outdated(
@@ -194,7 +193,7 @@ pub(super) fn is_outdated(
         && request.server.state.storage.at(key).is_none_or(|now| !Arc::ptr_eq(&now, stored))
 }
 
-/// None: another write was faster.
+/// Returns none if another write came first.
 ///
 /// Rule: APY-08, CHN-03, CHN-04, REQ-09, REQ-17.
 async fn attempt(
@@ -210,7 +209,7 @@ async fn attempt(
     let state = &request.server.state;
     let old = undecodable::read_for_update(state, stored, &resource, options).await?;
     let is_scale = request.target.subresource == "scale";
-    // Admission sees the Scale; what is stored is the object that it scales.
+    // Admission sees the Scale; the stored object is the one that it scales.
     let shown_old = if is_scale {
         Arc::new(field_manager::scale_of(&old, &resource, &state.resources())?)
     } else {
@@ -251,7 +250,7 @@ async fn attempt(
     preconditions::check_update(&new, &old, &resource, is_scale)?;
     metadata::set(&mut new, "resourceVersion", metadata::text(&old, "resourceVersion").into());
     let mut scaled = None;
-    // What a Service is given is held until it is stored.
+    // The values allocated to a Service are held until it is stored.
     let mut allocation = None;
     if is_scale {
         scale::validate(&new, &resource)?;
@@ -262,7 +261,7 @@ async fn attempt(
             let told = custom_validation::validate(&object, Some(&old), &resource, "")?;
             request.warnings.extend(told);
         }
-        // Validation sees nothing of the managers.
+        // Validation does not see the managers.
         new = scale::of(&object, &resource);
         run.attributes_mut().old_object = Some(scale::of(&old, &resource));
         scaled = Some(object);
@@ -280,7 +279,7 @@ async fn attempt(
         let given = GroupVersionKind::of(&new);
         let gives_empty_lists = request.gives_empty_lists && !run.was_patched();
         new = prepared(new, &old, stored, request, gives_empty_lists)?;
-        // The metadata of a custom resource stay free-form until it is stored.
+        // The metadata of a custom resource stays unstructured until it is stored.
         if resource.custom.is_none() {
             schema::normalize_metadata(&mut new);
         }
@@ -307,7 +306,8 @@ async fn attempt(
     stored
 }
 
-/// In a write of its status a custom resource keeps its kind, whatever the client says; what is wrong is told of what it said.
+/// Adjusts an error to the kind that the client sent. In a status update, a custom resource keeps its stored kind, but
+/// errors refer to the sent one.
 ///
 /// Source: apiserver pkg/registry/rest/update.go, `BeforeUpdate`.
 fn about_given(mut status: Box<Status>, given: &GroupVersionKind, resource: &Resource) -> Box<Status> {
@@ -326,13 +326,13 @@ fn about_given(mut status: Box<Status>, given: &GroupVersionKind, resource: &Res
     status
 }
 
-/// Whether two objects are the same as values of the Go type of their resource, if it has one.
+/// Returns whether two objects are equal as values of the Go type of their resource, if it has one.
 fn are_same(one: &Value, other: &Value, resource: &Resource) -> bool {
     if resource.custom.is_some() { one == other } else { semantically_equal(one, other, &resource.kind) }
 }
 
-/// What the resource's strategy makes of `new`. A kind of the server is prepared in the version in which it is stored: what
-/// is kept of the stored object may be in an annotation otherwise.
+/// Applies the resource's strategy to `new`. Built-in kinds are prepared in their storage version: in another version,
+/// retained fields might be in an annotation.
 fn prepared(
     mut new: Value,
     old: &Arc<Value>,
@@ -354,17 +354,17 @@ fn prepared(
     state.convert(&new, &resource.kind).map_err(create::conversion_failed)
 }
 
-/// What an attempt comes to.
+/// The final result of an attempt.
 struct Final<'a> {
-    /// What it began with.
+    /// The stored object from which it started.
     stored: &'a Arc<Value>,
-    /// That in the version of the request.
+    /// That object in the version of the request.
     old: &'a Arc<Value>,
     new: Value,
     which: Attempt,
 }
 
-/// Stores the object; none if another write was faster.
+/// Stores the object; returns none if another write came first.
 ///
 /// Source for what goes: apiserver pkg/registry/generic/registry/store.go, `ShouldDeleteDuringUpdate`.
 /// Rule: CHN-04, CHN-07, CNV-08, KND-16, SCH-18.
@@ -389,10 +389,11 @@ async fn store(
     };
     metadata::set(&mut new, "resourceVersion", metadata::text(old, "resourceVersion").into());
     normalize_stored(&mut new, resource);
-    // What a custom resource loses when it is stored is a change all the same.
+    // Fields that a custom resource loses when it is stored count as a change.
     let mut is_same = new == **old;
     schema::normalize_metadata(&mut new);
-    // The last finalizer has gone: what was waiting for that, and for no grace period, goes too, without a DELETE.
+    // The last finalizer was removed: a terminating object without a remaining grace period is removed without a
+    // DELETE.
     let goes = metadata::is_deleting(old)
         && old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0
         && !metadata::has_finalizers(&new)
@@ -400,19 +401,19 @@ async fn store(
     let by_webhook = State::asks_webhook(stored, resource);
     let mut lacks_defaults = false;
     let mut is_converted_anew = false;
-    // What goes is not converted for the storage.
+    // A removed object is not converted to the storage version.
     if resource.custom.is_some() && !(goes && by_webhook) {
         new = state.to_storage(new, resource).await.map_err(create::conversion_failed)?;
         lacks_defaults =
             state.complete_written(&mut new, resource).map_err(|what| create::unsupported(&what))?;
-        // What a webhook made of it counts, and what is stored in a former version is stored anew.
+        // The result of a webhook counts, and an object stored in an older version is stored again.
         if by_webhook || GroupVersionKind::of(&new) != GroupVersionKind::of(stored) {
             is_converted_anew = is_same && new != **stored;
             is_same = new == **stored;
         }
     }
-    // What is read of the storage has defaults that are not stored there yet, or is stored as something else than what the
-    // conversion makes of it: the attempt begins again, and is a write.
+    // The object as read has defaults that are not stored yet, or differs from the conversion result: the attempt
+    // starts over as a write.
     // Source: apiserver pkg/storage/etcd3/store.go, `GuaranteedUpdate`.
     let is_incomplete = is_same && {
         metadata::set(&mut new, "resourceVersion", metadata::text(old, "resourceVersion").into());
@@ -429,9 +430,9 @@ async fn store(
         return shown(&Arc::new(new)).await;
     }
     if goes && super::waits_for_controllers(&new, resource) {
-        // The namespace is stored, and goes once the controllers' work is done, which is at once.
+        // The namespace is stored and removed once the controllers' work is done, which is immediately.
         let Ok(stored) = state.storage.replace(&key, Some(stored), new) else { return Ok(None) };
-        // Somebody who is faster does the same.
+        // If another request removed it first, the result is the same.
         let _ = state.storage.remove(&key, &stored);
         request.server.has_changed(resource)?;
         return shown(&stored).await;
@@ -452,7 +453,7 @@ async fn store(
                 state.storage.note_incomplete(&key, &stored);
             }
             request.server.has_changed(resource)?;
-            // What is built in is stored in one version and read in another.
+            // Built-in kinds are stored in one version and read in another.
             if resource.custom.is_some() {
                 return shown(&stored).await;
             }

@@ -1,4 +1,4 @@
-//! What a request for an object comes to, once its body is there.
+//! Executes a request for an object after its body was read.
 
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -23,7 +23,7 @@ use super::request::{BodyRetention, ObjectRequest, Outcome};
 use super::route::{Target, Verb};
 use super::{Server, connect, create, delete, read, service_reading, update, watch};
 
-/// A request that is there as a whole, with all that it takes to do it on any thread.
+/// A complete request with everything that is required to execute it on any thread.
 pub(super) struct Work {
     pub(super) server: Arc<Server>,
     pub(super) authorizer: Arc<dyn Authorizer>,
@@ -105,8 +105,9 @@ impl Work {
     }
 }
 
-/// Requests for built-in and for custom resources are handled alike. Each verb has a box of its own: the future of a request
-/// is as large as its verb needs, and a request within a request does not take the stack for all verbs twice.
+/// Calls the handler of a request; built-in and custom resources are handled alike. The future of each verb is boxed,
+/// so that a request is only as large as its verb requires and nested requests do not multiply the stack use of all
+/// verbs.
 ///
 /// Rule: CHN-12.
 fn dispatch<'r, 'o: 'r>(

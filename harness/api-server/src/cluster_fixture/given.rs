@@ -1,4 +1,4 @@
-//! What manifests say of the objects that a webhook is made of: its Service, its workload, its Secrets.
+//! The objects in manifests that deploy a webhook: its Service, workload, and Secrets.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::json::{at, text};
 
-/// Services, workloads, Pods and Secrets of manifests.
+/// Services, workloads, Pods, and Secrets from manifests.
 #[derive(Debug, Default)]
 pub struct Given {
     objects: Vec<Value>,
@@ -16,7 +16,7 @@ pub struct Given {
 /// The labels of an object.
 type LabelSet = BTreeMap<String, String>;
 
-/// The kinds that make pods, all of the group `apps`.
+/// The kinds with a pod template, all in the group `apps`.
 const WORKLOADS: [&str; 4] = ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"];
 
 impl Given {
@@ -31,33 +31,34 @@ impl Given {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no such objects.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
-    /// All Services.
+    /// Returns all Services.
     pub fn services(&self) -> impl Iterator<Item = &Value> {
         self.of_kind("Service")
     }
 
-    /// The Service of this name. One that says no namespace may be in any: whoever applies it decides.
+    /// Returns the Service with this name. A Service without a namespace matches any namespace, because the client
+    /// chooses it.
     pub fn service(&self, namespace: &str, name: &str) -> Option<&Value> {
         self.services()
             .find(|service| text(service, &["metadata", "name"]) == name && may_be_in(service, namespace))
     }
 
-    /// Pods and templates of pods in `namespace`.
+    /// Returns the Pods and pod templates in `namespace`.
     pub fn pods(&self, namespace: &str) -> impl Iterator<Item = &Value> {
         self.workloads(namespace).map(|(_, pod)| pod)
     }
 
-    /// The pods of `namespace` that a Service selects; none if it has no selector.
+    /// Returns the pods in `namespace` that a Service selects; none if it has no selector.
     pub fn selected<'a>(&'a self, service: &'a Value, namespace: &'a str) -> impl Iterator<Item = &'a Value> {
         self.pods(namespace).filter(move |pod| is_selected(service, pod))
     }
 
-    /// The Secrets that a pod of `namespace` mounts.
+    /// Returns the Secrets that a pod in `namespace` mounts.
     pub fn mounted_secrets<'a>(
         &'a self,
         pod: &'a Value,
@@ -75,8 +76,8 @@ impl Given {
         })
     }
 
-    /// Which labels an object of `kind` has that a webhook behind the Service `name` needs, each set once. None if the
-    /// manifests do not say.
+    /// Returns the distinct label sets of the objects of `kind` that belong to the webhook behind the Service `name`.
+    /// None if the manifests do not contain them.
     pub fn labels_for(&self, kind: &str, namespace: &str, name: &str) -> Option<Vec<LabelSet>> {
         let service = || self.service(namespace, name);
         let mut labels: Vec<LabelSet> = match kind {
@@ -106,7 +107,7 @@ impl Given {
         self.objects.iter().filter(move |object| object["kind"] == kind)
     }
 
-    /// What makes pods in `namespace`, each with its template; of a Pod itself.
+    /// Returns the Pods and workloads in `namespace`, each with its pod template or itself.
     fn workloads(&self, namespace: &str) -> impl Iterator<Item = (&Value, &Value)> {
         let here = self.objects.iter().filter(move |object| may_be_in(object, namespace));
         here.filter_map(|object| match text(object, &["kind"]) {

@@ -1,4 +1,4 @@
-//! The resources that kube-apiserver itself has.
+//! The built-in resources of kube-apiserver.
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{Resource, Subresource};
 
-/// The resources of kube-apiserver itself, as `tools/discovery.sh` wrote them down.
+/// The built-in resources of kube-apiserver, as recorded by `tools/discovery.sh`.
 ///
 /// Rule: CFG-01, CFG-02, SEL-13.
 const BUILT_IN: &str = include_str!("../discovery.json");
@@ -59,7 +59,7 @@ pub(super) static BUILT_IN_RESOURCES: LazyLock<Vec<Arc<Resource>>> = LazyLock::n
 fn of_group(group: GroupEntry) -> Vec<Resource> {
     let mut resources = Vec::new();
     for version in group.versions {
-        // The documents leave out the group and the version where they are those of the resource.
+        // The documents omit a group and version that equal those of the resource.
         let full = |kind: GroupVersionKind| {
             if kind.group.is_empty() && kind.version.is_empty() {
                 GroupVersionKind::new(group.group.clone(), version.version.clone(), kind.kind)

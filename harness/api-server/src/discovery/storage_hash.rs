@@ -13,7 +13,7 @@ pub(crate) fn storage_version_hash(group: &str, version: &str, kind: &str) -> St
 }
 
 impl Resources {
-    /// Names the kind in which objects of a resource are stored; none of one whose objects are not.
+    /// Returns the hash of the kind in which the objects of a resource are stored; none if they are not stored.
     ///
     /// Source: apiserver pkg/endpoints/installer.go, `registerResourceHandlers`; pkg/endpoints/discovery/storageversionhash.go.
     pub(super) fn storage_hash(&self, resource: &Resource) -> Option<String> {
@@ -24,7 +24,7 @@ impl Resources {
             return None;
         }
         let mut kind = self.storage_kind(resource);
-        // Upstream stores some kinds in a version in which it does not serve them, and Events in that of the core group.
+        // Upstream stores some kinds in a version that it does not serve, and Events in the version of the core group.
         // Source: kubernetes pkg/kubeapiserver/default_storage_factory_builder.go, `DefaultAPIResourceConfigSource`.
         match kind.kind.as_str() {
             "ClusterTrustBundle"

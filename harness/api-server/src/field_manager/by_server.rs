@@ -1,4 +1,4 @@
-//! What the server itself writes, and the controllers that run in it.
+//! Field managers of the server and of its built-in controllers.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use serde_json::Value;
 use super::super::metadata;
 use super::ResetFields;
 
-/// The manager of what a server makes when it starts.
+/// The field manager of objects that the server creates at startup.
 const SERVER: &str = "kube-apiserver";
 
-/// A new object of a kind of the server, which the server made.
+/// Adds the field manager to a new built-in object that the server created.
 pub(crate) fn made(object: Value) -> Value {
     written(None, object, "", &BTreeMap::new())
 }
 
-/// An object of which the server wrote the status.
+/// Updates the field managers of an object whose status the server wrote.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go` and pkg/controller/establish.
 pub(crate) fn with_status(live: &Value, object: Value) -> Value {
@@ -40,7 +40,7 @@ fn written(live: Option<&Value>, object: Value, subresource: &str, reset_fields:
     manager.update_no_errors(live, object, &Writer { manager: SERVER, now: &now }).object
 }
 
-/// An object to which a controller applied fields, with force.
+/// Updates the field managers of an object to which a controller applied fields with force.
 pub(crate) fn applied(live: &Value, fields: &Value, manager: &str) -> Value {
     let kind = GroupVersionKind::of(live);
     let (version, now) = (kind.api_version(), metadata::now());

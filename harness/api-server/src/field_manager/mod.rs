@@ -1,4 +1,4 @@
-//! Who manages which fields: `metadata.managedFields` of all that is written, and server-side apply.
+//! Field management: `metadata.managedFields` of all writes, and server-side apply.
 
 mod by_server;
 mod reset_fields;
@@ -29,16 +29,16 @@ use super::scale;
 use super::state::State;
 use super::{create, metadata};
 
-/// The most bytes that the name of a manager may have.
+/// The maximum length of a manager name in bytes.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `FieldManagerMaxLength`.
 pub(super) const LONGEST_MANAGER: usize = 128;
 
-/// How much memory the conversions for one request may take: an object may have a manager in each version, of which a
-/// definition may have many.
+/// How much memory the conversions of one request may take. An object may have a manager in each version, and a
+/// definition may have many versions.
 const MOST_BYTES: usize = 64 << 20;
 
-/// An object with its managedFields, and what is known of the times in them.
+/// An object with managedFields, and their timestamps.
 pub(super) struct Managed {
     pub(super) object: Value,
     pub(super) times: TimePrecision,
@@ -50,10 +50,10 @@ impl From<Written> for Managed {
     }
 }
 
-/// The object of a create, an update or a patch with the fields that the request sets; `live` is the stored one.
+/// Updates managedFields after a create, an update, or a patch; `live` is the stored object.
 ///
 /// # Errors
-/// The Status of a conversion that could not be tried. One that fails leaves the managers as they were.
+/// The Status of a conversion that could not be attempted. A failed conversion leaves the managers unchanged.
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch}.go`, `UpdateNoErrors`.
 /// Rule: APY-02, APY-03, APY-16, APY-20.
@@ -74,11 +74,10 @@ pub(super) async fn update(
     managed.map_err(create::conversion_failed)
 }
 
-/// What a patch that is applied makes of the stored object, without defaults.
+/// Applies a patch to the stored object, without setting defaults.
 ///
 /// # Errors
-/// The Status of conflicts, of a patch that is none for objects of this kind, of fields that they do not have, and of a
-/// conversion that could not be tried.
+/// The Status of conflicts, of an invalid patch, of unknown fields, and of a conversion that could not be attempted.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatcher`.
 /// Rule: APY-05, APY-06, APY-07, APY-11, APY-17.
@@ -103,10 +102,10 @@ pub(super) async fn apply(
     })
 }
 
-/// What `compute` returns once it has the answers of all conversion webhooks that it needs.
+/// Repeats `compute` until it has the responses of all conversion webhooks that it needs.
 ///
 /// # Errors
-/// Why a conversion could not be tried.
+/// Why a conversion could not be attempted.
 async fn with_answers<T>(
     state: &State,
     compute: impl Fn(&Answers) -> Result<T, ConversionError>,
@@ -142,7 +141,7 @@ fn conflict(conflicts: &managed_fields::Conflicts) -> Status {
     Status { details: Some(details), ..Status::failure(409, "Conflict", conflicts.message()) }
 }
 
-/// Who writes, and what.
+/// The writer and the target of a write.
 pub(super) struct Writes<'a> {
     pub(super) state: &'a State,
     pub(super) resource: &'a Resource,
@@ -158,10 +157,11 @@ impl<'a> Writes<'a> {
         Self { state: &request.server.state, resource, subresource, kind, manager }
     }
 
-    /// As [`update`], of a writer that need not be a request.
+    /// Updates managedFields like [`update`], for a writer that is not necessarily a request.
     ///
     /// # Errors
-    /// [`ConversionError::ByWebhook`] when a webhook would have to be called, and another conversion that could not be tried.
+    /// [`ConversionError::ByWebhook`] if a webhook would have to be called, and other conversions that could not be
+    /// attempted.
     pub(super) fn update(&self, live: Option<&Value>, new: Value) -> Result<Managed, ConversionError> {
         self.try_update(live, new, &metadata::now(), &Answers::default())
     }
@@ -178,7 +178,7 @@ impl<'a> Writes<'a> {
         written.map(Managed::from)
     }
 
-    /// What the field manager computes with these answers of conversion webhooks, unless one is missing.
+    /// Runs the field manager with these responses of conversion webhooks. Returns the missing one, if any.
     fn compute<T>(
         &self,
         now: &str,
@@ -203,7 +203,7 @@ impl<'a> Writes<'a> {
     }
 }
 
-/// The name of the manager whose request it is: `fieldManager`, or what its client calls itself.
+/// Returns the manager name of a request: `fieldManager`, or the prefix of its user agent.
 ///
 /// Source: apiserver pkg/endpoints/handlers/create.go, `managerOrUserAgent`.
 /// Rule: APY-04.
@@ -224,10 +224,10 @@ fn manager(request: &ObjectRequest<'_>) -> String {
     name
 }
 
-/// The mutating phase of a request. What webhooks leave of the managedFields counts, unless it is invalid.
+/// Runs the mutating phase of a request. Valid managedFields from webhooks are kept.
 ///
 /// # Errors
-/// What the client gets.
+/// The Status that the client receives.
 ///
 /// Source: apiserver pkg/endpoints/handlers/fieldmanager/admission.go, `Admit`.
 /// Rule: APY-15, MUT-20.
@@ -257,12 +257,12 @@ pub(super) async fn mutate<'a>(
     Ok(())
 }
 
-/// `metadata.managedFields`; null if there are none.
+/// Returns `metadata.managedFields`; null if absent.
 pub(super) fn entries(object: &Value) -> &Value {
     at(object, &["metadata", "managedFields"])
 }
 
-/// Sets them, or takes them away.
+/// Sets or removes `metadata.managedFields`.
 pub(super) fn set_entries(object: &mut Value, entries: Value) {
     if entries.is_null() {
         metadata::remove(object, "managedFields");
@@ -271,10 +271,10 @@ pub(super) fn set_entries(object: &mut Value, entries: Value) {
     }
 }
 
-/// The Scale of an object with which a change of it begins, with the managers of its replicas.
+/// Returns the Scale of an object on which a change is based, with the managers of its replicas.
 ///
 /// # Errors
-/// The Status of managedFields that cannot be read.
+/// The Status of invalid managedFields.
 ///
 /// Source: apimachinery pkg/util/managedfields/scalehandler.go, `ToSubresource`.
 /// Rule: APY-14.
@@ -289,10 +289,10 @@ pub(super) fn scale_of(
     Ok(scale)
 }
 
-/// Gives the managers of a Scale to the object that it scales.
+/// Copies the managers of a Scale to the scaled object.
 ///
 /// # Errors
-/// The Status of managedFields that cannot be read.
+/// The Status of invalid managedFields.
 ///
 /// Source: apimachinery pkg/util/managedfields/scalehandler.go, `ToParent`.
 /// Rule: APY-14.
@@ -313,7 +313,7 @@ fn unreadable(why: String) -> Box<Status> {
     Box::new(Status::failure(500, "", why))
 }
 
-/// Where each version of a resource has its replicas; none where it has no Scale.
+/// Returns the path of the replicas in each version of a resource; none without a scale subresource.
 fn replicas(resource: &Resource, resources: &Resources) -> BTreeMap<String, Option<Path>> {
     let kind = (&resource.kind.group, &resource.kind.kind);
     let of_kind = resources.all().iter().filter(|other| (&other.kind.group, &other.kind.kind) == kind);
@@ -324,5 +324,5 @@ fn replicas(resource: &Resource, resources: &Resources) -> BTreeMap<String, Opti
     of_kind.map(|other| (other.kind.api_version(), place(other))).collect()
 }
 
-/// Fields that requests for a resource cannot set, by the version of the object.
+/// Fields that requests for a resource cannot set, by version.
 type ResetFields = BTreeMap<String, Filter>;

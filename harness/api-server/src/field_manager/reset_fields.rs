@@ -1,4 +1,4 @@
-//! The fields that requests cannot set, as what they write is thrown away.
+//! The fields that requests cannot set, because the server discards them.
 
 use kubernetes_managed_fields::{Filter, Set};
 
@@ -6,7 +6,7 @@ use super::super::discovery::{Resource, Resources};
 use super::super::strategy;
 use super::ResetFields;
 
-/// Those of a resource or a subresource, by version.
+/// Returns the reset fields of a resource or a subresource, by version.
 ///
 /// Source: `GetResetFields` in kubernetes `pkg/registry/*/*/strategy.go`; apiextensions-apiserver
 /// `pkg/apiserver/customresource_handler.go`, `getStatusResetFields`.
@@ -18,7 +18,7 @@ pub(super) fn of(resource: &Resource, subresource: &str, resources: &Resources) 
     }
     let is_own = |other: &Resource| {
         let is_of_kind = (&other.kind.group, &other.kind.kind) == (&resource.kind.group, &resource.kind.kind);
-        // Of a custom resource itself each version knows only of its own.
+        // For a custom resource itself, each version has only its own reset fields.
         let is_same = resource.custom.is_none() || !subresource.is_empty() || other.kind == resource.kind;
         is_of_kind && is_same
     };

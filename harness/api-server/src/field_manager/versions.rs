@@ -1,4 +1,4 @@
-//! The versions of the objects of one kind, as their managers need them.
+//! The versions of the objects of one kind, for the field manager.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::super::discovery::Resources;
 use super::super::state::State;
 
-/// A kind in all its versions.
+/// A kind with all its versions.
 ///
 /// Rule: APY-19.
 pub(super) struct KindVersions<'a> {
@@ -20,7 +20,7 @@ pub(super) struct KindVersions<'a> {
     pub(super) resources: &'a Resources,
     pub(super) kind: &'a GroupVersionKind,
     pub(super) answers: &'a Answers,
-    /// Why a conversion could not be tried: what was computed with it does not count.
+    /// Why a conversion could not be attempted; the computed result is then discarded.
     pub(super) obstacle: RefCell<Option<ConversionError>>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Versions for KindVersions<'a> {
             }
             Failed(why)
         })?;
-        // What was taken out of the object is there again if its Go type always has it.
+        // Restores removed fields that the Go type always has.
         drop(schema::normalize(&mut converted, &kind));
         Ok(converted)
     }
@@ -79,7 +79,7 @@ impl<'a> Versions for KindVersions<'a> {
     fn empty(&self, api_version: &str) -> Value {
         let kind = self.in_version(api_version);
         let mut object = json!({"apiVersion": api_version, "kind": kind.kind});
-        // Of a kind without a Go type nothing is always there.
+        // A kind without a Go type has no such fields.
         drop(schema::normalize(&mut object, &kind));
         object
     }

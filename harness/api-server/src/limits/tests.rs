@@ -1,4 +1,4 @@
-//! What requests, answers and watches take of the bytes that are there.
+//! Tests of the memory that requests, responses, and watches use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +54,7 @@ async fn get(server: &ApiServer, path: &str) -> Response {
     send(server, request(Method::GET, path, Body::empty())).await
 }
 
-/// Creates a `ControllerRevision` with so many bytes of data.
+/// Creates a `ControllerRevision` with this many bytes of data.
 async fn create(server: &ApiServer, name: &str, bytes: usize) {
     let object = json!({"metadata": {"name": name}, "revision": 1, "data": {"k": "x".repeat(bytes)}});
     let created = send(server, request(Method::POST, REVISIONS, object.to_string().into())).await;
@@ -65,7 +65,7 @@ async fn status(response: Response) -> Value {
     serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap()
 }
 
-/// A body of one piece, after which nothing comes.
+/// A body of one piece that then stalls.
 fn dripping(piece: Vec<u8>) -> Body {
     Body::from_stream(stream::iter([Ok::<_, std::io::Error>(piece)]).chain(stream::pending()))
 }
@@ -109,7 +109,7 @@ async fn a_body_takes_the_bytes_that_have_come() {
     let pending = send(&server, request(Method::POST, REVISIONS, body));
     tokio::pin!(pending);
     assert!(futures::poll!(&mut pending).is_pending());
-    // Small ones cost nothing.
+    // Small requests cost nothing.
     assert_eq!(LIMITS.in_flight_bytes - bytes(&server).available(), (1 << 20) - REQUEST_BYTES);
 }
 
@@ -137,7 +137,7 @@ async fn a_request_for_which_no_bytes_are_left_may_try_again() {
         let answer = send(&server, request).await;
         check_too_many(&answer.headers().clone(), &status(answer).await);
     }
-    // Small ones need none.
+    // Small requests need no memory budget.
     assert_eq!(get(&server, "/version").await.status(), 200);
     create(&server, "b", 1000).await;
     drop(all);
@@ -147,7 +147,7 @@ async fn a_request_for_which_no_bytes_are_left_may_try_again() {
 #[tokio::test]
 async fn so_many_requests_are_under_way_of_either_kind() {
     let server = server();
-    // Answers are under way until they are read.
+    // Responses are in flight until they are read.
     let mut reads = Vec::new();
     for _ in 0..LIMITS.requests {
         reads.push(get(&server, "/api/v1/namespaces/default").await);
@@ -161,7 +161,7 @@ async fn so_many_requests_are_under_way_of_either_kind() {
     }
     let answer = send(&server, request(Method::POST, REVISIONS, Body::empty())).await;
     check_too_many(&answer.headers().clone(), &status(answer).await);
-    // Watches are not counted among them.
+    // Watches are not counted.
     assert_eq!(get(&server, &format!("{REVISIONS}?watch=true")).await.status(), 200);
     drop((reads, writes));
     assert_eq!(get(&server, "/api/v1/namespaces/default").await.status(), 200);
@@ -193,18 +193,18 @@ async fn an_answer_for_which_there_never_is_room_is_refused_as_that() {
     assert!(message.contains("more than 49152 KiB of memory"), "{message}");
 }
 
-/// A runtime of one thread: who decodes on it keeps all others waiting.
+/// The runtime has one thread: decoding on that thread would block all other requests.
 #[tokio::test]
 async fn a_large_body_is_worked_on_beside_the_others_whether_or_not_its_length_is_known() {
     let object = json!({"metadata": {"name": "a"}, "data": {"k": "x".repeat(LARGE)}}).to_string();
     let unknown = Body::from_stream(stream::iter([Ok::<_, std::io::Error>(object.clone())]));
     for body in [Body::from(object), unknown] {
         let server = server();
-        // Decoding it waits for this.
+        // Decoding waits for this guard.
         let decoding = server.server.under_way.turn(LARGE + 1);
         assert!(decoding.is_some());
         let mut pending = Box::pin(send(&server, request(Method::POST, REVISIONS, body)));
-        // The other thread may or may not have begun; this one goes on.
+        // The other thread may or may not have started; this thread continues.
         for _ in 0..100 {
             assert!(futures::poll!(&mut pending).is_pending());
             assert_eq!(get(&server, "/version").await.status(), 200);
@@ -214,7 +214,7 @@ async fn a_large_body_is_worked_on_beside_the_others_whether_or_not_its_length_i
     }
 }
 
-/// What is short may take much memory once it is read.
+/// A short text may take a lot of memory once decoded.
 #[tokio::test]
 async fn an_object_takes_what_it_weighs() {
     let server = server();
@@ -233,7 +233,7 @@ async fn an_object_takes_what_it_weighs() {
 #[tokio::test]
 async fn a_body_that_would_take_more_than_there_is_is_refused_before_it_is_read() {
     let server = server();
-    // It would be refused for its `revision`, were it read.
+    // Decoding it would fail because of its `revision`.
     let items = vec![r#"{"a":0}"#; 90_000].join(",");
     let body = format!(r#"{{"metadata":{{"name":"a"}},"revision":[{items}]}}"#);
     let status = status(send(&server, request(Method::POST, REVISIONS, body.into())).await).await;
@@ -242,7 +242,7 @@ async fn a_body_that_would_take_more_than_there_is_is_refused_before_it_is_read(
     assert!(message.contains("more than 49152 KiB of memory"), "{message}");
 }
 
-/// Watchers that do not read have no more under way than there is room for, whatever is there to be sent.
+/// Watchers that do not read have no more in flight than the budget allows, whatever is waiting to be sent.
 #[tokio::test(start_paused = true)]
 async fn watches_share_large_events_and_take_turns() {
     let server = server();
@@ -268,13 +268,13 @@ async fn watches_share_large_events_and_take_turns() {
     create(&server, "100", 2 << 20).await;
 
     let (mut other, mut waiting) = (watch(0).await, watch(100).await);
-    // What others send already needs no room.
+    // An event that others are sending needs no additional memory.
     assert_eq!(other.next().await.unwrap().unwrap(), unread[0][0]);
     let mut next = Box::pin(waiting.next());
     let patience = Duration::from_secs(1);
-    // Time passes where nothing else happens.
+    // Paused time advances when the runtime is idle.
     assert!(tokio::time::timeout(patience, &mut next).await.is_err());
-    // Watches that read make room for the one that waits.
+    // Watches that read free memory for the waiting one.
     unread.pop();
     assert!(next.await.unwrap().unwrap().len() > 2 << 20);
     drop((unread, waiting, other));
