@@ -1,4 +1,4 @@
-//! Evictions: a Pod is deleted if its PodDisruptionBudget allows it. It is marked before it is deleted. The deletion
+//! Evictions: a Pod is deleted if its `PodDisruptionBudget` allows it. It is marked before it is deleted. The deletion
 //! does not run admission again; the update of the budget's status does.
 //!
 //! Source: kubernetes pkg/registry/core/pod/storage/eviction.go.

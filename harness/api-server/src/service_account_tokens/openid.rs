@@ -1,4 +1,4 @@
-//! The OpenID documents with which other parties verify service account tokens.
+//! The `OpenID` documents with which other parties verify service account tokens.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::TokenIssuer;
 use super::keys::Jwk;
 use crate::route::method_not_allowed;
 
-/// An OpenID document.
+/// An `OpenID` document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenId {
     /// `/.well-known/openid-configuration`.

@@ -168,7 +168,7 @@ fn requirements_quality(requests: &ResourceList, limits: &ResourceList) -> &'sta
     }))
 }
 
-/// Returns the common QoS class; burstable if they differ.
+/// Returns the common `QoS` class; burstable if they differ.
 fn agreed(mut qualities: impl Iterator<Item = &'static str>) -> &'static str {
     let first = qualities.next().unwrap_or("BestEffort");
     if qualities.all(|quality| quality == first) { first } else { "Burstable" }

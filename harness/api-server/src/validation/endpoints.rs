@@ -1,4 +1,4 @@
-//! Validation of Endpoints and EndpointSlices.
+//! Validation of Endpoints and `EndpointSlices`.
 
 use std::collections::HashSet;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Validation of ServiceCIDRs and IPAddresses.
+//! Validation of `ServiceCIDRs` and `IPAddresses`.
 
 use kubernetes_types::quoting::encode;
 use serde_json::Value;

@@ -29,7 +29,7 @@ pub(super) fn annotations(errors: &mut Errors, path: &Path<'_>, metadata: &Value
     profiles(errors, path, annotations, spec);
 }
 
-/// Validates seccomp and AppArmor profiles in annotations.
+/// Validates seccomp and `AppArmor` profiles in annotations.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateSeccompPodAnnotations` and
 /// `ValidateAppArmorPodAnnotations`.
