@@ -1,4 +1,4 @@
-//! The tree of an expression, as the checker and the planner walk it.
+//! The tree of an expression, which the checker and the planner traverse.
 
 /// An index into [`Ast::nodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -7,27 +7,27 @@ pub(crate) struct NodeId(pub(crate) u32);
 /// The tree of an expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Ast {
-    /// The text.
+    /// The source text.
     pub(crate) source: String,
-    /// All nodes. Macros share nodes nowhere: each appears once in the tree.
+    /// All nodes. Each appears once in the tree; macros do not share nodes.
     pub(crate) nodes: Vec<Node>,
-    /// The whole expression.
+    /// The root node.
     pub(crate) root: NodeId,
-    /// How many nodes lie on the longest way from the root to a leaf, both included.
+    /// The number of nodes on the longest path from the root to a leaf.
     pub(crate) depth: u32,
 }
 
-/// A node with its place in the text.
+/// A node with its position in the text.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// Where it begins, in code points from the start of the text: what an error points at. Nodes that a macro makes
-    /// have the place of the macro's parenthesis.
+    /// Its offset in code points, to which errors point. Nodes made by a macro have the offset of the macro's
+    /// parenthesis.
     pub(crate) offset: Option<u32>,
-    /// What it is.
+    /// The expression.
     pub(crate) expression: Expression,
 }
 
-/// What a node is.
+/// The expression of a node.
 #[derive(Clone, Debug)]
 pub(crate) enum Expression {
     Null,
@@ -50,7 +50,7 @@ pub(crate) enum Expression {
         target: Option<NodeId>,
         arguments: Vec<NodeId>,
     },
-    /// A list; the indices of the elements written `?element`.
+    /// A list, with the indices of the elements that are written `?element`.
     List {
         elements: Vec<NodeId>,
         optional: Vec<usize>,
@@ -62,14 +62,14 @@ pub(crate) enum Expression {
         name: String,
         fields: Vec<Entry<String>>,
     },
-    /// What macros such as `all` expand to.
+    /// The expansion of a macro such as `all`.
     Comprehension(Box<Comprehension>),
 }
 
 /// An entry of a map or a field of a struct literal.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry<K> {
-    /// The place of its colon.
+    /// The offset of its colon.
     pub(crate) offset: Option<u32>,
     pub(crate) key: K,
     pub(crate) value: NodeId,
@@ -91,24 +91,24 @@ pub(crate) struct Comprehension {
 }
 
 impl Ast {
-    /// A node of the tree.
+    /// Returns the node with this id.
     pub(crate) fn node(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(id.0 as usize)
     }
 
-    /// What a node is.
+    /// Returns the expression of a node.
     pub(crate) fn expression(&self, id: NodeId) -> &Expression {
         self.node(id).map_or(&Expression::Null, |node| &node.expression)
     }
 
-    /// Where a node stands.
+    /// Returns the offset of a node.
     pub(crate) fn offset(&self, id: NodeId) -> Option<u32> {
         self.node(id)?.offset
     }
 }
 
 impl Expression {
-    /// Passes on each operand, element, key and value, in the order of the text.
+    /// Visits each operand, element, key, and value, in the order of the text.
     pub(crate) fn children(&self, mut visit: impl FnMut(NodeId)) {
         match self {
             Self::Null
@@ -135,7 +135,7 @@ impl Expression {
         }
     }
 
-    /// Replaces each operand, element, key and value.
+    /// Replaces each operand, element, key, and value.
     pub(crate) fn replace_children(&mut self, mut replace: impl FnMut(NodeId) -> NodeId) {
         let mut put = |place: &mut NodeId| *place = replace(*place);
         match self {

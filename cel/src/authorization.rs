@@ -1,4 +1,4 @@
-//! Who may do what: the question that `authorizer` asks the program that embeds the language.
+//! The interface through which `authorizer` asks the embedding program for permissions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,11 +8,11 @@ use crate::library::authorizer::{AuthorizerValue, ResourceCheck};
 use crate::selectors::{FieldRequirement, LabelRequirement};
 use crate::value::Value;
 
-/// Decides who may do what. It is asked by the functions `check` of an expression.
+/// Authorizes access. Called by the `check` functions of an expression.
 ///
 /// Source: apiserver pkg/authorization/authorizer/interfaces.go, `UnconditionalAuthorizer`.
 pub trait Authorizer: fmt::Debug + Send + Sync {
-    /// Whether a user may do it.
+    /// Decides whether a user has access.
     fn authorize(&self, attributes: &Attributes<'_>) -> Decision;
 }
 
@@ -27,31 +27,31 @@ pub struct User {
     pub uid: String,
     /// The groups, such as `system:authenticated`.
     pub groups: Vec<String>,
-    /// What an authenticator adds.
+    /// Additional data from the authenticator.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// An access check: who does what with what.
+/// An access check: a user, a verb, and a target.
 ///
 /// Source: apiserver pkg/authorization/authorizer/interfaces.go, `AttributesRecord`.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Attributes<'a> {
-    /// Who.
+    /// The user.
     pub user: &'a User,
-    /// What, such as `get`.
+    /// The verb, such as `get`.
     pub verb: &'a str,
-    /// With what.
+    /// The target.
     pub target: Target<'a>,
 }
 
-/// What an access check is about.
+/// The target of an access check.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Target<'a> {
-    /// A path that is no resource, such as `/healthz`.
+    /// A non-resource path, such as `/healthz`.
     Path(&'a str),
-    /// A resource, in whatever version.
+    /// A resource, in any version.
     Resource(&'a Resource),
 }
 
@@ -64,23 +64,23 @@ pub struct Resource {
     pub resource: String,
     /// The subresource; empty if there is none.
     pub subresource: String,
-    /// The namespace; empty for all of them and for resources of the cluster.
+    /// The namespace; empty for all namespaces and for cluster-scoped resources.
     pub namespace: String,
     /// The name; empty for all objects.
     pub name: String,
-    /// The requirements of a field selector, or why it cannot be read.
+    /// The requirements of a field selector, or the parse error.
     pub fields: Selection<FieldRequirement>,
-    /// The requirements of a label selector, or why it cannot be read.
+    /// The requirements of a label selector, or the parse error.
     pub labels: Selection<LabelRequirement>,
 }
 
-/// The requirements of a selector; none if there is no selector.
+/// The requirements of a selector; empty without a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Selection<T> {
-    /// All of them must hold.
+    /// All requirements must hold.
     Requirements(Vec<T>),
-    /// The selector cannot be read, for the reason that kube-apiserver gives.
+    /// The selector cannot be parsed, with kube-apiserver's error.
     Invalid(String),
 }
 
@@ -96,34 +96,34 @@ impl<T> From<Result<Vec<T>, String>> for Selection<T> {
     }
 }
 
-/// What an authorizer says.
+/// The response of an authorizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// The decision.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What went wrong, if something did.
+    /// The error, if any.
     pub error: Option<String>,
 }
 
-/// The decision of an authorizer.
+/// The verdict of an authorizer.
 ///
 /// Source: apiserver pkg/authorization/authorizer/interfaces.go, `Decision`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// It is forbidden.
+    /// The request is denied.
     #[default]
     Deny,
-    /// It is allowed.
+    /// The request is allowed.
     Allow,
     /// Another authorizer may decide.
     NoOpinion,
 }
 
 impl User {
-    /// A service account.
+    /// Creates the user of a service account.
     ///
     /// Source: apiserver pkg/authentication/serviceaccount/util.go, `UserInfo`.
     pub fn service_account(namespace: &str, name: &str) -> Self {
@@ -135,12 +135,12 @@ impl User {
     }
 }
 
-/// The value of the variable `authorizer`, which asks about a user.
+/// Returns the value of the variable `authorizer` for a user.
 pub fn authorizer_value<'a>(user: Arc<User>, authorizer: Arc<dyn Authorizer>) -> Value<'a> {
     AuthorizerValue { user, authorizer }.into()
 }
 
-/// The value of the variable `authorizer.requestResource`, which asks about a user and the resource of a request.
+/// Returns the value of the variable `authorizer.requestResource` for a user and the resource of a request.
 pub fn request_resource_value<'a>(
     user: Arc<User>,
     authorizer: Arc<dyn Authorizer>,

@@ -1,4 +1,4 @@
-//! A checked tree: what the checker hands to the planner.
+//! A checked tree: the checker's output and the planner's input.
 
 use std::sync::Arc;
 
@@ -8,40 +8,40 @@ use crate::types::Type;
 
 /// A tree with a type for each node and the meaning of each name.
 ///
-/// The checker rewrites the tree where a name turns out to be qualified, as cel-go's does: a selection that names a
-/// variable or a type becomes an [`Ident`](crate::ast::Expression::Ident), a member call of a qualified function such as
-/// `ip.isCanonical(x)` a call without target, and struct literals get the full name of their type.
+/// Like cel-go's, the checker rewrites the tree for qualified names: a selection that names a variable or a
+/// type becomes an [`Ident`](crate::ast::Expression::Ident), a member call of a qualified function such as
+/// `ip.isCanonical(x)` becomes a call without a target, and struct literals get the full name of their type.
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
     /// The tree.
     pub(crate) ast: Ast,
     /// The type of each node, by [`NodeId`].
     pub(crate) types: Vec<Type>,
-    /// What each name or call means, by [`NodeId`]; none for nodes that are neither, and for variables of
-    /// comprehensions as for any other variable [`Reference::Variable`].
+    /// The meaning of each name or call, by [`NodeId`]; none for other nodes. Variables of comprehensions are
+    /// [`Reference::Variable`] like any other variable.
     pub(crate) references: Vec<Option<Reference>>,
 }
 
-/// What a name or call means.
+/// The meaning of a name or call.
 #[derive(Clone, Debug)]
 pub(crate) enum Reference {
     /// A variable of the environment or of a comprehension, by its full name.
     Variable(Arc<str>),
     /// The name of a type, which is a constant.
     Type(Type),
-    /// The name of a constant, which the tree has instead.
+    /// The name of a constant; the tree has the constant itself.
     Constant,
     /// The overloads that can apply at run time, in the order of declaration.
     Overloads(Vec<Arc<Overload>>),
 }
 
 impl Checked {
-    /// The type of a node.
+    /// Returns the type of a node.
     pub(crate) fn type_of(&self, node: NodeId) -> &Type {
         self.types.get(node.0 as usize).unwrap_or(&Type::Error)
     }
 
-    /// What a name or call means.
+    /// Returns the meaning of a name or call.
     pub(crate) fn reference(&self, node: NodeId) -> Option<&Reference> {
         self.references.get(node.0 as usize).and_then(Option::as_ref)
     }

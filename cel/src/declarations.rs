@@ -1,4 +1,4 @@
-//! What an environment declares: variables, types and functions.
+//! The declarations of an environment: variables, types, and functions.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::types::Type;
 pub struct ObjectType {
     /// The full name, such as `kubernetes.UserInfo`.
     pub name: Arc<str>,
-    /// The types of the fields by their names as expressions write them.
+    /// The types of the fields, by their names in expressions.
     pub fields: HashMap<Arc<str>, Type>,
 }
 
 impl ObjectType {
-    /// An object type of some fields.
+    /// Creates an object type from its fields.
     pub fn new(name: &str, fields: impl IntoIterator<Item = (impl Into<Arc<str>>, Type)>) -> Self {
         let fields = fields.into_iter().map(|(field, of)| (field.into(), of)).collect();
         Self { name: name.into(), fields }
     }
 
-    /// The type of a field. A field whose name is a keyword is also found under its escaped name.
+    /// Returns the type of a field. A field named like a keyword is also found under its escaped name.
     ///
     /// Source: apiserver pkg/cel/types.go, `FindStructFieldType`.
     pub(crate) fn field(&self, name: &str) -> Option<&Type> {
@@ -35,7 +35,7 @@ impl ObjectType {
     }
 }
 
-/// A check of a tree whose types are right.
+/// A validation that runs after type checking.
 ///
 /// Source: cel-go cel/validator.go, ext/formatting.go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,22 +47,22 @@ pub enum Validator {
     Timestamp,
     /// Constant first arguments of `matches` are regular expressions.
     Matches,
-    /// The elements of a list literal, the keys and the values of a map literal have one type.
+    /// The elements of a list literal, and the keys and values of a map literal, have one type.
     HomogeneousLiterals,
     /// Constant targets of `format` fit their arguments.
     StringFormat,
 }
 
-/// Everything that is declared.
+/// All declarations.
 #[derive(Clone, Debug)]
 pub(crate) struct Declarations {
-    /// The name within which other names are searched first, such as `a.b`; mostly empty.
+    /// The container in which names are resolved first, such as `a.b`; usually empty.
     pub(crate) container: Arc<str>,
     pub(crate) variables: HashMap<Arc<str>, Type>,
-    /// Names of types and what they name.
+    /// The named types.
     pub(crate) types: HashMap<Arc<str>, NamedType>,
     pub(crate) objects: HashMap<Arc<str>, Arc<ObjectType>>,
-    /// Names of constants.
+    /// The named constants.
     pub(crate) constants: HashMap<Arc<str>, i64>,
     pub(crate) functions: HashMap<Arc<str>, Arc<Function>>,
     /// The first part of every qualified name of a variable, type or constant.
@@ -73,18 +73,18 @@ pub(crate) struct Declarations {
     pub(crate) compare_across_types: bool,
 }
 
-/// What the name of a type names.
+/// A named type.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedType {
     /// The type of struct literals.
     pub(crate) of: Type,
-    /// The same where the name is used as a value: with parameters for lists and maps.
+    /// The type when the name is used as a value: with parameters for lists and maps.
     pub(crate) as_value: Type,
-    /// Whether the name has a value at run time. For others, a program cannot be made.
+    /// Whether the name has a value at run time. Otherwise a program that uses it cannot be created.
     pub(crate) has_value: bool,
 }
 
-/// What a name means.
+/// The meaning of a name.
 #[derive(Clone, Debug)]
 pub(crate) enum Meaning {
     Variable(Type),
@@ -120,7 +120,7 @@ impl Declarations {
         self.add_named(name, NamedType { as_value: of.clone(), of, has_value: true });
     }
 
-    /// Adds a name of a type that is no value.
+    /// Adds a type name that is not a value.
     pub(crate) fn add_type_name(&mut self, name: &str, of: Type) {
         self.add_named(name, NamedType { as_value: of.clone(), of, has_value: false });
     }
@@ -140,7 +140,8 @@ impl Declarations {
         self.objects.insert(Arc::clone(&object.name), object);
     }
 
-    /// Adds the overloads of a function to those of the same name; the same identifier replaces an overload.
+    /// Adds the overloads of a function to those with the same name; an overload with a known identifier
+    /// replaces it.
     pub(crate) fn add_function(&mut self, function: &Function) {
         let known = self
             .functions
@@ -161,12 +162,12 @@ impl Declarations {
         }
     }
 
-    /// Whether a name that begins with this part can be that of a variable, type or constant.
+    /// Returns whether a variable, type, or constant may have a name that begins with this part.
     pub(crate) fn can_qualify(&self, first: &str) -> bool {
         !self.container.is_empty() || self.qualified.contains(first.trim_start_matches('.'))
     }
 
-    /// The full names that a name can stand for, the first that exists being meant.
+    /// Resolves a name: tries its possible full names in order and returns the first match.
     ///
     /// Source: cel-go common/containers/container.go, `ResolveCandidateNames`.
     fn candidates<T>(&self, name: &str, mut find: impl FnMut(&str) -> Option<T>) -> Option<T> {
@@ -183,7 +184,7 @@ impl Declarations {
         find(name)
     }
 
-    /// The full name and the meaning of a name that no comprehension declares.
+    /// Returns the full name and the meaning of a name that is not a comprehension variable.
     pub(crate) fn global(&self, name: &str) -> Option<(Arc<str>, Meaning)> {
         self.candidates(name, |name| {
             if let Some((name, of)) = self.variables.get_key_value(name) {
@@ -197,7 +198,7 @@ impl Declarations {
         })
     }
 
-    /// The full name and the type that the name of a struct literal means.
+    /// Returns the full name and the type for the name in a struct literal.
     pub(crate) fn struct_type(&self, name: &str) -> Option<(Arc<str>, Type)> {
         self.candidates(name, |name| {
             self.types.get_key_value(name).map(|(name, named)| (Arc::clone(name), named.of.clone()))
@@ -209,7 +210,7 @@ impl Declarations {
     }
 }
 
-/// Whether an overload compares numbers of different types.
+/// Returns whether an overload compares numbers of different types.
 ///
 /// Source: cel-go checker/env.go, `crossTypeNumericComparisonOverloads`.
 pub(crate) fn compares_across_types(overload: &Overload) -> bool {

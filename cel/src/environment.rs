@@ -1,4 +1,4 @@
-//! Environments: what expressions can mention, and the compilation of expressions.
+//! Environments define the names in expressions and compile expressions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,35 +17,35 @@ use crate::types::Type;
 pub use crate::declarations::{ObjectType, Validator};
 pub use crate::parser::MacroSet;
 
-/// What expressions can mention. Cloning and extending an environment is cheap.
+/// The variables, types, functions, and macros of expressions. Cloning and extending an environment is cheap.
 #[derive(Clone)]
 pub struct Environment {
     declarations: Arc<Declarations>,
 }
 
-/// Why an expression is not compiled. Its `Display` is the text of kube-apiserver.
+/// Why an expression does not compile. `Display` writes kube-apiserver's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// Syntax, types, or constants.
+    /// The syntax, a type, or a constant is invalid.
     #[error("compilation failed: {0}")]
     Invalid(IssueReport),
-    /// A constant part of it has no value.
+    /// A constant part of the expression fails.
     #[error("program instantiation failed: {0}")]
     Instantiation(String),
-    /// This crate does not know what kube-apiserver does.
+    /// This crate does not support the expression.
     #[error("not supported: {0}")]
     Unsupported(String),
 }
 
 impl Environment {
-    /// Only the basic types, the types of protocol buffers and the macros `has`, `all`, `exists`, `exists_one`, `map` and
-    /// `filter`: no functions, not even operators.
+    /// Creates an environment with only the basic types, the protocol buffer types, and the macros `has`,
+    /// `all`, `exists`, `exists_one`, `map`, and `filter`: without functions and operators.
     pub fn empty() -> Self {
         Self { declarations: Arc::new(Declarations::new()) }
     }
 
-    /// The standard library of the language.
+    /// Creates an environment with the standard library.
     pub fn standard() -> Self {
         Self::empty().with_functions(crate::library::standard::functions())
     }
@@ -55,38 +55,38 @@ impl Environment {
         self
     }
 
-    /// The same with names searched within a container first, such as `a.b`.
+    /// Resolves names in a container first, such as `a.b`.
     #[must_use]
     pub fn with_container(self, container: &str) -> Self {
         self.change(|declarations| declarations.container = container.into())
     }
 
-    /// The same with a variable; its name may be qualified, as in `authorizer.requestResource`.
+    /// Adds a variable; its name may be qualified, as in `authorizer.requestResource`.
     #[must_use]
     pub fn with_variable(self, name: &str, of: Type) -> Self {
         self.change(|declarations| declarations.add_variable(name, of))
     }
 
-    /// The same with an object type.
+    /// Adds an object type.
     #[must_use]
     pub fn with_object(self, object: impl Into<Arc<ObjectType>>) -> Self {
         self.change(|declarations| declarations.add_object(object.into()))
     }
 
-    /// The same with a name of a type that is also a value, such as `net.IP`.
+    /// Adds a type name that is also a value, such as `net.IP`.
     #[must_use]
     pub fn with_type(self, name: &str, of: Type) -> Self {
         self.change(|declarations| declarations.add_type(name, of))
     }
 
-    /// The same with a name of a type that is no value: a program that mentions it cannot be made.
+    /// Adds a type name that is not a value: a program that uses it cannot be created.
     #[must_use]
     pub fn with_type_name(self, name: &str, of: Type) -> Self {
         self.change(|declarations| declarations.add_type_name(name, of))
     }
 
-    /// The same with what comes with object types: the names of Kubernetes' scalar types, of which two are otherwise names
-    /// of functions only.
+    /// Adds the names of Kubernetes' scalar types, which come with object types; otherwise two of them are
+    /// only names of functions.
     ///
     /// Source: apiserver pkg/cel/types.go, `findScalar`.
     #[must_use]
@@ -94,7 +94,7 @@ impl Environment {
         self.with_type_name("duration", Type::Duration).with_type_name("timestamp", Type::Timestamp)
     }
 
-    /// The same with functions; overloads are added to those of functions of the same name.
+    /// Adds functions; overloads are added to functions of the same name.
     #[must_use]
     pub fn with_functions(self, functions: impl IntoIterator<Item = Function>) -> Self {
         self.change(|declarations| {
@@ -104,7 +104,7 @@ impl Environment {
         })
     }
 
-    /// The same with macros.
+    /// Adds macros.
     #[must_use]
     pub fn with_macros(self, macros: MacroSet) -> Self {
         self.change(|declarations| {
@@ -114,7 +114,7 @@ impl Environment {
         })
     }
 
-    /// The same with a validator. Validators run in the order in which they are added.
+    /// Adds a validator. Validators run in the order in which they are added.
     #[must_use]
     pub fn with_validator(self, validator: Validator) -> Self {
         self.change(|declarations| {
@@ -124,7 +124,7 @@ impl Environment {
         })
     }
 
-    /// The same where `<`, `<=`, `>` and `>=` compare numbers of different types.
+    /// Allows `<`, `<=`, `>`, and `>=` to compare numbers of different types.
     #[must_use]
     pub fn with_comparisons_across_types(self) -> Self {
         self.change(|declarations| declarations.compare_across_types = true)
@@ -134,7 +134,7 @@ impl Environment {
     ///
     /// # Errors
     ///
-    /// All that is wrong with the expression, in the words of kube-apiserver.
+    /// All errors of the expression, with kube-apiserver's messages.
     pub fn compile(&self, text: &str) -> Result<Program, CompileError> {
         let checked = self.check(text)?;
         Program::new(checked).map_err(|error| match error {
@@ -143,28 +143,28 @@ impl Environment {
         })
     }
 
-    /// What an expression costs at least and at most, given the sizes of variables.
+    /// Estimates the minimum and maximum cost of an expression for the given sizes of variables.
     ///
     /// # Errors
     ///
-    /// All that is wrong with the expression, in the words of kube-apiserver.
+    /// All errors of the expression, with kube-apiserver's messages.
     pub fn estimate(&self, text: &str, sizes: &dyn Sizes) -> Result<Range, CompileError> {
         let checked = self.check(text)?;
         stack::with_room(checked.ast.depth, || estimate::estimate(&checked, sizes))
             .ok_or_else(|| CompileError::Unsupported("no thread can be started".to_owned()))
     }
 
-    /// The static type of an expression, of which no program is made.
+    /// Returns the static type of an expression without creating a program.
     ///
     /// # Errors
     ///
-    /// All that is wrong with the expression, in the words of kube-apiserver.
+    /// All errors of the expression, with kube-apiserver's messages.
     pub fn type_of(&self, text: &str) -> Result<Type, CompileError> {
         let checked = self.check(text)?;
         Ok(checked.type_of(checked.ast.root).clone())
     }
 
-    /// The tree of an expression with its types.
+    /// Parses and type-checks an expression.
     pub(crate) fn check(&self, text: &str) -> Result<Checked, CompileError> {
         let source = Source::new(text);
         let mut issues = Issues::default();

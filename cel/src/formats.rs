@@ -1,4 +1,4 @@
-//! Formats of texts: each function returns what is wrong with a text in the API server's words.
+//! Validates string formats: each function returns the API server's error messages.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -8,8 +8,8 @@ use regex::Regex;
 
 use crate::go::url::Url;
 
-/// A name to which something will be appended: a hyphen at its end, and what stands before it, is replaced by a letter,
-/// as in kube-apiserver.
+/// Returns a name prepared for a suffix: as in kube-apiserver, a final hyphen and the character before it are
+/// replaced with a letter.
 ///
 /// Source: apimachinery pkg/api/validation/generic.go, `maskTrailingDash`.
 pub(crate) fn completed(name: &str) -> Cow<'_, str> {
@@ -18,14 +18,14 @@ pub(crate) fn completed(name: &str) -> Cow<'_, str> {
     };
     let mut completed = kept.to_owned();
     if let Some(last) = completed.pop() {
-        // Only one byte goes; what remains of a longer character is valid nowhere, as a blank is not.
+        // Only one byte is removed; the rest of a multi-byte character is never valid, like a space.
         completed.extend(std::iter::repeat_n(' ', last.len_utf8() - 1));
     }
     completed.push('a');
     Cow::Owned(completed)
 }
 
-/// An absolute URL or path.
+/// Validates an absolute URL or path.
 ///
 /// Source: apiserver pkg/cel/library/format.go.
 pub(crate) fn uri(text: &str) -> Vec<String> {
@@ -44,7 +44,7 @@ pub(crate) fn uuid(text: &str) -> Vec<String> {
     wrong_unless(is_valid && rest.is_empty(), "does not match the UUID format")
 }
 
-/// Base64 with padding.
+/// Validates base64 with padding.
 ///
 /// Source: `kube-openapi pkg/internal/third_party/govalidator/patterns.go`, `Base64`.
 pub(crate) fn byte(text: &str) -> Vec<String> {
@@ -86,12 +86,12 @@ fn is_date(text: &str) -> bool {
     is_shaped && Date::new(year, month, day).is_ok()
 }
 
-/// A date, a `t` and a time with its zone; what follows another `t` does not count.
+/// Returns whether the text is a date, a `t`, and a time with its zone; text after another `t` is ignored.
 fn is_date_time(text: &str) -> bool {
     static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$").ok()
     });
-    // Most times are written like this.
+    // The fast path for the most common form.
     if let [day @ .., b'T', hour, h, b':', minute, m, b':', second, s, b'Z'] = text.as_bytes()
         && [hour, h, minute, m, second, s].into_iter().all(u8::is_ascii_digit)
         && !day.contains(&b'T')
@@ -100,7 +100,7 @@ fn is_date_time(text: &str) -> bool {
         let is_time = (*hour, *h) <= (b'2', b'3') && *minute <= b'5' && *second <= b'5';
         return is_time && text.get(..day.len()).is_some_and(is_date);
     }
-    // Go has one character for each character in lower case.
+    // Go maps each character to one lower-case character.
     let lower: String = text.chars().filter_map(|character| character.to_lowercase().next()).collect();
     let mut parts = lower.split('t');
     let (Some(day), Some(time)) = (parts.next(), parts.next()) else { return false };
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_to_which_something_will_be_appended_loses_what_stands_before_its_hyphen() {
+    fn trailing_hyphen_of_a_prefix_is_masked() {
         for (name, expected) in [("ab-", "aa"), ("a-", "a"), ("-", "-"), ("", ""), ("a", "a"), ("aé-", "a a")]
         {
             assert_eq!(completed(name), expected, "{name}");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn hyphens_in_a_uuid_may_be_missing() {
+    fn uuid_hyphens_are_optional() {
         let uuid_ = "123e4567-E89B-12d3-a456-426614174000";
         let too_short = "23e4567-E89B-12d3-a456-426614174000";
         check(
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_padded() {
+    fn base64_requires_padding() {
         check(
             byte,
             &["aGVsbG8=", "YQ==", "abcd", "+/+/"],
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_one_of_the_calendar() {
+    fn date_must_exist_in_the_calendar() {
         check(
             date,
             &["2024-02-29", "0000-02-29", "0000-01-01", "9999-12-31"],
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_may_have_any_character_before_its_fraction() {
+    fn any_character_may_precede_the_fraction_of_a_time() {
         check(
             date_time,
             &[

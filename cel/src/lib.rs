@@ -1,13 +1,13 @@
-//! The Common Expression Language as kube-apiserver 1.37 compiles, evaluates and charges it.
+//! The Common Expression Language as compiled, evaluated, and charged by kube-apiserver 1.37.
 //!
-//! An [`Environment`] declares variables, types and functions. [`Environment::compile`] parses and checks an
-//! expression and returns a [`Program`], or the errors that kube-apiserver returns; [`Program::evaluate`] returns a
-//! value or an error, and what the run costs.
+//! An [`Environment`] declares variables, types, and functions. [`Environment::compile`] parses and checks an
+//! expression and returns a [`Program`], or kube-apiserver's errors. [`Program::evaluate`] returns a value or
+//! an error, and the cost of the evaluation.
 //!
-//! The crate knows nothing of webhooks: [`kubernetes`] has the libraries of Kubernetes and which version brought them;
-//! the variables come from the caller.
+//! The crate does not depend on webhooks: [`kubernetes`] has the libraries of Kubernetes with their versions,
+//! and the caller provides the variables.
 //!
-//! The pipeline, one module a step; each imports only from those above it:
+//! The pipeline has one module per step; each imports only from the modules above it:
 //!
 //! - [`types`] and [`value`]: what an expression can be, statically and at run time;
 //! - [`schema`]: what JSON of custom resources is by its OpenAPI schema;

@@ -1,6 +1,6 @@
-//! What the API accepts as a name, a label's key or a label's value.
+//! Validates names, label keys, and label values as the API does.
 //!
-//! Each function returns what is wrong with a text in the API server's words; nothing when it is valid.
+//! Each function returns the API server's error messages; empty if the text is valid.
 
 const SUBDOMAIN_LENGTH: usize = 253;
 const LABEL_LENGTH: usize = 63;
@@ -9,7 +9,7 @@ const DNS1123_LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const DNS1035_LABEL: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const LABEL_KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 
-/// Wrong with `name` as a lower-case DNS subdomain, such as the name of most objects.
+/// Validates a lower-case DNS subdomain, such as the name of most objects.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsDNS1123Subdomain`.
 pub fn dns1123_subdomain(name: &str) -> Vec<String> {
@@ -17,7 +17,7 @@ pub fn dns1123_subdomain(name: &str) -> Vec<String> {
     subdomain(name, too_long)
 }
 
-/// Wrong with `name` as a lower-case DNS label, such as the name of a Namespace.
+/// Validates a lower-case DNS label, such as the name of a Namespace.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsDNS1123Label`.
 pub fn dns1123_label(name: &str) -> Vec<String> {
@@ -39,7 +39,7 @@ pub fn dns1123_label(name: &str) -> Vec<String> {
     wrong
 }
 
-/// Wrong with `name` as a DNS label that starts with a letter, such as an API version.
+/// Validates a DNS label that starts with a letter, such as an API version.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsDNS1035Label`.
 pub fn dns1035_label(name: &str) -> Vec<String> {
@@ -57,7 +57,7 @@ pub fn dns1035_label(name: &str) -> Vec<String> {
     wrong
 }
 
-/// Wrong with `key` as the key of a label: a name with an optional `domain/` before it.
+/// Validates a label key: a name with an optional `domain/` prefix.
 ///
 /// Source: apimachinery pkg/api/validate/content/kube.go, `IsLabelKey`.
 pub fn label_key(key: &str) -> Vec<String> {
@@ -95,7 +95,7 @@ pub fn label_key(key: &str) -> Vec<String> {
     wrong
 }
 
-/// Wrong with `value` as the value of a label.
+/// Validates a label value.
 ///
 /// Source: apimachinery pkg/api/validate/content/kube.go, `IsLabelValue`.
 pub fn label_value(value: &str) -> Vec<String> {
@@ -138,7 +138,8 @@ fn is_label_text(text: &str) -> bool {
     is_framed(text, inner)
 }
 
-/// Not empty, every byte `allowed`, and the first and the last one a letter or a digit.
+/// Returns whether the text is not empty, every byte is `allowed`, and it starts and ends with a letter or
+/// digit.
 fn is_framed(text: &str, allowed: impl Fn(u8) -> bool) -> bool {
     let ends = [text.bytes().next(), text.bytes().last()];
     ends.iter().all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric())) && text.bytes().all(allowed)
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subdomain_is_made_of_lower_case_labels() {
+    fn subdomain_consists_of_lower_case_labels() {
         let rule = Some("a lowercase RFC 1123 subdomain must consist of");
         check(&dns1123_subdomain("a.b-c.0"), None);
         for name in ["", "A", "a..b", "-a", "a-", "a_b", "a.", "ä"] {
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_says_when_it_is_a_subdomain() {
+    fn label_error_mentions_a_subdomain() {
         check(&dns1123_label("a-1"), None);
         check(&dns1123_label("a.b"), Some("must not contain dots"));
         check(&dns1123_label("A"), Some("a lowercase RFC 1123 label must consist of"));

@@ -15,7 +15,7 @@ pub(crate) struct Version {
     build: Vec<String>,
 }
 
-/// A number is before a name.
+/// A prerelease identifier; numbers sort before names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Prerelease {
     Number(u64),
@@ -23,10 +23,10 @@ enum Prerelease {
 }
 
 impl Version {
-    /// Reads a version such as `1.2.3-rc.1+build`.
+    /// Parses a version such as `1.2.3-rc.1+build`.
     ///
     /// # Errors
-    /// blang/semver's text.
+    /// blang/semver's message.
     ///
     /// Source: github.com/blang/semver/v4 semver.go, `Parse`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
@@ -49,10 +49,10 @@ impl Version {
         Ok(Self { numbers: [major, minor, patch], prerelease, build: build.collect::<Result<_, _>>()? })
     }
 
-    /// Reads a version that may begin with `v`, have one or two numbers only, and leading zeros.
+    /// Parses a version that may begin with `v` and may have only one or two numbers and leading zeros.
     ///
     /// # Errors
-    /// kube-apiserver's or blang/semver's text.
+    /// kube-apiserver's or blang/semver's message.
     ///
     /// Source: apiserver pkg/cel/library/semverlib.go, `normalizeAndParse`.
     pub(crate) fn parse_normalized(text: &str) -> Result<Self, String> {
@@ -79,11 +79,11 @@ impl Version {
         self.numbers[2].cast_signed()
     }
 
-    /// Which version is the newer one. Build metadata does not count.
+    /// Compares two versions, ignoring build metadata.
     ///
     /// Source: github.com/blang/semver/v4 semver.go, `Compare`.
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
-        // A version without prerelease is newer than one with.
+        // A version without a prerelease is newer than one with it.
         let released = self.prerelease.is_empty().cmp(&other.prerelease.is_empty());
         self.numbers.cmp(&other.numbers).then(released).then_with(|| self.prerelease.cmp(&other.prerelease))
     }
@@ -137,7 +137,7 @@ fn build_metadata(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// `part` is what the number is called in errors.
+/// Parses a number; `part` is its name in errors.
 fn number(part: &str, text: &str) -> Result<u64, String> {
     if !is_number(text) {
         let part = part.to_ascii_lowercase();
@@ -149,7 +149,7 @@ fn number(part: &str, text: &str) -> Result<u64, String> {
     unsigned(text)
 }
 
-/// The number of digits, perhaps too many or none.
+/// Parses digits, of which there may be too many or none.
 ///
 /// Source: Go strconv/atoi.go, `ParseUint`.
 fn unsigned(text: &str) -> Result<u64, String> {
@@ -169,7 +169,7 @@ fn has_leading_zeros(text: &str) -> bool {
     text.len() > 1 && text.starts_with('0')
 }
 
-/// A part of a version without leading zeros, but for one in front of what is no digit.
+/// Removes leading zeros from a part of a version, except one before a character that is not a digit.
 fn without_leading_zeros(part: &str) -> String {
     if part.len() <= 1 {
         return part.to_owned();
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_version_has_the_servers_text() {
+    fn invalid_version_has_the_error_of_the_server() {
         for (text, error) in [
             ("", "Version string empty"),
             ("1.2", "No Major.Minor.Patch elements found"),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_can_be_completed() {
+    fn partial_version_is_completed() {
         for (text, expected) in
             [("v1", "1.0.0"), ("01.002", "1.2.0"), ("v1.2.03-rc.1+b", "1.2.3-rc.1+b"), ("00.0.0", "0.0.0")]
         {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_in_the_order_of_the_specification() {
+    fn versions_are_ordered_as_in_the_specification() {
         let versions = [
             "0.9.9",
             "1.0.0-1",
@@ -247,7 +247,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_version_that_is_printed_is_read_again(text in "[0-9]{1,3}(\\.[0-9]{1,2}){2}(-[a-z0-9-]{1,3}(\\.[0-9]{1,2})?)?(\\+[a-z0]{1,2})?") {
+        fn formatted_version_parses_to_the_same_version(text in "[0-9]{1,3}(\\.[0-9]{1,2}){2}(-[a-z0-9-]{1,3}(\\.[0-9]{1,2})?)?(\\+[a-z0]{1,2})?") {
             if let Ok(version) = Version::parse(&text) {
                 prop_assert_eq!(version.to_string(), text);
             }

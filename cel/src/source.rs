@@ -1,24 +1,24 @@
-//! The text of an expression, places in it, and errors that point at places.
+//! The text of an expression, positions in it, and errors that point at them.
 
 use std::fmt;
 
-/// How many errors are shown before the rest is only counted.
+/// The maximum number of errors that are shown; further ones are only counted.
 ///
 /// Source: cel-go common/errors.go.
-const SHOWN: usize = 100;
+const MAX_ERRORS_SHOWN: usize = 100;
 
-/// The longest line, in bytes, that an error shows.
+/// The maximum length in bytes of a line that an error shows.
 ///
 /// Source: cel-go common/error.go.
-const LONGEST_SNIPPET: usize = 16_384;
+const MAX_SNIPPET_LENGTH: usize = 16_384;
 
-/// A text, with places counted in code points.
+/// A text with positions in code points.
 #[derive(Clone, Debug)]
 pub(crate) struct Source<'t> {
     pub(crate) text: &'t str,
-    /// Whether all is ASCII, so that bytes are code points.
+    /// Whether the text is ASCII, so that bytes are code points.
     ascii: bool,
-    /// Where each line begins: its code point and its byte.
+    /// The start of each line as code point and byte.
     lines: Vec<(u32, u32)>,
 }
 
@@ -36,7 +36,7 @@ impl<'t> Source<'t> {
         Self { text, ascii, lines }
     }
 
-    /// The code point at which a byte stands.
+    /// Returns the code point at a byte offset.
     pub(crate) fn code_point(&self, byte: usize) -> u32 {
         if self.ascii {
             return narrow(byte);
@@ -47,14 +47,14 @@ impl<'t> Source<'t> {
         code_points + narrow(before.chars().count())
     }
 
-    /// The line and the column, both from 1, of a code point.
+    /// Returns the line and the column of a code point, both starting with 1.
     pub(crate) fn position(&self, code_point: u32) -> (u32, u32) {
         let line = self.lines.partition_point(|(start, _)| *start <= code_point).max(1);
         let start = self.lines.get(line - 1).map_or(0, |(start, _)| *start);
         (narrow(line), code_point - start + 1)
     }
 
-    /// A line, counted from 1.
+    /// Returns a line, starting with 1.
     fn line(&self, line: u32) -> Option<&'t str> {
         if self.text.is_empty() {
             return None;
@@ -66,23 +66,23 @@ impl<'t> Source<'t> {
     }
 }
 
-/// A length as the 32 bits that places have: texts are limited to 100,000 code points.
+/// Converts a length to 32 bits: texts are limited to 100,000 code points.
 pub(crate) fn narrow(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// What is wrong with an expression, and where.
+/// An error in an expression with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Issue {
-    /// The line and the column, both from 1, in code points; none for what has no place. In an empty text the column
-    /// is 0.
+    /// The line and the column in code points, both starting with 1; none for errors without a position. In
+    /// an empty text, the column is 0.
     pub position: Option<(u32, u32)>,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 
-/// Collects what is wrong.
+/// Collects errors.
 #[derive(Debug, Default)]
 pub(crate) struct Issues {
     found: Vec<Issue>,
@@ -90,15 +90,15 @@ pub(crate) struct Issues {
 }
 
 impl Issues {
-    /// Adds what is wrong at a code point, or nowhere.
+    /// Adds an error at a code point, or without a position.
     pub(crate) fn add(&mut self, source: &Source<'_>, code_point: Option<u32>, message: impl Into<String>) {
         self.add_at(code_point.map(|code_point| source.position(code_point)), message);
     }
 
-    /// Adds what is wrong at a line and column.
+    /// Adds an error at a line and column.
     pub(crate) fn add_at(&mut self, position: Option<(u32, u32)>, message: impl Into<String>) {
         self.count += 1;
-        if self.count <= SHOWN {
+        if self.count <= MAX_ERRORS_SHOWN {
             self.found.push(Issue { position, message: message.into() });
         }
     }
@@ -107,25 +107,25 @@ impl Issues {
         self.count == 0
     }
 
-    /// All that was found, in the order of the text.
+    /// Returns all errors in the order of the text.
     ///
     /// Source: cel-go common/errors.go, `ToDisplayString`.
     pub(crate) fn into_report(mut self, source: &Source<'_>) -> IssueReport {
         self.found.sort_by_key(|issue| issue.position);
         let mut lines: Vec<_> = self.found.iter().map(|issue| shown(issue, source)).collect();
-        if self.count > SHOWN {
-            lines.push(format!("{} more errors were truncated", self.count - SHOWN));
+        if self.count > MAX_ERRORS_SHOWN {
+            lines.push(format!("{} more errors were truncated", self.count - MAX_ERRORS_SHOWN));
         }
         IssueReport { issues: self.found, text: lines.join("\n") }
     }
 }
 
-/// Everything that is wrong with an expression. Its `Display` is what kube-apiserver shows behind
-/// `compilation failed: `.
+/// All errors of an expression. `Display` writes the text that kube-apiserver shows after `compilation
+/// failed: `.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IssueReport {
-    /// The errors in the order of the text: at most 100.
+    /// The errors in the order of the text, at most 100.
     pub issues: Vec<Issue>,
     text: String,
 }
@@ -136,7 +136,8 @@ impl fmt::Display for IssueReport {
     }
 }
 
-/// An error with the line that it is in and a caret below its place. Letters of more than one byte get wide dots.
+/// Formats an error with its line and a caret below its position. Multi-byte characters are shown as wide
+/// dots.
 ///
 /// Source: cel-go common/error.go.
 fn shown(issue: &Issue, source: &Source<'_>) -> String {
@@ -144,7 +145,7 @@ fn shown(issue: &Issue, source: &Source<'_>) -> String {
         return format!("ERROR: <input>:-1:0: {}", issue.message);
     };
     let head = format!("ERROR: <input>:{line}:{column}: {}", issue.message);
-    let Some(text) = source.line(line).filter(|text| text.len() <= LONGEST_SNIPPET) else { return head };
+    let Some(text) = source.line(line).filter(|text| text.len() <= MAX_SNIPPET_LENGTH) else { return head };
     let mut letters = text.chars();
     let mut pointer = String::new();
     for letter in letters.by_ref().take((column as usize).saturating_sub(1)) {

@@ -1,15 +1,16 @@
-//! Room for recursion.
+//! Stack space for recursion.
 
 use std::{panic, thread};
 
-/// The depth of a tree up to which walks run where they are called.
+/// The maximum depth of a tree that is traversed on the current stack.
 const SHALLOW: u32 = 200;
 
-/// How many bytes of stack a level of a tree may take.
+/// The stack size per level of a tree in bytes.
 const BYTES_A_LEVEL: usize = 16 * 1024;
 
-/// Runs a walk over a tree of a depth: that of a deep tree on a thread with a stack that holds it. Depths are bounded,
-/// for the parser bounds how deep rules and operators are nested. None if no thread can be started.
+/// Runs a recursive function over a tree of a depth, on a thread with a large stack if the tree is deep.
+/// Depths are limited because the parser limits the nesting of rules and operators. Returns none if no thread
+/// can be started.
 pub(crate) fn with_room<T: Send>(depth: u32, walk: impl FnOnce() -> T + Send) -> Option<T> {
     if depth <= SHALLOW {
         return Some(walk());

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 /// The static type of an expression.
 ///
-/// Its `Display` is the name that error messages of kube-apiserver show, such as `map(string, list(int))`.
+/// `Display` writes the name in kube-apiserver's error messages, such as `map(string, list(int))`.
 ///
 /// Source: cel-go common/types/types.go and checker/format.go.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Type {
-    /// A type that is known at run time only.
+    /// A type that is known only at run time.
     Dyn,
-    /// The type of an expression that is already reported as wrong.
+    /// The type of an expression with a reported error.
     Error,
     /// `null`.
     Null,
@@ -39,21 +39,21 @@ pub enum Type {
     Map(Arc<Type>, Arc<Type>),
     /// The type of a type, such as that of `int`.
     Type(Arc<Type>),
-    /// `type`, whose values are types; nothing else is known of it.
+    /// `type`, whose values are types.
     AnyType,
-    /// `google.protobuf.Any`, which is as good as [`Type::Dyn`].
+    /// `google.protobuf.Any`, which is equivalent to [`Type::Dyn`].
     Any,
-    /// A basic type or null, such as `google.protobuf.Int64Value`.
+    /// A wrapper of a basic type or null, such as `google.protobuf.Int64Value`.
     Wrapper(Arc<Type>),
-    /// An object with declared fields, which the environment has under this name, or a type of a library such as
+    /// An object type that the environment declares under this name, or a library type such as
     /// `kubernetes.Quantity`.
     Object(Arc<str>),
-    /// A type of a library that knows no fields at all, such as `net.IP` or `optional_type(int)`. Most types of
-    /// Kubernetes are objects without fields instead: selecting one is an error with another text.
+    /// A library type that does not support fields, such as `net.IP` or `optional_type(int)`. Most Kubernetes
+    /// types are objects without fields instead; selecting a field then gives a different error.
     Opaque(Arc<str>, Arc<[Type]>),
-    /// A parameter of an overload's signature, such as `A` in `list(A)`.
+    /// A parameter in the signature of an overload, such as `A` in `list(A)`.
     Parameter(&'static str),
-    /// A type that the checker has yet to infer.
+    /// A type variable of the checker.
     Variable(u32),
 }
 
@@ -61,27 +61,28 @@ pub enum Type {
 pub const OPTIONAL: &str = "optional_type";
 
 impl Type {
-    /// `list(element)`.
+    /// Returns `list(element)`.
     pub fn list(element: Self) -> Self {
         Self::List(Arc::new(element))
     }
 
-    /// `map(key, value)`.
+    /// Returns `map(key, value)`.
     pub fn map(key: Self, value: Self) -> Self {
         Self::Map(Arc::new(key), Arc::new(value))
     }
 
-    /// `optional_type(value)`.
+    /// Returns `optional_type(value)`.
     pub fn optional(value: Self) -> Self {
         Self::Opaque(OPTIONAL.into(), [value].into())
     }
 
-    /// An object type, or a type of a library that cel-go declares as one.
+    /// Creates an object type, or a library type that cel-go declares as one.
     pub fn object(name: &str) -> Self {
         Self::Object(name.into())
     }
 
-    /// Whether it is what a condition must be: `bool`, or the wrapper, which kube-apiserver takes for the same.
+    /// Returns whether a condition may have the type: `bool`, or its wrapper, which kube-apiserver treats as
+    /// the same.
     ///
     /// Source: cel-go common/types/types.go, `IsExactType`.
     pub fn is_bool(&self) -> bool {
@@ -92,14 +93,14 @@ impl Type {
         }
     }
 
-    /// A type of a library, without parameters.
+    /// Creates a library type without parameters.
     pub fn opaque(name: &str) -> Self {
         Self::Opaque(name.into(), [].into())
     }
 }
 
 impl Type {
-    /// The name without parameters, as it is at run time.
+    /// Returns the run-time name, without parameters.
     ///
     /// Source: cel-go common/types/types.go, `DeclaredTypeName`.
     pub(crate) fn declared_name(&self) -> String {
@@ -113,7 +114,7 @@ impl Type {
         }
     }
 
-    /// The type as `must evaluate to bool but got ...` shows it: with the names that types have at run time.
+    /// Returns the type as shown by `must evaluate to bool but got ...`, with run-time names.
     ///
     /// Source: cel-go common/types/types.go, `Type.String`.
     pub fn runtime_text(&self) -> String {

@@ -1,4 +1,4 @@
-//! The types of protocol buffers that every environment has.
+//! The protocol buffer types that every environment has.
 //!
 //! Source: cel-go common/types/provider.go, common/types/types.go (`checkedWellKnowns`), common/types/pb/pb.go.
 
@@ -69,7 +69,7 @@ pub(crate) fn declare(declarations: &mut Declarations) {
     declarations.add_constant("google.protobuf.NullValue.NULL_VALUE", 0);
 }
 
-/// The message that a type is made of, where it is not an object.
+/// Returns the message of a type that is not an object.
 ///
 /// Source: cel-go checker/checker.go, `isWellKnownType`, `getWellKnownTypeName`.
 pub(crate) fn message_of(of: &Type) -> Option<&'static str> {

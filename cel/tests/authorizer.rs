@@ -1,4 +1,4 @@
-//! What an authorizer is asked.
+//! Tests the access checks that an authorizer receives.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -15,10 +15,10 @@ use kubernetes_cel::selectors::LabelOperator;
 use kubernetes_cel::value::Value;
 use kubernetes_cel::{Limits, Variables};
 
-/// User, verb, and resource or path.
+/// An access check: user, verb, and resource or path.
 type Asked = (User, String, Result<Resource, String>);
 
-/// Allows everything and keeps what it was asked last.
+/// Allows everything and keeps the last access check.
 #[derive(Debug, Default)]
 struct Recorder(Mutex<Option<Asked>>);
 
@@ -63,7 +63,7 @@ impl<'a> Variables<'a> for Bindings {
     }
 }
 
-/// What the authorizer is asked by a check.
+/// Returns the access check of an expression.
 #[track_caller]
 fn asked(check: &str) -> Asked {
     let base = environment(Version::new(1, 37), Expressions::Stored);
@@ -76,13 +76,13 @@ fn asked(check: &str) -> Asked {
 }
 
 #[test]
-fn a_check_of_a_path_asks_about_the_path() {
+fn path_check_contains_the_path() {
     let (user, verb, target) = asked("authorizer.path('healthz').check('get')");
     assert_eq!((user, verb.as_str(), target), ((*alice()).clone(), "get", Err("healthz".to_owned())));
 }
 
 #[test]
-fn a_check_of_a_resource_asks_about_all_that_was_set_last() {
+fn resource_check_contains_the_last_values() {
     let (_, verb, target) = asked(
         "authorizer.group('apps').resource('deployments').subresource('scale').namespace('a').name('b')\
          .namespace('').check('list')",
@@ -98,13 +98,13 @@ fn a_check_of_a_resource_asks_about_all_that_was_set_last() {
 }
 
 #[test]
-fn the_resource_of_the_request_can_be_refined() {
+fn request_resource_can_be_refined() {
     let (_, _, target) = asked("authorizer.requestResource.subresource('').check('delete')");
     assert_eq!(target, Ok(Resource { subresource: String::new(), ..status_of_a_pod() }));
 }
 
 #[test]
-fn a_service_account_has_the_groups_of_all_of_them_and_of_its_namespace() {
+fn service_account_has_its_two_groups() {
     let (user, _, _) = asked("authorizer.serviceAccount('ci', 'builder').path('/').check('get')");
     assert_eq!(user, User::service_account("ci", "builder"));
     assert_eq!(user.name, "system:serviceaccount:ci:builder");
@@ -112,7 +112,7 @@ fn a_service_account_has_the_groups_of_all_of_them_and_of_its_namespace() {
 }
 
 #[test]
-fn selectors_are_requirements_or_the_reason_why_they_cannot_be_read() {
+fn selectors_are_requirements_or_parse_errors() {
     let check = |selectors: &str| {
         let (_, _, target) =
             asked(&format!("authorizer.group('').resource('pods'){selectors}.check('list')"));

@@ -1,4 +1,5 @@
-//! Expressions with the answers of Kubernetes' own packages: types, values, costs, estimates and errors.
+//! Compares expressions with the results of Kubernetes' own packages: types, values, costs, estimates, and
+//! errors.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(dead_code, reason = "the random expressions need more of the files that are shared")]
@@ -13,7 +14,7 @@ mod rules;
 
 use answer::{Answer, Question};
 
-/// What is answered differently, and why.
+/// Known differences, with reasons.
 const KNOWN: [(&str, &str); 1] = [(
     "timestamp('1900-01-01T00:00:00Z').getMinutes('Europe/Amsterdam')",
     "the servers' time zones have what Debian keeps of the years before 1970; what is compiled in here does not",
@@ -24,7 +25,7 @@ fn expressions_evaluate_as_in_kubernetes() {
     compare("expressions.jsonl", 7_000, &KNOWN);
 }
 
-/// What kube-apiserver answers with names and texts of Go that are not known here.
+/// Expressions for which kube-apiserver's result contains Go names and texts that are unknown here.
 const UNSUPPORTED: [&str; 5] = [
     "google.protobuf.StringValue{value: dyn(request.userInfo)}",
     "google.protobuf.BytesValue{value: dyn(request.userInfo.groups)}",
@@ -34,7 +35,7 @@ const UNSUPPORTED: [&str; 5] = [
 ];
 
 #[test]
-fn what_is_not_known_is_not_guessed() {
+fn unknown_results_are_unsupported() {
     for expr in UNSUPPORTED {
         let question = Answer { expr: expr.to_owned(), ..Answer::default() };
         let error = candidate::answer(&Question::of(&question)).run_error.unwrap_or_default();
@@ -52,7 +53,7 @@ fn compare(file: &str, least: usize, known: &[(&str, &str)]) {
     let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{error}"));
     let (mut count, mut deep, mut met, mut differences) = (0, 0, 0, Vec::new());
     for line in text.lines() {
-        // Values of lists in lists in lists are more than serde_json reads.
+        // serde_json cannot read deeply nested lists.
         let Ok(expected) = serde_json::from_str::<Answer>(line) else {
             deep += 1;
             continue;

@@ -1,4 +1,4 @@
-//! What holds for all expressions: no panic, no runaway, the same cost each time.
+//! Properties of all expressions: no panic, no runaway, the same cost each time.
 
 use kubernetes_cel::Limits;
 use kubernetes_cel::value::{Value, add, compare, equal, modulo, multiply, subtract};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::laws::{ENVIRONMENT, OBJECT, check};
 
-/// Pieces of expressions, most of which fit together.
+/// Parts of expressions, most of which can be combined.
 fn leaf() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         "object",
@@ -188,7 +188,7 @@ fn deep_expressions_evaluate() {
 }
 
 #[test]
-fn parts_of_an_expression_are_observed_with_their_text() {
+fn parts_are_observed_with_their_text() {
     let text = "(object.spec.n + 1) * 2 == 8 && [1, 2].all(x, x < int('3')) && has(object.spec['d'].e)";
     let program = ENVIRONMENT.compile(text).expect("it compiles");
     let variables = [("object", Value::from_json(&OBJECT))];

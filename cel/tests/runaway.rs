@@ -1,4 +1,4 @@
-//! Expressions that would take all memory or all time end with an error.
+//! Expressions that would exhaust memory or time end with an error.
 
 use kubernetes_cel::environment::Environment;
 use kubernetes_cel::function::Error;
@@ -12,7 +12,7 @@ fn declared() -> Environment {
     environment(Version::new(1, 37), Expressions::New).with_variable("object", Type::Dyn)
 }
 
-/// The error of an expression about an object; none if it has a value.
+/// Returns the error of an expression about an object; none if it has a value.
 fn error(expression: &str) -> Option<Error> {
     let object = json!({"text": "x".repeat(1 << 20), "list": vec![1; 1000]});
     let program = declared().compile(expression).unwrap_or_else(|error| panic!("{expression}: {error}"));
@@ -21,35 +21,35 @@ fn error(expression: &str) -> Option<Error> {
     program.evaluate(variables, &Limits::default()).value.err()
 }
 
-/// A list of one dynamic value that doubles `times`.
+/// Returns a list with one dynamic value that is doubled `times` times.
 fn doubled(value: &str, times: usize) -> String {
     format!("[{value}]{}", ".map(t, t + t)".repeat(times))
 }
 
 #[test]
-fn texts_that_double_end_before_the_memory_does() {
+fn doubling_strings_end_before_memory_is_exhausted() {
     let found = error(&format!("size({}[0]) > 0", doubled("object.text", 40)));
     assert!(matches!(found, Some(Error::Unsupported(_))), "{found:?}");
-    // Not even an alternative that is true brings a value.
+    // Even a true alternative does not give a value.
     let found = error(&format!("size({}[0]) > 0 || true", doubled("object.text", 40)));
     assert!(matches!(found, Some(Error::Unsupported(_))), "{found:?}");
 }
 
 #[test]
-fn lists_that_double_end_before_anything_walks_them() {
+fn doubling_lists_end_before_they_are_traversed() {
     let list = doubled("object.list", 40);
     let found = error(&format!("{list}[0] == {list}[0]"));
     assert!(matches!(found, Some(Error::Unsupported(_))), "{found:?}");
 }
 
 #[test]
-fn many_long_texts_are_bounded_together() {
+fn total_size_of_strings_is_bounded() {
     let found = error("object.list.all(n, object.list.all(m, size(object.text + object.text) > 0))");
     assert!(matches!(found, Some(Error::Unsupported(_))), "{found:?}");
 }
 
 #[test]
-fn loops_in_loops_end_at_the_limit_of_the_cost() {
+fn nested_loops_end_at_the_cost_limit() {
     let found = error("object.list.all(a, object.list.all(b, object.list.all(c, a + b + c > 0)))");
     assert_eq!(found, Some(Error::new("operation cancelled: actual cost limit exceeded")));
 }

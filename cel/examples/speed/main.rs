@@ -1,5 +1,5 @@
-//! How long typical conditions take: `cargo run --release -p kubernetes-cel --example speed`. `just cel-speed` also
-//! measures Kubernetes' own packages with the same conditions.
+//! Measures typical conditions: `cargo run --release -p kubernetes-cel --example speed`. `just cel-speed`
+//! also measures Kubernetes' own packages with the same conditions.
 
 #![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "that is what it is for")]
 
@@ -11,9 +11,9 @@ use kubernetes_cel::value::{Origin, Value};
 use kubernetes_cel::{Limits, Variables};
 use serde_json::Value as Json;
 
-/// One condition a line.
+/// The conditions, one per line.
 const CONDITIONS: &str = include_str!("conditions.txt");
-/// What they are evaluated on.
+/// The objects on which they are evaluated.
 const CONTEXTS: &str = include_str!("contexts.json");
 
 struct Pod {
@@ -31,7 +31,7 @@ impl<'a> Variables<'a> for &'a Pod {
     }
 }
 
-/// Nanoseconds of one call: the least of several rounds.
+/// Returns the nanoseconds of one call, the minimum of several rounds.
 fn nanoseconds(mut call: impl FnMut()) -> u128 {
     const CALLS: u32 = 2_000;
     (0..20)

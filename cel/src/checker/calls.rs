@@ -1,4 +1,4 @@
-//! Calls: which overloads can apply.
+//! Resolves the overloads of calls.
 //!
 //! Source: cel-go checker/checker.go, `checkCall`, `resolveOverload`.
 
@@ -32,7 +32,7 @@ impl Checker<'_, '_> {
             declared.name.clone_into(function);
             return self.resolve(node, &declared, None, arguments);
         };
-        // `a.b.c()` is the function `a.b.c`, or `c` of the target `a.b`.
+        // `a.b.c()` is the function `a.b.c`, or the function `c` with the target `a.b`.
         if let Some((name, _)) = self.qualified_name(receiver, function)
             && let Some(declared) = self.declarations.function(&name)
         {
@@ -63,7 +63,7 @@ impl Checker<'_, '_> {
         self.substitutions.substitute(&of, false)
     }
 
-    /// The type of a call, from all overloads whose parameters the arguments fit.
+    /// Returns the type of a call from all overloads whose parameters accept the arguments.
     fn resolve(
         &mut self,
         node: NodeId,
@@ -119,7 +119,7 @@ impl Checker<'_, '_> {
         result
     }
 
-    /// The types of arguments as messages show them, such as `(int, string)` or `string.(int)`.
+    /// Returns the types of arguments as messages show them, such as `(int, string)` or `string.(int)`.
     ///
     /// Source: cel-go checker/format.go.
     fn signature(&self, types: &[Type], member: bool) -> String {

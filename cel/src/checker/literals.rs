@@ -1,4 +1,4 @@
-//! Lists, maps and messages.
+//! Types of list, map, and message literals.
 //!
 //! Source: cel-go checker/checker.go, `checkCreateList`, `checkCreateMap`, `checkCreateStruct`.
 

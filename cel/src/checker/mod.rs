@@ -1,4 +1,4 @@
-//! A type for every node, an overload for every call.
+//! Assigns a type to every node and an overload to every call.
 //!
 //! Source: cel-go checker/checker.go and checker/errors.go.
 
@@ -17,11 +17,11 @@ use crate::source::{Issues, Source};
 use crate::types::Type;
 use unify::{Substitutions, is_dynamic, unwrap_optional};
 
-/// The largest type of an expression, in names of types. Each step of a chain such as
-/// `x.map(a, {a: a}).map(b, {b: b})` doubles the type, which no server survives either.
-const LARGEST_TYPE: usize = 20_000;
+/// The maximum size of a type, in names of types. Each step of a chain such as `x.map(a, {a: a}).map(b, {b:
+/// b})` doubles the type, which also exhausts a server.
+const MAX_TYPE_SIZE: usize = 20_000;
 
-/// Types for a tree. What is wrong is added to `issues`.
+/// Checks a tree. Errors are added to `issues`.
 pub(crate) fn check(
     ast: Ast,
     source: &Source<'_>,
@@ -63,7 +63,7 @@ struct Checker<'d, 's> {
     declarations: &'d Declarations,
     source: &'s Source<'s>,
     issues: &'s mut Issues,
-    /// The variables of the comprehensions around, innermost last.
+    /// The variables of the enclosing comprehensions, innermost last.
     scopes: Vec<(String, Type)>,
     substitutions: Substitutions,
     compare_across_types: bool,
@@ -75,7 +75,7 @@ impl Checker<'_, '_> {
         if self.too_large {
             return;
         }
-        // The node is taken out of the tree while its children are checked, for they are rewritten, too.
+        // The node is taken out of the tree while its children are checked, because they may be rewritten.
         let Some(place) = self.ast.nodes.get_mut(node.0 as usize) else { return };
         let mut expression = std::mem::replace(&mut place.expression, Expression::Null);
         let of = match &mut expression {
@@ -94,7 +94,7 @@ impl Checker<'_, '_> {
             Expression::Struct { name, fields } => self.message(node, name, fields),
             Expression::Comprehension(comprehension) => self.comprehension(comprehension),
         };
-        if size(&of, LARGEST_TYPE).is_none() {
+        if size(&of, MAX_TYPE_SIZE).is_none() {
             self.too_large = true;
         }
         if let Some(place) = self.ast.nodes.get_mut(node.0 as usize) {
@@ -134,7 +134,7 @@ impl Checker<'_, '_> {
         self.report(node, format!("expected type '{expected}' but found '{found}'"));
     }
 
-    /// A variable of a comprehension around.
+    /// Returns the type of a variable of an enclosing comprehension.
     fn local(&self, name: &str) -> Option<&Type> {
         let name = name.strip_prefix('.').unwrap_or(name);
         self.scopes.iter().rev().find(|(known, _)| known == name).map(|(_, of)| of)
@@ -155,7 +155,7 @@ impl Checker<'_, '_> {
         })
     }
 
-    /// The type of a name that the environment declares; the node becomes its full name.
+    /// Returns the type of a name declared in the environment, and replaces the node with its full name.
     fn global(
         &mut self,
         node: NodeId,
@@ -203,7 +203,7 @@ impl Checker<'_, '_> {
         if test { Type::Bool } else { self.substitutions.substitute(&of, false) }
     }
 
-    /// `operand.field` as a qualified name, and the first part of it; none where the operand is no name.
+    /// Returns `operand.field` as a qualified name with its first part; none if the operand is not a name.
     fn qualified_name(&self, operand: NodeId, field: &str) -> Option<(String, String)> {
         let mut parts = vec![field];
         let mut at = operand;
@@ -224,7 +224,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// The type of a field of an operand.
+    /// Returns the type of a field of an operand.
     fn field(&mut self, node: NodeId, operand: NodeId, field: &str, optional: bool) -> Type {
         self.check(operand);
         let operand = self.substituted(operand);
@@ -249,7 +249,7 @@ impl Checker<'_, '_> {
         if inner.is_some() || optional { Type::optional(of) } else { of }
     }
 
-    /// The type of a field of a message, or what is wrong with it.
+    /// Returns the type of a field of a message, or an error.
     fn field_of(&self, message: &str, field: &str) -> Result<Type, String> {
         let Some(object) = self.declarations.objects.get(message) else {
             return Err(format!("unexpected failed resolution of '{message}'"));
@@ -263,7 +263,8 @@ impl Checker<'_, '_> {
         let range = self.substituted(it.range);
         let accumulator = self.type_of(it.initial).clone();
         let outside = self.scopes.len();
-        // A scope of a comprehension forgets the filter of overloads, and so does everything after it.
+        // In cel-go, the scope of a comprehension loses the filter of overloads, and so does everything after
+        // it.
         self.compare_across_types = true;
         self.scopes.push((it.accumulator.clone(), accumulator.clone()));
         let two = it.second_variable.is_some();
@@ -298,7 +299,7 @@ impl Checker<'_, '_> {
         self.substituted(it.result)
     }
 
-    /// Reports a node whose type is not the required one.
+    /// Reports a node that does not have the expected type.
     fn assert(&mut self, node: NodeId, expected: &Type) {
         let found = self.type_of(node).clone();
         if !self.substitutions.fits(expected, &found) {
@@ -306,7 +307,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// The common type of the elements so far and one more.
+    /// Returns the common type of the previous elements and the current one.
     fn join(&mut self, so_far: Option<Type>, current: Type) -> Type {
         match so_far {
             None => current,
@@ -315,7 +316,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// The type of the value of what is written with a question mark.
+    /// Returns the value type of an element that is written with a question mark.
     fn unwrapped(&mut self, node: NodeId) -> Type {
         let of = self.type_of(node).clone();
         if let Some(inner) = unwrap_optional(&of) {
@@ -328,7 +329,7 @@ impl Checker<'_, '_> {
     }
 }
 
-/// How many names a type has; none if they are more than `limit`.
+/// Returns the number of names in a type, or `None` if it exceeds `limit`.
 fn size(of: &Type, limit: usize) -> Option<usize> {
     let mut count = 1;
     let mut add = |inner: &Type| {

@@ -1,4 +1,4 @@
-//! Which types fit each other, and what the types that are yet to be inferred stand for.
+//! Unifies types and infers type variables.
 //!
 //! Source: cel-go checker/types.go and checker/mapping.go.
 
@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use crate::types::{OPTIONAL, Type};
 
-/// What type variables and parameters stand for.
+/// The substitutions of type variables and parameters.
 #[derive(Debug, Default)]
 pub(super) struct Substitutions {
     variables: Vec<Option<Type>>,
     /// Parameters of declared types, such as the `A` in the type of the name `list`.
     parameters: Vec<(&'static str, Type)>,
-    /// What was replaced, so that a failed attempt leaves no trace.
+    /// The replaced values, to undo a failed attempt.
     replaced: Vec<(Type, Option<Type>)>,
 }
 
 impl Substitutions {
-    /// A type that is yet to be inferred.
+    /// Creates a type variable.
     pub(super) fn fresh(&mut self) -> Type {
         self.variables.push(None);
         Type::Variable(crate::source::narrow(self.variables.len() - 1))
@@ -54,7 +54,7 @@ impl Substitutions {
         self.replaced.push((of.clone(), before));
     }
 
-    /// Whether every type fits the expected one; if not, nothing is inferred.
+    /// Returns whether every type is assignable to the expected one; if not, infers nothing.
     pub(super) fn all_fit<'t>(
         &mut self,
         types: impl ExactSizeIterator<Item = &'t Type>,
@@ -70,7 +70,7 @@ impl Substitutions {
         fit
     }
 
-    /// Whether one type fits another; if not, nothing is inferred.
+    /// Returns whether one type is assignable to another; if not, infers nothing.
     pub(super) fn fits(&mut self, one: &Type, other: &Type) -> bool {
         self.all_fit(std::iter::once(one), std::slice::from_ref(other))
     }
@@ -114,8 +114,7 @@ impl Substitutions {
         }
     }
 
-    /// Whether what a variable stands for, or can be made to stand for, fits a type; and whether it stands for
-    /// something already.
+    /// Returns whether the substitution of a variable, existing or new, fits a type, and whether it existed.
     fn substitutes(&mut self, one: &Type, variable: &Type) -> (bool, bool) {
         if one == variable {
             return (true, true);
@@ -140,7 +139,7 @@ impl Substitutions {
         (free, false)
     }
 
-    /// Whether a variable does not occur in a type.
+    /// Returns whether a variable does not occur in a type.
     fn not_in(&self, variable: &Type, within: &Type) -> bool {
         if variable == within {
             return false;
@@ -156,7 +155,8 @@ impl Substitutions {
         }
     }
 
-    /// The type with everything that was inferred; what was not stays as it is, or becomes dynamic.
+    /// Returns the type with all substitutions applied. Type variables without one are kept or become
+    /// dynamic.
     pub(super) fn substitute(&self, of: &Type, to_dynamic: bool) -> Type {
         if let Some(known) = self.find(of) {
             return self.substitute(known, to_dynamic);
@@ -187,7 +187,7 @@ impl Substitutions {
     }
 }
 
-/// An overload's type with parameters replaced by types that are yet to be inferred.
+/// An overload's type whose parameters are replaced with type variables.
 #[derive(Debug, Default)]
 pub(super) struct Instance {
     parameters: Vec<(&'static str, Type)>,
@@ -221,12 +221,12 @@ fn is_parameter(of: &Type) -> bool {
     matches!(of, Type::Variable(_) | Type::Parameter(_))
 }
 
-/// Whether nothing is known of a type.
+/// Returns whether a type is dynamic.
 pub(super) fn is_dynamic(of: &Type) -> bool {
     matches!(of, Type::Dyn | Type::Any)
 }
 
-/// The value type of an optional type.
+/// Returns the value type of an optional type.
 pub(super) fn unwrap_optional(of: &Type) -> Option<&Type> {
     match of {
         Type::Opaque(name, parameters) if **name == *OPTIONAL => parameters.first(),
@@ -234,14 +234,14 @@ pub(super) fn unwrap_optional(of: &Type) -> Option<&Type> {
     }
 }
 
-/// Whether two types are the same; a wrapper is the same as what it wraps.
+/// Returns whether two types are the same; a wrapper equals its wrapped type.
 ///
 /// Source: cel-go common/types/types.go, `IsExactType`.
 pub(super) fn is_exact(one: &Type, other: &Type) -> bool {
     same(one, other, true)
 }
 
-/// The same where the names of parameters do not count.
+/// Returns whether two types are the same, ignoring the names of parameters.
 pub(super) fn is_equivalent(one: &Type, other: &Type) -> bool {
     same(one, other, false)
 }
@@ -270,7 +270,7 @@ fn most_general<'t>(one: &'t Type, other: &'t Type) -> &'t Type {
     if is_equal_or_less_specific(one, other) { one } else { other }
 }
 
-/// The more general of two types that fit each other.
+/// Returns the more general of two compatible types.
 pub(super) fn joined(one: Type, other: Type) -> Type {
     if is_equal_or_less_specific(&one, &other) { one } else { other }
 }

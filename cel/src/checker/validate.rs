@@ -1,4 +1,4 @@
-//! Checks of a tree whose types are right.
+//! Validates a tree after type checking.
 //!
 //! Source: cel-go cel/validator.go, ext/formatting.go (`stringFormatValidator`).
 
@@ -14,7 +14,7 @@ use crate::source::{Issues, Source};
 use crate::types::Type;
 use crate::value::{Text, Value};
 
-/// Runs all validators. What is wrong is added to `issues`.
+/// Runs all validators. Errors are added to `issues`.
 pub(crate) fn validate(
     checked: &Checked,
     source: &Source<'_>,
@@ -39,17 +39,17 @@ pub(crate) fn validate(
     if run.issues.is_empty() { Ok(()) } else { Err(Refused::Issues) }
 }
 
-/// The nodes that validators look at: children before their parents.
+/// The nodes that validators examine, children before their parents.
 #[derive(Default)]
-struct Found {
+struct ValidatedNodes {
     calls: Vec<NodeId>,
-    /// Lists and maps that may not have elements of several types.
+    /// Lists and maps whose elements must have one type.
     lists: Vec<NodeId>,
     maps: Vec<NodeId>,
 }
 
-fn collect(checked: &Checked, formats: bool) -> Found {
-    let mut found = Found::default();
+fn collect(checked: &Checked, formats: bool) -> ValidatedNodes {
+    let mut found = ValidatedNodes::default();
     let mut open = vec![(checked.ast.root, false)];
     while let Some((node, exempt)) = open.pop() {
         let expression = checked.ast.expression(node);
@@ -65,7 +65,7 @@ fn collect(checked: &Checked, formats: bool) -> Found {
         }
         expression.children(|child| open.push((child, below)));
     }
-    // What was pushed last came first: the reverse is children before their parents, from left to right.
+    // The nodes were pushed in reverse: now children come before their parents, from left to right.
     found.calls.reverse();
     found.lists.reverse();
     found.maps.reverse();
@@ -83,7 +83,7 @@ impl<'c> Run<'c, '_, '_> {
         self.issues.add(self.source, self.checked.ast.offset(node), message);
     }
 
-    /// Calls of a function with its first argument.
+    /// Returns the calls of a function with their first arguments.
     fn calls_of<'n>(
         &self,
         name: &'static str,
@@ -98,7 +98,7 @@ impl<'c> Run<'c, '_, '_> {
         })
     }
 
-    /// Makes times of constants.
+    /// Evaluates time constants.
     fn constant_times(&mut self, function: &'static str, calls: &[NodeId]) {
         let wrong: Vec<_> = self
             .calls_of(function, calls)
@@ -110,7 +110,7 @@ impl<'c> Run<'c, '_, '_> {
         }
     }
 
-    /// Whether a call with a constant argument has a value; true if the argument is none.
+    /// Returns whether a call with a constant argument has a value; true if the argument is not constant.
     fn is_time(&self, call: NodeId, argument: NodeId) -> bool {
         let value = match self.checked.ast.expression(argument) {
             Expression::String(text) => Value::String(Text::Borrowed(text)),
@@ -129,7 +129,8 @@ impl<'c> Run<'c, '_, '_> {
         })
     }
 
-    /// Compiles regular expressions: the first argument, which in `matches(text, expression)` is the text.
+    /// Compiles regular expressions in the first argument (for `matches(text, expression)`, upstream checks
+    /// the text).
     fn expressions(&mut self, calls: &[NodeId]) {
         let wrong: Vec<_> = self
             .calls_of("matches", calls)
@@ -190,13 +191,13 @@ impl<'c> Run<'c, '_, '_> {
         Ok(())
     }
 
-    /// The type of an element; that of its value where it is optional.
+    /// Returns the type of an element, or of its value if it is optional.
     fn element(&self, node: NodeId, optional: bool) -> Result<&'c Type, Refused> {
         let of = self.checked.type_of(node);
         if !optional {
             return Ok(of);
         }
-        // kube-apiserver panics here, for it asks a dynamic type for its parameter.
+        // kube-apiserver panics here, because it asks a dynamic type for its parameter.
         unwrap_optional(of).ok_or(Refused::Unsupported("an optional element or entry whose value is dynamic"))
     }
 

@@ -1,11 +1,11 @@
-//! Calls of the standard library.
+//! Estimates calls of the standard library.
 //!
 //! Source: cel-go checker/cost.go, `costCall` and `functionCost`.
 
 use super::{Argument, Estimator, Range};
 use crate::ast::NodeId;
 
-/// What a call costs beyond its arguments, and the size of its result where it is known.
+/// The cost of a call without its arguments, and the size of its result if known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call {
     pub(super) cost: Range,
@@ -83,7 +83,7 @@ impl Estimator<'_> {
         before.plus(cost)
     }
 
-    /// The cost of an overload with its arguments.
+    /// Returns the cost of an overload with its arguments.
     fn overload(
         &mut self,
         node: NodeId,
@@ -116,7 +116,7 @@ impl Estimator<'_> {
         Call { cost: call.cost.plus(arguments_cost), ..call }
     }
 
-    /// Overloads of the standard library that do not cost 1.
+    /// Returns the cost of standard overloads that do not cost 1.
     fn standard(
         &mut self,
         node: NodeId,

@@ -1,4 +1,4 @@
-//! Calls of the libraries of Kubernetes and of those of cel-go that Kubernetes has.
+//! Estimates calls of the Kubernetes libraries and of the cel-go extensions that Kubernetes uses.
 //!
 //! Source: apiserver pkg/cel/library/cost.go, `EstimateCallCost`; cel-go ext/lists.go and ext/sets.go.
 
@@ -7,17 +7,17 @@ use super::{Argument, Estimator, Path, Range};
 use crate::ast::Expression;
 use crate::types::Type;
 
-/// The longest regular expression of a named format.
-const LONGEST_FORMAT: f64 = 128.0;
-/// The longest name of a format.
-const LONGEST_FORMAT_NAME: u64 = 64;
+/// The maximum size of a named format's regular expression.
+const MAX_FORMAT_REGEX_SIZE: f64 = 128.0;
+/// The maximum length of a format's name.
+const MAX_FORMAT_NAME: u64 = 64;
 
 fn nominal() -> Call {
     Call::of_cost(Range::exactly(1))
 }
 
 impl Estimator<'_> {
-    /// What a call of a library costs beyond its arguments; none if it is of no library.
+    /// Returns the cost of a library call without its arguments; none if the function is not from a library.
     pub(super) fn library(
         &self,
         function: &str,
@@ -34,7 +34,7 @@ impl Estimator<'_> {
         argument.size.or_else(|| self.size_at(&argument.path, argument.of)).unwrap_or_else(Range::unknown)
     }
 
-    /// The value of a literal integer; negative ones count as 0.
+    /// Returns the value of a literal integer; negative values count as 0.
     fn literal(&self, argument: &Argument<'_>, otherwise: u64) -> u64 {
         match self.checked.ast.expression(argument.node) {
             Expression::Int(value) => u64::try_from(*value).unwrap_or_default(),
@@ -175,14 +175,14 @@ impl Estimator<'_> {
                 let parsed = overload == "cidr_contains_cidr_string";
                 Call::of_cost(if parsed { cost.plus(read(other)) } else { cost })
             }
-            ("validate", _, [text, ..]) => Call::of_cost(read(text).by(LONGEST_FORMAT * 0.25)),
+            ("validate", _, [text, ..]) => Call::of_cost(read(text).by(MAX_FORMAT_REGEX_SIZE * 0.25)),
             ("_==_", _, [left, right]) => equality(left, right)?,
             _ if NOMINAL.contains(&function) => nominal(),
             _ => return None,
         })
     }
 
-    /// The type and the size of the elements of a list.
+    /// Returns the type and the size of the elements of a list.
     fn element<'t>(&self, list: &Argument<'t>) -> Option<(&'t Type, Range)> {
         let of = match list.of {
             Type::List(element) => element.as_ref(),
@@ -195,14 +195,14 @@ impl Estimator<'_> {
     }
 }
 
-/// What it costs to compare values of a type of Kubernetes.
+/// Returns the cost of comparing values of a Kubernetes type.
 fn equality(left: &Argument<'_>, right: &Argument<'_>) -> Option<Call> {
     let (Type::Object(name) | Type::Opaque(name, _)) = left.of else { return None };
     if left.of != right.of {
         return None;
     }
     Some(match name.as_ref() {
-        "kubernetes.NamedFormat" => Call::of_cost(Range::new(1, LONGEST_FORMAT_NAME).read()),
+        "kubernetes.NamedFormat" => Call::of_cost(Range::new(1, MAX_FORMAT_NAME).read()),
         "kubernetes.URL" => {
             let max = right.size.map_or(1, |size| size.max);
             Call::of_cost(Range::new(1, max).read())
@@ -220,7 +220,7 @@ fn equality(left: &Argument<'_>, right: &Argument<'_>) -> Option<Call> {
     })
 }
 
-/// Functions that cost 1, however large their arguments are.
+/// Functions that cost 1 regardless of the size of their arguments.
 const NOMINAL: [&str; 38] = [
     "serviceAccount",
     "path",
@@ -262,7 +262,7 @@ const NOMINAL: [&str; 38] = [
     "getQuery",
 ];
 
-/// A selector is read, and becomes a list of requirements: at most one for each two characters.
+/// Returns the cost of parsing a selector into a list of requirements: at most one for every two characters.
 ///
 /// Source: apiserver pkg/cel/library/cost.go, `selectorCostEstimate`.
 fn selector(size: Range) -> Range {
@@ -270,7 +270,7 @@ fn selector(size: Range) -> Range {
     size.read().plus(Range::exactly(10)).plus(requirements.by(50.0))
 }
 
-/// The size of a text after replacements.
+/// Returns the size of a text after replacements.
 fn replaced(text: Range, old: Range, new: Range) -> Range {
     let (mut count, mut kept) = (Range::exactly(0), Range::exactly(0));
     if old.min == 0 {

@@ -1,4 +1,4 @@
-//! What an expression costs at least and at most, whatever the values of its variables are.
+//! Estimates the minimum and maximum cost of an expression for all values of its variables.
 //!
 //! Source: cel-go checker/cost.go.
 
@@ -20,14 +20,14 @@ const LIST: u64 = 10;
 const MAP: u64 = 30;
 const MESSAGE: u64 = 40;
 
-/// How large the values of variables and their parts can be.
+/// The possible sizes of variables and their parts.
 pub trait Sizes: Sync {
-    /// The size of the value at a path such as `["self", "names", "@items"]`, which is of a type; none if it is not
-    /// known. The elements of a list are at `@items`, the keys and values of a map at `@keys` and `@values`.
+    /// Returns the size of the value at a path such as `["self", "names", "@items"]`, or `None` if unknown.
+    /// The elements of a list are at `@items`, the keys and values of a map at `@keys` and `@values`.
     fn size(&self, path: &[String], of: &Type) -> Option<Range>;
 }
 
-/// Nothing is known of the sizes of variables.
+/// Variables of unknown size.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Unbounded;
@@ -38,7 +38,7 @@ impl Sizes for Unbounded {
     }
 }
 
-/// The cost of a checked tree.
+/// Estimates the cost of a checked tree.
 pub(crate) fn estimate(checked: &Checked, sizes: &dyn Sizes) -> Range {
     let mut estimator = Estimator {
         checked,
@@ -83,12 +83,12 @@ struct Estimator<'e> {
     entries: HashMap<NodeId, Entries>,
 }
 
-/// What an argument of a call is.
+/// An argument of a call.
 struct Argument<'e> {
     node: NodeId,
     of: &'e Type,
     path: Path,
-    /// The size, where it is known.
+    /// The size, if known.
     size: Option<Range>,
 }
 
@@ -199,7 +199,7 @@ impl<'e> Estimator<'e> {
         cost
     }
 
-    /// Whether a comprehension only binds its initial value to a name.
+    /// Returns whether a comprehension only binds its initial value to a name.
     fn binds(&self, it: &Comprehension) -> bool {
         let ast = &self.checked.ast;
         matches!(ast.expression(it.range), Expression::List { elements, .. } if elements.is_empty())
@@ -257,7 +257,7 @@ impl<'e> Estimator<'e> {
             }
         }
         let turn = self.cost(it.condition).plus(self.cost(it.step));
-        // What the last turn adds is asked for below, outside the variables of the loop.
+        // The cost of the last iteration is estimated below, outside the scope of the loop variables.
         self.variables.truncate(inside);
         let cost = cost.plus(self.cost(it.result));
         self.variables.truncate(outside);
@@ -300,7 +300,7 @@ impl<'e> Estimator<'e> {
         self.size(node).unwrap_or_else(Range::unknown)
     }
 
-    /// The size of the value of a node, where it is known.
+    /// Returns the size of a node's value, if known.
     fn size(&mut self, node: NodeId) -> Option<Range> {
         if let Some(known) = self.known.get(&node) {
             return Some(*known);
@@ -319,7 +319,7 @@ impl<'e> Estimator<'e> {
         self.variable_of(node)?.size
     }
 
-    /// The identifiers of the overloads that a call may have.
+    /// Returns the identifiers of the possible overloads of a call.
     fn overloads(&self, node: NodeId) -> Vec<&'static str> {
         match self.checked.reference(node) {
             Some(Reference::Overloads(overloads)) => overloads.iter().map(|overload| overload.id).collect(),

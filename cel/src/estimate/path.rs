@@ -1,11 +1,11 @@
-//! Where a value is within that of a variable.
+//! The path of a value within a variable.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A path such as `self`, `names`, `@items`. It is a slice of Go: longer paths may be in the same memory, and then the
-/// one that is made last replaces the last part of the others. So the key of a map at `self.spec.labels` is estimated as
-/// if it were the value, where a macro has variables for both.
+/// A path such as `self`, `names`, `@items`. Like a Go slice, it may share memory with longer paths, and
+/// appending to one of them overwrites the last part of the others. Therefore, if a macro has variables for
+/// key and value, the key of a map at `self.spec.labels` is estimated as if it were the value.
 ///
 /// Source: cel-go checker/cost.go, `pushIterKey` and `pushIterValue`; Go runtime/slice.go, `growslice`.
 #[derive(Clone, Debug, Default)]
@@ -16,12 +16,12 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// The path of a variable.
+    /// Returns the path of a variable.
     pub(super) fn of_variable(name: &str) -> Self {
         Self { memory: Rc::new(RefCell::new(vec![name.to_owned()])), capacity: 1, length: 1 }
     }
 
-    /// The path of a part of the value.
+    /// Returns the path of a part of the value.
     pub(super) fn join(&self, part: &str) -> Self {
         if self.length == self.capacity {
             let mut parts = self.parts();
@@ -37,7 +37,7 @@ impl Path {
         Self { memory: Rc::clone(&self.memory), capacity: self.capacity, length: self.length + 1 }
     }
 
-    /// Its parts, as they are now.
+    /// Returns the current parts.
     pub(super) fn parts(&self) -> Vec<String> {
         self.memory.borrow().iter().take(self.length).cloned().collect()
     }
@@ -46,7 +46,7 @@ impl Path {
         self.length == 0
     }
 
-    /// Whether it begins with the variable in which a macro adds up its result.
+    /// Returns whether it begins with the accumulator variable of a macro.
     pub(super) fn is_of_accumulator(&self) -> bool {
         self.memory.borrow().first().is_some_and(|first| matches!(first.as_str(), "@result" | "__result__"))
     }
@@ -57,7 +57,7 @@ mod tests {
     use super::Path;
 
     #[test]
-    fn a_path_of_three_parts_has_room_for_one_more_only() {
+    fn path_of_three_parts_has_capacity_for_one_more() {
         let of = |parts: &[&str]| parts.iter().fold(Path::of_variable("self"), |path, part| path.join(part));
         let longer = |path: &Path| [path.join("@keys"), path.join("@values")].map(|path| path.parts().pop());
         let told = |keys: &str, values: &str| [Some(keys.to_owned()), Some(values.to_owned())];

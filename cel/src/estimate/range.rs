@@ -1,35 +1,35 @@
-//! Numbers of which only bounds are known.
+//! Ranges of sizes and costs.
 //!
 //! Source: cel-go checker/cost.go, `SizeEstimate` and `CostEstimate`.
 
-/// The least and the most that a size or a cost can be. Sizes are counted in code points, bytes, elements or entries,
-/// and are 1 for everything else.
+/// The bounds of a size or a cost. Sizes are counted in code points, bytes, elements, or entries, and are 1
+/// for other values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Range {
-    /// The least.
+    /// The minimum.
     pub min: u64,
-    /// The most; `u64::MAX` where nothing bounds it.
+    /// The maximum; `u64::MAX` if unbounded.
     pub max: u64,
 }
 
 impl Range {
-    /// Bounds.
+    /// Creates a range.
     pub fn new(min: u64, max: u64) -> Self {
         Self { min, max }
     }
 
-    /// A number that is known.
+    /// Creates a range with one value.
     pub fn exactly(number: u64) -> Self {
         Self::new(number, number)
     }
 
-    /// Any number.
+    /// Creates an unbounded range.
     pub fn unknown() -> Self {
         Self::new(0, u64::MAX)
     }
 
-    /// What joins with any other range to that range.
+    /// Returns the neutral element of joining ranges.
     pub(super) fn nothing() -> Self {
         Self::new(u64::MAX, 0)
     }
@@ -42,12 +42,12 @@ impl Range {
         Self::new(self.min.saturating_mul(other.min), self.max.saturating_mul(other.max))
     }
 
-    /// Each bound by a factor, rounded up.
+    /// Multiplies each bound by a factor, rounded up.
     pub(super) fn by(self, factor: f64) -> Self {
         Self::new(scaled(self.min, factor), scaled(self.max, factor))
     }
 
-    /// A tenth, rounded up: what it costs to read a text of this size.
+    /// Returns a tenth, rounded up: the cost of reading a string of this size.
     pub(super) fn read(self) -> Self {
         self.by(0.1)
     }

@@ -1,6 +1,6 @@
-//! Base64.
+//! Base64 as in Go.
 
-/// The bytes of a text in the standard alphabet with padding; line breaks are skipped.
+/// Decodes a text in the standard alphabet with padding; line breaks are skipped.
 ///
 /// # Errors
 ///
@@ -15,7 +15,7 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
         let (mut bits, mut digits) = (0_u32, 0_usize);
         while digits < 4 {
             let Some(byte) = source.get(at) else {
-                // Text may only end where a group does.
+                // The text may end only at the end of a group.
                 return if digits == 0 { Ok(bytes) } else { Err(corrupt(at.saturating_sub(digits))) };
             };
             at += 1;
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_is_read_as_go_reads_it() {
+    fn base64_is_decoded_as_in_go() {
         let cases: [(&str, Result<&str, &str>); 14] = [
             ("", Ok("")),
             ("YQ==", Ok("a")),

@@ -1,30 +1,30 @@
-//! Addresses of mail, as Go reads them.
+//! Parses mail addresses as Go does.
 //!
 //! Source: Go net/mail/message.go, `ParseAddress`; mime/encodedword.go, `WordDecoder.Decode`.
 
 use super::{base64, netip};
 
-/// Whether `text` is one address: `a@example.com`, `"A B" <a@example.com>`, `a@[192.0.2.1]`, `group: a@example.com;`, each
-/// with comments in parentheses.
+/// Returns whether `text` is one address: `a@example.com`, `"A B" <a@example.com>`, `a@[192.0.2.1]`, `group:
+/// a@example.com;`, each with optional comments in parentheses.
 pub(crate) fn is_address(text: &str) -> bool {
     let mut parser = Parser { rest: text };
     parser.addresses(true) == Some(1) && parser.skip_comments().is_some() && parser.rest.is_empty()
 }
 
-/// What of a text was not read yet. What is none leaves the parser where it was, or ends all of it.
+/// The unread part of a text. A method that returns `None` leaves the parser unchanged or ends it.
 struct Parser<'t> {
     rest: &'t str,
 }
 
-/// What a word of a name is.
+/// A word of a name.
 enum Word {
     Plain,
-    /// An encoded word, and whether there is anything in it.
+    /// An encoded word, and whether it is non-empty.
     Encoded(bool),
 }
 
 impl Parser<'_> {
-    /// An address, with a name or without, or a group: how many addresses there are.
+    /// Parses an address, with or without a name, or a group, and returns the number of addresses.
     fn addresses(&mut self, may_be_group: bool) -> Option<usize> {
         self.skip_space();
         if self.rest.is_empty() {
@@ -52,7 +52,7 @@ impl Parser<'_> {
         self.take('>').then_some(1)
     }
 
-    /// The addresses of a group, behind its name.
+    /// Parses the addresses of a group after its name.
     fn group(&mut self) -> Option<usize> {
         self.skip_space();
         if self.take(';') {
@@ -73,7 +73,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An address without a name.
+    /// Parses an address without a name.
     fn bare(&mut self) -> Option<()> {
         let before = self.rest;
         let found = self.local_and_domain();
@@ -103,10 +103,10 @@ impl Parser<'_> {
         is_address.then_some(())
     }
 
-    /// The words of a name, which is an error only if there is none at its beginning.
+    /// Parses the words of a name; fails only if there is none at its beginning.
     fn name(&mut self) -> Option<()> {
         let mut words = 0;
-        // What stands in encoded words one after the other is one word.
+        // Consecutive encoded words form one word.
         let mut has_encoded = false;
         loop {
             if words > 0 {
@@ -132,7 +132,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A text in quotes: how many characters it has. None leaves the parser where it was.
+    /// Parses a quoted string and returns its number of characters. `None` leaves the parser unchanged.
     fn quoted(&mut self) -> Option<usize> {
         let mut characters = self.rest.chars();
         characters.next();
@@ -155,14 +155,14 @@ impl Parser<'_> {
         }
     }
 
-    /// Atoms with single dots between them.
+    /// Parses atoms separated by single dots.
     fn dotted(&mut self) -> Option<()> {
         let atom = self.atom()?;
         let is_dotted = !atom.starts_with('.') && !atom.ends_with('.') && !atom.contains("..");
         is_dotted.then_some(())
     }
 
-    /// Characters of atoms, and dots. None leaves the parser where it was.
+    /// Parses characters of atoms, and dots. `None` leaves the parser unchanged.
     fn atom(&mut self) -> Option<&str> {
         let is_atom = |character: char| is_visible(character) && !"()<>[]:;@\\,\"".contains(character);
         let end = self.rest.find(|character| !is_atom(character)).unwrap_or(self.rest.len());
@@ -174,7 +174,7 @@ impl Parser<'_> {
         Some(atom)
     }
 
-    /// Spaces and comments.
+    /// Skips spaces and comments.
     fn skip_comments(&mut self) -> Option<()> {
         self.skip_space();
         while self.take('(') {
@@ -184,7 +184,7 @@ impl Parser<'_> {
         Some(())
     }
 
-    /// What stands in a comment, behind its parenthesis; comments in it keep theirs.
+    /// Parses the content of a comment after its opening parenthesis; nested comments keep theirs.
     fn comment(&mut self) -> Option<String> {
         let mut depth = 1_usize;
         let mut text = String::new();
@@ -217,7 +217,7 @@ impl Parser<'_> {
     }
 }
 
-/// What a word is; none for an encoded word of an unknown charset.
+/// Decodes a word; none for an encoded word of an unknown charset.
 fn decoded(word: &str) -> Option<Word> {
     let parts = word.strip_prefix("=?").and_then(|word| word.strip_suffix("?="));
     let parts: Vec<&str> =
@@ -231,7 +231,7 @@ fn decoded(word: &str) -> Option<Word> {
     if charset.is_empty() || !is_decoded {
         return Some(Word::Plain);
     }
-    // Letters are compared without their case, of which this one has three.
+    // Letters are compared case-insensitively, and `s` has three forms.
     let charset = charset.replace('\u{17f}', "s");
     let is_known =
         ["utf-8", "iso-8859-1", "us-ascii"].iter().any(|known| known.eq_ignore_ascii_case(&charset));
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_those_of_go() {
+    fn addresses_are_parsed_as_in_go() {
         for text in [
             "a@b",
             " a.b@example.com ",

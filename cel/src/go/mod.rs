@@ -1,4 +1,4 @@
-//! What kube-apiserver takes from Go's standard library, down to the texts of its errors.
+//! Parts of Go's standard library that kube-apiserver uses, including the error messages.
 
 pub(crate) mod base64;
 pub(crate) mod mail;

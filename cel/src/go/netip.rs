@@ -4,19 +4,19 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::go::quote::quote;
 
-/// An address as it was written.
+/// A parsed address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address<'t> {
     /// The address.
     pub(crate) ip: IpAddr,
-    /// What follows `%` in an address of IPv6.
+    /// The zone after `%` in an IPv6 address.
     pub(crate) zone: Option<&'t [u8]>,
 }
 
-/// Reads an address such as `10.0.0.1`, `::1` or `fe80::1%eth0`.
+/// Parses an address such as `10.0.0.1`, `::1`, or `fe80::1%eth0`.
 ///
 /// # Errors
-/// Go's text.
+/// Go's message.
 ///
 /// Source: Go net/netip/netip.go, `ParseAddr`.
 pub(crate) fn parse_address(text: &[u8]) -> Result<Address<'_>, String> {
@@ -30,10 +30,10 @@ pub(crate) fn parse_address(text: &[u8]) -> Result<Address<'_>, String> {
     }
 }
 
-/// Reads a prefix such as `10.0.0.0/8`.
+/// Parses a prefix such as `10.0.0.0/8`.
 ///
 /// # Errors
-/// Go's text.
+/// Go's message.
 ///
 /// Source: Go net/netip/netip.go, `ParsePrefix`.
 pub(crate) fn parse_prefix(text: &str) -> Result<Prefix, String> {
@@ -52,7 +52,7 @@ pub(crate) fn parse_prefix(text: &str) -> Result<Prefix, String> {
         [b'1'..=b'9', rest @ ..] => rest.iter().all(u8::is_ascii_digit),
         _ => false,
     };
-    // strconv.Atoi refuses what does not fit into an int.
+    // strconv.Atoi rejects numbers that do not fit into an int.
     let Some(bits) = length.parse::<i64>().ok().filter(|_| is_number) else { return error(&bad_bits()) };
     match u8::try_from(bits) {
         Ok(bits) if bits <= bit_length(address.ip) => Ok(Prefix { address: address.ip, bits }),
@@ -60,27 +60,27 @@ pub(crate) fn parse_prefix(text: &str) -> Result<Prefix, String> {
     }
 }
 
-/// A network: an address, not necessarily its first, and how many bits of it belong to the network.
+/// A network: an address, not necessarily its first, and the length of its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prefix {
     /// The address.
     pub(crate) address: IpAddr,
-    /// Between 0 and 32 or 128.
+    /// The prefix length, from 0 to 32 or 128.
     pub(crate) bits: u8,
 }
 
 impl Prefix {
-    /// Whether the address belongs to the network.
+    /// Returns whether the address belongs to the network.
     pub(crate) fn contains(self, address: IpAddr) -> bool {
         bit_length(self.address) == bit_length(address) && mask(address, self.bits) == self.masked().address
     }
 
-    /// The network with its first address.
+    /// Returns the network with its first address.
     pub(crate) fn masked(self) -> Self {
         Self { address: mask(self.address, self.bits), bits: self.bits }
     }
 
-    /// Whether an address belongs to both.
+    /// Returns whether the networks overlap.
     pub(crate) fn overlaps(self, other: Self) -> bool {
         let bits = self.bits.min(other.bits);
         bit_length(self.address) == bit_length(other.address)
@@ -88,17 +88,17 @@ impl Prefix {
     }
 }
 
-/// 32 or 128.
+/// Returns the number of bits: 32 or 128.
 pub(crate) fn bit_length(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// Whether the address is an IPv6 address that stands for one of IPv4.
+/// Returns whether the address is an IPv4-mapped IPv6 address.
 pub(crate) fn is_ipv4_mapped(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some())
 }
 
-/// The address with all but its first bits zero.
+/// Returns the address with all bits after the prefix set to zero.
 fn mask(address: IpAddr, bits: u8) -> IpAddr {
     match address {
         IpAddr::V4(address) => {
@@ -121,7 +121,7 @@ fn address_error(text: &[u8], message: &str, at: &[u8]) -> String {
     }
 }
 
-/// Reads four numbers; `text` is all of the address, for errors.
+/// Parses four numbers; `text` is the whole address, for errors.
 fn parse_ipv4(text: &[u8], fields: &[u8]) -> Result<[u8; 4], String> {
     let error = |message: &str, at: &[u8]| Err(address_error(text, message, at));
     let (mut address, mut octets) = (0_u32, 0);
@@ -177,14 +177,14 @@ fn parse_ipv6(text: &[u8]) -> Result<Address<'_>, String> {
     Ok(Address { ip: IpAddr::V6(octets.into()), zone })
 }
 
-/// The groups of an IPv6 address while they are read.
+/// The groups of an IPv6 address during parsing.
 struct Groups<'t> {
-    /// All of the address, for errors.
+    /// The whole address, for errors.
     text: &'t [u8],
-    /// What is not read yet.
+    /// The unread part.
     rest: &'t [u8],
     octets: Vec<u8>,
-    /// How many octets stand before `::`.
+    /// The number of octets before `::`.
     ellipsis: Option<usize>,
 }
 
@@ -193,7 +193,7 @@ impl Groups<'_> {
         Err(address_error(self.text, message, at))
     }
 
-    /// Reads groups until there are 16 octets or no text is left.
+    /// Parses groups until there are 16 octets or the text ends.
     fn read(&mut self) -> Result<(), String> {
         while self.octets.len() < 16 {
             let digits = self.rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
@@ -245,7 +245,7 @@ impl Groups<'_> {
         Ok(())
     }
 
-    /// Puts zeros where `::` stands.
+    /// Expands `::` to zeros.
     fn expand(self) -> Result<[u8; 16], String> {
         if !self.rest.is_empty() {
             return self.error("trailing garbage after address", self.rest);
@@ -270,7 +270,7 @@ impl Groups<'_> {
     }
 }
 
-/// The number of at most four digits.
+/// Parses at most four hexadecimal digits.
 fn hexadecimal(digits: &[u8]) -> u16 {
     digits.iter().fold(0, |number, digit| {
         let value = match digit {
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_address_has_gos_text() {
+    fn invalid_address_has_the_error_of_go() {
         for (text, error) in [
             ("", "unable to parse IP"),
             ("1%e", "missing IPv6 address"),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_prefix_has_gos_text() {
+    fn invalid_prefix_has_the_error_of_go() {
         for (text, error) in [
             ("10.0.0.0", "no '/'"),
             ("a/8", "ParseAddr(\"a\"): unable to parse IP"),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_contains_the_addresses_of_its_family_with_the_same_first_bits() {
+    fn prefix_contains_addresses_of_its_family_with_the_same_leading_bits() {
         let prefix = |text| parse_prefix(text).unwrap();
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
         assert!(prefix("10.1.2.3/8").contains(address("10.9.9.9")));
@@ -357,13 +357,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn addresses_are_those_of_the_standard_library(text in "[0-9a-fA-F:.]{0,24}|[0-9]{1,3}(\\.[0-9]{1,3}){3}|[0-9a-f]{0,4}(::?[0-9a-f]{0,4}){2,7}") {
+        fn addresses_are_parsed_as_in_the_standard_library(text in "[0-9a-fA-F:.]{0,24}|[0-9]{1,3}(\\.[0-9]{1,3}){3}|[0-9a-f]{0,4}(::?[0-9a-f]{0,4}){2,7}") {
             let found = parse_address(text.as_bytes()).ok().map(|address| address.ip);
             prop_assert_eq!(found, text.parse::<IpAddr>().ok());
         }
 
         #[test]
-        fn an_address_that_is_printed_is_read_again(bits in any::<u128>(), shift in 0..128_u32) {
+        fn formatted_address_parses_to_the_same_address(bits in any::<u128>(), shift in 0..128_u32) {
             for address in [IpAddr::V6((bits >> shift).into()), IpAddr::V6((bits << shift).into())] {
                 let text = address.to_string();
                 prop_assert_eq!(parse_address(text.as_bytes()), Ok(Address { ip: address, zone: None }));

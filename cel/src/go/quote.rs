@@ -1,11 +1,11 @@
-//! Texts between quotes.
+//! Quotes strings as Go does.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// `text` as Go's `%q` prints it: bytes that are not UTF-8 and characters that cannot be printed are escaped.
+/// Quotes `text` as Go's `%q`: bytes that are not UTF-8, and unprintable characters, are escaped.
 ///
 /// Source: Go strconv/quote.go, `Quote`.
 pub(crate) fn quote(text: impl AsRef<[u8]>) -> String {
@@ -48,7 +48,8 @@ fn push_escape(quoted: &mut String, escape: std::fmt::Arguments<'_>) {
     let _ = quoted.write_fmt(escape);
 }
 
-/// Letters, marks, numbers, punctuation and symbols of Unicode 15, which Go 1.26 knows, and the blank.
+/// Returns whether a character is a letter, mark, number, punctuation, or symbol of Unicode 15, which Go 1.26
+/// uses, or the space.
 ///
 /// Source: Go strconv/quote.go, `IsPrint`, and unicode/tables.go, `Version`.
 fn is_printable(character: char) -> bool {
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_quoted_as_in_go() {
+    fn strings_are_quoted_as_in_go() {
         for (text, quoted) in [
             ("a b~", r#""a b~""#),
             ("it's", r#""it's""#),

@@ -1,4 +1,4 @@
-//! The variables of admission and the types of their values.
+//! The variables of admission expressions and their types.
 //!
 //! Source: apiserver pkg/admission/plugin/cel/compile.go.
 
@@ -6,16 +6,16 @@ use crate::environment::{Environment, ObjectType};
 use crate::library::authorizer::{authorizer, resource_check};
 use crate::types::Type;
 
-/// Which variables there are besides `object`, `oldObject`, `request` and `namespaceObject`.
+/// The variables in addition to `object`, `oldObject`, `request`, and `namespaceObject`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Variables {
-    /// `params`.
+    /// Whether there is `params`.
     pub params: bool,
-    /// `authorizer` and `authorizer.requestResource`.
+    /// Whether there are `authorizer` and `authorizer.requestResource`.
     pub authorizer: bool,
 }
 
-/// The environment with the variables of admission.
+/// Adds the variables of admission to an environment.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/compile.go, `createEnvForOpts`.
 #[must_use]
@@ -39,8 +39,8 @@ pub fn with_admission_variables(environment: Environment, variables: Variables) 
     environment
 }
 
-/// The types of `request` and of `namespaceObject`. A request's `uid`, `object` and `oldObject` are no fields, nor are
-/// managed fields and owner references of a Namespace.
+/// Returns the types of `request` and of `namespaceObject`. A request's `uid`, `object`, and `oldObject` are
+/// not fields, and neither are managed fields and owner references of a Namespace.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/compile.go, `BuildRequestType` and `BuildNamespaceType`.
 /// Rule: MC-04.

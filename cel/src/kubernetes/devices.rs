@@ -1,4 +1,4 @@
-//! The variable of expressions that pick devices, and how large it is.
+//! The variable of device selectors and its size.
 //!
 //! Source: dynamic-resource-allocation cel/compile.go.
 
@@ -7,7 +7,7 @@ use crate::estimate::{Range, Sizes};
 use crate::library::quantity::quantity;
 use crate::types::Type;
 
-/// The environment with `device`, as it is where devices can have capacities that are shared.
+/// Adds `device` to an environment, as for devices with shareable capacities.
 ///
 /// Source: dynamic-resource-allocation cel/compile.go, `newCompiler`.
 #[must_use]
@@ -30,7 +30,7 @@ pub fn with_device(environment: Environment) -> Environment {
         .with_variable("device", Type::object(DEVICE))
 }
 
-/// How large `device` is.
+/// The size of `device`.
 ///
 /// Source: dynamic-resource-allocation cel/compile.go, `sizeEstimator`; api resource/v1/types.go.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,11 +45,11 @@ enum Part {
     IsShared,
     Domain,
     Id,
-    /// Attributes by their domain, and those of one domain.
+    /// The attributes by domain, and the attributes of one domain.
     Domains,
     Attributes,
     Attribute,
-    /// The same of capacities.
+    /// The capacities by domain, and the capacities of one domain.
     DomainsOfCapacities,
     Capacities,
     Capacity,
@@ -67,13 +67,13 @@ impl Part {
             (Self::Domains, "@items" | "@values") => Self::Attributes,
             (Self::DomainsOfCapacities, "@items" | "@values") => Self::Capacities,
             (Self::Capacities, "@items" | "@values") => Self::Capacity,
-            // Whatever the name of the attribute is.
+            // For every attribute name.
             (Self::Attributes, _) => Self::Attribute,
             _ => return None,
         })
     }
 
-    /// How many characters, or entries, it has at most.
+    /// Returns its maximum number of characters or entries.
     fn most(self) -> u64 {
         match self {
             Self::Device | Self::Capacity => 0,

@@ -1,11 +1,11 @@
-//! Which version of Kubernetes brought what.
+//! The Kubernetes versions in which libraries and options were introduced.
 
 use super::Version;
 use crate::environment::{Environment, MacroSet, Validator};
 use crate::library;
 use crate::types::Type;
 
-/// Something that versions have, from one on.
+/// A library or option, with the versions that have it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
     /// The first version that has it.
@@ -16,10 +16,10 @@ pub(super) struct Change {
     pub(super) apply: fn(Environment) -> Environment,
 }
 
-/// Long before expressions came to Kubernetes: what was always there.
+/// A version before expressions were introduced, for changes that every version has.
 const ALWAYS: Version = Version::new(1, 0);
 
-/// All changes, in the order in which they are declared upstream: overloads and errors of validators depend on it.
+/// All changes, in upstream's order, on which overloads and validator errors depend.
 ///
 /// Source: apiserver pkg/cel/environment/base.go, `baseOpts`.
 /// Rule: NEW-10.
@@ -94,7 +94,7 @@ impl Change {
         Self { introduced, removed: Some(removed), apply }
     }
 
-    /// Whether a version has it.
+    /// Returns whether a version has it.
     pub(super) fn is_in(&self, version: Version) -> bool {
         version >= self.introduced && self.removed.is_none_or(|removed| version < removed)
     }

@@ -1,7 +1,7 @@
-//! What expressions in Kubernetes can mention, by version.
+//! The environments of expressions in Kubernetes, by version.
 //!
-//! A server checks new expressions against what the release before it knew, so that it can be rolled back, and evaluates
-//! stored ones with all that it knows itself.
+//! A server checks new expressions against the environment of the previous release, so that it can be rolled
+//! back, and evaluates stored ones with its full environment.
 
 mod admission;
 mod devices;
@@ -25,28 +25,28 @@ pub struct Version {
     minor: u32,
 }
 
-/// A text that is no version.
+/// A text that is not a version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid version '{0}': expected MAJOR.MINOR, such as 1.37")]
 pub struct VersionError(String);
 
-/// Which expressions are compiled.
+/// The kind of expressions to compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Expressions {
-    /// New and changed ones: they can mention what the release before knew.
+    /// New and changed expressions, which use the environment of the previous release.
     New,
-    /// Stored ones: they can mention all that the release knows.
+    /// Stored expressions, which use the full environment of the release.
     Stored,
 }
 
 impl Version {
-    /// A version such as 1.37.
+    /// Creates a version such as 1.37.
     pub const fn new(major: u32, minor: u32) -> Self {
         Self { major, minor }
     }
 
-    /// The release before.
+    /// Returns the previous release.
     #[must_use]
     pub const fn previous(self) -> Self {
         Self { major: self.major, minor: self.minor.saturating_sub(1) }
@@ -62,7 +62,7 @@ impl fmt::Display for Version {
 impl FromStr for Version {
     type Err = VersionError;
 
-    /// A patch level and what follows it do not count.
+    /// Parses a version, ignoring the patch level and everything after it.
     fn from_str(text: &str) -> Result<Self, VersionError> {
         let error = || VersionError(text.to_owned());
         let mut parts = text.strip_prefix('v').unwrap_or(text).split('.');
@@ -71,7 +71,7 @@ impl FromStr for Version {
     }
 }
 
-/// The environment of a release's expressions, without variables.
+/// Returns the environment of a release's expressions, without variables.
 ///
 /// Source: apiserver pkg/cel/environment/base.go, `DefaultCompatibilityVersion`, and environment.go, `EnvSet`.
 /// Rule: VLD-30.
@@ -82,7 +82,7 @@ pub fn environment(release: Version, expressions: Expressions) -> Environment {
     })
 }
 
-/// The environment that is compatible with a version, without variables.
+/// Returns the environment that is compatible with a version, without variables.
 ///
 /// Source: apiserver pkg/cel/environment/environment.go, `filterAndBuildOpts`.
 pub fn environment_at(compatibility: Version) -> Environment {

@@ -1,4 +1,4 @@
-//! Which version of Kubernetes has which library and option.
+//! Tests which version of Kubernetes has which library and option.
 
 use super::*;
 use crate::types::Type;
@@ -12,7 +12,7 @@ fn check(version: &str, expression: &str, compiles: bool) {
 }
 
 #[test]
-fn libraries_come_with_a_version() {
+fn libraries_are_available_from_their_version() {
     for (first, expression) in [
         ("1.25", "isURL('a') && 'a'.find('b') == '' && [1].sum() == 1"),
         ("1.27", "authorizer.path('/a').check('get').allowed()"),
@@ -36,14 +36,14 @@ fn libraries_come_with_a_version() {
 }
 
 #[test]
-fn what_is_replaced_stays() {
+fn replaced_libraries_remain_available() {
     for version in ["1.28", "1.29", "1.36", "1.37"] {
         check(version, "'a'.lowerAscii() == 'a' && [1].indexOf(1) == 0", true);
     }
 }
 
 #[test]
-fn new_expressions_can_mention_what_the_release_before_knew() {
+fn new_expressions_use_the_environment_of_the_previous_release() {
     let release = Version::new(1, 37);
     let expression = "[1, 2].includes(1)";
     assert!(environment(release, Expressions::New).check(expression).is_err());
@@ -62,7 +62,7 @@ fn constants_are_validated_since_1_29() {
 }
 
 #[test]
-fn variables_of_admission_have_types() {
+fn admission_variables_have_types() {
     let base = || environment_at(Version::new(1, 37));
     let all = with_admission_variables(base(), Variables { params: true, authorizer: true });
     let some = with_admission_variables(base(), Variables::default());
@@ -84,7 +84,7 @@ fn variables_of_admission_have_types() {
 }
 
 #[test]
-fn a_version_has_two_numbers() {
+fn version_has_two_numbers() {
     assert_eq!("v1.37.1".parse(), Ok(Version::new(1, 37)));
     assert_eq!("1.9".parse(), Ok(Version::new(1, 9)));
     assert!(Version::new(1, 9) < Version::new(1, 10));
@@ -107,7 +107,7 @@ fn a_device_has_attributes_of_any_type() {
 }
 
 #[test]
-fn the_size_of_a_device_bounds_what_expressions_cost() {
+fn device_size_bounds_the_cost_of_expressions() {
     let environment = with_device(environment(Version::new(1, 37), Expressions::New));
     let most =
         |expression: &str| environment.estimate(expression, &DeviceSizes::default()).map(|cost| cost.max);

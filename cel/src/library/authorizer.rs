@@ -1,4 +1,4 @@
-//! Checks of what a user may do.
+//! Authorization checks.
 //!
 //! Source: apiserver pkg/cel/library/authz.go.
 
@@ -19,7 +19,7 @@ const GROUP_CHECK: &str = "kubernetes.authorization.GroupCheck";
 const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
 const DECISION: &str = "kubernetes.authorization.Decision";
 
-/// The library.
+/// Returns the functions of the library.
 ///
 /// Rule: MC-14.
 pub(crate) fn functions() -> Vec<Function> {
@@ -50,7 +50,7 @@ pub(crate) fn functions() -> Vec<Function> {
         builder("name", "resourcecheck_name", RESOURCE_CHECK, RESOURCE_CHECK, |call| {
             refine(call, |resource, name| name.clone_into(&mut resource.name))
         }),
-        // A condition's budget pays for two checks.
+        // The budget of a condition suffices for two checks.
         check.with_cost(|_, _, _| Some(350_000)),
         accessor("errored", "decision_errored", Type::Bool, |call| {
             Ok(Value::Bool(decision(call)?.error.is_some()))
@@ -67,7 +67,7 @@ pub(crate) fn functions() -> Vec<Function> {
     ]
 }
 
-/// The library of selectors.
+/// Returns the functions for selectors.
 pub(crate) fn selector_functions() -> Vec<Function> {
     let selector = |name, id, implementation| {
         Function::new(name, vec![member(id, &[RESOURCE_CHECK], object(RESOURCE_CHECK), implementation)])
@@ -83,17 +83,17 @@ pub(crate) fn selector_functions() -> Vec<Function> {
     ]
 }
 
-/// The type of the variable `authorizer`.
+/// Returns the type of the variable `authorizer`.
 pub(crate) fn authorizer() -> Type {
     object(AUTHORIZER)
 }
 
-/// The type of the variable `authorizer.requestResource`.
+/// Returns the type of the variable `authorizer.requestResource`.
 pub(crate) fn resource_check() -> Type {
     object(RESOURCE_CHECK)
 }
 
-/// The text is read, and each two characters can be a requirement: a list and an object.
+/// The cost of parsing a selector: every two characters may be a requirement, which is a list and an object.
 ///
 /// Source: apiserver pkg/cel/library/cost.go, `selectorCostEstimate`.
 const COST_OF_SELECTOR: CallCost = |_, arguments, _| {
@@ -125,7 +125,7 @@ pub(crate) struct ResourceCheck {
     pub(crate) resource: Resource,
 }
 
-/// kube-apiserver compares none of these values, not even with itself, and has no text for them.
+/// kube-apiserver does not compare these values, not even with themselves, and has no text for them.
 macro_rules! opaque_value {
     ($type:ty, $name:expr, $go:literal) => {
         impl Opaque for $type {
@@ -172,7 +172,7 @@ fn object(name: &str) -> Type {
     Type::Object(name.into())
 }
 
-/// An overload with a text behind the receiver.
+/// Creates an overload with a string after the receiver.
 fn member(
     id: &'static str,
     receiver: &[&'static str],

@@ -15,7 +15,7 @@ use crate::value::{Opaque, Value};
 
 const TYPE: &str = "net.CIDR";
 
-/// The library.
+/// Returns the functions of the library.
 pub(crate) fn functions() -> Vec<Function> {
     vec![
         conversion("cidr", "string_to_cidr", cidr(), |call| Ok(value(read(call.text(0)?.as_str())?))),
@@ -23,7 +23,7 @@ pub(crate) fn functions() -> Vec<Function> {
             "containsIP",
             vec![
                 contains("cidr_contains_ip_string", Type::String, |call| {
-                    // As in kube-apiserver, it is not said why a text is no address.
+                    // As in kube-apiserver, the error does not say why a text is not an address.
                     let address =
                         ip::parse(call.text(1)?.as_str()).ok().ok_or_else(Error::no_such_overload)?;
                     Ok(Value::Bool(prefix(call, 0)?.contains(address)))
@@ -73,7 +73,7 @@ pub(crate) fn functions() -> Vec<Function> {
     ]
 }
 
-/// The type, whose name is declared, too.
+/// Returns the type, whose name is declared, too.
 pub(crate) fn cidr() -> Type {
     Type::opaque(TYPE)
 }
@@ -128,7 +128,7 @@ fn parse(text: &str) -> Result<Prefix, String> {
     Ok(prefix)
 }
 
-/// The error says twice what failed, as kube-apiserver's does.
+/// Parses a prefix. The error names the failure twice, as in kube-apiserver.
 ///
 /// Source: apiserver pkg/cel/library/cidr.go, `stringToCIDR`.
 fn read(text: &str) -> Result<Prefix, Error> {
@@ -137,14 +137,14 @@ fn read(text: &str) -> Result<Prefix, Error> {
     })
 }
 
-/// Twice the bytes of the prefix, and a string is read.
+/// The cost: twice the bytes of the prefix, plus parsing a string.
 const COST_OF_CONTAINS_IP: CallCost = |overload, arguments, _| {
     let [network, other, ..] = arguments else { return None };
     let parsing = if overload == "cidr_contains_ip_string" { passes(other, 1.0) } else { 0 };
     Some(share(2 * network.size_or_one(), 0.1) + parsing)
 };
 
-/// Twice the bytes of the prefix, once more to mask them, and a string is read.
+/// The cost: twice the bytes of the prefix, once more to mask them, plus parsing a string.
 const COST_OF_CONTAINS_CIDR: CallCost = |overload, arguments, _| {
     let [network, other, ..] = arguments else { return None };
     let parsing = if overload == "cidr_contains_cidr_string" { passes(other, 1.0) } else { 0 };
@@ -177,7 +177,7 @@ fn prefix(call: &Call<'_, '_>, index: usize) -> Result<Prefix, Error> {
     call.opaque::<Cidr>(index).map(|cidr| cidr.0)
 }
 
-/// Whether all addresses of `inner` belong to `outer`.
+/// Returns whether `outer` contains all addresses of `inner`.
 fn holds(outer: Prefix, inner: Prefix) -> bool {
     outer.overlaps(inner) && outer.bits <= inner.bits
 }

@@ -1,39 +1,39 @@
-//! What calls cost: the measures that the libraries share.
+//! Cost measures shared by the libraries.
 //!
 //! Source: apiserver pkg/cel/library/cost.go and cel-go ext/costs.go.
 
 use crate::function::CallCost;
 use crate::value::Value;
 
-/// What cel-go charges for a new list.
+/// The cost of a new list.
 pub(crate) const LIST: u64 = 10;
 
-/// What cel-go charges for each code point or byte of a text that is read.
+/// The cost of each code point or byte of a string that is read.
 pub(crate) const TRAVERSED: f64 = 0.1;
 
-/// The cost of reading the first argument once, with all that it holds.
+/// The cost of traversing the first argument completely.
 pub(crate) const TRAVERSAL: CallCost = |_, arguments, _| Some(arguments.first().map_or(0, traversal));
 
-/// The cost of accessors and of what is as cheap.
+/// The cost of accessors and similarly cheap calls.
 pub(crate) const NOMINAL: CallCost = |_, _, _| Some(1);
 
-/// The cost of reading the text that is the first argument.
+/// The cost of reading the string in the first argument.
 pub(crate) const ONE_PASS: CallCost = |_, arguments, _| Some(passes(arguments.first()?, 1.0));
 
-/// The cost of reading the text that is the first argument and comparing it.
+/// The cost of reading and comparing the string in the first argument.
 pub(crate) const TWO_PASSES: CallCost = |_, arguments, _| Some(passes(arguments.first()?, 2.0));
 
-/// The cost of reading a text or the bytes of an address so many times, rounded up.
+/// Returns the cost of reading a string or the bytes of an address this many times, rounded up.
 pub(crate) fn passes(value: &Value<'_>, times: f64) -> u64 {
     share(value.size_or_one(), times * TRAVERSED)
 }
 
-/// `size` times `factor`, rounded up.
+/// Returns `size` times `factor`, rounded up.
 pub(crate) fn share(size: u64, factor: f64) -> u64 {
     whole((approximate(size) * factor).ceil())
 }
 
-/// `size` times `factor`, rounded down.
+/// Returns `size` times `factor`, rounded down.
 pub(crate) fn share_rounded_down(size: u64, factor: f64) -> u64 {
     whole(approximate(size) * factor)
 }
@@ -43,14 +43,14 @@ fn approximate(size: u64) -> f64 {
     size as f64
 }
 
-/// Go's conversion on amd64: what does not fit is 2 to the power of 63.
+/// Converts as Go does on amd64: a value that does not fit becomes 2 to the power of 63.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked, and costs are whole")]
 fn whole(cost: f64) -> u64 {
     const TOO_LARGE: f64 = 18_446_744_073_709_551_616.0;
     if (0.0..TOO_LARGE).contains(&cost) { cost as u64 } else { 1 << 63 }
 }
 
-/// The cost of reading a value with all that it holds: a tenth of a unit for each byte, rounded down, a unit for
+/// Returns the cost of traversing a value: a tenth of a unit for each byte, rounded down, or one unit for
 /// values of fixed size.
 ///
 /// Source: apiserver pkg/cel/library/cost.go, `traversalCost`.

@@ -1,14 +1,15 @@
-//! The order in which Go's `sort.Slice` leaves elements: it is not stable, and callers see where equal elements go.
+//! Sorts like Go's `sort.Slice`, which is not stable, so the order of equal elements is visible.
 //!
 //! Source: Go sort/zsortfunc.go, `pdqsort_func`, which sorts by patterns of quicksort (arXiv 2106.05123).
 
-/// The longest slice that is sorted by insertion.
+/// The maximum length of a slice that is sorted by insertion.
 const INSERTION: usize = 12;
 
-/// The shortest slice whose pivot is a median of medians, and in which partial insertion moves elements.
+/// The minimum length of a slice for which the pivot is a median of medians and partial insertion moves
+/// elements.
 const LONG: usize = 50;
 
-/// The indices `0..length` in the order in which Go's `sort.Slice` leaves them; `less` compares two indices.
+/// Returns the indices `0..length` in the order of Go's `sort.Slice`; `less` compares two indices.
 pub(crate) fn sorted_indices(length: usize, less: impl FnMut(usize, usize) -> bool) -> Vec<usize> {
     let mut sorter = Sorter { order: (0..length).collect(), less };
     sorter.sort(0, length, usize::BITS - length.leading_zeros());
@@ -28,7 +29,7 @@ enum Hint {
 }
 
 impl<F: FnMut(usize, usize) -> bool> Sorter<F> {
-    /// Whether the element at a position belongs before that at another.
+    /// Returns whether the element at `left` sorts before the one at `right`.
     fn less(&mut self, left: usize, right: usize) -> bool {
         let (Some(&left), Some(&right)) = (self.order.get(left), self.order.get(right)) else { return false };
         (self.less)(left, right)
@@ -122,7 +123,8 @@ impl<F: FnMut(usize, usize) -> bool> Sorter<F> {
         }
     }
 
-    /// Moves what is less than the pivot before it; returns its new place, and whether nothing had to move.
+    /// Moves elements less than the pivot before it, and returns the pivot's new position and whether nothing
+    /// moved.
     fn partition(&mut self, start: usize, end: usize, pivot: usize) -> (usize, bool) {
         self.swap(start, pivot);
         let (mut low, mut high) = (start + 1, end - 1);
@@ -146,7 +148,8 @@ impl<F: FnMut(usize, usize) -> bool> Sorter<F> {
         (high, partitioned)
     }
 
-    /// Moves what equals the pivot before what is greater, where nothing is less; returns where that begins.
+    /// Moves elements equal to the pivot before greater ones (there are no lesser ones), and returns where
+    /// the greater ones begin.
     fn partition_equal(&mut self, start: usize, end: usize, pivot: usize) -> usize {
         self.swap(start, pivot);
         let (mut low, mut high) = (start + 1, end - 1);
@@ -166,7 +169,7 @@ impl<F: FnMut(usize, usize) -> bool> Sorter<F> {
         }
     }
 
-    /// Puts up to five elements in their place; returns whether all is sorted then.
+    /// Inserts up to five elements, and returns whether the slice is then sorted.
     fn insert_some(&mut self, start: usize, end: usize) -> bool {
         let mut at = start + 1;
         for _ in 0..5 {
@@ -181,7 +184,7 @@ impl<F: FnMut(usize, usize) -> bool> Sorter<F> {
             }
             self.swap(at, at - 1);
             if at - start >= 2 {
-                // To the beginning of the whole slice, not of this part of it.
+                // Down to the beginning of the whole slice, not of this part.
                 for left in (1..at).rev() {
                     if !self.less(left, left - 1) {
                         break;

@@ -15,7 +15,7 @@ use crate::value::{Opaque, Value};
 
 const TYPE: &str = "net.IP";
 
-/// The library.
+/// Returns the functions of the library.
 pub(crate) fn functions() -> Vec<Function> {
     vec![
         conversion("ip", "string_to_ip", ip(), |call| {
@@ -50,7 +50,7 @@ pub(crate) fn functions() -> Vec<Function> {
     ]
 }
 
-/// The type, whose name is declared, too.
+/// Returns the type, whose name is declared, too.
 pub(crate) fn ip() -> Type {
     Type::opaque(TYPE)
 }
@@ -100,10 +100,10 @@ pub(super) fn value<'a>(address: IpAddr) -> Value<'a> {
     Value::Opaque(Arc::new(Ip(address)))
 }
 
-/// Reads an address. Zones and addresses of IPv4 written as IPv6 are not allowed.
+/// Parses an address. Zones and IPv4-mapped IPv6 addresses are not allowed.
 ///
 /// # Errors
-/// kube-apiserver's text.
+/// kube-apiserver's message.
 ///
 /// Source: apiserver pkg/cel/library/ip.go, `parseIPAddr`.
 pub(super) fn parse(text: &str) -> Result<IpAddr, String> {
@@ -120,7 +120,7 @@ pub(super) fn parse(text: &str) -> Result<IpAddr, String> {
     Ok(address.ip)
 }
 
-/// The address of a CIDR is at hand.
+/// The cost; the address of a CIDR needs no parsing.
 const COST: CallCost = |overload, arguments, _| {
     let argument = arguments.first()?;
     Some(if overload == "cidr_ip" { 1 } else { passes(argument, 1.0) })
@@ -168,7 +168,7 @@ fn is_link_local_unicast(address: IpAddr) -> bool {
     }
 }
 
-/// Private addresses are global, too.
+/// Returns whether the address is global unicast, which includes private addresses.
 ///
 /// Source: Go net/netip/netip.go, `IsGlobalUnicast`.
 fn is_global_unicast(address: IpAddr) -> bool {

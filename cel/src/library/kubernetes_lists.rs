@@ -1,4 +1,4 @@
-//! Functions of lists: Kubernetes' own.
+//! List functions of Kubernetes.
 //!
 //! Source: apiserver pkg/cel/library/lists.go, version 1.
 
@@ -11,7 +11,7 @@ use crate::value::{Value, add, compare, equals};
 use super::costs;
 use super::lists::is_comparable;
 
-/// The library in a version: 0 has no `includes`.
+/// Returns the functions of a library version; version 0 does not have `includes`.
 pub(crate) fn library(version: u32) -> Vec<Function> {
     let element = Type::Parameter("A");
     let mut functions = vec![
@@ -30,7 +30,7 @@ pub(crate) fn library(version: u32) -> Vec<Function> {
     functions
 }
 
-/// An overload: its identifier, the type of elements, the type of the result, what it does.
+/// An overload: identifier, element type, result type, implementation.
 type Row = (&'static str, Type, Type, Implementation);
 
 const IS_SORTED: [Row; 8] = [
@@ -73,7 +73,7 @@ const SUM: [Row; 4] = [
     ("list_duration_sum_duration", Type::Duration, Type::Duration, |call| sum(call, Value::Duration(0))),
 ];
 
-/// A function with an overload for each row; the element is a second argument where that is `wanted`.
+/// Creates a function with an overload for each row; if `wanted`, the element is the second argument.
 fn by_type(name: &'static str, rows: &[Row], wanted: bool) -> Function {
     let overload = |(id, element, result, implementation): &Row| {
         let mut parameters = vec![Type::list(element.clone())];
@@ -89,7 +89,7 @@ fn is_sorted<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
         if !is_comparable(&element) {
             return Err(incomparable(element));
         }
-        // Elements that have no order among each other are no offence.
+        // Incomparable elements count as sorted.
         if previous.is_some_and(|previous| matches!(compare("", &previous, &element), Ok(Ordering::Greater)))
         {
             return Ok(Value::Bool(false));
@@ -99,7 +99,7 @@ fn is_sorted<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     Ok(Value::Bool(true))
 }
 
-/// An element that the schema does not allow says so itself.
+/// Returns the error of an element that does not fit its schema, or `no such overload`.
 ///
 /// Source: cel-go common/types/err.go, `MaybeNoSuchOverloadErr`.
 fn incomparable(element: Value<'_>) -> Error {
@@ -114,7 +114,8 @@ fn min<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     extreme(call, "min", Ordering::Greater)
 }
 
-/// The first element that no later one replaces: one does if the best so far compares to it as `replaced` says.
+/// Returns the minimum or maximum: a later element replaces the best one if that compares to it as
+/// `replaced`.
 fn extreme<'a>(call: &Call<'_, 'a>, name: &str, replaced: Ordering) -> Result<Value<'a>, Error> {
     let mut best: Option<Value<'a>> = None;
     for element in call.list(0)? {

@@ -1,4 +1,4 @@
-//! Functions of lists: cel-go's extension.
+//! List functions of cel-go's extension.
 //!
 //! Source: cel-go ext/lists.go, version 3.
 
@@ -12,10 +12,10 @@ use crate::value::{List, Value, compare, equals};
 use super::costs;
 use super::gosort::sorted_indices;
 
-/// The longest list that `lists.range` makes.
-const LONGEST_RANGE: i64 = 1_000_000;
+/// The maximum length of the result of `lists.range`.
+const MAX_RANGE: i64 = 1_000_000;
 
-/// The types whose values have an order, with the names that overloads carry.
+/// The ordered types, with the names in their overloads.
 const COMPARABLE: [(&str, &str, Type); 8] = [
     ("list_int_sort", "list_int_sortByAssociatedKeys", Type::Int),
     ("list_uint_sort", "list_uint_sortByAssociatedKeys", Type::Uint),
@@ -35,7 +35,7 @@ const COMPARABLE: [(&str, &str, Type); 8] = [
     ("list_bytes_sort", "list_bytes_sortByAssociatedKeys", Type::Bytes),
 ];
 
-/// The library. The macro `sortBy` expands to a call of `@sortByAssociatedKeys`.
+/// Returns the functions of the library. The macro `sortBy` expands to a call of `@sortByAssociatedKeys`.
 pub(crate) fn library() -> Vec<Function> {
     let list = Type::list(Type::Parameter("T"));
     let dynamic = Type::list(Type::Dyn);
@@ -70,7 +70,7 @@ pub(crate) fn library() -> Vec<Function> {
         )
         .with_cost(FLATTEN),
         Function::new("sort", sort.into()).with_cost(|overload, arguments, _| {
-            // With several overloads to choose from at run time, the cost is that of an unknown function.
+            // If several overloads are possible at run time, the cost is that of an unknown function.
             if overload.is_empty() { None } else { pairs(arguments.first()?) }
         }),
         Function::new("@sortByAssociatedKeys", sort_by.into()).with_cost(|overload, arguments, _| {
@@ -99,7 +99,7 @@ const FLATTEN: CallCost = |overload, arguments, _| {
     Some(new_list(depth, arguments.first()?.size_or_one()))
 };
 
-/// The cost of comparing all elements of a list with each other.
+/// Returns the cost of comparing all pairs of elements.
 ///
 /// Source: cel-go ext/lists.go, `trackListSelfCompare`.
 fn pairs(list: &Value<'_>) -> Option<u64> {
@@ -147,7 +147,7 @@ fn flatten<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
         return Err(Error::new("level must be non-negative".to_owned()));
     };
     let mut flat = Vec::with_capacity(list.len());
-    // What is left of the lists around the current one, innermost last.
+    // The rest of the enclosing lists, innermost last.
     let mut rest: Vec<std::vec::IntoIter<Value<'a>>> = vec![elements(list).into_iter()];
     while let Some(current) = rest.last_mut() {
         match current.next() {
@@ -165,7 +165,7 @@ fn elements<'a>(list: &List<'a>) -> Vec<Value<'a>> {
     list.iter().collect()
 }
 
-/// The name of a value's type with its parameters.
+/// Returns the name of a value's type with its parameters.
 fn full_type_name(value: &Value<'_>) -> &'static str {
     match value.type_name() {
         "list" => "list(dyn)",
@@ -187,8 +187,8 @@ fn sort_by_keys<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     }
 }
 
-/// The error of a call on what is no list. Texts, durations and timestamps have methods of their own, and no name for
-/// others.
+/// Returns the error of a call on a value that is not a list. Strings, durations, and timestamps have their
+/// own methods and error.
 fn no_list(function: &str, value: &Value<'_>) -> Error {
     if matches!(value, Value::String(_) | Value::Duration(_) | Value::Timestamp(_)) {
         Error::no_such_overload()
@@ -197,7 +197,7 @@ fn no_list(function: &str, value: &Value<'_>) -> Error {
     }
 }
 
-/// The list in the order of its keys.
+/// Sorts the list by its keys.
 fn sorted<'a>(list: &List<'a>, keys: &List<'a>) -> Result<Value<'a>, Error> {
     if list.len() != keys.len() {
         return Err(Error::new(format!(
@@ -227,7 +227,7 @@ fn sorted<'a>(list: &List<'a>, keys: &List<'a>) -> Result<Value<'a>, Error> {
     Ok(Value::list(order.into_iter().filter_map(|index| values.get(index).cloned()).collect()))
 }
 
-/// Whether values of this type have an order.
+/// Returns whether values of this type are ordered.
 pub(super) fn is_comparable(value: &Value<'_>) -> bool {
     match value {
         Value::Bool(_)
@@ -254,10 +254,8 @@ fn range<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     if size < 0 {
         return Err(Error::new(format!("lists.range: size must be non-negative, got {size}")));
     }
-    if size > LONGEST_RANGE {
-        return Err(Error::new(format!(
-            "lists.range: size {size} exceeds maximum allowed ({LONGEST_RANGE})"
-        )));
+    if size > MAX_RANGE {
+        return Err(Error::new(format!("lists.range: size {size} exceeds maximum allowed ({MAX_RANGE})")));
     }
     Ok(Value::list((0..size).map(Value::Int).collect()))
 }

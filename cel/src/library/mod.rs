@@ -1,4 +1,4 @@
-//! The functions, one library a module.
+//! The functions, one module per library.
 
 pub(crate) mod authorizer;
 pub(crate) mod cidr;

@@ -1,4 +1,4 @@
-//! Named formats of texts.
+//! Named string formats.
 //!
 //! Source: apiserver pkg/cel/library/format.go and pkg/cel/format.go.
 
@@ -14,7 +14,7 @@ use crate::value::{Opaque, Value};
 
 const TYPE: &str = "kubernetes.NamedFormat";
 
-/// The library.
+/// Returns the functions of the library.
 pub(crate) fn functions() -> Vec<Function> {
     let constants = FORMATS.iter().map(|format| {
         let overload = Overload::global(format.function, vec![], named_format(), format.implementation);
@@ -41,9 +41,9 @@ struct Format {
     function: &'static str,
     implementation: Implementation,
     name: &'static str,
-    /// What is wrong with a text.
+    /// Returns the errors of a text.
     validate: fn(&str) -> Vec<String>,
-    /// How long kube-apiserver takes the regular expression of the format to be.
+    /// The size that kube-apiserver assumes for the format's regular expression.
     expression_size: u64,
 }
 
@@ -171,7 +171,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// As that of a regular expression of the format's size.
+/// The cost of a regular expression of the format's size.
 const COST: CallCost = |_, arguments, _| {
     let [format, text, ..] = arguments else { return None };
     let format = format.downcast::<Format>()?;

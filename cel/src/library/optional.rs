@@ -22,7 +22,7 @@ fn map() -> Type {
     Type::map(Type::Parameter("K"), v())
 }
 
-/// The functions of optional values. `or`, `orValue`, `_?._` and `_[?_]` are the planner's.
+/// Returns the functions of optional values. The planner implements `or`, `orValue`, `_?._`, and `_[?_]`.
 pub(crate) fn functions() -> Vec<Function> {
     let index = Type::Int;
     let key = || Type::Parameter("K");

@@ -15,7 +15,7 @@ use crate::value::{Opaque, Value};
 
 const TYPE: &str = "kubernetes.Quantity";
 
-/// The library.
+/// Returns the functions of the library.
 pub(crate) fn functions() -> Vec<Function> {
     vec![
         function("quantity", "string_to_quantity", Type::String, quantity(), parse).with_cost(ONE_PASS),
@@ -47,10 +47,10 @@ pub(crate) fn functions() -> Vec<Function> {
 #[derive(Debug)]
 struct QuantityValue {
     quantity: Quantity,
-    /// Whether it was compared with a decimal number: kube-apiserver keeps it as one from then on, and no longer knows
-    /// it as an integer.
+    /// Whether it was compared with a decimal number: kube-apiserver then keeps it as a decimal and no longer
+    /// as an integer.
     decimal: AtomicBool,
-    /// Whether it is the result of a calculation, with which kube-apiserver cannot compare others.
+    /// Whether it is the result of a calculation, which kube-apiserver cannot compare with others.
     calculated: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Functions that find what matches a regular expression.
+//! Functions that find matches of a regular expression.
 //!
 //! Source: apiserver pkg/cel/library/regex.go; costs: pkg/cel/library/cost.go.
 
@@ -10,7 +10,7 @@ use crate::value::Value;
 use super::costs;
 use super::strings::part_of;
 
-/// The library.
+/// Returns the functions of the library.
 pub(crate) fn library() -> Vec<Function> {
     let texts = Type::list(Type::String);
     let find = Overload::member("string_find_string", vec![Type::String, Type::String], Type::String, find);
@@ -31,7 +31,7 @@ const COST: CallCost = |_, arguments, _| {
     Some(text.saturating_mul(costs::share(expression.size_or_one(), 0.25)))
 };
 
-/// Calls `search` with the constant expression, or with the one that the second argument is.
+/// Calls `search` with the constant expression, or with the expression in the second argument.
 fn with_expression<T>(
     call: &Call<'_, '_>,
     search: impl FnOnce(&Regexp) -> Result<T, Error>,
@@ -58,7 +58,7 @@ fn find<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
 fn find_all_matches<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let text = call.text(0)?;
     let limit = if call.arguments.len() > 2 { call.int(2)? } else { -1 };
-    // A negative limit is none.
+    // A negative limit means no limit.
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     with_expression(call, |expression| {
         let found: Vec<Value<'a>> =

@@ -14,7 +14,7 @@ use crate::value::{Opaque, Value};
 
 const TYPE: &str = "kubernetes.Semver";
 
-/// The library, version 1.
+/// Returns the functions of library version 1.
 pub(crate) fn functions() -> Vec<Function> {
     vec![
         conversion(

@@ -8,7 +8,7 @@ use crate::value::{self, List, Value};
 
 use super::costs;
 
-/// The library.
+/// Returns the functions of the library.
 pub(crate) fn library() -> Vec<Function> {
     vec![
         function("sets.contains", "list_sets_contains_list", contains).with_cost(COST),
@@ -26,7 +26,7 @@ const COST: CallCost = |_, arguments, _| Some(1 + pairs(arguments));
 const COST_OF_BOTH: CallCost =
     |_, arguments, _| Some(1_u64.saturating_add(costs::share_rounded_down(pairs(arguments), 2.0)));
 
-/// How many pairs of elements there are.
+/// Returns the number of pairs of elements.
 fn pairs(arguments: &[Value<'_>]) -> u64 {
     arguments.iter().map(Value::size_or_one).fold(1, u64::wrapping_mul)
 }
@@ -51,7 +51,7 @@ fn equivalent<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
 
 fn intersects<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     for element in call.list(0)? {
-        // What cannot be compared is not contained.
+        // Incomparable elements are not contained.
         if value::contains(&element, call.argument(1)?) == Ok(true) {
             return Ok(Value::Bool(true));
         }

@@ -1,4 +1,4 @@
-//! Functions of texts. Indices count code points.
+//! String functions. Indices count code points.
 //!
 //! Source: cel-go ext/strings.go, version 2; costs: apiserver pkg/cel/library/cost.go.
 
@@ -11,10 +11,10 @@ use crate::value::{Text, Value};
 
 use super::{costs, format};
 
-/// Results of more bytes are refused; kube-apiserver would make them while its memory lasts.
-const LONGEST_RESULT: usize = 1 << 26;
+/// The maximum result size in bytes; kube-apiserver is limited only by its memory.
+const MAX_RESULT_BYTES: usize = 1 << 26;
 
-/// The library in a version: 0 has neither `format` nor `strings.quote`.
+/// Returns the functions of a library version; version 0 has neither `format` nor `strings.quote`.
 pub(crate) fn library(version: u32) -> Vec<Function> {
     let (text, int) = (Type::String, Type::Int);
     let texts = Type::list(Type::String);
@@ -116,19 +116,19 @@ fn out_of_range(index: i64) -> Error {
     Error::new(format!("index out of range: {index}"))
 }
 
-/// Where code point `index` begins in bytes; the end for the index behind the last.
+/// Returns the byte offset of code point `index`, or the length for the index after the last.
 fn byte_of(text: &str, index: i64) -> Option<usize> {
     let index = usize::try_from(index).ok()?;
     text.char_indices().map(|(byte, _)| byte).chain([text.len()]).nth(index)
 }
 
-/// The number of code points before byte `byte`.
+/// Returns the number of code points before byte `byte`.
 fn points_before(text: &str, byte: usize) -> i64 {
     let before = text.get(..byte).unwrap_or(text).chars().count();
     i64::try_from(before).unwrap_or(i64::MAX)
 }
 
-/// Part of a text: borrowed if the text is.
+/// Returns a part of a string, borrowed if the string is.
 fn part<'a>(text: &Text<'a>, range: Range<usize>) -> Value<'a> {
     match text {
         Text::Borrowed(text) => Value::String(Text::Borrowed(text.get(range).unwrap_or_default())),
@@ -137,7 +137,7 @@ fn part<'a>(text: &Text<'a>, range: Range<usize>) -> Value<'a> {
     }
 }
 
-/// A part of a text that `str` methods returned, as a value.
+/// Returns a part that a `str` method returned, as a value.
 pub(super) fn part_of<'a>(text: &Text<'a>, part_of_it: &str) -> Value<'a> {
     let start = part_of_it.as_ptr() as usize - text.as_str().as_ptr() as usize;
     part(text, start..start + part_of_it.len())
@@ -179,7 +179,7 @@ fn last_index_of<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
         Some(offset) if offset >= length => -1,
         None => text.rfind(wanted).map_or(-1, |found| points_before(text, found)),
         Some(offset) => {
-            // A match may begin at the offset at the latest, and end where it likes.
+            // A match may start at the offset or earlier, and may end after it.
             let start = byte_of(text, offset).unwrap_or(text.len());
             let mut end = start.saturating_add(wanted.len()).min(text.len());
             while !text.is_char_boundary(end) {
@@ -212,27 +212,27 @@ fn replace<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let text = call.text(0)?;
     let (old, new) = (call.text(1)?.as_str(), call.text(2)?.as_str());
     let limit = if call.arguments.len() > 3 { call.int(3)? } else { -1 };
-    // A negative limit is none.
+    // A negative limit means no limit.
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let count = text.as_str().matches(old).take(limit).count();
     if count == 0 || old == new {
         return Ok(Value::String(text.clone()));
     }
     let length = text.as_str().len() - count * old.len();
-    if length.saturating_add(count.saturating_mul(new.len())) > LONGEST_RESULT {
+    if length.saturating_add(count.saturating_mul(new.len())) > MAX_RESULT_BYTES {
         return Err(too_long("replace"));
     }
     Ok(Value::text(text.as_str().replacen(old, new, count)))
 }
 
-/// The error of a result that admit does not make.
+/// Returns the error of a result that exceeds the size limit.
 pub(super) fn too_long(function: &str) -> Error {
-    Error::Unsupported(format!("the result of {function} is longer than {LONGEST_RESULT} bytes"))
+    Error::Unsupported(format!("the result of {function} is longer than {MAX_RESULT_BYTES} bytes"))
 }
 
-/// Whether a result of so many bytes is one that admit does not make.
+/// Returns whether a result of this many bytes exceeds the size limit.
 pub(super) fn is_too_long(length: usize) -> bool {
-    length > LONGEST_RESULT
+    length > MAX_RESULT_BYTES
 }
 
 fn split<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
@@ -278,7 +278,7 @@ fn substring<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
 
 fn trim<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let text = call.text(0)?;
-    // Both Go and Rust mean the property White_Space.
+    // Go and Rust both use the property White_Space.
     Ok(part_of(text, text.as_str().trim()))
 }
 

@@ -1,4 +1,4 @@
-//! URLs.
+//! URL functions.
 //!
 //! Source: apiserver pkg/cel/library/urls.go and pkg/cel/url.go.
 
@@ -13,7 +13,7 @@ use crate::value::{Map, Opaque, Value};
 
 const TYPE: &str = "kubernetes.URL";
 
-/// The library.
+/// Returns the functions of the library.
 pub(crate) fn functions() -> Vec<Function> {
     vec![
         Function::new("url", vec![Overload::global("string_to_url", vec![Type::String], url(), parse)])
@@ -30,7 +30,7 @@ pub(crate) fn functions() -> Vec<Function> {
             Ok(Value::text(receiver(call)?.escaped_path()))
         }),
         accessor("getQuery", "url_get_query", Type::map(Type::String, Type::list(Type::String)), query),
-        // Its cost is the default one.
+        // It has the default cost.
         Function::new(
             "isURL",
             vec![Overload::global("is_url_string", vec![Type::String], Type::Bool, is_url)],
@@ -82,8 +82,8 @@ fn receiver<'c>(call: &Call<'c, '_>) -> Result<&'c Url, Error> {
     call.opaque::<UrlValue>(0).map(|url| &url.0)
 }
 
-/// kube-apiserver reads a URL twice, because the way that demands an absolute one takes fragments for a part of path or
-/// query.
+/// Parses a URL twice, as kube-apiserver does, because the parser that requires an absolute URL treats a
+/// fragment as part of the path or query.
 fn parse<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let text = call.text(0)?.as_str();
     let url = Url::parse_request_uri(text)
@@ -105,10 +105,10 @@ fn query<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     Ok(Value::Map(entries.collect::<Result<Map<'a>, Error>>()?))
 }
 
-/// The text that bytes are.
+/// Converts bytes to a string.
 ///
 /// # Errors
-/// They are not UTF-8: texts of Go may be anything, ours may not.
+/// The bytes are not UTF-8: Go strings may be arbitrary bytes, unlike ours.
 fn unescaped<'a>(bytes: &[u8]) -> Result<Value<'a>, Error> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(Value::text(text)),

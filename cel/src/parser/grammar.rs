@@ -1,12 +1,12 @@
-//! The rules of the grammar.
+//! Parses the rules of the grammar.
 //!
 //! Source: cel-go parser/gen/CEL.g4, the parser's rules, and parser/parser.go.
 
 use super::lexer::{Kind, Token};
-use super::{Abort, DEEPEST, Expander};
+use super::{Abort, Expander, MAX_RECURSION_DEPTH};
 use crate::ast::{Entry, Expression, NodeId};
 
-/// Names that cannot be those of variables and functions, though fields may have them.
+/// Names that are reserved for variables and functions but allowed for fields.
 pub(crate) const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -27,20 +27,20 @@ pub(crate) const RESERVED: [&str; 17] = [
     "while",
 ];
 
-/// A node, and how deep the operators below it are nested.
+/// A node, and the nesting depth of the operators below it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operand {
     pub(super) node: NodeId,
     pub(super) height: u32,
 }
 
-/// Reads tokens.
+/// The recursive-descent parser.
 pub(super) struct Parser<'s, 't, 'k> {
     expander: Expander<'s, 't>,
     optional: bool,
     tokens: &'k [Token],
     at: usize,
-    /// How deep the rules `expr`, `relation` and `calc` are nested.
+    /// The nesting depth of the rules `expr`, `relation`, and `calc`.
     nested: u32,
     relations: u32,
     calculations: u32,
@@ -53,7 +53,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         Self { expander, optional, tokens, at: 0, nested: 0, relations: 0, calculations: 0 }
     }
 
-    /// `start: expr EOF`.
+    /// Parses `start: expr EOF`.
     pub(super) fn parse(mut self) -> Result<(Expander<'s, 't>, Operand), Abort> {
         let whole = self.expr()?;
         self.expect(Kind::End)?;
@@ -82,10 +82,10 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         self.expander.source.get(token.start as usize..token.end as usize).unwrap_or_default()
     }
 
-    /// `conditionalOr ('?' conditionalOr ':' expr)?`.
+    /// Parses `conditionalOr ('?' conditionalOr ':' expr)?`.
     fn expr(&mut self) -> Parsed {
         self.nested += 1;
-        if self.nested > DEEPEST {
+        if self.nested > MAX_RECURSION_DEPTH {
             return Err(Abort::Depth);
         }
         let condition = self.logic(Kind::Or)?;
@@ -102,7 +102,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         Ok(whole)
     }
 
-    /// An operator's call, which counts as one more level.
+    /// Creates an operator call, which adds one level of nesting.
     fn operation(&mut self, operator: Token, function: &str, operands: &[Operand]) -> Operand {
         let height = 1 + operands.iter().map(|operand| operand.height).max().unwrap_or_default();
         Operand { node: self.global(operator, function, operands), height }
@@ -114,7 +114,8 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         self.expander.tree.add(operator.offset, call)
     }
 
-    /// `conditionalAnd ('||' conditionalAnd)*`, or `relation ('&&' relation)*`: the terms become a balanced tree.
+    /// Parses `conditionalAnd ('||' conditionalAnd)*`, or `relation ('&&' relation)*`, into a balanced tree
+    /// of terms.
     fn logic(&mut self, operator: Kind) -> Parsed {
         let term = |parser: &mut Self| {
             if operator == Kind::Or { parser.logic(Kind::And) } else { parser.relation() }
@@ -148,7 +149,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         self.expander.tree.add(operator.offset, call)
     }
 
-    /// `relation op relation`, from left to right.
+    /// Parses `relation op relation`, from left to right.
     fn relation(&mut self) -> Parsed {
         let mut left = self.compared()?;
         loop {
@@ -163,7 +164,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
                 _ => return Ok(left),
             };
             let operator = self.take()?;
-            // The right operand is the rule again, within the first.
+            // The right operand is a nested use of the rule.
             self.relations += 1;
             let right = self.compared();
             self.relations -= 1;
@@ -173,7 +174,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
 
     fn compared(&mut self) -> Parsed {
         self.relations += 1;
-        if self.relations > DEEPEST {
+        if self.relations > MAX_RECURSION_DEPTH {
             return Err(Abort::Depth);
         }
         let operand = self.calc(0);
@@ -181,10 +182,10 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         operand
     }
 
-    /// `calc ('*' | '/' | '%') calc` and `calc ('+' | '-') calc`, from left to right.
+    /// Parses `calc ('*' | '/' | '%') calc` and `calc ('+' | '-') calc`, from left to right.
     fn calc(&mut self, lowest: u8) -> Parsed {
         self.calculations += 1;
-        if self.calculations > DEEPEST {
+        if self.calculations > MAX_RECURSION_DEPTH {
             return Err(Abort::Depth);
         }
         let mut left = self.unary()?;
@@ -208,7 +209,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         Ok(left)
     }
 
-    /// `member`, `'!'+ member` or `'-'+ member`.
+    /// Parses `member`, `'!'+ member`, or `'-'+ member`.
     fn unary(&mut self) -> Parsed {
         let (kind, function) = match self.peek(0) {
             Kind::Exclamation => (Kind::Exclamation, "!_"),
@@ -228,7 +229,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         Ok(Operand { node: self.global(operator, function, &[operand]), height: operand.height })
     }
 
-    /// A primary and the selections, calls and indices behind it.
+    /// Parses a primary with its selections, calls, and indices.
     fn member(&mut self) -> Parsed {
         let mut operand = self.primary()?;
         loop {
@@ -268,7 +269,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         Ok(Operand { node, height })
     }
 
-    /// The name of a field, which may stand in backticks.
+    /// Returns the name of a field, which may be in backticks.
     fn field(&self, name: Token) -> Result<String, Abort> {
         let text = self.text(name);
         match name.kind {
@@ -290,7 +291,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         Ok(self.operation(open, if optional { "_[?_]" } else { "_[_]" }, &[operand, index]))
     }
 
-    /// `exprList? ')'`.
+    /// Parses `exprList? ')'`.
     fn arguments(&mut self) -> Result<Vec<Operand>, Abort> {
         let mut arguments = Vec::new();
         if self.take_if(Kind::RightParenthesis).is_some() {
@@ -340,7 +341,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         Ok(Operand { node: self.expander.literal(token, sign), height: 0 })
     }
 
-    /// A variable, a call or a message.
+    /// Parses a variable, a call, or a message.
     fn name(&mut self) -> Parsed {
         let first = self.at;
         let leading = self.take_if(Kind::Dot);
@@ -373,7 +374,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         Ok(Operand { node, height })
     }
 
-    /// Whether `('.' IDENTIFIER)* '{'` follows.
+    /// Returns whether `('.' IDENTIFIER)* '{'` follows.
     fn opens_message(&self) -> bool {
         let mut ahead = 0;
         while self.peek(ahead) == Kind::Dot && self.peek(ahead + 1) == Kind::Ident {
@@ -404,14 +405,14 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         Ok(Operand { node, height })
     }
 
-    /// Where the syntax of optionals is not enabled, a question mark is wrong.
+    /// Reports a question mark if the syntax of optionals is not enabled.
     fn allow_optional(&mut self, question: Option<Token>) {
         if let Some(question) = question.filter(|_| !self.optional) {
             self.expander.wrong(question.offset, "unsupported syntax '?'");
         }
     }
 
-    /// Elements with commas between them, and perhaps one behind them, up to a bracket.
+    /// Parses elements separated by commas, with an optional trailing comma, up to a bracket.
     fn elements<T>(
         &mut self,
         close: Kind,

@@ -1,10 +1,10 @@
-//! Tokens.
+//! The lexer.
 //!
 //! Source: cel-go parser/gen/CEL.g4, the lexer's rules.
 
 use crate::source::{Source, narrow};
 
-/// What a token is, in the order of the grammar: messages list what they expect in this order.
+/// The kind of a token. Messages list expected tokens in this order, which is that of the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     Equals,
@@ -45,42 +45,42 @@ pub(crate) enum Kind {
     End,
 }
 
-/// A token and its place.
+/// A token and its position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
     /// Its first byte.
     pub(crate) start: u32,
-    /// The byte behind it.
+    /// The byte after it.
     pub(crate) end: u32,
     /// Its first code point.
     pub(crate) offset: u32,
 }
 
-/// Text that is no token: the byte at which the longest attempt to read one failed.
+/// Text that is not a token: the byte at which the longest attempt to read one failed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoToken {
     pub(crate) failed_at: usize,
 }
 
-/// What the lexer finds at a byte.
+/// What the lexer found at a byte: a token, or white space or a comment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Found {
-    /// A token and the byte behind it.
+pub(crate) enum Lexed {
+    /// A token and the byte after it.
     Token(Kind, usize),
-    /// White space or a comment, and the byte behind it.
+    /// White space or a comment, and the byte after it.
     Hidden(usize),
 }
 
-/// All tokens of a text, with [`Kind::End`] as the last; none if a part of it is no token.
+/// Returns all tokens of a text, ending with [`Kind::End`]; none if a part of it is not a token.
 pub(crate) fn tokens(source: &Source<'_>) -> Option<Vec<Token>> {
     let text = source.text;
     let mut tokens = Vec::with_capacity(text.len() / 3 + 1);
     let mut at = 0;
     while at < text.len() {
         match next(text, at).ok()? {
-            Found::Hidden(end) => at = end,
-            Found::Token(kind, end) => {
+            Lexed::Hidden(end) => at = end,
+            Lexed::Token(kind, end) => {
                 tokens.push(Token {
                     kind,
                     start: narrow(at),
@@ -96,11 +96,11 @@ pub(crate) fn tokens(source: &Source<'_>) -> Option<Vec<Token>> {
     Some(tokens)
 }
 
-/// What begins at a byte of the text that is not its end: the longest token, as generated lexers choose it.
-pub(crate) fn next(text: &str, at: usize) -> Result<Found, NoToken> {
+/// Returns the longest token at a byte before the end of the text, as generated lexers do.
+pub(crate) fn next(text: &str, at: usize) -> Result<Lexed, NoToken> {
     let bytes = text.as_bytes();
     let byte = |index: usize| bytes.get(at + index).copied().unwrap_or_default();
-    let token = |kind, length: usize| Ok(Found::Token(kind, at + length));
+    let token = |kind, length: usize| Ok(Lexed::Token(kind, at + length));
     let pair = |second: u8, kind| {
         if byte(1) == second { token(kind, 2) } else { Err(NoToken { failed_at: at + 1 }) }
     };
@@ -109,9 +109,9 @@ pub(crate) fn next(text: &str, at: usize) -> Result<Found, NoToken> {
     };
     match byte(0) {
         b'\t' | b' ' | b'\r' | b'\n' | 0x0C => {
-            Ok(Found::Hidden(run(bytes, at, |byte| matches!(byte, b'\t' | b' ' | b'\r' | b'\n' | 0x0C))))
+            Ok(Lexed::Hidden(run(bytes, at, |byte| matches!(byte, b'\t' | b' ' | b'\r' | b'\n' | 0x0C))))
         }
-        b'/' if byte(1) == b'/' => Ok(Found::Hidden(run(bytes, at, |byte| byte != b'\n'))),
+        b'/' if byte(1) == b'/' => Ok(Lexed::Hidden(run(bytes, at, |byte| byte != b'\n'))),
         b'=' => pair(b'=', Kind::Equals),
         b'&' => pair(b'&', Kind::And),
         b'|' => pair(b'|', Kind::Or),
@@ -133,11 +133,11 @@ pub(crate) fn next(text: &str, at: usize) -> Result<Found, NoToken> {
         b'/' => token(Kind::Slash, 1),
         b'%' => token(Kind::Percent, 1),
         b'.' if byte(1).is_ascii_digit() => {
-            Ok(Found::Token(Kind::Double, exponent(bytes, run(bytes, at + 1, is_digit))))
+            Ok(Lexed::Token(Kind::Double, exponent(bytes, run(bytes, at + 1, is_digit))))
         }
         b'.' => token(Kind::Dot, 1),
         b'0'..=b'9' => Ok(number(bytes, at)),
-        b'"' | b'\'' => string(text, at, false).map(|end| Found::Token(Kind::String, end)),
+        b'"' | b'\'' => string(text, at, false).map(|end| Lexed::Token(Kind::String, end)),
         b'`' => escaped_ident(bytes, at),
         letter if letter.is_ascii_alphabetic() || letter == b'_' => Ok(word(text, at)),
         _ => Err(NoToken { failed_at: at }),
@@ -152,7 +152,7 @@ fn is_digit(byte: u8) -> bool {
     byte.is_ascii_digit()
 }
 
-/// The end of an exponent, or `at` where none stands.
+/// Returns the end of an exponent, or `at` if there is none.
 fn exponent(bytes: &[u8], at: usize) -> usize {
     if !matches!(bytes.get(at), Some(b'e' | b'E')) {
         return at;
@@ -161,7 +161,7 @@ fn exponent(bytes: &[u8], at: usize) -> usize {
     if bytes.get(digits).is_some_and(u8::is_ascii_digit) { run(bytes, digits, is_digit) } else { at }
 }
 
-fn number(bytes: &[u8], at: usize) -> Found {
+fn number(bytes: &[u8], at: usize) -> Lexed {
     let hexadecimal = bytes.get(at) == Some(&b'0')
         && bytes.get(at + 1) == Some(&b'x')
         && bytes.get(at + 2).is_some_and(u8::is_ascii_hexdigit);
@@ -171,21 +171,21 @@ fn number(bytes: &[u8], at: usize) -> Found {
         run(bytes, at, is_digit)
     };
     if matches!(bytes.get(end), Some(b'u' | b'U')) {
-        return Found::Token(Kind::Uint, end + 1);
+        return Lexed::Token(Kind::Uint, end + 1);
     }
     if hexadecimal {
-        return Found::Token(Kind::Int, end);
+        return Lexed::Token(Kind::Int, end);
     }
     if bytes.get(end) == Some(&b'.') && bytes.get(end + 1).is_some_and(u8::is_ascii_digit) {
-        return Found::Token(Kind::Double, exponent(bytes, run(bytes, end + 1, is_digit)));
+        return Lexed::Token(Kind::Double, exponent(bytes, run(bytes, end + 1, is_digit)));
     }
     let with_exponent = exponent(bytes, end);
     let kind = if with_exponent > end { Kind::Double } else { Kind::Int };
-    Found::Token(kind, with_exponent)
+    Lexed::Token(kind, with_exponent)
 }
 
-/// A name, a keyword, or a string or bytes with a prefix.
-fn word(text: &str, at: usize) -> Found {
+/// Reads a name, a keyword, or a string or bytes literal with a prefix.
+fn word(text: &str, at: usize) -> Lexed {
     let bytes = text.as_bytes();
     let is_quote = |index: usize| matches!(bytes.get(index), Some(b'"' | b'\''));
     let is_raw = |index: usize| matches!(bytes.get(index), Some(b'r' | b'R'));
@@ -204,7 +204,7 @@ fn word(text: &str, at: usize) -> Found {
         None
     };
     if let Some((kind, end)) = prefixed {
-        return Found::Token(kind, end);
+        return Lexed::Token(kind, end);
     }
     let end = run(bytes, at, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let kind = match text.get(at..end).unwrap_or_default() {
@@ -214,22 +214,22 @@ fn word(text: &str, at: usize) -> Found {
         "null" => Kind::Null,
         _ => Kind::Ident,
     };
-    Found::Token(kind, end)
+    Lexed::Token(kind, end)
 }
 
-fn escaped_ident(bytes: &[u8], at: usize) -> Result<Found, NoToken> {
+fn escaped_ident(bytes: &[u8], at: usize) -> Result<Lexed, NoToken> {
     let end = run(bytes, at + 1, |byte| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'/' | b' ')
     });
     if end > at + 1 && bytes.get(end) == Some(&b'`') {
-        Ok(Found::Token(Kind::EscapedIdent, end + 1))
+        Ok(Lexed::Token(Kind::EscapedIdent, end + 1))
     } else {
         Err(NoToken { failed_at: end })
     }
 }
 
-/// The end of a string whose quote stands at `at`. Where three quotes open a string that nothing closes, the first two
-/// are an empty string.
+/// Returns the end of a string whose quote is at `at`. If three quotes open a string that is not closed, the
+/// first two are an empty string.
 fn string(text: &str, at: usize, raw: bool) -> Result<usize, NoToken> {
     let bytes = text.as_bytes();
     let quote = bytes.get(at).copied().unwrap_or_default();
@@ -261,7 +261,7 @@ fn string(text: &str, at: usize, raw: bool) -> Result<usize, NoToken> {
     }
 }
 
-/// The end of an escape sequence.
+/// Returns the end of an escape sequence.
 fn escape(bytes: &[u8], at: usize) -> Result<usize, NoToken> {
     let digits = |from: usize, count: usize, is_one: fn(&u8) -> bool| match (from..from + count)
         .find(|index| !bytes.get(*index).is_some_and(is_one))

@@ -1,4 +1,4 @@
-//! Macros: calls that the parser replaces by loops and conditions.
+//! Macros: calls that the parser replaces with loops and conditions.
 //!
 //! Source: cel-go parser/macro.go, cel/library.go (`optMap`, `optFlatMap`), ext/comprehensions.go, ext/lists.go
 //! (`sortBy`), ext/bindings.go (`cel.bind`).
@@ -8,20 +8,20 @@ use std::borrow::Cow;
 use super::{Abort, Expander};
 use crate::ast::{Comprehension, Entry, Expression, NodeId};
 
-/// The accumulator of most macros: no name that can be written.
+/// The accumulator of most macros; expressions cannot write this name.
 const ACCUMULATOR: &str = "@result";
-/// What the accumulator was called once: still no name for a variable.
+/// The former name of the accumulator, which is still reserved.
 const OLD_ACCUMULATOR: &str = "__result__";
-/// The variable of loops that run over nothing.
+/// The variable of loops over an empty range.
 const UNUSED: &str = "#unused";
 
-/// A set of macros that an environment has or has not.
+/// A set of macros that an environment can enable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MacroSet {
-    /// `has`, `all`, `exists`, `exists_one`, `map` and `filter`.
+    /// `has`, `all`, `exists`, `exists_one`, `map`, and `filter`.
     Standard,
-    /// `optMap` and `optFlatMap`, and the syntax of optional fields, elements and entries.
+    /// `optMap` and `optFlatMap`, and the syntax of optional fields, elements, and entries.
     Optional,
     /// `all`, `exists`, `exists_one`, `existsOne`, `transformList`, `transformMap` and `transformMapEntry` with two
     /// variables.
@@ -32,7 +32,7 @@ pub enum MacroSet {
     Bindings,
 }
 
-/// A macro for calls of a name with a number of arguments.
+/// A macro, identified by name and number of arguments.
 #[derive(Clone, Copy, Debug)]
 enum Macro {
     Has,
@@ -50,7 +50,7 @@ enum Macro {
     Bind,
 }
 
-/// What is wrong with the arguments of a macro: the node and the message.
+/// An error in the arguments of a macro: the node and the message.
 type Refused = (NodeId, Cow<'static, str>);
 
 /// Finds the macro for a call.
@@ -84,7 +84,7 @@ struct Variables {
 }
 
 impl Expander<'_, '_> {
-    /// The call, or what it expands to. `offset` is that of the parenthesis or the operator.
+    /// Returns the call or its expansion. `offset` is that of the parenthesis or the operator.
     pub(super) fn call(
         &mut self,
         offset: u32,
@@ -109,7 +109,7 @@ impl Expander<'_, '_> {
 }
 
 impl Expander<'_, '_> {
-    /// Whether a macro is one of this target, which may have to be a namespace.
+    /// Returns whether the macro applies to this target, which may have to be a namespace.
     fn is_meant(&self, found: Macro, target: Option<NodeId>) -> bool {
         let is_namespace =
             |target| matches!(self.tree.expression(target), Expression::Ident(name) if name == "cel");
@@ -117,7 +117,7 @@ impl Expander<'_, '_> {
     }
 }
 
-/// Makes nodes that stand where a macro is called.
+/// Creates nodes with the offset of the macro call.
 struct Maker<'e, 's, 't> {
     expander: &'e mut Expander<'s, 't>,
     offset: u32,
@@ -229,7 +229,7 @@ impl Maker<'_, '_, '_> {
         Ok(Variables { first: first_name, second: Some(second_name) })
     }
 
-    /// All macros that loop over their target.
+    /// Expands macros that loop over their target.
     fn comprehension(
         &mut self,
         found: Macro,
@@ -310,14 +310,14 @@ impl Maker<'_, '_, '_> {
         })))
     }
 
-    /// A step that leaves the accumulator as it is where the filter does not hold.
+    /// Creates a step that keeps the accumulator if the filter is false.
     fn filtered(&mut self, filter: Option<NodeId>, step: NodeId) -> NodeId {
         let Some(filter) = filter else { return step };
         let so_far = self.accumulator();
         self.global("_?_:_", vec![filter, step, so_far])
     }
 
-    /// A loop over nothing: its initial value is thereby bound to a name.
+    /// Creates a loop over an empty range, which binds the initial value to a name.
     fn bind(&mut self, name: &str, initial: NodeId, result: NodeId) -> NodeId {
         let range = self.list(Vec::new());
         let condition = self.add(Expression::Bool(false));

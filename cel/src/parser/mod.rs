@@ -1,4 +1,4 @@
-//! From the text to a tree.
+//! Parses the text into a tree.
 //!
 //! Source: cel-go parser/parser.go and parser/gen/CEL.g4.
 
@@ -21,16 +21,16 @@ use tree::Tree;
 pub(crate) use grammar::RESERVED;
 pub use macros::MacroSet;
 
-/// How many code points an expression may have.
-const LONGEST: usize = 100_000;
+/// The maximum number of code points of an expression.
+const MAX_CODE_POINTS: usize = 100_000;
 
-/// How deep the rules of the grammar, and operators, may be nested.
-const DEEPEST: u32 = 250;
+/// The maximum nesting depth of grammar rules and operators.
+const MAX_RECURSION_DEPTH: u32 = 250;
 
-/// Why there is no tree.
+/// Why parsing ends without a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Abort {
-    /// The text is not of the grammar.
+    /// The text does not match the grammar.
     Syntax,
     /// The rules of the grammar are nested too deeply.
     Depth,
@@ -38,16 +38,16 @@ enum Abort {
     TooManyNodes,
 }
 
-/// What is wrong with a text.
+/// Why an expression is rejected.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// It has errors, which were added to the issues.
+    /// It has errors, which are in the issues.
     Issues,
-    /// It is right, but this crate does not evaluate it.
+    /// It is valid, but this crate does not support it.
     Unsupported(&'static str),
 }
 
-/// What an environment changes about the syntax.
+/// The syntax options of an environment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Syntax<'s> {
     pub(crate) macros: &'s [MacroSet],
@@ -59,13 +59,13 @@ impl Syntax<'_> {
     }
 }
 
-/// The tree of a text. What is wrong is added to `issues`.
+/// Parses a text. Errors are added to `issues`.
 pub(crate) fn parse(source: &Source<'_>, syntax: Syntax<'_>, issues: &mut Issues) -> Result<Ast, Refused> {
-    if source.text.len() > LONGEST {
+    if source.text.len() > MAX_CODE_POINTS {
         let size = source.text.chars().count();
-        if size > LONGEST {
+        if size > MAX_CODE_POINTS {
             let limit = "expression code point size exceeds limit";
-            issues.add_at(None, format!("{limit}: size: {size}, limit {LONGEST}"));
+            issues.add_at(None, format!("{limit}: size: {size}, limit {MAX_CODE_POINTS}"));
             return Err(Refused::Issues);
         }
     }
@@ -83,7 +83,7 @@ pub(crate) fn parse(source: &Source<'_>, syntax: Syntax<'_>, issues: &mut Issues
             for (offset, message) in expander.wrongs {
                 issues.add(source, Some(offset), message);
             }
-            if whole.height > DEEPEST {
+            if whole.height > MAX_RECURSION_DEPTH {
                 issues.add_at(None, "max recursion depth exceeded");
             }
             if issues.is_empty() {
@@ -97,14 +97,14 @@ pub(crate) fn parse(source: &Source<'_>, syntax: Syntax<'_>, issues: &mut Issues
             Err(Refused::Issues)
         }
         Err(Abort::Depth) => {
-            issues.add_at(None, format!("expression recursion limit exceeded: {DEEPEST}"));
+            issues.add_at(None, format!("expression recursion limit exceeded: {MAX_RECURSION_DEPTH}"));
             Err(Refused::Issues)
         }
         Err(Abort::TooManyNodes) => Err(Refused::Unsupported("macros expand to more than 1,000,000 nodes")),
     }
 }
 
-/// Makes nodes, expands macros and remembers what is wrong though it is of the grammar.
+/// Creates nodes, expands macros, and records errors that the grammar allows.
 struct Expander<'s, 't> {
     tree: Tree,
     macros: &'s [MacroSet],
@@ -113,13 +113,13 @@ struct Expander<'s, 't> {
 }
 
 impl Expander<'_, '_> {
-    /// Remembers what is wrong; the node stands for what cannot be made.
+    /// Records an error, and returns a placeholder node.
     fn wrong(&mut self, offset: u32, message: impl Into<String>) -> NodeId {
         self.wrongs.push((offset, message.into()));
         self.tree.add(offset, Expression::Null)
     }
 
-    /// A literal; `sign` is the minus before a number.
+    /// Creates a literal; `sign` is the minus before a number.
     fn literal(&mut self, token: Token, sign: Option<Token>) -> NodeId {
         let offset = sign.unwrap_or(token).offset;
         let text = self.source.get(token.start as usize..token.end as usize).unwrap_or_default();

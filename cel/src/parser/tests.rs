@@ -1,9 +1,9 @@
-//! What the parser accepts, and how deep it goes.
+//! Tests the inputs and the nesting limits of the parser.
 
 use super::{MacroSet, Syntax, parse};
 use crate::source::{Issues, Source};
 
-/// The errors of a text; none if it is right.
+/// Returns the errors of a text; none if it is valid.
 fn errors(text: &str) -> Option<String> {
     let macros = [MacroSet::Standard, MacroSet::Optional, MacroSet::TwoVariables, MacroSet::SortBy];
     let source = Source::new(text);
@@ -64,7 +64,7 @@ fn macros_that_double_their_target_are_bounded() {
 fn syntax_errors_are_those_of_the_generated_parser() {
     const OPERAND: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, \
                            STRING, BYTES, IDENTIFIER}";
-    // Line and column, and the message. An operand is expected where a message ends in three dots.
+    // Line, column, and message. Three dots at the end of a message mean an expected operand.
     for (text, expected) in [
         ("1 ==", &[("1:5", "Syntax error: mismatched input '<EOF>' expecting ...")][..]),
         ("a ? b", &[("1:6", "Syntax error: mismatched input '<EOF>' expecting ':'")]),
@@ -113,7 +113,7 @@ fn syntax_errors_are_those_of_the_generated_parser() {
 }
 
 #[test]
-fn a_text_with_very_many_errors_is_explained() {
+fn text_with_very_many_errors_is_explained() {
     let text = "a b ".repeat(20_000);
     assert!(errors(&text).is_some_and(|found| found.contains("mismatched input 'b' expecting <EOF>")));
     let text = "@".repeat(150);

@@ -1,14 +1,14 @@
-//! Makes the nodes of a tree.
+//! Creates the nodes of a tree.
 
 use super::Abort;
 use crate::ast::{Ast, Expression, Node, NodeId};
 use crate::source::narrow;
 
-/// More nodes than this are not evaluated: `optMap` and `optFlatMap` double their target, so that a short text can
-/// expand to a tree that no server holds either.
-const MOST_NODES: usize = 1_000_000;
+/// The maximum number of nodes: `optMap` and `optFlatMap` double their target, so that a short text can
+/// expand to a tree that also exhausts a server.
+const MAX_NODES: usize = 1_000_000;
 
-/// The nodes that were made so far.
+/// The nodes created so far.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
@@ -16,7 +16,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Adds a node whose children were added before.
+    /// Adds a node after its children.
     pub(super) fn add(&mut self, offset: u32, expression: Expression) -> NodeId {
         let mut below = 0;
         expression.children(|child| {
@@ -28,26 +28,26 @@ impl Tree {
         NodeId(index)
     }
 
-    /// What a node is.
+    /// Returns the expression of a node.
     pub(super) fn expression(&self, id: NodeId) -> &Expression {
         self.nodes.get(id.0 as usize).map_or(&Expression::Null, |node| &node.expression)
     }
 
-    /// Where a node stands.
+    /// Returns the offset of a node.
     pub(super) fn offset(&self, id: NodeId) -> u32 {
         self.nodes.get(id.0 as usize).and_then(|node| node.offset).unwrap_or_default()
     }
 
-    /// A copy of a node and everything below it, at the same places.
+    /// Copies a node and its descendants, with the same offsets.
     pub(super) fn copy(&mut self, id: NodeId) -> Result<NodeId, Abort> {
-        // Children always have lower indices than what they belong to, so everything below a node is found by one
-        // walk from high to low indices, and copied on the way back.
+        // Children always have lower indices than their parents, so one walk from high to low indices finds
+        // all descendants of a node, and they are copied on the way back.
         let mut wanted = vec![id];
         let mut next = 0;
         while let Some(found) = wanted.get(next).copied() {
             self.expression(found).children(|child| wanted.push(child));
             next += 1;
-            if self.nodes.len() + wanted.len() > MOST_NODES {
+            if self.nodes.len() + wanted.len() > MAX_NODES {
                 return Err(Abort::TooManyNodes);
             }
         }
@@ -65,7 +65,7 @@ impl Tree {
         Ok(copies.last().copied().unwrap_or(id))
     }
 
-    /// The finished tree.
+    /// Returns the finished tree.
     pub(super) fn finish(self, source: &str, root: NodeId) -> Ast {
         let depth = self.depths.get(root.0 as usize).copied().unwrap_or_default();
         Ast { source: source.to_owned(), nodes: self.nodes, root, depth }

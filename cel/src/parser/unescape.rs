@@ -1,4 +1,4 @@
-//! The values of string and bytes literals.
+//! Decodes string and bytes literals.
 //!
 //! Source: cel-go parser/unescape.go.
 
@@ -6,13 +6,13 @@ const UNABLE: &str = "unable to unescape string";
 const OCTAL: &str = "unable to unescape octal sequence in string";
 const INVALID: &str = "invalid unicode code point";
 
-/// The text of a string literal, with its prefix and quotes.
+/// Decodes a string literal with its prefix and quotes.
 pub(super) fn string(literal: &str) -> Result<String, &'static str> {
     let bytes = unescape(literal, false)?;
     String::from_utf8(bytes).map_err(|_invalid| INVALID)
 }
 
-/// The bytes of a bytes literal, with its prefixes and quotes.
+/// Decodes a bytes literal with its prefixes and quotes.
 pub(super) fn bytes(literal: &str) -> Result<Vec<u8>, &'static str> {
     unescape(literal.get(1..).unwrap_or_default(), true)
 }
@@ -53,7 +53,7 @@ enum Letter {
     CodePoint(char),
 }
 
-/// What an escape sequence stands for; `letters` are those behind the backslash.
+/// Decodes an escape sequence; `letters` are those after the backslash.
 fn escaped(letters: &mut std::str::Chars<'_>, is_bytes: bool) -> Result<Letter, &'static str> {
     let kind = letters.next().ok_or(UNABLE)?;
     let code_point = match kind {
@@ -90,7 +90,7 @@ mod tests {
     use super::{bytes, string};
 
     #[test]
-    fn escape_sequences_stand_for_code_points_in_strings() {
+    fn escape_sequences_are_code_points_in_strings() {
         assert_eq!(string(r"'a\n\x41\u00e9\U0001f431\101\'\?'").as_deref(), Ok("a\nAé🐱A'?"));
         assert_eq!(string("\"\"\"a\"b\r\nc\"\"\"").as_deref(), Ok("a\"b\nc"));
         assert_eq!(string(r"r'\n'").as_deref(), Ok(r"\n"));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn escape_sequences_stand_for_bytes_in_bytes() {
+    fn escape_sequences_are_bytes_in_bytes_literals() {
         assert_eq!(bytes(r"b'\xff\377é'").as_deref(), Ok(&[0xFF, 0xFF, 0xC3, 0xA9][..]));
         assert_eq!(bytes(r"bR'\xff'").as_deref(), Ok(&br"\xff"[..]));
         assert_eq!(bytes(r"b'\u0041'"), Err("unable to unescape string"));

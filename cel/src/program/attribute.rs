@@ -1,4 +1,4 @@
-//! Variables and values with their selections and indices.
+//! Resolves variables and values with their selections and indices.
 //!
 //! Source: cel-go interpreter/attributes.go; the costs of selections: interpreter/interpretable.go, `evalWatchConstQual` and
 //! `evalWatchAttrQual`.
@@ -11,14 +11,14 @@ use super::cost;
 use super::evaluate::{Machine, Outcome, Stop, broken};
 use super::plan::{AttributeId, Key, Local, Qualifier, Root};
 
-/// What a selection finds.
-enum Found<'a> {
+/// The result of a selection.
+enum Selected<'a> {
     Value(Value<'a>),
     Nothing,
 }
 
 impl<'a> Machine<'a, '_> {
-    /// The value of an attribute. An element of a list may be invalid.
+    /// Resolves an attribute. An element of a list may be invalid.
     pub(super) fn resolve(&mut self, id: AttributeId) -> Outcome<'a> {
         let plan = self.plan;
         let Some(attribute) = plan.attribute(id) else { return Ok(Err(broken())) };
@@ -48,7 +48,7 @@ impl<'a> Machine<'a, '_> {
         self.qualify(object, &attribute.qualifiers)
     }
 
-    /// The value of a variable of a comprehension. The accumulator begins when it is first read.
+    /// Returns the value of a comprehension variable. The accumulator is initialized when it is first read.
     fn local(&mut self, slot: usize, variable: Local) -> Outcome<'a> {
         let Some(frame) = self.frames.get_mut(slot) else { return Ok(Err(broken())) };
         match variable {
@@ -84,17 +84,19 @@ impl<'a> Machine<'a, '_> {
         for qualifier in qualifiers {
             optional |= qualifier.optional;
             let found = match self.select(&object, qualifier, optional || qualifier.test)? {
-                // Nothing is charged for what an optional selection does not find.
-                Ok(Found::Nothing) if optional => return Ok(Ok(Value::Optional(None))),
+                // An optional selection that finds nothing costs nothing.
+                Ok(Selected::Nothing) if optional => return Ok(Ok(Value::Optional(None))),
                 Err(error) if optional => return Ok(Err(error)),
-                Ok(Found::Value(_)) if qualifier.test && !optional => Ok(Found::Value(Value::Bool(true))),
-                Ok(Found::Nothing) => Ok(Found::Value(Value::Bool(false))),
+                Ok(Selected::Value(_)) if qualifier.test && !optional => {
+                    Ok(Selected::Value(Value::Bool(true)))
+                }
+                Ok(Selected::Nothing) => Ok(Selected::Value(Value::Bool(false))),
                 found => found,
             };
             self.charge_selection(qualifier)?;
             match found {
-                Ok(Found::Value(value)) => object = value,
-                Ok(Found::Nothing) => {}
+                Ok(Selected::Value(value)) => object = value,
+                Ok(Selected::Nothing) => {}
                 Err(error) => return Ok(Err(error)),
             }
         }
@@ -111,13 +113,13 @@ impl<'a> Machine<'a, '_> {
         if self.tracker.is_exhausted() { Err(Stop::Cost) } else { Ok(()) }
     }
 
-    /// One selection. `presence`: that nothing is found is no error.
+    /// Applies one selection. With `presence`, a missing value is not an error.
     fn select(
         &mut self,
         object: &Value<'a>,
         qualifier: &'a Qualifier,
         presence: bool,
-    ) -> Result<Result<Found<'a>, Error>, Stop> {
+    ) -> Result<Result<Selected<'a>, Error>, Stop> {
         let dynamic = match &qualifier.key {
             Key::Constant(key) => return Ok(find(object, key, presence)),
             Key::Attribute { attribute, .. } => match self.resolve(*attribute)? {
@@ -131,7 +133,7 @@ impl<'a> Machine<'a, '_> {
             Err(error) => return Ok(Err(error)),
         };
         if let Err(error) = check_index(&key) {
-            // A variable without value is less than null before anything is selected from it.
+            // A variable without a value differs from null until something is selected from it.
             let missing = matches!((&key, &qualifier.key), (Value::Null, Key::Attribute { bare: true, .. }));
             return Ok(Err(if missing {
                 Error::new("invalid qualifier type: <nil>".to_owned())
@@ -143,20 +145,20 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// What is at a key or index.
+/// Returns the value at a key or index.
 #[inline]
-fn find<'a>(object: &Value<'a>, key: &Value<'_>, presence: bool) -> Result<Found<'a>, Error> {
-    let missing = |error: String| if presence { Ok(Found::Nothing) } else { Err(Error::new(error)) };
+fn find<'a>(object: &Value<'a>, key: &Value<'_>, presence: bool) -> Result<Selected<'a>, Error> {
+    let missing = |error: String| if presence { Ok(Selected::Nothing) } else { Err(Error::new(error)) };
     match object {
         Value::Map(map) => match map.find(key)? {
-            Some(value) => Ok(Found::Value(value)),
+            Some(value) => Ok(Selected::Value(value)),
             None => missing(format!("no such key: {key}")),
         },
         Value::List(list) => match element(list, key)? {
-            Some(value) => Ok(Found::Value(value)),
+            Some(value) => Ok(Selected::Value(value)),
             None => missing(format!("index out of bounds: {key}")),
         },
-        // An element that is invalid counts as a value until something is selected from it.
+        // An invalid element counts as a value until something is selected from it.
         Value::Invalid(why) => Err(Error::new(&**why)),
         _ => missing(format!("no such key: {key}")),
     }
@@ -165,7 +167,7 @@ fn find<'a>(object: &Value<'a>, key: &Value<'_>, presence: bool) -> Result<Found
 fn element<'a>(list: &List<'a>, key: &Value<'_>) -> Result<Option<Value<'a>>, Error> {
     let index = key.as_index()?;
     let Some(value) = usize::try_from(index).ok().and_then(|index| list.get(index)) else { return Ok(None) };
-    // Some lists find out that the index is no int only after its value was accepted.
+    // Some lists detect an index that is not an int only after its value was accepted.
     let invalid = |why: String| Value::Invalid(why.into());
     Ok(Some(match key {
         Value::Int(_) => value,

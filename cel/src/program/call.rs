@@ -1,4 +1,4 @@
-//! Calls of functions.
+//! Calls functions.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::runtime_type;
 ///
 /// # Errors
 ///
-/// Those of the function, and no such overload.
+/// The errors of the function, and `no such overload`.
 ///
 /// Source: cel-go common/decls/decls.go, `guardedUnaryOp` and its siblings, `MaybeNoSuchOverload`.
 pub(super) fn invoke<'a>(call: &Call, arguments: &[Value<'a>]) -> Result<Value<'a>, Error> {
@@ -35,8 +35,8 @@ pub(super) fn invoke<'a>(call: &Call, arguments: &[Value<'a>]) -> Result<Value<'
     Err(Error::new(format!("no such overload: {}({})", call.function, types.join(", "))))
 }
 
-/// Calls a function whose regular expression is constant. cel-go replaces it by one that takes every value that is a text
-/// in Go: the names of types, too, and the texts in optionals.
+/// Calls a function with a constant regular expression. cel-go replaces it with a function that accepts every
+/// value that is a Go string: also type names and strings in optionals.
 ///
 /// Source: cel-go interpreter/optimizations.go; apiserver pkg/cel/library/regex.go, `FindRegexOptimization` and
 /// `FindAllRegexOptimization`.
@@ -57,7 +57,7 @@ fn search<'a>(call: &Call, arguments: &[Value<'a>]) -> Result<Value<'a>, Error> 
     (overload.implementation)(&Arguments { arguments: &native, regex: call.regex.as_ref() })
 }
 
-/// The value, or that of an optional.
+/// Returns the value, or the value inside optionals.
 fn in_optionals<'v, 'a>(mut value: &'v Value<'a>) -> &'v Value<'a> {
     while let Value::Optional(Some(inner)) = value {
         value = inner;

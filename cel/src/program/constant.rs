@@ -1,4 +1,4 @@
-//! What is calculated when a program is planned.
+//! Evaluates constants when a program is planned.
 //!
 //! Source: cel-go interpreter/decorators.go, `decOptimize`.
 
@@ -6,7 +6,7 @@ use crate::function::Error;
 use crate::types::Type;
 use crate::value::{List, Map, Value, convert, equal};
 
-/// Whether a function of one constant is called when the program is planned.
+/// Returns whether a function of one constant is called during planning.
 pub(super) fn is_conversion(function: &str) -> bool {
     matches!(
         function,
@@ -14,8 +14,8 @@ pub(super) fn is_conversion(function: &str) -> bool {
     )
 }
 
-/// The elements of a constant list as keys of a map, with the numbers of other types that they equal; none if the list has
-/// elements of other types than bool, numbers and texts.
+/// Returns the elements of a constant list as map keys, with the equal numbers of other types; none if an
+/// element is not a bool, number, or string.
 pub(super) fn set(list: &List<'static>) -> Option<Map<'static>> {
     let mut set = Map::default();
     let mut add = |value: Value<'static>| set.insert(value, Value::Bool(true));
@@ -29,7 +29,8 @@ pub(super) fn set(list: &List<'static>) -> Option<Map<'static>> {
         };
         for other in others {
             let Ok(other) = convert(&element, other) else { continue };
-            // A double is only joined by integers that it equals; an integer also by the double to which it is rounded.
+            // A double is added only for exactly equal integers; an integer is also added as the double to
+            // which it is rounded.
             if !matches!(element, Value::Double(_)) || equal(&other, &element) == Ok(true) {
                 add(other);
             }
@@ -39,11 +40,11 @@ pub(super) fn set(list: &List<'static>) -> Option<Map<'static>> {
     Some(set)
 }
 
-/// Checks that a constant can be an index.
+/// Checks that a constant is a valid index.
 ///
 /// # Errors
 ///
-/// Its type cannot.
+/// Its type is not a valid index type.
 pub(super) fn check_index(value: &Value<'_>) -> Result<(), Error> {
     match value {
         Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_) => Ok(()),

@@ -1,25 +1,25 @@
-//! What an evaluation costs.
+//! Tracks the cost of an evaluation.
 //!
 //! Source: cel-go interpreter/runtimecost.go, common/cost.go; apiserver pkg/cel/library/cost.go, `CallCost`.
 
 use crate::function::{CallCost, Overload};
 use crate::value::Value;
 
-/// A selection, an index or a variable.
+/// The cost of a selection, an index, or a variable.
 pub(super) const SELECT: u64 = 1;
-/// A list literal.
+/// The cost of a list literal.
 pub(super) const LIST: u64 = 10;
-/// A map literal.
+/// The cost of a map literal.
 pub(super) const MAP: u64 = 30;
-/// An object literal.
+/// The cost of an object literal.
 pub(super) const OBJECT: u64 = 40;
 
-/// How much of a text's size its traversal costs.
+/// The cost of traversing a string, per unit of its size.
 const TEXT_FACTOR: f64 = 0.1;
-/// How much of a regular expression's size its application to a text of unit cost costs.
+/// The cost of applying a regular expression to a text of unit cost, per unit of the expression's size.
 const REGEX_FACTOR: f64 = 0.25;
 
-/// How the cost of a call is calculated.
+/// The cost function of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallPrice {
     library: Option<CallCost>,
@@ -28,7 +28,8 @@ pub(super) struct CallPrice {
     assumed: Assumed,
 }
 
-/// What cel-go's cost of a call takes an argument for without asking: anything else is a panic.
+/// The type that cel-go's cost function assumes for an argument without a check: any other type causes a
+/// panic.
 ///
 /// Source: cel-go ext/lists.go, `trackListFlatten`, `trackListSort` and their siblings.
 #[derive(Clone, Copy, Debug)]
@@ -38,27 +39,27 @@ enum Assumed {
     Int(usize),
 }
 
-/// Without a library's own cost, the overload decides.
+/// The cost of overloads without a library's own cost function.
 #[derive(Clone, Copy, Debug)]
 enum Default {
-    /// 1.
+    /// The cost is 1.
     Unit,
     /// A traversal of an argument.
     Traversal(usize),
     /// The size of the list that is searched.
     Search,
-    /// A traversal of the shorter of two.
+    /// A traversal of the shorter of two arguments.
     Shorter,
-    /// A traversal of both.
+    /// A traversal of both arguments.
     Both,
-    /// A regular expression on a text.
+    /// A regular expression applied to a text.
     Regex,
-    /// A traversal of the text for each piece of the other.
+    /// A traversal of the text for each part of the other.
     Product,
 }
 
 impl CallPrice {
-    /// The price of calls for which the checker left these overloads.
+    /// Returns the cost function of calls with these remaining overloads.
     pub(super) fn of(candidates: &[std::sync::Arc<Overload>]) -> Self {
         let overload = if let [only] = candidates { only.id } else { "" };
         let default = match overload {
@@ -90,7 +91,7 @@ impl CallPrice {
         Self { library: candidates.iter().find_map(|overload| overload.cost), overload, default, assumed }
     }
 
-    /// Go's panic where an argument is not what the cost takes it for.
+    /// Returns Go's panic if an argument does not have the type that the cost function assumes.
     pub(super) fn panic(&self, arguments: &[Value<'_>]) -> Option<String> {
         let name = |value: &Value<'_>| if is_failure(value) { "*types.Err" } else { value.go_type() };
         match self.assumed {
@@ -118,7 +119,7 @@ impl CallPrice {
         }
     }
 
-    /// What a call costs.
+    /// Returns the cost of a call.
     pub(super) fn cost(&self, arguments: &[Value<'_>], result: Option<&Value<'_>>) -> u64 {
         if let Some(cost) = self.library.and_then(|cost| cost(self.overload, arguments, result)) {
             return cost;
@@ -139,7 +140,8 @@ impl CallPrice {
     }
 }
 
-/// What stands for an error among the arguments of a call: its size is 1, and no cost takes it for anything else.
+/// Returns the placeholder of an error among the arguments: its size is 1, and no cost function makes another
+/// assumption about it.
 pub(super) fn failure<'a>() -> Value<'a> {
     Value::Type("error".into())
 }
@@ -148,16 +150,16 @@ fn is_failure(value: &Value<'_>) -> bool {
     matches!(value, Value::Type(name) if &**name == "error")
 }
 
-/// What `left == right` costs.
+/// Returns the cost of `left == right`.
 pub(super) fn equality(left: &Value<'_>, right: &Value<'_>) -> u64 {
     match left {
-        // The types of Kubernetes' libraries.
+        // The types of the Kubernetes libraries.
         Value::Opaque(_) => 1,
         _ => inequality(left, right),
     }
 }
 
-/// What `left != right` costs.
+/// Returns the cost of `left != right`.
 pub(super) fn inequality(left: &Value<'_>, right: &Value<'_>) -> u64 {
     traversal(left.cost_size().min(right.cost_size()))
 }
@@ -176,7 +178,7 @@ fn scaled(size: u64, factor: f64) -> u64 {
     (size as f64 * factor).ceil() as u64
 }
 
-/// The cost so far, its limit, and the values that cel-go still remembers.
+/// The accumulated cost, its limit, and the values that cel-go still remembers.
 #[derive(Debug)]
 pub(super) struct Tracker<'a> {
     pub(super) cost: u64,
@@ -186,7 +188,7 @@ pub(super) struct Tracker<'a> {
 }
 
 impl<'a> Tracker<'a> {
-    /// A tracker of a program with so many nodes.
+    /// Creates a tracker for a program with `nodes` nodes.
     pub(super) fn new(limit: u64, loops: bool, nodes: usize) -> Self {
         Self { cost: 0, limit, stack: loops.then(|| Stack::new(nodes)) }
     }
@@ -197,13 +199,13 @@ impl<'a> Tracker<'a> {
         self.cost = self.cost.saturating_add(cost);
     }
 
-    /// Whether the cost is above its limit.
+    /// Returns whether the cost exceeds its limit.
     #[inline]
     pub(super) fn is_exhausted(&self) -> bool {
         self.cost > self.limit
     }
 
-    /// Whether values are remembered.
+    /// Returns whether values are remembered.
     pub(super) fn remembers(&self) -> bool {
         self.stack.is_some()
     }
@@ -216,7 +218,7 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// Forgets the results of nodes and all that was remembered after each.
+    /// Removes the results of nodes, and everything remembered after each.
     #[inline]
     pub(super) fn drop(&mut self, ids: impl IntoIterator<Item = u32>) {
         if let Some(stack) = &mut self.stack {
@@ -226,7 +228,7 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// The results of a call's arguments as far as they are remembered; none if one is not. Forgets them and all that was
+    /// Takes the results of a call's arguments; none if one is missing. Removes them and everything
     /// remembered after each.
     #[inline]
     pub(super) fn take<const N: usize>(&mut self, ids: [u32; N]) -> Option<[Value<'a>; N]> {
@@ -238,7 +240,7 @@ impl<'a> Tracker<'a> {
         Some(values)
     }
 
-    /// The same for any number of arguments.
+    /// Takes the results of any number of arguments.
     pub(super) fn take_all(&mut self, ids: impl DoubleEndedIterator<Item = u32>) -> Option<Vec<Value<'a>>> {
         let stack = self.stack.as_mut()?;
         let mut values = ids.rev().map(|id| stack.truncate(id)).collect::<Option<Vec<_>>>()?;
@@ -246,25 +248,25 @@ impl<'a> Tracker<'a> {
         Some(values)
     }
 
-    /// Forgets the results of a call's arguments; whether all of them were remembered.
+    /// Removes the results of a call's arguments, and returns whether all of them were remembered.
     pub(super) fn forget(&mut self, ids: impl DoubleEndedIterator<Item = u32>) -> bool {
         self.stack.as_mut().is_some_and(|stack| ids.rev().all(|id| stack.truncate(id).is_some()))
     }
 }
 
-/// The results that cel-go remembers of nodes, to find the arguments of calls. What is left on it by one turn of a
-/// comprehension can be found in the next, so that a call is charged by other values, or not at all.
+/// The node results that cel-go remembers to find the arguments of calls. Results left by one iteration of a
+/// comprehension can be found in the next, so that a call is charged for other values or not at all.
 #[derive(Debug)]
 struct Stack<'a> {
     entries: Vec<Remembered<'a>>,
-    /// For each node one more than the position of its last entry; 0 without any.
+    /// For each node, one more than the position of its last entry; 0 without entries.
     last: Vec<u32>,
 }
 
 #[derive(Debug)]
 struct Remembered<'a> {
     id: u32,
-    /// What `last` said of the node before.
+    /// The previous value of `last` for the node.
     previous: u32,
     value: Value<'a>,
 }
@@ -281,7 +283,7 @@ impl<'a> Stack<'a> {
         *last = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
     }
 
-    /// Takes the last entry of a node and all above away.
+    /// Removes the last entry of a node and all entries above it.
     #[inline]
     fn truncate(&mut self, id: u32) -> Option<Value<'a>> {
         let position = *self.last.get(id as usize)?;
@@ -305,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stack_forgets_what_lies_above() {
+    fn truncating_the_stack_removes_entries_above() {
         let mut stack = Stack::new(4);
         for (id, value) in [(1, 10), (2, 20), (1, 11), (3, 30)] {
             stack.push(id, Value::Int(value));

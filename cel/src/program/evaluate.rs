@@ -1,4 +1,4 @@
-//! The evaluation of steps.
+//! Evaluates steps.
 //!
 //! Source: cel-go interpreter/interpretable.go for the values, interpreter/runtimecost.go, `Observe`, for the costs.
 
@@ -10,28 +10,28 @@ use crate::value::{self, Text, Value};
 use super::call;
 use super::cost::{self, Tracker};
 use super::plan::{AttributeId, Call, Kind, Plan, Root, Step, StepId};
-use super::{Evaluation, Limits, Seen, Variables};
+use super::{Evaluation, Limits, NodeValue, Variables};
 
-/// What a step evaluates to. An error is a value that most operations pass on.
+/// The result of a step. An error is a value that most operations propagate.
 pub(super) type Outcome<'a> = Result<Result<Value<'a>, Error>, Stop>;
 
-/// Why an evaluation ends at once.
+/// Why an evaluation ends immediately.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The cost is above its limit.
+    /// The cost exceeds its limit.
     Cost,
-    /// What is a panic in Go.
+    /// A panic in Go.
     Panic(String),
-    /// What Kubernetes would go on with, and this crate does not.
+    /// An operation that Kubernetes performs and this crate does not support.
     Unsupported(String),
 }
 
-/// How many bytes of texts and bytes one evaluation may make. kube-apiserver goes on while its memory lasts: a `+` of two
-/// dynamic values costs 1, however long they are.
-const MOST_BYTES: usize = 1 << 28;
+/// The maximum number of bytes of strings and bytes values that one evaluation may create. kube-apiserver is
+/// limited only by its memory: a `+` of two dynamic values costs 1 regardless of their lengths.
+const MAX_BYTES: usize = 1 << 28;
 
 impl Stop {
-    /// What ends the evaluation, though a function reports it.
+    /// Returns the stop if the error of a function ends the evaluation.
     fn of(error: &Error) -> Option<Self> {
         match error {
             Error::Language(_) => None,
@@ -60,15 +60,15 @@ pub(super) struct Machine<'a, 'e> {
     pub(super) tracker: Tracker<'a>,
     pub(super) interrupted: Option<&'e AtomicBool>,
     pub(super) turns: u64,
-    /// How many bytes of texts and bytes calls have made.
+    /// The number of bytes of strings and bytes values created by calls.
     made: usize,
-    seen: Option<Vec<Seen<'a>>>,
+    seen: Option<Vec<NodeValue<'a>>>,
 }
 
 /// The variables of a comprehension.
 #[derive(Debug, Default)]
 pub(super) struct Frame<'a> {
-    /// None until something reads it, or a turn sets it.
+    /// None until it is read, or set by an iteration.
     pub(super) accumulator: Option<Result<Value<'a>, Error>>,
     pub(super) initial: Option<StepId>,
     pub(super) first: Option<Value<'a>>,
@@ -81,7 +81,7 @@ pub(super) fn run<'a>(
     variables: &dyn Variables<'a>,
     limits: &Limits<'_>,
     observed: bool,
-) -> (Evaluation<'a>, Vec<Seen<'a>>) {
+) -> (Evaluation<'a>, Vec<NodeValue<'a>>) {
     let mut frames = Vec::new();
     frames.resize_with(plan.folds, Frame::default);
     let mut machine = Machine {
@@ -101,7 +101,7 @@ pub(super) fn run<'a>(
     (Evaluation { value, cost: machine.tracker.cost }, machine.seen.unwrap_or_default())
 }
 
-/// The error of a plan whose parts are missing, which the planner does not make.
+/// Returns the error of an incomplete plan, which the planner does not create.
 pub(super) fn broken() -> Error {
     Error::Panic("incomplete program".to_owned())
 }
@@ -110,12 +110,12 @@ fn flattened(value: Value<'_>) -> Value<'_> {
     if let Value::List(list) = value { Value::List(list.flattened()) } else { value }
 }
 
-/// A constant of the plan as a value of the evaluation.
+/// Returns a constant of the plan as a value of the evaluation.
 pub(super) fn constant<'a>(value: &'a Value<'static>) -> Value<'a> {
     if let Value::String(text) = value { Value::from(text.as_str()) } else { value.clone() }
 }
 
-/// The values of results, and the first error.
+/// Splits results into values and the first error.
 fn split<const N: usize>(results: [Result<Value<'_>, Error>; N]) -> ([Value<'_>; N], Option<Error>) {
     let mut first = None;
     let values = results.map(|result| {
@@ -128,7 +128,7 @@ fn split<const N: usize>(results: [Result<Value<'_>, Error>; N]) -> ([Value<'_>;
 }
 
 impl<'a> Machine<'a, '_> {
-    /// The value of a step.
+    /// Evaluates a step.
     pub(super) fn evaluate(&mut self, id: StepId) -> Outcome<'a> {
         let plan = self.plan;
         let Some(step) = plan.step(id) else { return Ok(Err(broken())) };
@@ -172,7 +172,7 @@ impl<'a> Machine<'a, '_> {
             Kind::Object { name, fields } => self.object(name, fields)?,
             Kind::Fold(fold) => self.fold(fold)?,
         };
-        // In place: to hand a value on costs more than most steps do.
+        // In place, because moving a value costs more than most steps.
         if let Ok(Value::Invalid(why)) = &result {
             result = Err(Error::new(&**why));
         }
@@ -180,16 +180,16 @@ impl<'a> Machine<'a, '_> {
         Ok(result)
     }
 
-    /// Remembers the result of a step, and ends the evaluation where it cost too much.
+    /// Records the result of a step, and ends the evaluation if its cost exceeds the limit.
     fn observe(&mut self, step: &Step, result: &Result<Value<'a>, Error>) -> Result<(), Stop> {
-        // Only arguments are looked at again. All others are not held, so that accumulators can change in place.
+        // Only arguments are read again. Other values are not kept, so that accumulators can change in place.
         self.tracker.push(step.id, || match result {
             Ok(value) if step.argument => value.clone(),
             Ok(_) => Value::Null,
             Err(_) => cost::failure(),
         });
         if let Some(seen) = &mut self.seen {
-            seen.push(Seen { node: step.node, value: result.clone(), cost: self.tracker.cost });
+            seen.push(NodeValue { node: step.node, value: result.clone(), cost: self.tracker.cost });
         }
         if self.tracker.is_exhausted() { Err(Stop::Cost) } else { Ok(()) }
     }
@@ -202,7 +202,7 @@ impl<'a> Machine<'a, '_> {
         self.plan.attribute(attribute).map_or(u32::MAX, |attribute| attribute.id)
     }
 
-    /// Charges a call whose arguments were all evaluated by what does not depend on them.
+    /// Charges a call with evaluated arguments for the part that does not depend on them.
     fn charge_call(&mut self, arguments: &[StepId], price: u64) {
         if self.tracker.remembers() {
             let plan = self.plan;
@@ -214,7 +214,7 @@ impl<'a> Machine<'a, '_> {
         self.tracker.charge(price);
     }
 
-    /// An attribute as a step of its own.
+    /// Evaluates an attribute as a separate step.
     fn attribute(&mut self, id: AttributeId, test: bool) -> Outcome<'a> {
         let result = self.resolve(id)?;
         match self.plan.attribute(id).map(|attribute| &attribute.root) {
@@ -230,7 +230,8 @@ impl<'a> Machine<'a, '_> {
         if !test {
             return Ok(result);
         }
-        // A test costs what its selections cost. Without any, as after an error, this wraps around in cel-go, too.
+        // A test costs the same as its selections. Without selections, as after an error, this wraps around,
+        // as in cel-go.
         self.tracker.cost = self.tracker.cost.wrapping_sub(cost::SELECT);
         Ok(match result {
             Ok(Value::Optional(value)) => Ok(Value::Bool(value.is_some())),
@@ -238,7 +239,7 @@ impl<'a> Machine<'a, '_> {
         })
     }
 
-    /// `&&` and `||`: `decisive` is the operand that decides.
+    /// Evaluates `&&` and `||`: `decisive` is the operand that decides.
     fn logical(&mut self, left: StepId, right: StepId, decisive: bool) -> Outcome<'a> {
         let mut failure = None;
         let mut result = None;
@@ -266,7 +267,7 @@ impl<'a> Machine<'a, '_> {
         })
     }
 
-    /// `==` and `!=`.
+    /// Evaluates `==` and `!=`.
     fn equality(&mut self, left: StepId, right: StepId, equal: bool) -> Outcome<'a> {
         let ids = [self.id(left), self.id(right)];
         let (values, error) = split([self.evaluate(left)?, self.evaluate(right)?]);
@@ -339,8 +340,8 @@ impl<'a> Machine<'a, '_> {
             Ok(Value::Bytes(bytes)) => bytes.len(),
             _ => 0,
         });
-        if self.made > MOST_BYTES {
-            return Err(Stop::Unsupported(format!("more than {MOST_BYTES} bytes of texts")));
+        if self.made > MAX_BYTES {
+            return Err(Stop::Unsupported(format!("more than {MAX_BYTES} bytes of texts")));
         }
         if self.tracker.remembers() {
             match *call.arguments.as_slice() {
@@ -419,7 +420,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// Whether the caller wants no more turns.
+    /// Returns whether the caller interrupted the evaluation.
     pub(super) fn is_interrupted(&mut self) -> bool {
         const FREQUENCY: u64 = 100;
         self.turns += 1;
@@ -428,7 +429,7 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// Go's panic on a key that is a slice, or has one.
+/// Returns Go's panic for a key that is or contains a slice.
 pub(super) fn check_hash(key: &Value<'_>) -> Result<(), Stop> {
     match key.unhashable() {
         Some(name) => Err(Stop::Panic(format!("runtime error: hash of unhashable type {name}"))),
@@ -436,7 +437,7 @@ pub(super) fn check_hash(key: &Value<'_>) -> Result<(), Stop> {
     }
 }
 
-/// `accumulator + list`, in place.
+/// Appends a list to the accumulator in place.
 fn append<'a>(accumulator: Value<'a>, other: &Value<'a>) -> Result<Value<'a>, Error> {
     match (accumulator, other) {
         (Value::List(mut list), Value::List(other)) => {
@@ -447,7 +448,7 @@ fn append<'a>(accumulator: Value<'a>, other: &Value<'a>) -> Result<Value<'a>, Er
     }
 }
 
-/// `accumulator` with another entry, in place.
+/// Inserts an entry into the accumulator in place.
 fn insert<'a>(accumulator: Value<'a>, key: Value<'a>, value: Value<'a>) -> Result<Value<'a>, Error> {
     let Value::Map(mut map) = accumulator else { return Err(Error::no_such_overload()) };
     if map.get(&key).is_some() {
@@ -457,7 +458,7 @@ fn insert<'a>(accumulator: Value<'a>, key: Value<'a>, value: Value<'a>) -> Resul
     Ok(Value::Map(map))
 }
 
-/// `accumulator` with the entries of another map, in place.
+/// Inserts the entries of another map into the accumulator in place.
 fn insert_all<'a>(accumulator: Value<'a>, other: &Value<'a>) -> Result<Value<'a>, Error> {
     let Value::Map(other) = other else {
         return Err(Error::new(format!("no such overload: cel.@mapInsert(map, {})", other.type_name())));

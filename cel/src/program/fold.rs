@@ -1,4 +1,4 @@
-//! Comprehensions.
+//! Evaluates comprehensions.
 //!
 //! Source: cel-go interpreter/interpretable.go, `evalFold` and `folder`.
 
@@ -10,7 +10,7 @@ use crate::value::Value;
 use super::evaluate::{Frame, Machine, Outcome, Stop, broken};
 use super::plan::Fold;
 
-/// Whether a comprehension goes on.
+/// Whether a comprehension continues.
 enum Turn {
     Next,
     Last,

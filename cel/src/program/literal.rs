@@ -1,4 +1,4 @@
-//! Literals of lists, maps and objects.
+//! Evaluates list, map, and object literals.
 //!
 //! Source: cel-go interpreter/interpretable.go, `evalList`, `evalMap`, `evalObj`.
 
@@ -66,7 +66,8 @@ impl<'a> Machine<'a, '_> {
         Ok(Ok(Value::Map(map)))
     }
 
-    /// Object types of Kubernetes are declared to be read: only messages of protocol buffers can be made.
+    /// Evaluates an object literal. Kubernetes object types are read-only: only protocol buffer messages can
+    /// be created.
     pub(super) fn object(&mut self, name: &str, fields: &'a [Entry<Arc<str>>]) -> Outcome<'a> {
         let result = self.fields(name, fields)?;
         self.charge_literal(fields.iter().map(|field| field.value), cost::OBJECT);
@@ -94,7 +95,7 @@ impl<'a> Machine<'a, '_> {
         Ok(message(name, &values))
     }
 
-    /// A literal costs the same if one of its parts is an error.
+    /// Charges a literal, also if one of its parts is an error.
     fn charge_literal(&mut self, parts: impl DoubleEndedIterator<Item = StepId>, price: u64) {
         let plan = self.plan;
         self.tracker.forget(parts.map(|step| plan.step(step).map_or(u32::MAX, |step| step.id)));
@@ -102,12 +103,12 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// The error of an optional element whose value is not optional.
+/// Returns the error of an optional element whose value is not optional.
 pub(super) fn not_optional_element(value: &Value<'_>) -> Error {
     Error::new(format!("cannot initialize optional list element from non-optional value {value}"))
 }
 
-/// The error of an optional entry whose value is not optional.
+/// Returns the error of an optional entry whose value is not optional.
 pub(super) fn not_optional_entry(key: &Value<'_>, value: &Value<'_>) -> Error {
     Error::new(format!("cannot initialize optional entry '{key}' from non-optional value {value}"))
 }

@@ -1,4 +1,4 @@
-//! Messages of protocol buffers that every environment declares: `google.protobuf.Int64Value{value: 1}` is 1.
+//! Protocol buffer messages that every environment declares: `google.protobuf.Int64Value{value: 1}` is 1.
 //!
 //! Source: cel-go common/types/provider.go, `NewValue`; the `ConvertToNative` of each type.
 
@@ -9,16 +9,16 @@ use crate::function::Error;
 use crate::types::Type;
 use crate::value::{List, Map, Opaque, Origin, Timestamp, Value, convert};
 
-/// A message whose fields have these values.
+/// Creates a message whose fields have these values.
 ///
 /// # Errors
 ///
-/// The type cannot be made, or a value does not fit its field.
+/// The type cannot be created, or a value does not fit its field.
 pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Value<'a>, Error> {
     let Some(kind) = name.strip_prefix("google.protobuf.") else {
         return Err(Error::new(format!("unknown type '{name}'")));
     };
-    // The last of several values of a field counts.
+    // The last of several values of a field is used.
     let field =
         |wanted: &str| fields.iter().rev().find(|(field, _)| *field == wanted).map(|(_, value)| value);
     let scalar = |wanted: &str, to: Native| match field(wanted) {
@@ -46,7 +46,7 @@ pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Va
             let nanoseconds = integer("nanos", Native::Int32)?;
             let seconds = seconds.saturating_add(nanoseconds.div_euclid(1_000_000_000));
             let nanoseconds = u32::try_from(nanoseconds.rem_euclid(1_000_000_000)).unwrap_or_default();
-            // kube-apiserver keeps and shows it all the same.
+            // kube-apiserver still keeps and shows it.
             Timestamp::new(seconds, nanoseconds)
                 .map(Value::Timestamp)
                 .map_err(|error| Error::Unsupported(format!("a google.protobuf.Timestamp: {error}")))
@@ -62,7 +62,7 @@ pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Va
             None => Ok(Value::list(Vec::new())),
         },
         "Value" => {
-            // All are converted, and the last of them is kept, as fields of a `oneof` are.
+            // All are converted, and the last one is kept, like fields of a `oneof`.
             let mut kept = Value::Null;
             for (field, value) in fields {
                 let to = match *field {
@@ -80,7 +80,7 @@ pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Va
         "Empty" => Ok(Value::Opaque(Arc::new(Empty))),
         "Any" => {
             let set = |wanted: &str, to: Native| scalar(wanted, to).map(|value| value.size() != Some(0));
-            // The message goes on with the fields in Go's text format, which is another in each build.
+            // The message continues with the fields in Go's text format, which differs between builds.
             if set("type_url", Native::String)? || set("value", Native::Bytes)? {
                 return Err(Error::Unsupported("a google.protobuf.Any with fields".to_owned()));
             }
@@ -90,7 +90,7 @@ pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Va
     }
 }
 
-/// What the error of a field says first. What kube-apiserver is not known to answer stays so.
+/// Adds the prefix of a field's error. Unsupported results stay unsupported.
 fn conversion(message: &str, field: &str, error: Error) -> Error {
     if let Error::Unsupported(_) = error {
         return error;
@@ -112,7 +112,7 @@ fn int(value: &Value<'_>) -> i64 {
     if let Value::Int(value) = value { *value } else { 0 }
 }
 
-/// A type of Go that a field, an element or a key of a message has.
+/// A Go type of a field, an element, or a key of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Native {
     Bool,
@@ -137,7 +137,7 @@ enum Native {
 }
 
 impl Native {
-    /// As Go writes it.
+    /// Returns the Go name.
     fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
@@ -172,11 +172,12 @@ impl Native {
     }
 }
 
-/// A value as a type of Go keeps it. As `google.protobuf.Value` numbers are doubles, and what JSON does not have is text.
+/// Converts a value to a Go type. In `google.protobuf.Value`, numbers are doubles, and types that JSON does
+/// not have are strings.
 ///
 /// # Errors
 ///
-/// It cannot be one.
+/// The value cannot be converted.
 fn native<'a>(value: &Value<'a>, to: Native) -> Result<Value<'a>, Error> {
     const LARGEST: i64 = (1 << 53) - 1;
     let error = |text: &str| Err(Error::new(text.to_owned()));
@@ -220,7 +221,7 @@ fn native<'a>(value: &Value<'a>, to: Native) -> Result<Value<'a>, Error> {
         Value::Null if to == Native::Json => Ok(Value::Null),
         Value::Null => from("'null_type'"),
         Value::List(list) if list.origin().is_typed() || list.is_structured() => match to {
-            // kube-apiserver panics, with the type that its elements have in Go.
+            // kube-apiserver panics with the Go type of its elements.
             Native::Bytes => Err(Error::Unsupported(
                 "a list of built-in types, or of a custom resource, becomes bytes".to_owned(),
             )),
@@ -237,7 +238,7 @@ fn native<'a>(value: &Value<'a>, to: Native) -> Result<Value<'a>, Error> {
             _ => from("list"),
         },
         Value::Map(map) if matches!(map.origin(), Origin::Typed | Origin::Request) => {
-            // The message has the type that holds it in Go, such as v1.UserInfo.
+            // The message contains its Go type, such as v1.UserInfo.
             Err(Error::Unsupported(format!("an object of a built-in type becomes a {}", to.name())))
         }
         Value::Map(map) if map.origin().is_typed() || map.is_structured() => from("'map(dyn, dyn)'"),
@@ -283,7 +284,7 @@ fn entries<'a>(map: &Map<'a>) -> Result<Value<'a>, Error> {
     Ok(Value::Map(entries.collect::<Result<Vec<_>, Error>>()?.into_iter().collect()))
 }
 
-/// A map as the struct of Go that `google.protobuf.ListValue` is: its keys are names of fields.
+/// Converts a map to the Go struct of `google.protobuf.ListValue`: its keys are names of fields.
 ///
 /// Source: cel-go common/types/map.go, `ConvertToNative`, `upperCamelCase`.
 fn fields_of_list<'a>(map: &Map<'a>) -> Result<Value<'a>, Error> {
@@ -319,7 +320,7 @@ fn upper_camel_case(text: &str) -> String {
     name
 }
 
-/// Bytes in base64 with padding.
+/// Encodes bytes in base64 with padding.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

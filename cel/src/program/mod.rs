@@ -24,7 +24,7 @@ use crate::stack;
 use crate::types::Type;
 use crate::value::Value;
 
-/// An expression, compiled.
+/// A compiled expression.
 #[derive(Clone, Debug)]
 pub struct Program {
     inner: Arc<Inner>,
@@ -37,19 +37,19 @@ struct Inner {
     plan: plan::Plan,
 }
 
-/// Where the values of variables come from. They are asked for when the evaluation needs them.
+/// Provides the values of variables, on demand.
 pub trait Variables<'a>: Sync {
-    /// The value of a variable; none if it is not bound, which is an error of the evaluation.
+    /// Returns the value of a variable; none if it is not bound, which is an error of the evaluation.
     fn get(&self, name: &str) -> Option<Value<'a>>;
 }
 
-/// What bounds an evaluation.
+/// The limits of an evaluation.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits<'l> {
     /// The cost above which the evaluation ends with an error.
     pub cost: u64,
-    /// Ends comprehensions with an error once it is set. It is looked at after every 100 turns.
+    /// Ends comprehensions with an error once it is set. It is checked after every 100 iterations.
     pub interrupted: Option<&'l AtomicBool>,
 }
 
@@ -57,35 +57,35 @@ pub struct Limits<'l> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Evaluation<'a> {
-    /// The value, or why there is none.
+    /// The value or the error.
     pub value: Result<Value<'a>, Error>,
-    /// What it cost.
+    /// The cost.
     pub cost: u64,
 }
 
-/// What a part of an expression evaluated to, once: parts of macros do so several times.
+/// A value of a part of an expression; parts of macros have several.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Observation<'a> {
     /// The text of the part.
     pub text: &'a str,
-    /// The byte of the expression at which it begins.
+    /// The offset of the part in bytes.
     pub start: usize,
-    /// The value, or why there is none.
+    /// The value or the error.
     pub value: Result<Value<'a>, Error>,
-    /// What the evaluation had cost when it was known.
+    /// The cost of the evaluation up to this value.
     pub cost: u64,
 }
 
-/// What a node evaluated to, once.
+/// A value of a node.
 #[derive(Debug)]
-struct Seen<'a> {
+struct NodeValue<'a> {
     node: u32,
     value: Result<Value<'a>, Error>,
     cost: u64,
 }
 
-/// The cost above which kube-apiserver ends the evaluation of one expression.
+/// The cost above which kube-apiserver ends the evaluation of an expression.
 ///
 /// Source: apiserver pkg/apis/cel/config.go, `PerCallLimit`.
 /// Rule: MC-14.
@@ -98,7 +98,7 @@ impl Default for Limits<'_> {
 }
 
 impl Limits<'_> {
-    /// No evaluation above this cost.
+    /// Creates limits with this maximum cost.
     pub fn of_cost(cost: u64) -> Self {
         Self { cost, interrupted: None }
     }
@@ -109,7 +109,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// What kube-apiserver reports behind `program instantiation failed: `.
+    /// The error that kube-apiserver reports after `program instantiation failed: `.
     pub(crate) fn new(checked: Checked) -> Result<Self, Error> {
         let plan =
             stack::with_room(checked.ast.depth, || planner::plan(&checked)).ok_or_else(no_thread)??;
@@ -117,17 +117,17 @@ impl Program {
         Ok(Self { inner: Arc::new(Inner { ast: checked.ast, result, plan }) })
     }
 
-    /// The text of the expression.
+    /// Returns the text of the expression.
     pub fn source(&self) -> &str {
         &self.inner.ast.source
     }
 
-    /// The static type of the result.
+    /// Returns the static type of the result.
     pub fn result_type(&self) -> &Type {
         &self.inner.result
     }
 
-    /// Whether it names the variable `name`, or one that is declared as `name.…`.
+    /// Returns whether it uses the variable `name`, or one declared as `name.…`.
     pub fn mentions(&self, name: &str) -> bool {
         let is_meant = |ident: &str| {
             ident.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -136,19 +136,19 @@ impl Program {
         nodes.any(|node| matches!(&node.expression, Expression::Ident(ident) if is_meant(ident)))
     }
 
-    /// Whether it calls `function`.
+    /// Returns whether it calls `function`.
     pub fn calls(&self, function: &str) -> bool {
         let mut nodes = self.inner.ast.nodes.iter();
         nodes.any(|node| matches!(&node.expression, Expression::Call { function: called, .. } if called == function))
     }
 
-    /// The value of the expression and what it cost.
+    /// Evaluates the expression, and returns its value and cost.
     pub fn evaluate<'a>(&'a self, variables: &dyn Variables<'a>, limits: &Limits<'_>) -> Evaluation<'a> {
         self.run(variables, limits, false).0
     }
 
-    /// The same, with what each written part evaluated to, in the order in which that was known. Constants that
-    /// were folded into others are no parts.
+    /// Evaluates the expression, and also returns the value of each part in the text, in order of evaluation.
+    /// Constants folded into others are not included.
     pub fn observe<'a>(
         &'a self,
         variables: &dyn Variables<'a>,
@@ -161,7 +161,7 @@ impl Program {
             let span = spans.get(node as usize)?.clone()?;
             Some((span.start, ast.source.get(span)?))
         };
-        let observations = seen.into_iter().filter_map(|Seen { node, value, cost }| {
+        let observations = seen.into_iter().filter_map(|NodeValue { node, value, cost }| {
             written(node).map(|(start, text)| Observation { text, start, value, cost })
         });
         (evaluation, observations.collect())
@@ -172,7 +172,7 @@ impl Program {
         variables: &dyn Variables<'a>,
         limits: &Limits<'_>,
         observed: bool,
-    ) -> (Evaluation<'a>, Vec<Seen<'a>>) {
+    ) -> (Evaluation<'a>, Vec<NodeValue<'a>>) {
         let plan = &self.inner.plan;
         let run = || evaluate::run(plan, variables, limits, observed);
         stack::with_room(plan.depth, run)

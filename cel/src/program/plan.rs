@@ -1,4 +1,4 @@
-//! A program: the checked tree, prepared for evaluation.
+//! The plan of a program: the checked tree, prepared for evaluation.
 //!
 //! Source: cel-go interpreter/interpretable.go and attributes.go, whose shapes decide what an evaluation costs.
 
@@ -18,24 +18,24 @@ pub(super) struct StepId(pub(super) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AttributeId(pub(super) u32);
 
-/// What is evaluated.
+/// The plan of a program.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
     pub(super) attributes: Vec<Attribute>,
     pub(super) root: Option<StepId>,
-    /// How many comprehensions there are: each has its own place for its variables.
+    /// The number of comprehensions; each has its own slot for its variables.
     pub(super) folds: usize,
-    /// How many nodes the tree has: identifiers are below.
+    /// The number of nodes of the tree; identifiers are less than this.
     pub(super) nodes: usize,
-    /// How deeply steps are nested.
+    /// The nesting depth of steps.
     pub(super) depth: u32,
 }
 
 /// One step: a node of the tree, or several.
 #[derive(Debug)]
 pub(super) struct Step {
-    /// Under which identifier the cost of the step's result is tracked: that of a node.
+    /// The node identifier under which the cost of the step's result is tracked.
     pub(super) id: u32,
     /// The node of the tree.
     pub(super) node: u32,
@@ -44,11 +44,11 @@ pub(super) struct Step {
     pub(super) kind: Kind,
 }
 
-/// What a step does.
+/// The operation of a step.
 #[derive(Debug)]
 pub(super) enum Kind {
     Constant(Value<'static>),
-    /// A literal of constants that has no value.
+    /// A literal of constants that fails.
     Failed(Error),
     /// A variable or value with its selections and indices. `test` is that of `has()`.
     Attribute {
@@ -61,18 +61,18 @@ pub(super) enum Kind {
     NotEqual(StepId, StepId),
     NotStrictlyFalse(StepId),
     Call(Box<Call>),
-    /// `accumulator + [element]` in a comprehension, which changes the accumulator in place.
+    /// `accumulator + [element]` in a comprehension, applied in place.
     Append {
         accumulator: StepId,
         list: StepId,
     },
-    /// `cel.@mapInsert(accumulator, key, value)`, which changes the accumulator in place.
+    /// `cel.@mapInsert(accumulator, key, value)`, applied in place.
     Insert {
         accumulator: StepId,
         key: StepId,
         value: StepId,
     },
-    /// `cel.@mapInsert(accumulator, map)`, which changes the accumulator in place.
+    /// `cel.@mapInsert(accumulator, map)`, applied in place.
     InsertAll {
         accumulator: StepId,
         map: StepId,
@@ -117,9 +117,9 @@ pub(super) struct Entry<K> {
 pub(super) struct Call {
     pub(super) function: Arc<str>,
     pub(super) arguments: Vec<StepId>,
-    /// The overloads that can apply.
+    /// The possible overloads.
     pub(super) candidates: Vec<Arc<Overload>>,
-    /// Whether the arguments behind one that failed are evaluated all the same.
+    /// Whether the arguments after a failed one are still evaluated.
     pub(super) eager: bool,
     pub(super) regex: Option<Regexp>,
     pub(super) price: CallPrice,
@@ -128,7 +128,7 @@ pub(super) struct Call {
 /// A comprehension.
 #[derive(Debug)]
 pub(super) struct Fold {
-    /// The place of its variables.
+    /// The slot of its variables.
     pub(super) slot: usize,
     pub(super) two_variables: bool,
     pub(super) range: StepId,
@@ -149,14 +149,14 @@ pub(super) struct Attribute {
     pub(super) id: u32,
 }
 
-/// Where an attribute begins.
+/// The root of an attribute.
 #[derive(Clone, Debug)]
 pub(super) enum Root {
-    /// A variable of the caller's.
+    /// A variable of the caller.
     Global(Arc<str>),
     /// A variable of a comprehension.
     Local { slot: usize, variable: Local },
-    /// What a step evaluates to.
+    /// The result of a step.
     Operand(StepId),
     /// One of two attributes.
     Conditional { condition: StepId, truthy: AttributeId, falsy: AttributeId },
@@ -166,7 +166,7 @@ pub(super) enum Root {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Local {
     Accumulator,
-    /// The accumulator where nothing reads it before it is set again: it is taken out.
+    /// The accumulator if it is not read before it is set again: its value is moved out.
     TakenAccumulator,
     First,
     Second,
@@ -184,26 +184,26 @@ pub(super) struct Qualifier {
     pub(super) test: bool,
 }
 
-/// What is selected.
+/// The selected key.
 #[derive(Clone, Debug)]
 pub(super) enum Key {
     Constant(Value<'static>),
-    /// What an attribute resolves to. `bare`: it is a variable of any type and nothing else.
+    /// The value of an attribute. `bare`: it is a variable of any type without selections.
     Attribute {
         attribute: AttributeId,
         bare: bool,
     },
-    /// What a step evaluates to.
+    /// The result of a step.
     Step(StepId),
 }
 
 impl Plan {
-    /// A step.
+    /// Returns a step.
     pub(super) fn step(&self, id: StepId) -> Option<&Step> {
         self.steps.get(id.0 as usize)
     }
 
-    /// An attribute.
+    /// Returns an attribute.
     pub(super) fn attribute(&self, id: AttributeId) -> Option<&Attribute> {
         self.attributes.get(id.0 as usize)
     }

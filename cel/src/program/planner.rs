@@ -1,4 +1,4 @@
-//! From the checked tree to a plan.
+//! Plans a checked tree.
 //!
 //! Source: cel-go interpreter/planner.go and decorators.go; cel/library.go, `decorateOptionalOr`.
 
@@ -17,11 +17,11 @@ use super::plan::{
 use super::runtime_type;
 use super::{constant, literal};
 
-/// Plans a tree.
+/// The planner of a tree.
 pub(super) struct Planner<'c> {
     checked: &'c Checked,
     plan: Plan,
-    /// The variables of the comprehensions around, innermost last.
+    /// The variables of the enclosing comprehensions, innermost last.
     scope: Vec<Variable<'c>>,
     depth: u32,
 }
@@ -32,12 +32,12 @@ struct Variable<'c> {
     role: Local,
 }
 
-/// The plan of a tree.
+/// Plans a tree.
 ///
 /// # Errors
 ///
-/// Constants that cannot be converted, indices of impossible types, constant regular expressions that do not compile: what
-/// kube-apiserver reports behind `program instantiation failed: `.
+/// Constants that cannot be converted, indices of invalid types, constant regular expressions that do not
+/// compile: the errors that kube-apiserver reports after `program instantiation failed: `.
 pub(super) fn plan(checked: &Checked) -> Result<Plan, Error> {
     let nodes = checked.ast.nodes.len();
     let plan = Plan { nodes, ..Plan::default() };
@@ -83,7 +83,7 @@ impl<'c> Planner<'c> {
         if let Some(Kind::Constant(value)) = self.kind(step) { Some(value) } else { None }
     }
 
-    /// The value of a constant, or why it has none.
+    /// Returns the value or the error of a constant.
     fn known(&self, step: StepId) -> Option<Result<&Value<'static>, Error>> {
         match self.kind(step)? {
             Kind::Constant(value) => Some(Ok(value)),
@@ -134,12 +134,12 @@ impl<'c> Planner<'c> {
             Some(Reference::Variable(name)) => name,
             Some(Reference::Constant | Reference::Overloads(_)) | None => name,
         };
-        // cel-go takes every name whose type is that of a type for that of a type.
+        // cel-go treats every name whose type is that of a type as a type name.
         if matches!(self.checked.type_of(node), Type::Type(_) | Type::AnyType) {
             return Err(Error::new(format!("reference to undefined type: {variable}")));
         }
         let local = (self.scope.iter().rev())
-            // A dot in front reaches past the variables of comprehensions.
+            // A leading dot skips the variables of comprehensions.
             .find(|known| known.name == variable && !name.starts_with('.'));
         let root = match local {
             Some(Variable { slot, role, .. }) => Root::Local { slot: *slot, variable: *role },
@@ -157,7 +157,7 @@ impl<'c> Planner<'c> {
         Ok(self.add(node, Kind::Attribute { attribute, test }))
     }
 
-    /// The attribute that a step is, or else one that begins with the step.
+    /// Returns the attribute of a step, or a new one that begins with the step.
     fn attribute_of(&mut self, step: StepId) -> AttributeId {
         if let Some(Kind::Attribute { attribute, .. }) = self.kind(step) {
             return *attribute;
@@ -225,7 +225,7 @@ impl<'c> Planner<'c> {
             && only.id == "in_list"
             && let Some(known) = self.known(*list)
         {
-            // Go's panic ends no evaluation here, but the request.
+            // Go's panic ends the request here, not the evaluation.
             let Ok(Value::List(list)) = known else {
                 return Err(Error::Unsupported("`in` a constant list that has no value".to_owned()));
             };
@@ -294,7 +294,7 @@ impl<'c> Planner<'c> {
         Ok(self.add(node, Kind::Attribute { attribute, test: false }))
     }
 
-    /// Whether a step is a variable of the caller's, of any type, and nothing else.
+    /// Returns whether a step is a variable of the caller, of any type and without selections.
     fn is_bare(&self, step: StepId, attribute: AttributeId) -> bool {
         let node = self.plan.step(step).map(|step| NodeId(step.node));
         node.is_some_and(|node| *self.checked.type_of(node) == Type::Dyn)
@@ -333,7 +333,7 @@ impl<'c> Planner<'c> {
         let Some(parts) = parts else { return Ok(Kind::Map(steps)) };
         let entries = parts.into_iter().map(|(key, value, optional)| match (key?, value?) {
             (key, value) if optional => Err(literal::not_optional_entry(key, value)),
-            // Go's panic ends no evaluation here, but the request.
+            // Go's panic ends the request here, not the evaluation.
             (key, _) if key.unhashable().is_some() => {
                 Err(Error::Unsupported("a constant map with a key of bytes".to_owned()))
             }
@@ -374,7 +374,7 @@ impl<'c> Planner<'c> {
         let taken = is_read_once(self.checked, comprehension);
         self.scope.push(accumulator(if taken { Local::TakenAccumulator } else { Local::Accumulator }));
         let step = self.node(comprehension.step)?;
-        // The result sees the accumulator, but no longer the other variables.
+        // The result may use the accumulator, but not the other variables.
         self.scope.truncate(outside);
         self.scope.push(accumulator(Local::Accumulator));
         let result = self.node(comprehension.result)?;
@@ -383,7 +383,7 @@ impl<'c> Planner<'c> {
         Ok(Kind::Fold(Box::new(Fold { slot, two_variables, range, initial, condition, step, result })))
     }
 
-    /// Whether a step is an accumulator that is taken out of its place.
+    /// Returns whether a step is an accumulator that is moved out.
     fn is_taken(&self, step: StepId) -> bool {
         let Some(Kind::Attribute { attribute, .. }) = self.kind(step) else { return false };
         self.plan.attribute(*attribute).is_some_and(|attribute| {
@@ -392,9 +392,9 @@ impl<'c> Planner<'c> {
         })
     }
 
-    /// Gives each attribute the identifier of its last selection, and each step that of its attribute.
+    /// Assigns each attribute the identifier of its last selection, and each step that of its attribute.
     fn identify(&mut self) {
-        // Branches of a conditional are added before it, so that theirs are known.
+        // Branches of a conditional precede it, so their identifiers are known.
         for index in 0..self.plan.attributes.len() {
             let Some(attribute) = self.plan.attributes.get(index) else { continue };
             let branch = |id: AttributeId| self.plan.attribute(id).map(|attribute| attribute.id);
@@ -417,13 +417,13 @@ impl<'c> Planner<'c> {
     }
 }
 
-/// Whether a call can be that of an overload.
+/// Returns whether a call may use an overload.
 fn only_or_many(candidates: &[Arc<Overload>], id: &str) -> bool {
     if let [only] = candidates { only.id == id } else { true }
 }
 
-/// Whether the step of a comprehension reads its accumulator at most once whichever way it goes, and nothing in it can be
-/// read later: what `map`, `filter` and their siblings expand to.
+/// Returns whether the step of a comprehension reads its accumulator at most once on every path, and nothing
+/// in it can be read later, as in the expansions of `map` and `filter`.
 fn is_read_once(checked: &Checked, comprehension: &Comprehension) -> bool {
     let is_accumulator = |node: NodeId| matches!(expression(checked, node), Some(Expression::Ident(name)) if *name == comprehension.accumulator);
     let adds = |node: NodeId| match expression(checked, node) {
@@ -437,8 +437,8 @@ fn is_read_once(checked: &Checked, comprehension: &Comprehension) -> bool {
         }
         _ => false,
     };
-    // Names of accumulators begin with an at sign, so that no expression inside can mean the same variable, but for the
-    // comprehensions inside, which have one of their own.
+    // Names of accumulators begin with an at sign, so no inner expression can refer to the same variable,
+    // except inner comprehensions, which have their own.
     comprehension.accumulator.starts_with('@')
         && match expression(checked, comprehension.step) {
             Some(Expression::Call { function, arguments, .. }) if function == "_?_:_" => {

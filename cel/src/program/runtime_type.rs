@@ -1,11 +1,11 @@
-//! Static types at run time, where only their names are left.
+//! Types at run time, reduced to their names.
 //!
 //! Source: cel-go common/types/types.go, `defaultIsAssignableRuntimeType`.
 
 use crate::types::Type;
 use crate::value::Value;
 
-/// The name of a type at run time.
+/// Returns the name of a type at run time.
 pub(crate) fn name(of: &Type) -> &str {
     match of {
         Type::Dyn | Type::Variable(_) => "dyn",
@@ -29,7 +29,7 @@ pub(crate) fn name(of: &Type) -> &str {
     }
 }
 
-/// Whether a value can be an argument where an overload has a parameter of a type. Of lists and maps the first entry
+/// Returns whether a value is accepted for a parameter of a type. For lists and maps, the first entry
 /// decides.
 pub(super) fn accepts(parameter: &Type, value: &Value<'_>) -> bool {
     match (parameter, value) {

@@ -1,4 +1,4 @@
-//! Which part of the text a node of the tree stands for.
+//! Maps nodes of the tree to parts of the text.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::ast::{Ast, Expression, NodeId};
 use crate::parser::lexer::{Kind, Token, tokens};
 use crate::source::Source;
 
-/// The bytes of each node's text, by node; none for nodes that a macro made and nobody wrote.
+/// Returns the byte range of each node's text; none for nodes that a macro created.
 pub(super) fn spans(ast: &Ast) -> Vec<Option<Range<usize>>> {
     let Some(tokens) = tokens(&Source::new(&ast.source)) else { return vec![None; ast.nodes.len()] };
     let reader = Reader { ast, tokens, found: Vec::new() };
@@ -19,7 +19,7 @@ type Ends = (usize, usize);
 struct Reader<'t> {
     ast: &'t Ast,
     tokens: Vec<Token>,
-    /// What is known of the nodes so far: children come before what they belong to.
+    /// The known nodes; children come before their parents.
     found: Vec<Option<Ends>>,
 }
 
@@ -123,12 +123,12 @@ impl Reader<'_> {
         }
     }
 
-    /// The name behind a dot.
+    /// Returns the name after a dot.
     fn field(&self, dot: usize) -> usize {
         if self.kind(dot + 1) == Some(Kind::Question) { dot + 2 } else { dot + 1 }
     }
 
-    /// The first token of the qualified name in front of a token.
+    /// Returns the first token of the qualified name before a token.
     fn name(&self, token: usize) -> Option<usize> {
         let mut first = token.checked_sub(1)?;
         while first > 0 && self.kind(first - 1) == Some(Kind::Dot) {
@@ -138,7 +138,7 @@ impl Reader<'_> {
         Some(first)
     }
 
-    /// The token that closes what a token opens.
+    /// Returns the closing token of an opening one.
     fn closing(&self, open: usize) -> Option<usize> {
         let mut depth = 0_usize;
         for (index, token) in self.tokens.iter().enumerate().skip(open) {
@@ -154,7 +154,7 @@ impl Reader<'_> {
         None
     }
 
-    /// The same with the parentheses around operands at its ends.
+    /// Extends the range by the parentheses around operands at its ends.
     fn balanced(&self, (mut first, mut last): Ends) -> Option<Ends> {
         let (mut open, mut missing) = (0_usize, 0_usize);
         for token in self.tokens.get(first..=last)? {

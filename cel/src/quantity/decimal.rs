@@ -7,11 +7,11 @@ use num_traits::{One as _, Signed as _, ToPrimitive as _, Zero as _};
 
 use super::QuantityError;
 
-/// How many digits a number may be written with, and how far apart the exponents of two numbers may be that are brought to
-/// the same one: a number with more digits takes kube-apiserver minutes and gigabytes.
+/// The maximum number of digits of a number, and the maximum difference between two exponents that are
+/// aligned: a number with more digits takes kube-apiserver minutes and gigabytes.
 pub(super) const MAX_DIGITS: u32 = 100_000;
 
-/// `unscaled` times ten to the power of `-scale`.
+/// A decimal number: `unscaled` times ten to the power of `-scale`.
 ///
 /// Source: gopkg.in/inf.v0 dec.go, `Dec`.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Decimal {
 }
 
 impl Decimal {
-    /// Reads digits with an optional sign and an optional point; none if there is no digit.
+    /// Parses digits with an optional sign and an optional point; none without a digit.
     ///
     /// Source: gopkg.in/inf.v0 dec.go, `SetString`.
     pub(super) fn parse(text: &str) -> Option<Self> {
@@ -44,7 +44,7 @@ impl Decimal {
         }
     }
 
-    /// The sum; its scale is the greater of both.
+    /// Returns the sum; its scale is the greater of both.
     ///
     /// # Errors
     /// The exponents are too far apart.
@@ -57,7 +57,7 @@ impl Decimal {
         Self { unscaled: -&self.unscaled, scale: self.scale }
     }
 
-    /// The number with `scale` digits behind the point, rounded away from zero.
+    /// Rounds the number away from zero to `scale` digits after the point.
     ///
     /// # Errors
     /// It has too many digits.
@@ -76,14 +76,15 @@ impl Decimal {
         Ok(Self { unscaled, scale })
     }
 
-    /// The number of units of ten to the power of `exponent`, rounded up, with the bits that kube-apiserver keeps.
+    /// Returns the number of units of ten to the power of `exponent`, rounded up, truncated to the bits that
+    /// kube-apiserver keeps.
     ///
     /// Source: `apimachinery pkg/api/resource/scale_int.go`, `scaledValue`.
     pub(super) fn at(&self, exponent: i32) -> i64 {
         let digits = self.scale.wrapping_add(exponent);
         let shift = digits.unsigned_abs();
         if digits <= 0 {
-            // Powers beyond 64 bits are the least number in Go.
+            // Powers beyond 64 bits become the minimum number in Go.
             let factor = 10_i64.checked_pow(shift).unwrap_or(i64::MIN);
             return low_bits(&self.unscaled).wrapping_mul(factor);
         }
@@ -99,7 +100,7 @@ impl Decimal {
         low_bits(&(&self.unscaled / &divisor + i32::from(rest.is_positive())))
     }
 
-    /// The number as an integer, rounded toward zero beyond the point that `scale` gives.
+    /// Returns the number as an integer at `scale`, rounded toward zero.
     fn raised_to(&self, scale: i32) -> Result<BigInt, QuantityError> {
         let shift = self.scale.abs_diff(scale);
         if shift == 0 || self.unscaled.is_zero() {
@@ -111,7 +112,7 @@ impl Decimal {
         Ok(&self.unscaled * power_of_ten(shift))
     }
 
-    /// The number nearest to this one, as kube-apiserver approximates it.
+    /// Returns an approximation, as kube-apiserver does.
     ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `AsApproximateFloat64`.
     pub(super) fn approximately(&self) -> f64 {
@@ -120,12 +121,12 @@ impl Decimal {
     }
 }
 
-/// `base` times ten to the power of `exponent`.
+/// Returns `base` times ten to the power of `exponent`.
 pub(super) fn approximate(base: f64, exponent: i64) -> f64 {
     if exponent == 0 { base } else { base * float_power_of_ten(exponent) }
 }
 
-/// A power of ten as a product or quotient of two, which is not always the nearest number.
+/// Returns a power of ten as a product or quotient of two, which is not always the nearest number.
 ///
 /// Source: Go math/pow10.go, `Pow10`.
 fn float_power_of_ten(exponent: i64) -> f64 {
@@ -161,7 +162,7 @@ impl Ord for Decimal {
         if signs.is_ne() || self.unscaled.is_zero() {
             return signs;
         }
-        // Numbers of very different size are not brought to the same exponent: that could take gigabytes.
+        // Numbers of very different sizes are not aligned, which could take gigabytes.
         let (low, high) = self.exponent_range();
         let (other_low, other_high) = other.exponent_range();
         let magnitudes = if high < other_low {
@@ -177,7 +178,8 @@ impl Ord for Decimal {
 }
 
 impl Decimal {
-    /// The least and the greatest possible number of digits before the point, negative for zeros behind it.
+    /// Returns the minimum and maximum possible number of digits before the point; negative for zeros after
+    /// it.
     fn exponent_range(&self) -> (i64, i64) {
         let high = i64::try_from(digits_at_most(&self.unscaled)).unwrap_or(i64::MAX);
         let exponent = high.saturating_sub(i64::from(self.scale));
@@ -189,14 +191,14 @@ impl Decimal {
     }
 }
 
-/// The lowest 64 bits of a number.
+/// Returns the lowest 64 bits of a number.
 fn low_bits(number: &BigInt) -> i64 {
     let low = number.iter_u64_digits().next().unwrap_or(0);
     let signed = if number.is_negative() { low.wrapping_neg() } else { low };
     signed.cast_signed()
 }
 
-/// The number of decimal digits, or one more.
+/// Returns the number of decimal digits, or one more.
 fn digits_at_most(number: &BigInt) -> u64 {
     // log10(2), rounded up; 2^64 bits do not fit into memory.
     (u128::from(number.bits()) * 30_103 / 100_000 + 1).try_into().unwrap_or(u64::MAX)
@@ -206,7 +208,7 @@ pub(super) fn power_of_ten(exponent: u32) -> BigInt {
     BigInt::from(10).pow(exponent)
 }
 
-/// The digits, halved again and again: one digit after another takes time that grows with the square.
+/// Parses digits by recursive halving: digit by digit takes quadratic time.
 fn number(digits: &[u8]) -> Option<BigInt> {
     const AT_ONCE: usize = 1000;
     if digits.len() <= AT_ONCE {
@@ -217,14 +219,14 @@ fn number(digits: &[u8]) -> Option<BigInt> {
     Some(number(front)? * power_of_ten(u32::try_from(low).ok()?) + number(back)?)
 }
 
-/// `number` divided by `factor` as often as it goes, and how often that was.
+/// Divides `number` by `factor` as often as possible, and returns how often.
 ///
 /// Source: apimachinery pkg/api/resource/math.go, `removeBigIntFactors`.
 pub(super) fn without_factors(mut number: BigInt, factor: u32) -> (BigInt, i32) {
     if number.is_zero() {
         return (number, 0);
     }
-    // The factor squared again and again: to take it out once at a time takes time that grows with the square.
+    // Uses repeated squares of the factor: removing it once at a time takes quadratic time.
     let mut power = BigInt::from(factor);
     let mut powers = Vec::new();
     while (&number % &power).is_zero() {
@@ -241,7 +243,7 @@ pub(super) fn without_factors(mut number: BigInt, factor: u32) -> (BigInt, i32) 
     (number, times)
 }
 
-/// 2^63-1, above which no amount with a binary suffix goes.
+/// Returns 2^63-1, the maximum of amounts with a binary suffix.
 pub(super) fn largest_binary() -> Decimal {
     Decimal { unscaled: i64::MAX.into(), scale: 0 }
 }

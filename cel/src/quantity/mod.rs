@@ -1,4 +1,4 @@
-//! Amounts of resources, such as `500m` or `1.5Gi`: parsed, added, compared and printed as the API does.
+//! Resource quantities, such as `500m` or `1.5Gi`: parsed, added, compared, and formatted as the API does.
 
 mod decimal;
 mod parse;
@@ -15,25 +15,25 @@ use std::sync::Arc;
 use decimal::Decimal;
 use scaled::Scaled;
 
-/// An amount of a resource: exact, of any size down to one nano-unit. Amounts are equal however they were written.
+/// An exact resource quantity of any size, down to one nano-unit. Equality ignores the written form.
 ///
 /// Source: apimachinery pkg/api/resource/quantity.go, `Quantity`.
 #[derive(Clone, Debug)]
 pub struct Quantity {
     amount: Amount,
     format: Format,
-    /// The text that it was read from, where kube-apiserver writes it again.
+    /// The original text, if kube-apiserver writes it again.
     written: Option<Arc<str>>,
 }
 
-/// The amount, in the representation that kube-apiserver has: some of what it answers depends on it.
+/// The amount in kube-apiserver's representation, on which some results depend.
 #[derive(Clone, Debug)]
 enum Amount {
     Scaled(Scaled),
     Decimal(Decimal),
 }
 
-/// Which suffixes an amount is printed with: those it was written with.
+/// The kind of suffix with which an amount is formatted: that of its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     /// Such as `12M`.
@@ -44,17 +44,17 @@ enum Format {
     DecimalExponent,
 }
 
-/// Why a text is no quantity. The texts are the API server's, but for the last one.
+/// Why a text is not a quantity. The messages are the API server's, except for the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuantityError {
     /// The text is not a number followed by a suffix.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Format,
-    /// There is no digit in front of an exponent that is too small.
+    /// There is no digit before an exponent that is too small.
     #[error("unable to parse numeric part of quantity")]
     Numeric,
-    /// The suffix is not known.
+    /// The suffix is unknown.
     #[error("unable to parse quantity's suffix")]
     Suffix,
     /// kube-apiserver would spend minutes and gigabytes on the digits.
@@ -63,24 +63,24 @@ pub enum QuantityError {
 }
 
 impl Quantity {
-    /// Nothing.
+    /// The quantity 0.
     pub const ZERO: Self = Self {
         amount: Amount::Scaled(Scaled { value: 0, scale: 0 }),
         format: Format::DecimalSi,
         written: None,
     };
 
-    /// Reads an amount such as `1`, `0.5`, `500m`, `1e3` or `1.5Gi`.
+    /// Parses an amount such as `1`, `0.5`, `500m`, `1e3`, or `1.5Gi`.
     ///
-    /// What is smaller than a nano-unit is rounded away from zero; a binary suffix cannot go beyond 2^63-1.
+    /// Fractions of a nano-unit are rounded away from zero; amounts with a binary suffix are at most 2^63-1.
     ///
     /// # Errors
-    /// [`QuantityError`] with the API server's text.
+    /// [`QuantityError`] with the API server's message.
     pub fn parse(text: &str) -> Result<Self, QuantityError> {
         parse::parse(text)
     }
 
-    /// -1, 0 or 1.
+    /// Returns -1, 0, or 1.
     pub fn sign(&self) -> i64 {
         match &self.amount {
             Amount::Scaled(scaled) => scaled.value.signum(),
@@ -88,13 +88,13 @@ impl Quantity {
         }
     }
 
-    /// Whether the amount is zero.
+    /// Returns whether the amount is zero.
     pub fn is_zero(&self) -> bool {
         self.sign() == 0
     }
 
-    /// The amount as an integer, where kube-apiserver can convert it fast: none also for integers that it keeps as a
-    /// decimal number, such as `1000m`.
+    /// Returns the amount as an integer if kube-apiserver can convert it fast; none also for integers that it
+    /// keeps as a decimal number, such as `1000m`.
     ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `AsInt64`.
     pub fn as_integer(&self) -> Option<i64> {
@@ -104,7 +104,7 @@ impl Quantity {
         }
     }
 
-    /// About the amount.
+    /// Returns an approximation of the amount.
     ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `AsApproximateFloat64`.
     pub fn as_approximate_float(&self) -> f64 {
@@ -114,18 +114,18 @@ impl Quantity {
         }
     }
 
-    /// The amount, rounded up.
+    /// Returns the amount, rounded up.
     ///
-    /// What does not fit into 64 bits is whatever kube-apiserver makes of it: 0, or some of the bits.
+    /// If it does not fit into 64 bits, returns the same as kube-apiserver: 0, or some of the bits.
     ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `Value`.
     pub fn value(&self) -> i64 {
         self.scaled_value(0)
     }
 
-    /// The amount in thousandths, rounded up.
+    /// Returns the amount in thousandths, rounded up.
     ///
-    /// What does not fit into 64 bits is whatever kube-apiserver makes of it: 0, or some of the bits.
+    /// If it does not fit into 64 bits, returns the same as kube-apiserver: 0, or some of the bits.
     ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `MilliValue`.
     pub fn milli_value(&self) -> i64 {
@@ -142,7 +142,7 @@ impl Quantity {
         }
     }
 
-    /// The sum. It keeps the first amount's suffixes, unless that amount is zero.
+    /// Returns the sum. It keeps the first amount's suffixes, unless that amount is zero.
     ///
     /// # Errors
     /// [`QuantityError::TooLarge`].
@@ -158,7 +158,7 @@ impl Quantity {
         Ok(self.replaced(Amount::Decimal(sum), other))
     }
 
-    /// The difference. It keeps the first amount's suffixes, unless that amount is zero.
+    /// Returns the difference. It keeps the first amount's suffixes, unless that amount is zero.
     ///
     /// # Errors
     /// [`QuantityError::TooLarge`].
@@ -174,7 +174,7 @@ impl Quantity {
         Ok(self.replaced(Amount::Decimal(difference), other))
     }
 
-    /// The amount in whole units of ten to the power of `exponent`, rounded away from zero.
+    /// Returns the amount in whole units of ten to the power of `exponent`, rounded away from zero.
     ///
     /// # Errors
     /// [`QuantityError::TooLarge`].
@@ -184,7 +184,7 @@ impl Quantity {
         let amount = match &self.amount {
             Amount::Scaled(scaled) if scaled.scale >= exponent => return Ok(self.clone()),
             Amount::Scaled(scaled) => {
-                // What has digits below the unit fits into 64 bits without them.
+                // An amount with digits below the unit fits into 64 bits without them.
                 let (value, _) = scaled.at(exponent).unwrap_or_default();
                 Amount::Scaled(Scaled { value, scale: exponent })
             }
@@ -193,7 +193,8 @@ impl Quantity {
         Ok(Self { amount, format: self.format, written: None })
     }
 
-    /// Whether the amount is kept as a decimal number, which a fast conversion to an integer does not know.
+    /// Returns whether the amount is kept as a decimal number, which a fast conversion to an integer does not
+    /// support.
     pub(crate) fn is_decimal(&self) -> bool {
         matches!(self.amount, Amount::Decimal(_))
     }

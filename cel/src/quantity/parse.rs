@@ -1,10 +1,10 @@
-//! Reading.
+//! Parses quantities.
 
 use super::decimal::{Decimal, MAX_DIGITS, largest_binary, one};
 use super::scaled::Scaled;
 use super::{Amount, Format, Quantity, QuantityError};
 
-/// The smallest power of ten that amounts have.
+/// The minimum power of ten of amounts.
 const NANO: i32 = -9;
 
 const DECIMAL_SUFFIXES: [(&str, i32); 10] =
@@ -36,12 +36,12 @@ pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
     Ok(Quantity { amount: Amount::Decimal(amount), format, written: None })
 }
 
-/// The amount in nano-units, rounded away from zero; zero stays as it is.
+/// Returns the amount in nano-units, rounded away from zero; zero stays zero.
 fn nano_units(amount: Decimal) -> Result<Decimal, QuantityError> {
     if amount.sign() == 0 { Ok(amount) } else { amount.rounded_up(-NANO) }
 }
 
-/// An amount with a binary suffix: at most 2^63-1, and below one with decimal suffixes.
+/// Bounds an amount with a binary suffix to 2^63-1; below one, it gets decimal suffixes.
 fn bounded(amount: Decimal) -> (Decimal, Format) {
     let largest = largest_binary();
     if amount > largest {
@@ -55,14 +55,14 @@ fn bounded(amount: Decimal) -> (Decimal, Format) {
     }
 }
 
-/// A quantity's text, taken apart.
+/// The parts of a quantity's text.
 struct Parts<'t> {
     negative: bool,
-    /// The digits in front of the point, without leading zeros, but at least one.
+    /// The digits before the point, without leading zeros, but at least one.
     whole: &'t str,
-    /// The digits behind the point.
+    /// The digits after the point.
     fraction: &'t str,
-    /// All that stands in front of the suffix.
+    /// The text before the suffix.
     number: &'t str,
     suffix: &'t str,
 }
@@ -89,7 +89,7 @@ impl<'t> Parts<'t> {
         })
     }
 
-    /// The quantity as a number of 64 bits, where kube-apiserver takes that way.
+    /// Returns the quantity as a 64-bit number if kube-apiserver uses that representation.
     fn as_scaled(&self, suffix: Suffix, text: &str) -> Option<Quantity> {
         let digits = [self.whole, self.fraction].concat();
         let (factor, exponent, most_digits) = match suffix {
@@ -139,7 +139,7 @@ impl Suffix {
             return Ok(Self::Binary(*shift));
         }
         let exponent = text.strip_prefix(['e', 'E']).and_then(|exponent| exponent.parse::<i64>().ok());
-        // Beyond 32 bits, kube-apiserver drops the bits that do not fit.
+        // Beyond 32 bits, kube-apiserver drops the excess bits.
         #[expect(clippy::cast_possible_truncation, reason = "as kube-apiserver does")]
         exponent
             .map(|exponent| Self::Decimal(exponent as i32, Format::DecimalExponent))
@@ -151,7 +151,7 @@ fn split_digits(text: &str) -> (&str, &str) {
     text.split_at(text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len()))
 }
 
-/// Letters of suffixes, a sign, digits: each of them may be missing.
+/// Returns whether the text consists of optional suffix letters, an optional sign, and optional digits.
 fn is_suffix(text: &str) -> bool {
     let rest = text.trim_start_matches(|letter| "eEinumkKMGTP".contains(letter));
     let rest = rest.strip_prefix(['+', '-']).unwrap_or(rest);

@@ -1,4 +1,4 @@
-//! Printing.
+//! Formats quantities.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use super::{Amount, Format, Quantity};
 const DECIMAL_SUFFIXES: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 const BINARY_SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/// The text that the amount was read from, where that is canonical at first sight; otherwise no fraction and the
-/// largest suffix that loses nothing.
+/// Writes the original text if it looks canonical; otherwise an integer with the largest suffix that loses no
+/// precision.
 ///
 /// As in kube-apiserver, powers beyond `E` and below `n` have no suffix: `1000E` is printed as `1`.
 ///
@@ -25,7 +25,7 @@ impl fmt::Display for Quantity {
             return f.write_str("0");
         }
         if let Some(integer) = self.integer_for_binary_suffixes() {
-            // Of the least integer of 64 bits kube-apiserver takes no factors out: it has no positive counterpart.
+            // kube-apiserver does not factor the minimum 64-bit integer, which has no positive counterpart.
             let is_least = matches!(self.amount, Amount::Scaled(_)) && integer == i64::MIN.into();
             let (number, power) = if is_least { (integer, 0) } else { without_factors(integer, 1024) };
             let suffix = usize::try_from(power).ok().and_then(|power| BINARY_SUFFIXES.get(power));
@@ -45,7 +45,8 @@ impl fmt::Display for Quantity {
 }
 
 impl Quantity {
-    /// The integer to print with a binary suffix: none if decimal suffixes are better, because it is below 1024 or none.
+    /// Returns the integer to write with a binary suffix; none if decimal suffixes are better, because it is
+    /// below 1024 or not an integer.
     fn integer_for_binary_suffixes(&self) -> Option<BigInt> {
         if self.format != Format::BinarySi {
             return None;
@@ -68,7 +69,7 @@ impl Quantity {
     }
 }
 
-/// A number without trailing zeros and its power of ten, which is a multiple of three.
+/// Returns the number without trailing zeros and its power of ten, a multiple of three.
 ///
 /// Source: apimachinery pkg/api/resource/amount.go, `AsCanonicalBytes`.
 fn canonical(decimal: &Decimal) -> (BigInt, i32) {

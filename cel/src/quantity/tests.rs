@@ -1,4 +1,4 @@
-//! Quantities: how they are read, printed, compared and added, and laws.
+//! Tests parsing, formatting, comparing, and adding quantities, and their properties.
 
 use proptest::prelude::*;
 
@@ -46,7 +46,7 @@ fn the_canonical_form_has_no_fraction_and_the_largest_suffix() {
 }
 
 #[test]
-fn what_looks_canonical_is_printed_as_it_was_written() {
+fn canonical_text_is_kept() {
     for text in ["+1", "010", "1.", "1.500", "1E3", "1e+3", "007Mi", "-1.001"] {
         check(text, text);
     }
@@ -56,7 +56,7 @@ fn what_looks_canonical_is_printed_as_it_was_written() {
 }
 
 #[test]
-fn no_digits_are_a_zero() {
+fn missing_digits_are_zero() {
     for text in [".", "-", "+", "m", "Ki", "e5", "-.k"] {
         check(text, "0");
     }
@@ -64,13 +64,13 @@ fn no_digits_are_a_zero() {
 }
 
 #[test]
-fn powers_without_a_suffix_lose_it() {
+fn powers_without_a_suffix_are_formatted_without_one() {
     check("1000E", "1");
     check("1000000000000E", "1");
 }
 
 #[test]
-fn amounts_end_at_nano_units_and_binary_ones_at_63_bits() {
+fn amounts_are_bounded_by_nano_units_and_63_bits() {
     check("0.1n", "1n");
     check("-0.1n", "-1n");
     check("1e-1000000000", "1e-9");
@@ -86,7 +86,7 @@ fn exponents_beyond_32_bits_lose_bits() {
 }
 
 #[test]
-fn what_is_no_quantity_has_the_servers_text() {
+fn invalid_quantity_has_the_error_of_the_server() {
     for (text, error) in [
         ("", QuantityError::Format),
         ("a", QuantityError::Format),
@@ -110,13 +110,13 @@ fn amounts_compare_by_value() {
     assert_eq!(quantity("9223372036854775808"), quantity("9223372036854775.808k"));
     assert!(quantity("1M") < quantity("1Mi"));
     assert!(quantity("-1") < Quantity::ZERO);
-    // Neither of them is written out.
+    // Neither of them is expanded.
     assert!(quantity("1e2000000000") > quantity("1e1000000000"));
     assert!(quantity("-1e2000000000") < quantity("1n"));
 }
 
 #[test]
-fn only_what_fits_into_64_bits_at_first_sight_is_an_integer() {
+fn only_fast_64_bit_conversions_are_integers() {
     for (text, integer) in [
         ("5", Some(5)),
         ("5k", Some(5000)),
@@ -170,12 +170,12 @@ fn sums_keep_the_suffixes_of_the_first_amount_unless_it_is_zero() {
 }
 
 #[test]
-fn the_least_integer_is_subtracted_as_if_it_were_added() {
+fn minimum_integer_is_subtracted_as_if_it_were_added() {
     assert_eq!(quantity("0").minus(&i64::MIN.into()).unwrap(), Quantity::from(i64::MIN));
 }
 
 #[test]
-fn approximations_are_those_of_powers_of_ten() {
+fn approximations_use_powers_of_ten() {
     for (text, expected) in [
         ("1", 1.0),
         ("1500m", 1.5),
@@ -188,7 +188,7 @@ fn approximations_are_those_of_powers_of_ten() {
 }
 
 #[test]
-fn very_many_digits_are_read_in_no_time() {
+fn very_many_digits_are_parsed_quickly() {
     let text = format!("1{}", "0".repeat(99_999));
     assert!(quantity(&text) > quantity("1e99998"));
     assert!(quantity(&text).to_string().starts_with('1'));
@@ -196,26 +196,26 @@ fn very_many_digits_are_read_in_no_time() {
     assert_eq!(Quantity::parse(&"1".repeat(3_000_000)), Err(QuantityError::TooLarge));
 }
 
-/// A quantity of any kind whose suffix survives printing.
+/// Generates quantities of any kind whose suffix is kept when formatted.
 fn any_text() -> impl Strategy<Value = String> {
     "[+-]?[0-9]{1,20}(\\.[0-9]{0,12})?(|n|u|m|k|M|Ki|Mi|Gi|Ti|Pi|Ei|e[+-]?[0-9]{1,2})"
 }
 
 proptest! {
     #[test]
-    fn printing_and_parsing_again_loses_nothing(text in any_text()) {
+    fn formatting_and_parsing_round_trips(text in any_text()) {
         let quantity = quantity(&text);
         let printed = quantity.to_string();
         let again = Quantity::parse(&printed).unwrap();
         prop_assert_eq!(again.to_string(), printed);
-        // Beyond the last suffix, kube-apiserver prints none.
+        // Beyond the last suffix, kube-apiserver writes none.
         if text.contains('e') || quantity < Quantity::parse("1E").unwrap() {
             prop_assert_eq!(again, quantity);
         }
     }
 
     #[test]
-    fn subtracting_takes_back_adding(left in any_text(), right in any_text()) {
+    fn subtraction_reverses_addition(left in any_text(), right in any_text()) {
         let (left, right) = (quantity(&left), quantity(&right));
         let sum = left.plus(&right).unwrap();
         prop_assert_eq!(&sum, &right.plus(&left).unwrap());
@@ -240,7 +240,7 @@ proptest! {
 }
 
 #[test]
-fn an_amount_is_rounded_up_to_whole_units() {
+fn amount_is_rounded_up_to_whole_units() {
     for (text, expected) in [
         ("1500u", "2m"),
         ("-1500u", "-2m"),

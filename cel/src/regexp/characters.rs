@@ -1,35 +1,35 @@
-//! Characters and classes of them, as expressions write them.
+//! Parses characters and character classes in expressions.
 //!
 //! Source: Go regexp/syntax/parse.go, `parseClass`, `parseEscape` and their siblings.
 
 use super::class::{self, Class};
 
-/// What is wrong with an escape.
+/// Go's message for an invalid escape.
 pub(super) const INVALID_ESCAPE: &str = "invalid escape sequence";
 const INVALID_RANGE: &str = "invalid character class range";
 
-/// The error of a part of an expression.
+/// Returns the error of a part of an expression.
 pub(super) fn error<T>(what: &str, at: &str) -> Result<T, String> {
     Err(format!("{what}: `{at}`"))
 }
 
-/// What of `text` stands before its end `rest`.
+/// Returns the part of `text` before its suffix `rest`.
 pub(super) fn before<'e>(text: &'e str, rest: &str) -> &'e str {
     text.get(..text.len().saturating_sub(rest.len())).unwrap_or_default()
 }
 
-/// The text without its first `bytes`.
+/// Returns the text without its first `bytes` bytes.
 pub(super) fn skip(text: &str, bytes: usize) -> &str {
     text.get(bytes..).unwrap_or_default()
 }
 
-/// The first character, and what follows it.
+/// Returns the first character, and what follows it.
 pub(super) fn split_first(text: &str) -> Option<(char, &str)> {
     let first = text.chars().next()?;
     Some((first, skip(text, first.len_utf8())))
 }
 
-/// The class in brackets at the beginning of a text, and what follows it.
+/// Parses the bracketed class at the beginning of a text, and returns it with the rest.
 pub(super) fn bracketed_class(text: &str, fold: bool) -> Result<(String, &str), String> {
     let mut class = Class::default();
     let mut rest = skip(text, 1);
@@ -57,7 +57,7 @@ pub(super) fn bracketed_class(text: &str, fold: bool) -> Result<(String, &str), 
         let (low, behind) = class_character(rest, text)?;
         let mut high = low;
         rest = behind;
-        // A hyphen before the end stands for itself.
+        // A hyphen before the end is literal.
         if let Some(behind) = rest.strip_prefix('-')
             && !behind.is_empty()
             && !behind.starts_with(']')
@@ -72,7 +72,8 @@ pub(super) fn bracketed_class(text: &str, fold: bool) -> Result<(String, &str), 
     Ok((class.finish(negated, fold), skip(rest, 1)))
 }
 
-/// The class of `\pL`, `\p{Greek}` or `\d` at the beginning of a text, and what follows it.
+/// Parses a class such as `\pL`, `\p{Greek}`, or `\d` at the beginning of a text, and returns it with the
+/// rest.
 pub(super) fn escaped_class(text: &str) -> Result<Option<(String, &str)>, String> {
     let Some(letter) = text.strip_prefix('\\').and_then(|rest| rest.bytes().next()) else { return Ok(None) };
     if !matches!(letter, b'p' | b'P') {
@@ -93,7 +94,7 @@ pub(super) fn escaped_class(text: &str) -> Result<Option<(String, &str)>, String
     }
 }
 
-/// A character of a class, by its number, and what follows it.
+/// Parses a character of a class, and returns its code with the rest.
 fn class_character<'e>(text: &'e str, class: &str) -> Result<(u32, &'e str), String> {
     match split_first(text) {
         None => error("missing closing ]", class),
@@ -102,7 +103,7 @@ fn class_character<'e>(text: &'e str, class: &str) -> Result<(u32, &'e str), Str
     }
 }
 
-/// The character that an escape stands for, by its number, and what follows it.
+/// Parses an escape, and returns the code of its character with the rest.
 pub(super) fn escape(text: &str) -> Result<(u32, &str), String> {
     let Some((letter, behind)) = split_first(skip(text, 1)) else {
         return error("trailing backslash at end of expression", "");
@@ -117,7 +118,7 @@ pub(super) fn escape(text: &str) -> Result<(u32, &str), String> {
         'v' => 11,
         'x' => return hexadecimal(text, behind),
         '1'..='7' if !behind.as_bytes().first().is_some_and(is_octal) => {
-            // That would be a reference to a group.
+            // This would be a back reference.
             return error(INVALID_ESCAPE, before(text, behind));
         }
         '0'..='7' => {
@@ -131,7 +132,7 @@ pub(super) fn escape(text: &str) -> Result<(u32, &str), String> {
     Ok((number, behind))
 }
 
-/// `\x7F` or `\x{10FFFF}`; `behind` follows the x.
+/// Parses `\x7F` or `\x{10FFFF}`; `behind` is the text after the x.
 fn hexadecimal<'e>(text: &'e str, behind: &'e str) -> Result<(u32, &'e str), String> {
     let wrong = |rest: &str| error(INVALID_ESCAPE, before(text, rest));
     let Some((first, mut rest)) = split_first(behind) else { return wrong(behind) };

@@ -1,15 +1,15 @@
-//! Classes of characters.
+//! Character classes.
 
 use super::node::write_character;
 use super::property;
 
-/// A class as it is read: what it holds, as the `regex` crate writes it between brackets.
+/// A class during parsing: its items as the `regex` crate writes them in brackets.
 #[derive(Debug, Default)]
 pub(super) struct Class {
     items: String,
 }
 
-/// The classes of ASCII that Go writes with a backslash.
+/// The ASCII classes that Go writes with a backslash.
 const PERL: [(u8, &str, bool); 6] = [
     (b'd', "0-9", false),
     (b'D', "0-9", true),
@@ -19,7 +19,7 @@ const PERL: [(u8, &str, bool); 6] = [
     (b'W', "0-9A-Za-z_", true),
 ];
 
-/// The classes of ASCII that Go writes as `[:name:]`.
+/// The ASCII classes that Go writes as `[:name:]`.
 const POSIX: [(&str, &str); 14] = [
     ("alnum", "0-9A-Za-z"),
     ("alpha", "A-Za-z"),
@@ -37,11 +37,11 @@ const POSIX: [(&str, &str); 14] = [
     ("xdigit", "0-9A-Fa-f"),
 ];
 
-/// The first and the last surrogate, which no text holds.
+/// The first and the last surrogate, which do not occur in texts.
 const SURROGATES: (u32, u32) = (0xD800, 0xDFFF);
 
 impl Class {
-    /// Adds the characters from `low` to `high`, which are not in the wrong order.
+    /// Adds the characters from `low` to `high`, which are in order.
     pub(super) fn add_range(&mut self, low: u32, high: u32) {
         for (low, high) in [(low, high.min(SURROGATES.0 - 1)), (low.max(SURROGATES.1 + 1), high)] {
             if let (true, Some(low), Some(high)) = (low <= high, char::from_u32(low), char::from_u32(high)) {
@@ -53,16 +53,16 @@ impl Class {
         }
     }
 
-    /// Adds a class that has brackets of its own.
+    /// Adds a class with its own brackets.
     pub(super) fn add(&mut self, class: &str) {
         self.items.push_str(class);
     }
 
-    /// The class between its brackets.
+    /// Returns the class between its brackets.
     pub(super) fn finish(self, negated: bool, fold: bool) -> String {
         let caret = if negated { "^" } else { "" };
         match self.items.as_str() {
-            // No character at all, or any.
+            // Matches no character, or any.
             "" if negated => r"[\x{0}-\x{10FFFF}]".to_owned(),
             "" => "[a&&b]".to_owned(),
             items if fold => format!("(?i:[{caret}{items}])"),
@@ -76,20 +76,20 @@ fn bracketed(items: &str, negated: bool) -> String {
     format!("[{caret}{items}]")
 }
 
-/// The class of `\d` and its like.
+/// Returns the class of an escape such as `\d`.
 pub(super) fn perl(letter: u8) -> Option<String> {
     let (_, items, negated) = PERL.iter().find(|(known, ..)| *known == letter)?;
     Some(bracketed(items, *negated))
 }
 
-/// The class of `[:name:]`, by what stands between the colons.
+/// Returns the class of `[:name:]`.
 pub(super) fn posix(name: &str) -> Option<String> {
     let (name, negated) = name.strip_prefix('^').map_or((name, false), |name| (name, true));
     let (_, items) = POSIX.iter().find(|(known, _)| *known == name)?;
     Some(bracketed(items, negated))
 }
 
-/// The class of `\p{name}`.
+/// Returns the class of `\p{name}`.
 pub(super) fn property(name: &str, negated: bool) -> Option<String> {
     let (name, negated) = name.strip_prefix('^').map_or((name, negated), |name| (name, !negated));
     property::class(name, negated)

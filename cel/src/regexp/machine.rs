@@ -1,5 +1,5 @@
-//! A machine for expressions that are too large for the `regex` crate, which compiles `\pL{1000}` to many megabytes: an
-//! instruction for each character, as Go has.
+//! A virtual machine for expressions that are too large for the `regex` crate, which compiles `\pL{1000}` to
+//! many megabytes: one instruction per character, as in Go.
 //!
 //! Source: Go regexp/syntax/compile.go and regexp/exec.go; it is the one of Ken Thompson and Rob Pike.
 
@@ -22,27 +22,27 @@ pub(super) struct Machine {
 enum Instruction {
     /// A character, then the next instruction.
     Character(char),
-    /// A character of a class, by its number, then the next instruction.
+    /// A character of the class with this index, then the next instruction.
     Class(u32),
-    /// A place in the text, then the next instruction.
+    /// An assertion about the position, then the next instruction.
     Place(Place),
-    /// Goes on at both; the first is preferred.
+    /// Continues at both; the first is preferred.
     Fork(u32, u32),
     Match,
 }
 
-/// Where an alternative of the program stands.
+/// The position of an alternative in the program.
 #[derive(Clone, Copy, Debug)]
 struct Thread {
     instruction: u32,
     start: usize,
 }
 
-/// Threads, the preferred first; each instruction once.
+/// Threads in order of preference, each instruction at most once.
 #[derive(Debug)]
 struct Threads {
     list: Vec<Thread>,
-    /// For each instruction the round in which it was added last.
+    /// For each instruction, the round in which it was last added.
     added: Vec<u32>,
     round: u32,
 }
@@ -61,7 +61,7 @@ impl Threads {
         }
     }
 
-    /// Whether the instruction was not there yet.
+    /// Adds an instruction, and returns whether it is new.
     fn add(&mut self, instruction: u32) -> bool {
         let round = self.round;
         let last = self.added.get_mut(instruction as usize);
@@ -70,7 +70,7 @@ impl Threads {
 }
 
 impl Machine {
-    /// Compiles an expression. None if a class is not one.
+    /// Compiles an expression; none if a class is invalid.
     pub(super) fn new(node: &Node) -> Option<Self> {
         let mut compiler = Compiler::default();
         compiler.node(node)?;
@@ -78,7 +78,8 @@ impl Machine {
         Some(Self { program: compiler.program, classes: compiler.classes })
     }
 
-    /// The leftmost match from byte `from` on; among those, the one that a backtracking search finds first.
+    /// Returns the leftmost match from byte `from` on; among these, the one that a backtracking search finds
+    /// first.
     pub(super) fn find(&self, text: &str, from: usize) -> Option<Range<usize>> {
         let (mut current, mut next) = (Threads::new(self.program.len()), Threads::new(self.program.len()));
         current.clear();
@@ -97,7 +98,7 @@ impl Machine {
                 let goes_on = match self.program.get(thread.instruction as usize) {
                     Some(Instruction::Match) => {
                         found = Some(thread.start..at);
-                        // What is less preferred does not count any more.
+                        // Less preferred threads are discarded.
                         break;
                     }
                     Some(Instruction::Character(wanted)) => character == Some(*wanted),
@@ -143,7 +144,7 @@ impl Machine {
 struct Compiler {
     program: Vec<Instruction>,
     classes: Vec<Regex>,
-    /// The classes by what they are in the expression.
+    /// The classes by their text in the expression.
     known: HashMap<String, u32>,
 }
 
@@ -258,7 +259,7 @@ impl Compiler {
     }
 }
 
-/// Goes on with the part, or behind it.
+/// Creates a fork to the part or to the instruction after it.
 fn choice(part: u32, behind: u32, greedy: bool) -> Instruction {
     if greedy { Instruction::Fork(part, behind) } else { Instruction::Fork(behind, part) }
 }

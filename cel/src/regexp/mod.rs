@@ -1,8 +1,8 @@
-//! Regular expressions in Go's syntax, with its limits and error messages.
+//! Regular expressions in Go's syntax, with Go's limits and error messages.
 //!
-//! Both Go and the `regex` crate take time that grows with the text only, and prefer the same match. What differs is
-//! the syntax: an expression is parsed as Go does and written anew for the crate. What is too large for the crate runs on
-//! a [`Machine`].
+//! Go and the `regex` crate both run in linear time and prefer the same match. Only the syntax differs: an
+//! expression is parsed as in Go and rewritten for the crate. Expressions that are too large for the crate
+//! run on a [`Machine`].
 
 mod characters;
 mod class;
@@ -21,13 +21,13 @@ use regex::{Regex, RegexBuilder};
 use machine::Machine;
 use node::{Node, Place};
 
-/// The bytes that the `regex` crate may take for an expression; it takes up to half a second for them.
+/// The maximum compiled size for the `regex` crate, which takes up to half a second for it.
 const COMPILED_SIZE: usize = 4 << 20;
 
-/// From this depth on, an expression is compiled on a stack of its own.
+/// The depth from which an expression is compiled on a separate stack.
 const DEEP: usize = 50;
 
-/// What the deepest expression that Go takes needs.
+/// The stack size for the deepest expression that Go accepts.
 const STACK: usize = 1 << 26;
 
 /// A compiled regular expression.
@@ -40,17 +40,17 @@ pub struct Regexp {
 enum Engine {
     Fast {
         regex: Regex,
-        /// Whether it has a `\B`, with which `Regex::is_match` misses matches in a text that is not ASCII.
+        /// Whether it has a `\B`, for which `Regex::is_match` misses matches in a non-ASCII text.
         has_no_boundary: bool,
     },
     Large(Arc<Machine>),
 }
 
-/// Why an expression is not compiled.
+/// Why an expression does not compile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegexpError {
-    /// Go does not compile it, either. The `Display` is Go's message.
+    /// Go does not compile it, either. `Display` writes Go's message.
     #[error("error parsing regexp: {0}")]
     Invalid(String),
     /// Go compiles it; this crate would need too much memory.
@@ -73,7 +73,7 @@ impl Regexp {
         Ok(Self { engine })
     }
 
-    /// Whether it matches anywhere in `text`.
+    /// Returns whether it matches anywhere in `text`.
     pub fn is_match(&self, text: &str) -> bool {
         match &self.engine {
             Engine::Fast { regex, has_no_boundary: false } => regex.is_match(text),
@@ -81,12 +81,12 @@ impl Regexp {
         }
     }
 
-    /// The leftmost match in `text`.
+    /// Returns the leftmost match in `text`.
     pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         text.get(self.find_at(text, 0)?)
     }
 
-    /// All matches in `text` that do not overlap. An empty one directly behind another does not count.
+    /// Returns all non-overlapping matches in `text`. An empty match directly after another is skipped.
     ///
     /// Source: Go regexp/regexp.go, `allMatches`.
     pub fn find_all<'r, 't>(&'r self, text: &'t str) -> impl Iterator<Item = &'t str> + use<'r, 't> {
@@ -118,10 +118,10 @@ impl Regexp {
     }
 }
 
-/// The expression for the `regex` crate, or for a machine if it is too large.
+/// Compiles for the `regex` crate, or for a machine if it is too large.
 fn compile(node: &Node) -> Option<Engine> {
     let pattern = node.to_string();
-    // The groups that precedence demands count as well.
+    // Groups added for precedence count, too.
     let limit = u32::try_from(4 * node.height() + 100).unwrap_or(u32::MAX);
     match RegexBuilder::new(&pattern).size_limit(COMPILED_SIZE).nest_limit(limit).build() {
         Ok(regex) => {
@@ -132,7 +132,7 @@ fn compile(node: &Node) -> Option<Engine> {
     }
 }
 
-/// Runs something that descends into an expression, with room for the deepest.
+/// Runs a recursive function with enough stack for the deepest expression.
 fn with_room<T: Send>(node: &Node, run: impl FnOnce() -> T + Send) -> Option<T> {
     if node.height() < DEEP {
         return Some(run());

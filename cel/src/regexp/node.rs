@@ -1,47 +1,47 @@
-//! The tree of an expression, and how it is written for the `regex` crate.
+//! The tree of an expression, and its form for the `regex` crate.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
-/// A part of an expression. Groups leave no trace: nobody asks for what they captured.
+/// A part of an expression. Captures are not kept, because they are not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     /// Matches the empty text.
     Empty,
-    /// A character, in any case if `fold`.
+    /// A character, ignoring case if `fold`.
     Literal { character: char, fold: bool },
-    /// A class in brackets, or whatever else matches one character, as the `regex` crate writes it.
+    /// A bracketed class or another pattern for one character, in the form of the `regex` crate.
     Class(String),
-    /// A place in the text.
+    /// An assertion about the position.
     Place(Place),
-    /// A part that is repeated; no maximum is any number.
+    /// A repeated part; without a maximum, any number of times.
     Repeat { part: Box<Node>, least: u32, most: Option<u32>, greedy: bool, measure: Measure },
-    /// Parts, one after the other.
+    /// A sequence of parts.
     Concat(Vec<Node>, Measure),
-    /// Parts, one of which matches; earlier ones are preferred.
+    /// Alternatives; earlier ones are preferred.
     Alternate(Vec<Node>, Measure),
-    /// A group that captures.
+    /// A capturing group.
     Capture(Box<Node>, Measure),
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// The beginning of the text.
     TextStart,
     /// The end of the text.
     TextEnd,
-    /// The beginning of the text, or behind a line feed.
+    /// The beginning of the text, or after a line feed.
     LineStart,
     /// The end of the text, or before a line feed.
     LineEnd,
-    /// Between a letter, digit or underscore of ASCII and something else.
+    /// Between an ASCII letter, digit, or underscore and another character.
     Boundary,
-    /// Any other place.
+    /// Any other position.
     NoBoundary,
 }
 
 impl Place {
-    /// The place as the `regex` crate writes it.
+    /// Returns the assertion in the form of the `regex` crate.
     pub(super) fn pattern(self) -> &'static str {
         match self {
             Self::TextStart => r"\A",
@@ -53,7 +53,7 @@ impl Place {
         }
     }
 
-    /// Whether byte `at` of a text is such a place.
+    /// Returns whether byte `at` of a text is such a position.
     pub(super) fn is_at(self, text: &str, at: usize) -> bool {
         let bytes = text.as_bytes();
         let before = at.checked_sub(1).and_then(|before| bytes.get(before)).copied();
@@ -71,23 +71,23 @@ impl Place {
     }
 }
 
-/// What Go's limits ask about a part.
+/// The measures of a part that Go limits.
 ///
 /// Source: Go regexp/syntax/parse.go, `calcSize`, `calcHeight` and `repeatIsValid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Measure {
-    /// The number of instructions that it is compiled to, at most.
+    /// The maximum number of instructions.
     pub(super) size: u64,
     /// The height of the tree.
     pub(super) height: usize,
-    /// How often the innermost part is copied by counted repetitions, at most.
+    /// The maximum number of copies of the innermost part by counted repetitions.
     pub(super) copies: u64,
 }
 
 impl Measure {
     const LEAF: Self = Self { size: 1, height: 1, copies: 1 };
 
-    /// The measure of a node above parts.
+    /// Returns the measure of a node with these parts.
     fn above<'n>(parts: impl Iterator<Item = &'n Node>) -> Self {
         parts.map(Node::measure).fold(Self { size: 0, height: 1, copies: 1 }, |whole, part| Self {
             size: whole.size.saturating_add(part.size),
@@ -97,7 +97,7 @@ impl Measure {
     }
 }
 
-/// The parts, with the inner ones instead of each that `inner` takes apart.
+/// Replaces each part that `inner` splits with its inner parts.
 fn flattened(parts: Vec<Node>, inner: fn(Node) -> Result<Vec<Node>, Node>) -> Vec<Node> {
     let mut flat = Vec::with_capacity(parts.len());
     for part in parts {
@@ -110,7 +110,7 @@ fn flattened(parts: Vec<Node>, inner: fn(Node) -> Result<Vec<Node>, Node>) -> Ve
 }
 
 impl Node {
-    /// Parts, one after the other.
+    /// Returns a sequence of parts.
     pub(super) fn concat(parts: Vec<Self>) -> Self {
         let mut flat = flattened(parts, |part| match part {
             Self::Concat(inner, _) => Ok(inner),
@@ -130,7 +130,7 @@ impl Node {
         }
     }
 
-    /// Parts, one of which matches.
+    /// Creates alternatives.
     pub(super) fn alternate(parts: Vec<Self>) -> Self {
         let mut flat = flattened(parts, |part| match part {
             Self::Alternate(inner, _) => Ok(inner),
@@ -148,23 +148,23 @@ impl Node {
         }
     }
 
-    /// A group that captures.
+    /// Returns a capturing group.
     pub(super) fn capture(part: Self) -> Self {
         let mut measure = Measure::above([&part].into_iter());
         measure.size = measure.size.saturating_add(2);
         Self::Capture(Box::new(part), measure)
     }
 
-    /// `x*`, `x+` or `x?`.
+    /// Creates `x*`, `x+`, or `x?`.
     pub(super) fn star(part: Self, least: u32, most: Option<u32>, greedy: bool) -> Self {
         let mut measure = Measure::above([&part].into_iter());
-        // A star can take one instruction or two.
+        // A star takes one or two instructions.
         let instructions = if least == 0 && most.is_none() { 2 } else { 1 };
         measure.size = measure.size.saturating_add(instructions);
         Self::Repeat { part: Box::new(part), least, most, greedy, measure }
     }
 
-    /// `x{n,m}`.
+    /// Creates `x{n,m}`.
     pub(super) fn repeat(part: Self, least: u32, most: Option<u32>, greedy: bool) -> Self {
         let mut measure = Measure::above([&part].into_iter());
         let inner = part.measure();
@@ -183,7 +183,7 @@ impl Node {
         Self::Repeat { part: Box::new(part), least, most, greedy, measure }
     }
 
-    /// What Go's limits ask.
+    /// Returns the measure for Go's limits.
     pub(super) fn measure(&self) -> Measure {
         match self {
             Self::Empty | Self::Literal { .. } | Self::Class(_) | Self::Place(_) => Measure::LEAF,
@@ -194,12 +194,12 @@ impl Node {
         }
     }
 
-    /// The height of the tree.
+    /// Returns the height of the tree.
     pub(super) fn height(&self) -> usize {
         self.measure().height
     }
 
-    /// Whether it needs no brackets before a repetition.
+    /// Returns whether it can be repeated without a group.
     fn is_atom(&self) -> bool {
         match self {
             Self::Literal { fold, .. } => !fold,
@@ -259,7 +259,7 @@ impl Display for Node {
     }
 }
 
-/// A character that stands for itself, also in brackets.
+/// Writes a literal character, escaped also for brackets.
 pub(super) fn write_character(f: &mut impl fmt::Write, character: char) -> fmt::Result {
     if character.is_ascii_alphanumeric() {
         f.write_char(character)

@@ -1,4 +1,4 @@
-//! The syntax of Go's regular expressions.
+//! Parses Go's regular expressions.
 //!
 //! Source: Go regexp/syntax/parse.go and regexp/syntax/doc.go, with the flags `Perl`.
 
@@ -10,21 +10,21 @@ use super::characters::{
 use super::class::Class;
 use super::node::{Node, Place};
 
-/// The greatest number of instructions.
-const LARGEST: u64 = (128 << 20) / 40;
+/// The maximum number of instructions.
+const MAX_SIZE: u64 = (128 << 20) / 40;
 
-/// The greatest height of a tree.
-const HIGHEST: usize = 1000;
+/// The maximum height of a tree.
+const MAX_HEIGHT: usize = 1000;
 
-/// The greatest number in a counted repetition, and of all copies that nested ones make.
-const MOST_COPIES: u64 = 1000;
+/// The maximum number in a counted repetition, and of all copies by nested ones.
+const MAX_REPEAT: u64 = 1000;
 
 const INVALID_NAME: &str = "invalid named capture";
 const INVALID_PERL: &str = "invalid or unsupported Perl syntax";
 const MISSING_ARGUMENT: &str = "missing argument to repetition operator";
 const REPEAT_COUNT: &str = "invalid repeat count";
 
-/// The tree of an expression.
+/// Parses an expression.
 ///
 /// # Errors
 ///
@@ -65,8 +65,8 @@ struct Parser<'e> {
     whole: &'e str,
     flags: Flags,
     groups: Vec<Group>,
-    /// About how many nodes Go has made so far, and the product of all counted repetitions: it looks at the size of an
-    /// expression only where these are large.
+    /// Estimates of the number of Go's nodes and of the product of all counted repetitions: Go checks the
+    /// size of an expression only if these are large.
     nodes: u64,
     repeats: u64,
 }
@@ -74,7 +74,7 @@ struct Parser<'e> {
 impl<'e> Parser<'e> {
     fn expression(&mut self) -> Result<(), String> {
         let mut rest = self.whole;
-        // Where the repetition began that stands directly before the next character.
+        // The start of the repetition directly before the next character.
         let mut last_repeat: Option<&'e str> = None;
         while let Some((first, behind)) = split_first(rest) {
             let mut repeat = None;
@@ -151,9 +151,9 @@ impl<'e> Parser<'e> {
         self.groups.last_mut().ok_or_else(|| format!("unexpected ): `{whole}`"))
     }
 
-    /// Adds a part, and returns what is left to read.
+    /// Adds a part, and returns the rest.
     fn push(&mut self, node: Node, rest: &'e str) -> Result<&'e str, String> {
-        // Go makes one node of a run of characters.
+        // Go creates one node for a run of characters.
         let last = self.groups.last().and_then(|group| group.parts.last());
         if !matches!((&node, last), (Node::Literal { .. }, Some(Node::Literal { .. }))) {
             self.nodes += 1;
@@ -167,7 +167,7 @@ impl<'e> Parser<'e> {
         self.push(Node::Literal { character, fold }, rest)
     }
 
-    /// A character by its number, which may be that of a surrogate.
+    /// Adds a character by its code, which may be a surrogate.
     fn literal_number(&mut self, number: u32, rest: &'e str) -> Result<&'e str, String> {
         match char::from_u32(number) {
             Some(character) => self.literal(character, rest),
@@ -206,7 +206,7 @@ impl<'e> Parser<'e> {
         Ok(())
     }
 
-    /// Go's limits for a part.
+    /// Checks Go's limits for a part.
     ///
     /// Source: Go regexp/syntax/parse.go, `checkLimits`. It multiplies a repetition that is the whole of an alternative
     /// again each time that it is pushed.
@@ -214,19 +214,19 @@ impl<'e> Parser<'e> {
         let measure = node.measure();
         if let Node::Repeat { least, most, .. } = node {
             let copies = u64::from(most.unwrap_or(*least)).max(1);
-            self.repeats = self.repeats.saturating_mul(copies).min(LARGEST);
+            self.repeats = self.repeats.saturating_mul(copies).min(MAX_SIZE);
         }
-        let is_watched = self.nodes >= LARGEST / self.repeats.max(1);
-        if is_watched && measure.size > LARGEST {
+        let is_watched = self.nodes >= MAX_SIZE / self.repeats.max(1);
+        if is_watched && measure.size > MAX_SIZE {
             return error("expression too large", self.whole);
         }
-        if measure.height > HIGHEST {
+        if measure.height > MAX_HEIGHT {
             return error("expression nests too deeply", self.whole);
         }
         Ok(())
     }
 
-    /// Repeats the last part. `operator` is the text from the operator on, `behind` what follows it.
+    /// Repeats the last part. `operator` is the text from the operator on, `behind` the text after it.
     fn repeat(
         &mut self,
         operator: &'e str,
@@ -247,7 +247,7 @@ impl<'e> Parser<'e> {
         self.check(&node)?;
         let copies = node.measure().copies;
         self.group()?.parts.push(node);
-        if copies > MOST_COPIES {
+        if copies > MAX_REPEAT {
             return error(REPEAT_COUNT, before(operator, behind));
         }
         Ok(behind)
@@ -266,7 +266,7 @@ impl<'e> Parser<'e> {
         self.repeat(operator, behind, last_repeat, |part, greedy| Node::repeat(part, least, most, greedy))
     }
 
-    /// A group that begins with `(?`, or a change of flags.
+    /// Parses a group that begins with `(?`, or a change of flags.
     fn perl_group(&mut self, text: &'e str) -> Result<&'e str, String> {
         let named = if text.len() > 4 { text.strip_prefix("(?P<") } else { None };
         if let Some(name) = named.or_else(|| if text.len() > 3 { text.strip_prefix("(?<") } else { None }) {
@@ -342,7 +342,7 @@ enum Count {
 }
 
 impl Count {
-    /// The count behind an opening brace, and what follows it; none if there is none, so that the brace is literal.
+    /// Parses the count after an opening brace, and returns it with the rest; none if the brace is literal.
     fn parse(text: &str) -> Option<(Self, &str)> {
         let (least, rest) = number(text)?;
         let (most, rest) = match rest.strip_prefix(',') {
@@ -355,7 +355,7 @@ impl Count {
         };
         let rest = rest.strip_prefix('}')?;
         let is_too_large = |number: u32| {
-            u64::from(number) > MOST_COPIES || most.is_some_and(|most| u64::from(most) > MOST_COPIES)
+            u64::from(number) > MAX_REPEAT || most.is_some_and(|most| u64::from(most) > MAX_REPEAT)
         };
         let count = match most {
             _ if is_too_large(least) => Self::TooLarge,
@@ -366,7 +366,7 @@ impl Count {
     }
 }
 
-/// A decimal number without leading zeros; what does not fit is the greatest.
+/// Parses a decimal number without leading zeros; larger numbers saturate.
 fn number(text: &str) -> Option<(u32, &str)> {
     let end = text.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);

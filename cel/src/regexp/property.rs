@@ -1,15 +1,15 @@
-//! Properties of characters by the names that Go knows.
+//! Character properties by Go's names.
 //!
 //! Source: Go regexp/syntax/parse.go, `unicodeTable`, and unicode/tables.go of Unicode 15.
 
-/// Categories, whose names the `regex` crate knows as well.
+/// Categories, which have the same names in the `regex` crate.
 const CATEGORIES: [&str; 37] = [
     "C", "Cc", "Cf", "Cn", "Co", "Cs", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn", "N", "Nd",
     "Nl", "No", "P", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc", "Sk", "Sm", "So", "Z", "Zl", "Zp",
     "Zs",
 ];
 
-/// Scripts. Those whose names have an underscore are missing: since it ignores underscores, Go finds none of them.
+/// Scripts. Names with an underscore are missing: Go ignores underscores and therefore does not find them.
 const SCRIPTS: &str = "Adlam Ahom Arabic Armenian Avestan Balinese Bamum Batak Bengali Bhaiksuki Bopomofo Brahmi \
     Braille Buginese Buhid Carian Chakma Cham Cherokee Chorasmian Common Coptic Cuneiform Cypriot Cyrillic Deseret \
     Devanagari Dogra Duployan Elbasan Elymaic Ethiopic Georgian Glagolitic Gothic Grantha Greek Gujarati Gurmukhi Han \
@@ -66,7 +66,7 @@ const ALIASES: [(&str, &str); 42] = [
     ("Punct", "P"),
 ];
 
-/// The class of a property, to stand in brackets; none if Go does not know the name.
+/// Returns the class of a property for use in brackets; none if Go does not know the name.
 pub(super) fn class(name: &str, negated: bool) -> Option<String> {
     let name = canonical(name);
     let assigned_later = r"\P{Age:15.0}";
@@ -88,17 +88,18 @@ pub(super) fn class(name: &str, negated: bool) -> Option<String> {
     Some(format!("[{caret}{class}]"))
 }
 
-/// A category as Unicode 15 had it: what was assigned later is unassigned.
+/// Returns a category of Unicode 15: characters assigned later are unassigned.
 fn category(name: &str) -> String {
     match name {
-        // No text holds a surrogate.
+        // Texts do not contain surrogates.
         "Cs" => r"a&&b".to_owned(),
         "C" | "Cn" => format!(r"\p{{{name}}}\P{{Age:15.0}}"),
         _ => format!(r"\p{{{name}}}--\P{{Age:15.0}}"),
     }
 }
 
-/// The name with a capital first letter, small ones behind it, and without blanks, hyphens and underscores.
+/// Returns the name with an upper-case first letter, the rest in lower case, and without spaces, hyphens, and
+/// underscores.
 fn canonical(name: &str) -> String {
     let mut canonical = String::with_capacity(name.len());
     for letter in name.chars().filter(|letter| !matches!(letter, '_' | '-' | ' ')) {

@@ -1,4 +1,4 @@
-//! What is expected is what Go 1.26 answers.
+//! The expected results are those of Go 1.26.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn refused(expression: &str, message: &str) {
 }
 
 #[test]
-fn wrong_expressions_are_refused_in_the_words_of_go() {
+fn invalid_expressions_have_the_errors_of_go() {
     for (expression, message) in [
         ("[a", "missing closing ]: `[a`"),
         ("[]", "missing closing ]: `[]`"),
@@ -55,7 +55,7 @@ fn wrong_expressions_are_refused_in_the_words_of_go() {
 }
 
 #[test]
-fn matches_are_those_of_go() {
+fn matches_are_the_same_as_in_go() {
     for (expression, text, found) in [
         ("a+?b|", "aab", vec!["aab"]),
         ("a*", "baac", vec!["", "aa", ""]),
@@ -93,14 +93,14 @@ fn matches_are_those_of_go() {
 }
 
 #[test]
-fn a_place_within_a_word_is_found_beside_a_letter_that_is_not_ascii() {
+fn non_boundary_is_found_next_to_a_non_ascii_letter() {
     let regexp = Regexp::new(r"\B|[^\w]").unwrap();
     assert!(regexp.is_match("BſA"));
     assert_eq!(regexp.find_all("BſbſA").collect::<Vec<_>>(), ["ſ", "ſ"]);
 }
 
 #[test]
-fn the_limits_are_those_of_go() {
+fn limits_are_the_same_as_in_go() {
     let nested = |open: &str, close: &str, depth: usize| open.repeat(depth) + "a" + &close.repeat(depth);
     for expression in [
         nested("(", ")", 999),
@@ -121,14 +121,14 @@ fn the_limits_are_those_of_go() {
     refused(&"(".repeat(1001), &format!("missing closing ): `{}`", "(".repeat(1001)));
 }
 
-/// The same expression on the machine that is meant for large ones.
+/// Compiles the expression for the machine that is used for large expressions.
 fn on_machine(expression: &str) -> Regexp {
     let node = parser::parse(expression).unwrap();
     Regexp { engine: Engine::Large(Arc::new(Machine::new(&node).unwrap())) }
 }
 
 #[test]
-fn what_is_too_large_for_the_crate_runs_on_the_machine() {
+fn expressions_too_large_for_the_crate_run_on_the_machine() {
     let regexp = Regexp::new(r"(?:\pL{10}){100}").unwrap();
     assert!(matches!(regexp.engine, Engine::Large(_)));
     assert!(regexp.is_match(&"é".repeat(1000)));
@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_an_expression_or_is_refused(expression in r"[\\\[\](){}|*+?^$.,:<>=!iPpQEdDsSwWbBxzaé0-9-]{0,12}") {
+    fn any_text_compiles_or_is_rejected(expression in r"[\\\[\](){}|*+?^$.,:<>=!iPpQEdDsSwWbBxzaé0-9-]{0,12}") {
         let refused = Regexp::new(&expression).err();
         prop_assert!(refused.is_none_or(|error| matches!(error, RegexpError::Invalid(_))), "{}", expression);
     }

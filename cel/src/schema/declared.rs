@@ -1,4 +1,4 @@
-//! What the checker and the estimate know of the values of a schema.
+//! The declared type of a schema, for the checker and the cost estimate.
 //!
 //! Source: apiserver pkg/cel/common/schemas.go, `SchemaDeclType`, and pkg/cel/types.go.
 
@@ -10,12 +10,12 @@ use crate::environment::{Environment, ObjectType};
 use crate::estimate::{Range, Sizes};
 use crate::types::Type;
 
-/// The largest request, in bytes.
+/// The maximum size of a request in bytes.
 ///
 /// Source: apiserver pkg/apis/cel/config.go, `MaxRequestSizeBytes`.
-const LARGEST_REQUEST: i64 = 3 << 20;
+const MAX_REQUEST_SIZE_BYTES: i64 = 3 << 20;
 
-/// How long values of JSON are at least and at most, in bytes.
+/// The minimum and maximum lengths of JSON values in bytes.
 ///
 /// Source: apiserver pkg/cel/limits.go.
 mod limits {
@@ -31,13 +31,13 @@ mod limits {
     pub(super) const EMPTY: i64 = 2;
 }
 
-/// The type of the values of a schema, with how large they can be.
+/// The type of a schema's values, with their maximum sizes.
 #[derive(Clone, Debug)]
 pub struct DeclaredType {
     shape: Shape,
-    /// How many characters, elements or entries a value has at most; 0 where it has no size.
+    /// The maximum number of characters, elements, or entries; 0 for values without a size.
     max_elements: i64,
-    /// How many bytes of JSON a value takes at least.
+    /// The minimum size in bytes of JSON.
     min_serialized_size: i64,
 }
 
@@ -51,7 +51,8 @@ enum Shape {
 }
 
 impl Schema {
-    /// The type of its values; none where expressions cannot mention them: of no type, or lists and maps of such.
+    /// Returns the type of its values; none if expressions cannot use them: values of no type, or lists and
+    /// maps of these.
     ///
     /// Source: apiserver pkg/cel/common/schemas.go, `SchemaDeclType`.
     pub fn declared_type(&self) -> Option<DeclaredType> {
@@ -66,7 +67,7 @@ impl Schema {
             Kind::Number => Some(DeclaredType::scalar(Type::Double, 0, limits::SHORTEST_NUMBER)),
             Kind::Integer => Some(DeclaredType::scalar(Type::Int, 0, limits::SHORTEST_NUMBER)),
             Kind::IntOrString => {
-                let longest = self.max_length.map_or(LARGEST_REQUEST - 2, bytes);
+                let longest = self.max_length.map_or(MAX_REQUEST_SIZE_BYTES - 2, bytes);
                 Some(DeclaredType::scalar(Type::Dyn, longest, limits::SHORTEST_INT_OR_STRING))
             }
             Kind::Preserved | Kind::Other(_) => None,
@@ -75,8 +76,8 @@ impl Schema {
 
     fn declared_list(&self) -> Option<DeclaredType> {
         let items = self.items.as_ref()?.declared_type()?;
-        // Brackets, and a comma for each.
-        let fitting = (LARGEST_REQUEST - 2) / (items.min_serialized_size + 1);
+        // Brackets, and a comma for each element.
+        let fitting = (MAX_REQUEST_SIZE_BYTES - 2) / (items.min_serialized_size + 1);
         let max_elements = self.max_items.map_or(fitting, |most| most.max(0));
         let shape = Shape::List(Box::new(items));
         Some(DeclaredType { shape, max_elements, min_serialized_size: limits::EMPTY })
@@ -84,8 +85,8 @@ impl Schema {
 
     fn declared_map(&self, values: &Self) -> Option<DeclaredType> {
         let values = values.declared_type()?;
-        // Braces, and for each value a comma, a colon, quotes and a key of two bytes.
-        let fitting = (LARGEST_REQUEST - 2) / (values.min_serialized_size + 6);
+        // Braces, and for each value a comma, a colon, quotes, and a key of two bytes.
+        let fitting = (MAX_REQUEST_SIZE_BYTES - 2) / (values.min_serialized_size + 6);
         let max_elements = self.max_properties.map_or(fitting, |most| most.max(0));
         let shape = Shape::Map(Box::new(values));
         Some(DeclaredType { shape, max_elements, min_serialized_size: limits::EMPTY })
@@ -96,7 +97,7 @@ impl Schema {
         let mut fields = BTreeMap::new();
         for (name, property) in &self.properties {
             let Some(of) = property.declared_type() else { continue };
-            // The server fills in defaults.
+            // The server sets defaults.
             if !property.has_default && self.required.contains(name) {
                 let length = i64::try_from(name.len()).unwrap_or(i64::MAX);
                 min_serialized_size =
@@ -110,7 +111,7 @@ impl Schema {
     }
 
     fn declared_text(&self) -> DeclaredType {
-        let longest = LARGEST_REQUEST - 2;
+        let longest = MAX_REQUEST_SIZE_BYTES - 2;
         match self.format.as_str() {
             "byte" => {
                 let longest = self.max_length.map_or(longest, |length| length.max(0));
@@ -140,7 +141,7 @@ impl Schema {
     }
 }
 
-/// A length in characters, of which each has up to four bytes.
+/// Converts a length in characters to bytes, with up to four bytes per character.
 fn bytes(length: i64) -> i64 {
     length.max(0).wrapping_mul(4)
 }
@@ -150,16 +151,16 @@ impl DeclaredType {
         Self { shape: Shape::Scalar(of), max_elements, min_serialized_size }
     }
 
-    /// How often a value can be in one object at most: kube-apiserver multiplies the estimated cost of a rule by it
-    /// below lists and maps whose size nothing bounds.
+    /// Returns the maximum number of occurrences in one object: kube-apiserver multiplies the estimated cost
+    /// of a rule by it below unbounded lists and maps.
     ///
     /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go, `maxCardinality`.
     pub fn max_cardinality(&self) -> u64 {
-        u64::try_from(LARGEST_REQUEST / (self.min_serialized_size + 1)).unwrap_or_default()
+        u64::try_from(MAX_REQUEST_SIZE_BYTES / (self.min_serialized_size + 1)).unwrap_or_default()
     }
 
-    /// The type with names for its objects: `name` for itself, `name.field` for that of a field, `@idx` and `@elem` for
-    /// those of elements. The types of objects are added to `objects`.
+    /// Names the object types: `name` for itself, `name.field` for that of a field, `@idx` and `@elem` for
+    /// those of elements. The object types are added to `objects`.
     ///
     /// Source: apiserver pkg/cel/types.go, `MaybeAssignTypeName`.
     fn named(&self, name: &str, objects: &mut Vec<ObjectType>) -> Type {
@@ -187,7 +188,7 @@ impl DeclaredType {
     }
 }
 
-/// The sizes of variables that all have the type, whatever their names.
+/// The sizes of variables of this type, whatever their names.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go, `sizeEstimator`.
 impl Sizes for DeclaredType {
@@ -196,7 +197,7 @@ impl Sizes for DeclaredType {
         let mut at = self;
         for (place, part) in parts.iter().enumerate() {
             if part == "@keys" && matches!(at.shape, Shape::Map(_)) {
-                // Nothing bounds keys, which the API server counts as empty.
+                // Keys are unbounded, but the API server counts them as empty.
                 return (place + 1 == parts.len()).then(|| Range::new(0, 0));
             }
             at = at.part(part)?;
@@ -205,8 +206,8 @@ impl Sizes for DeclaredType {
     }
 }
 
-/// The environment with variables of the type, whose objects are called `name` and so on. kube-apiserver has `self` and
-/// `oldSelf`, and another name each time, such as `selfType123456789`.
+/// Adds variables of the type to an environment; its object types are named `name` and so on. kube-apiserver
+/// uses `self` and `oldSelf`, and a different type name each time, such as `selfType123456789`.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go, `prepareEnvSet`.
 #[must_use]
@@ -222,7 +223,8 @@ pub fn with_declared_type(
         .fold(environment, |environment, variable| environment.with_variable(variable, named.clone()))
 }
 
-/// As [`with_declared_type`] for a rule with `optionalOldSelf`: `self` is of the type, and `oldSelf` is optional.
+/// Like [`with_declared_type`], for a rule with `optionalOldSelf`: `self` has the type, and `oldSelf` is
+/// optional.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go, `prepareEnvSet`.
 #[must_use]

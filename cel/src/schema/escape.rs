@@ -1,4 +1,4 @@
-//! Names of properties as expressions write them.
+//! Escapes property names for expressions.
 //!
 //! Source: apiserver pkg/cel/escaping.go.
 
@@ -8,14 +8,15 @@ use crate::parser::RESERVED;
 
 const ESCAPES: [(&str, &str); 4] = [("__", "underscores"), (".", "dot"), ("-", "dash"), ("/", "slash")];
 
-/// A name that is a keyword of the language.
+/// Returns whether a name is a keyword of the language.
 ///
 /// Source: apiserver pkg/cel/escaping.go, `celReservedSymbols`.
 pub(crate) fn is_keyword(name: &str) -> bool {
     RESERVED.contains(&name) || ["true", "false", "null", "in"].contains(&name)
 }
 
-/// A property's name as expressions write it, such as `__namespace__` and `a__dot__b`; none where they cannot mention it.
+/// Escapes a property name for expressions, such as `__namespace__` and `a__dot__b`; none if expressions
+/// cannot write it.
 pub fn escape(name: &str) -> Option<Cow<'_, str>> {
     if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
         return None;
@@ -44,7 +45,7 @@ pub fn escape(name: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(escaped))
 }
 
-/// The name of the property that an expression mentions; none where it is not escaped as [`escape`] does it.
+/// Returns the property name of an escaped name; none if it is not escaped like [`escape`] does.
 pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
     let mut name = String::new();
     let mut rest = escaped;
@@ -65,7 +66,7 @@ pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(name))
 }
 
-/// What stands before the first `__name__`, the name, and what stands behind it. There are no underscores in the name.
+/// Splits at the first `__name__`: the text before it, the name without underscores, and the text after it.
 fn next_escape(text: &str) -> Option<(&str, &str, &str)> {
     let mut start = 0;
     while let Some(found) = text.get(start..)?.find("__") {
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_escaped_is_no_name() {
+    fn unescaped_text_is_not_a_name() {
         let cases = [
             ("__dot__", Some(".")),
             ("a__dot", Some("a__dot")),

@@ -1,4 +1,4 @@
-//! Formats of texts that a schema names, as kube-apiserver validates them.
+//! String formats of schemas, as kube-apiserver validates them.
 //!
 //! Source: kube-openapi pkg/validation/strfmt and `pkg/internal/third_party/govalidator`; apiextensions-apiserver
 //! `pkg/apiserver/validation/formats.go`.
@@ -10,7 +10,7 @@ use crate::go::{mail, netip};
 use crate::regexp::Regexp;
 use crate::value::is_duration;
 
-/// The formats by their names without hyphens.
+/// The names of the formats, without hyphens.
 const KNOWN: [&str; 26] = [
     "bsonobjectid",
     "uri",
@@ -40,12 +40,12 @@ const KNOWN: [&str; 26] = [
     "k8slongname",
 ];
 
-/// Whether kube-apiserver knows a format of texts; it ignores all others.
+/// Returns whether kube-apiserver knows a string format; it ignores unknown ones.
 pub fn is_known_format(format: &str) -> bool {
     KNOWN.contains(&format.replace('-', "").as_str())
 }
 
-/// Whether a text has a format.
+/// Returns whether a text has a format.
 pub fn has_format(format: &str, text: &str) -> bool {
     match format.replace('-', "").as_str() {
         "bsonobjectid" => text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit()),
@@ -75,7 +75,7 @@ pub fn has_format(format: &str, text: &str) -> bool {
         "datetime" => formats::date_time(text).is_empty(),
         "k8sshortname" => text.len() <= 63 && is_match(&SHORT_NAME, text),
         "k8slongname" => text.len() <= 253 && is_match(&LONG_NAMES, text),
-        // `password`, and what is no format.
+        // `password` and unknown formats.
         _ => true,
     }
 }
@@ -113,19 +113,19 @@ static SHORT_NAME: Expression = LazyLock::new(|| Regexp::new("^[a-z0-9]([-a-z0-9
 static LONG_NAMES: Expression =
     LazyLock::new(|| Regexp::new(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$").ok());
 
-/// An address as `net.ParseIP` reads it.
+/// Returns whether the text is an address for `net.ParseIP`.
 fn is_strict_address(text: &str) -> bool {
     netip::parse_address(text.as_bytes()).is_ok_and(|address| address.zone.is_none())
 }
 
-/// An address whose parts may begin with zeros, as they might before Go 1.17.
+/// Returns whether the text is an address, allowing leading zeros as before Go 1.17.
 ///
 /// Source: `k8s.io/utils internal/third_party/forked/golang/net/ip.go`, `ParseIP`.
 fn is_address(text: &str) -> bool {
     is_strict_address(&without_zeros(text))
 }
 
-/// The decimal parts behind the last colon without the zeros at their beginning.
+/// Removes leading zeros from the decimal parts after the last colon.
 fn without_zeros(text: &str) -> String {
     let Some(dot) = text.find('.') else { return text.to_owned() };
     let start = text.get(..dot).and_then(|before| before.rfind(':')).map_or(0, |colon| colon + 1);
@@ -164,7 +164,7 @@ fn is_mac(text: &str) -> bool {
     groups(':', 2, [6, 8, 20]) || groups('-', 2, [6, 8, 20]) || groups('.', 4, [3, 4, 10])
 }
 
-/// The digits of an ISBN, and whether the last one is an `X`.
+/// Returns the digits of an ISBN; the last one may be an `X`.
 fn digits(text: &str, length: usize, may_end_with_x: bool) -> Option<Vec<u32>> {
     let is_blank = |character: char| matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0c' | '-');
     let characters: Vec<char> = text.chars().filter(|character| !is_blank(*character)).collect();

@@ -1,7 +1,8 @@
-//! Structural schemas: OpenAPI v3 as definitions of custom resources have it.
+//! Structural schemas: OpenAPI v3 in custom resource definitions.
 //!
-//! A [`Schema`] is parsed once. [`Schema::declared_type`] is what the checker and the estimate know of its values;
-//! [`Value::from_structured`](crate::value::Value::from_structured) reads a JSON document through it.
+//! A [`Schema`] is parsed once. [`Schema::declared_type`] returns the type for the checker and the cost
+//! estimate; [`Value::from_structured`](crate::value::Value::from_structured) reads a JSON document through
+//! it.
 //!
 //! Source: apiextensions-apiserver pkg/apiserver/schema.
 
@@ -20,7 +21,7 @@ pub use escape::{escape, unescape};
 pub use format::{has_format, is_known_format};
 pub use parse::SchemaError;
 
-/// A structural schema. What only validates values, such as `pattern` and `allOf`, is not kept.
+/// A structural schema. Keywords that only validate values, such as `pattern` and `allOf`, are not kept.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/structural.go and cel/model/adaptor.go.
 #[derive(Clone, Debug)]
@@ -40,7 +41,7 @@ pub struct Schema {
     pub(crate) list_type: ListType,
 }
 
-/// What the values of a schema are: its `type`, unless an extension says it.
+/// The kind of a schema's values: its `type`, unless an extension sets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Object,
@@ -51,9 +52,9 @@ pub(crate) enum Kind {
     Boolean,
     /// `x-kubernetes-int-or-string`.
     IntOrString,
-    /// Of no type, with `x-kubernetes-preserve-unknown-fields`.
+    /// No type, with `x-kubernetes-preserve-unknown-fields`.
     Preserved,
-    /// Of no type, or of one that OpenAPI does not know.
+    /// No type, or a type that OpenAPI does not have.
     Other(String),
 }
 
@@ -62,19 +63,19 @@ pub(crate) enum Kind {
 pub(crate) enum ListType {
     Atomic,
     Set,
-    /// With `x-kubernetes-list-map-keys`, as expressions write them where they can: so kube-apiserver looks for them in
-    /// documents, too.
+    /// With `x-kubernetes-list-map-keys`, escaped for expressions where possible: kube-apiserver looks for
+    /// the escaped names in documents, too.
     Map(Vec<String>),
     Other(String),
 }
 
-/// The longest name of an object.
+/// The maximum length of an object's name.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `DNS1123SubdomainMaxLength`.
-const LONGEST_NAME: i64 = 253;
+const DNS1123_SUBDOMAIN_MAX_LENGTH: i64 = 253;
 
 impl Schema {
-    /// A schema without constraints.
+    /// Creates a schema without constraints.
     fn of_kind(kind: Kind) -> Self {
         Self {
             kind,
@@ -93,8 +94,9 @@ impl Schema {
         }
     }
 
-    /// The schema of a whole resource: `apiVersion`, `kind`, `metadata.name` and `metadata.generateName` are properties,
-    /// and nothing else of `metadata`, unless all of them are declared.
+    /// Makes it the schema of a whole resource: `apiVersion`, `kind`, `metadata.name`, and
+    /// `metadata.generateName` are properties, and nothing else of `metadata`, unless all of them are
+    /// declared.
     ///
     /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/model/schemas.go, `WithTypeAndObjectMeta`.
     #[must_use]
@@ -117,7 +119,10 @@ impl Schema {
             (name.to_owned(), Self { max_length: Some(max_length), ..Self::of_kind(Kind::String) })
         };
         // At least one character is added to a generated name.
-        let names = [name("name", LONGEST_NAME), name("generateName", LONGEST_NAME - 1)];
+        let names = [
+            name("name", DNS1123_SUBDOMAIN_MAX_LENGTH),
+            name("generateName", DNS1123_SUBDOMAIN_MAX_LENGTH - 1),
+        ];
         let metadata = Self { properties: names.into(), ..Self::of_kind(Kind::Object) };
         self.properties.insert("metadata".to_owned(), metadata);
         for text in ["kind", "apiVersion"] {
@@ -126,12 +131,12 @@ impl Schema {
         self
     }
 
-    /// Whether values are objects with declared properties; those of a map are not.
+    /// Returns whether values are objects with declared properties; maps are not.
     pub(crate) fn has_properties(&self) -> bool {
         !self.properties.is_empty()
     }
 
-    /// The schema of the member of an object, by its name in JSON.
+    /// Returns the schema of the member of an object, by its name in JSON.
     pub(crate) fn member(&self, name: &str) -> Option<&Self> {
         if self.has_properties() { self.properties.get(name) } else { self.additional_properties.as_deref() }
     }

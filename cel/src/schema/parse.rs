@@ -1,4 +1,4 @@
-//! Schemas of JSON.
+//! Parses schemas from JSON.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/types_jsonschema.go` and pkg/apiserver/schema/convert.go.
 
@@ -8,13 +8,13 @@ use serde_json::{Map, Value as Json};
 
 use super::{Kind, ListType, Schema, escape};
 
-/// JSON that is no structural schema.
+/// JSON that is not a structural schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{what}", place(path))]
 pub struct SchemaError {
-    /// Where it is, such as `properties.spec.items`; empty for the whole.
+    /// The path, such as `properties.spec.items`; empty for the whole schema.
     pub path: String,
-    /// What is wrong with it.
+    /// The error.
     pub what: String,
 }
 
@@ -33,16 +33,16 @@ impl SchemaError {
     }
 }
 
-/// What structural schemas cannot have.
+/// Keywords that structural schemas do not allow.
 const UNSUPPORTED: [&str; 7] =
     ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
 
 impl Schema {
-    /// The schema that JSON describes. Members that are null count as absent, and those that are not known are ignored.
+    /// Parses a schema. Null members count as absent, and unknown members are ignored.
     ///
     /// # Errors
     ///
-    /// A member of another type than OpenAPI's, or one that structural schemas do not have.
+    /// A member has the wrong type, or structural schemas do not allow it.
     pub fn from_json(json: &Json) -> Result<Self, SchemaError> {
         let Some(members) = json.as_object() else { return Err(SchemaError::new("must be an object")) };
         let reader = Reader(members);
@@ -77,7 +77,7 @@ impl<'j> Reader<'j> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
-    /// Whether a member has a value that is not as good as none.
+    /// Returns whether a member has a non-empty value.
     fn is_set(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| match value {
             Json::String(text) => !text.is_empty(),
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_schema_is_named_with_its_place() {
+    fn invalid_schema_error_has_its_path() {
         let cases = [
             (json!([]), "must be an object"),
             (
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_as_good_as_absent() {
+    fn null_is_equivalent_to_absent() {
         let json =
             json!({"type": "object", "properties": null, "default": null, "maxLength": null, "$ref": ""});
         let schema = Schema::from_json(&json).expect("it is a schema");

@@ -2,10 +2,10 @@
 
 use super::FieldRequirement;
 
-/// Reads a field selector; its terms are sorted.
+/// Parses a field selector; its terms are sorted.
 ///
 /// # Errors
-/// kube-apiserver's text.
+/// kube-apiserver's message.
 ///
 /// Source: apimachinery pkg/fields/selector.go, `ParseSelector`.
 pub(crate) fn parse_fields(selector: &str) -> Result<Vec<FieldRequirement>, String> {
@@ -26,7 +26,7 @@ pub(crate) fn parse_fields(selector: &str) -> Result<Vec<FieldRequirement>, Stri
         .collect()
 }
 
-/// Splits at commas that have no backslash before them.
+/// Splits at commas without a preceding backslash.
 fn split_terms(selector: &str) -> Vec<&str> {
     let mut escaped = false;
     selector
@@ -38,7 +38,7 @@ fn split_terms(selector: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Field, whether it must differ, and value, split at the first operator.
+/// Splits a term at the first operator into field, whether it must differ, and value.
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     term.char_indices().find_map(|(at, _)| {
         let (field, rest) = term.split_at(at);

@@ -6,10 +6,10 @@ use super::{LabelOperator, LabelRequirement};
 use crate::go::quote::quote;
 use crate::names::{label_key, label_value};
 
-/// Reads a label selector; its requirements are sorted by key.
+/// Parses a label selector; its requirements are sorted by key.
 ///
 /// # Errors
-/// kube-apiserver's text.
+/// kube-apiserver's message.
 ///
 /// Source: apimachinery pkg/labels/selector.go, `ParseToRequirements`.
 pub(crate) fn parse_labels(selector: &str) -> Result<Vec<LabelRequirement>, String> {
@@ -44,11 +44,11 @@ pub(crate) fn parse_labels(selector: &str) -> Result<Vec<LabelRequirement>, Stri
     Ok(requirements)
 }
 
-/// A piece of the text.
+/// A token of the selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'t> {
     Identifier(&'t str),
-    /// An operator or a delimiter; `in` and `notin` are some, too.
+    /// An operator, including `in` and `notin`, or a delimiter.
     Symbol(&'static str),
     End,
 }
@@ -62,18 +62,18 @@ impl std::fmt::Display for Token<'_> {
     }
 }
 
-/// Whether `in` and `notin` are operators or texts like others.
+/// Whether `in` and `notin` are operators or ordinary values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Context {
     KeyAndOperator,
     Values,
 }
 
-/// The longer ones first.
+/// The symbols, longer ones first.
 const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
-/// The pieces of the text. A null character ends a piece and disappears, and ends all of the text where no piece has
-/// begun, as in kube-apiserver.
+/// Returns the tokens. As in kube-apiserver, a null character ends a token and is dropped, and outside a
+/// token it ends the text.
 fn tokens(selector: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut rest = selector;
@@ -186,7 +186,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reads up to the closing parenthesis.
+    /// Parses values up to the closing parenthesis.
     ///
     /// Source: apimachinery pkg/labels/selector.go, `parseIdentifiersList`.
     fn listed_values(&mut self) -> Result<BTreeSet<&'t str>, String> {
@@ -316,13 +316,13 @@ mod tests {
     }
 
     #[test]
-    fn a_null_character_ends_what_stands_before_it() {
+    fn null_character_ends_the_preceding_token() {
         check_requirements("a\0,b", &[("a", LabelOperator::Exists, &[]), ("b", LabelOperator::Exists, &[])]);
         check_requirements("a \0b", &[("a", LabelOperator::Exists, &[])]);
     }
 
     #[test]
-    fn what_cannot_be_read_has_the_servers_text() {
+    fn invalid_selector_has_the_error_of_the_server() {
         check_error("=a", "found '=', expected: !, identifier, or 'end of string'");
         check_error("a,=", "found '=', expected: identifier after ','");
         check_error("!a=b", "found '=', expected: ',' or 'end of string'");

@@ -1,4 +1,4 @@
-//! Selectors as `kubectl` takes them: `app in (a,b),!skip` and `spec.nodeName=node-1`.
+//! Label and field selectors in the syntax of `kubectl`: `app in (a,b),!skip` and `spec.nodeName=node-1`.
 
 mod fields;
 mod labels;
@@ -28,13 +28,14 @@ pub struct FieldRequirement {
 pub struct LabelRequirement {
     /// The label.
     pub key: String,
-    /// How the label relates to the values.
+    /// The operator.
     pub operator: LabelOperator,
-    /// The values, sorted; one for all operators but `In` and `NotIn`, none for `Exists` and `DoesNotExist`.
+    /// The sorted values: one for most operators, any number for `In` and `NotIn`, none for `Exists` and
+    /// `DoesNotExist`.
     pub values: Vec<String>,
 }
 
-/// How a label relates to the values of a requirement.
+/// The operator of a label requirement.
 ///
 /// Source: apimachinery pkg/selection/operator.go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

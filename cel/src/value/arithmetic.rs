@@ -28,8 +28,8 @@ fn duration<'a>(value: Option<i64>) -> Result<Value<'a>, Error> {
     value.map(Value::Duration).ok_or_else(|| error(INTEGER_OVERFLOW))
 }
 
-/// The error of an operator that the type of the left operand does not have. Texts, durations and timestamps have
-/// functions of their own, which do not know it either.
+/// Returns the error of an operator that the type of the left operand does not support. Strings, durations,
+/// and timestamps have their own functions, which do not support it either.
 fn unknown(operator: &str, left: &Value<'_>) -> Error {
     match left {
         Value::String(_) | Value::Duration(_) | Value::Timestamp(_) => Error::no_such_overload(),
@@ -37,26 +37,26 @@ fn unknown(operator: &str, left: &Value<'_>) -> Error {
     }
 }
 
-/// `left + right`.
+/// Returns `left + right`.
 ///
 /// # Errors
 ///
-/// Overflow, or no such overload.
+/// Overflow, or `no such overload`.
 pub fn add<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Error> {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => int(left.checked_add(*right)),
         (Value::Uint(left), Value::Uint(right)) => uint(left.checked_add(*right)),
         (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left + right)),
         (Value::String(left), Value::String(right)) => {
-            bounded(left.as_str().len(), right.as_str().len(), LONGEST_TEXT)?;
+            bounded(left.as_str().len(), right.as_str().len(), MAX_RESULT)?;
             Ok(concat(left, right))
         }
         (Value::Bytes(left), Value::Bytes(right)) => {
-            bounded(left.len(), right.len(), LONGEST_TEXT)?;
+            bounded(left.len(), right.len(), MAX_RESULT)?;
             Ok(Value::Bytes(left.iter().chain(right.iter()).copied().collect()))
         }
         (Value::List(left), Value::List(right)) => {
-            bounded(left.len(), right.len(), LONGEST_LIST)?;
+            bounded(left.len(), right.len(), MAX_LIST)?;
             if let Some(merged) = structured::merged(left, right) {
                 return merged.map(Value::List);
             }
@@ -84,9 +84,9 @@ pub fn add<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Error> 
     }
 }
 
-/// The longest text that `+` makes, in bytes, and the longest list. kube-apiserver goes on while its memory lasts.
-const LONGEST_TEXT: usize = 1 << 26;
-const LONGEST_LIST: usize = 1 << 24;
+/// The maximum result of `+` in bytes or elements. kube-apiserver is limited only by its memory.
+const MAX_RESULT: usize = 1 << 26;
+const MAX_LIST: usize = 1 << 24;
 
 fn bounded(left: usize, right: usize, longest: usize) -> Result<(), Error> {
     if left.saturating_add(right) <= longest {
@@ -109,11 +109,11 @@ fn concat<'a>(left: &Text<'a>, right: &Text<'a>) -> Value<'a> {
     Value::text(text)
 }
 
-/// `left - right`.
+/// Returns `left - right`.
 ///
 /// # Errors
 ///
-/// Overflow, or no such overload.
+/// Overflow, or `no such overload`.
 pub fn subtract<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Error> {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => int(left.checked_sub(*right)),
@@ -132,11 +132,11 @@ pub fn subtract<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Er
     }
 }
 
-/// `left * right`.
+/// Returns `left * right`.
 ///
 /// # Errors
 ///
-/// Overflow, or no such overload.
+/// Overflow, or `no such overload`.
 pub fn multiply<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Error> {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => int(left.checked_mul(*right)),
@@ -147,11 +147,11 @@ pub fn multiply<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Er
     }
 }
 
-/// `left / right`.
+/// Returns `left / right`.
 ///
 /// # Errors
 ///
-/// Division by zero, overflow, or no such overload.
+/// Division by zero, overflow, or `no such overload`.
 pub fn divide<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Error> {
     match (left, right) {
         (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => Err(error(DIVISION_BY_ZERO)),
@@ -163,11 +163,11 @@ pub fn divide<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Erro
     }
 }
 
-/// `left % right`.
+/// Returns `left % right`.
 ///
 /// # Errors
 ///
-/// Modulus by zero, overflow, or no such overload.
+/// Modulus by zero, overflow, or `no such overload`.
 pub fn modulo<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Error> {
     match (left, right) {
         (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => Err(error(MODULUS_BY_ZERO)),
@@ -178,11 +178,11 @@ pub fn modulo<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Erro
     }
 }
 
-/// `-value`.
+/// Returns `-value`.
 ///
 /// # Errors
 ///
-/// Overflow, or no such overload.
+/// Overflow, or `no such overload`.
 pub fn negate<'a>(value: &Value<'a>) -> Result<Value<'a>, Error> {
     match value {
         Value::Int(value) => int(value.checked_neg()),

@@ -9,11 +9,11 @@ use crate::types::Type;
 
 use super::{Text, Timestamp, Value, duration, number};
 
-/// A value as another type.
+/// Converts a value to another type.
 ///
 /// # Errors
 ///
-/// Numbers that do not fit, texts that do not parse, and types that do not convert.
+/// Numbers that do not fit, strings that do not parse, and types that cannot be converted.
 pub fn convert<'a>(value: &Value<'a>, to: &Type) -> Result<Value<'a>, Error> {
     match to {
         Type::Int => to_int(value),

@@ -1,14 +1,14 @@
-//! Values as text, as Go writes them.
+//! Formats values as Go does.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
 use super::{List, Map, Text, Value, duration, number};
 
-/// What `%v` of a CEL value writes: the text in messages such as `no such key: 1`.
+/// Formats a CEL value like Go's `%v`: the text in messages such as `no such key: 1`.
 impl Display for Value<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            // Go has a number for null.
+            // In Go, null is a number.
             Self::Null => f.write_char('0'),
             Self::Bool(value) => write!(f, "{value}"),
             Self::Int(value) => write!(f, "{value}"),
@@ -50,7 +50,7 @@ impl Display for List<'_> {
         f.write_char('[')?;
         for (index, element) in self.iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
-            // Go prints the elements of a list of JSON as what they are in Go.
+            // Go formats the elements of a JSON list as Go values.
             if self.is_json() {
                 write!(f, "{comma}")?;
                 json_text(f, &element)?;
@@ -62,7 +62,7 @@ impl Display for List<'_> {
     }
 }
 
-/// What `%v` writes of JSON.
+/// Formats JSON like Go's `%v`.
 fn json_text(f: &mut Formatter<'_>, value: &Value<'_>) -> fmt::Result {
     match value {
         Value::Null => f.write_str("<nil>"),
@@ -113,7 +113,7 @@ fn sequence<T: Display>(
 }
 
 impl Value<'_> {
-    /// The name of the type that holds the value in Go, as `%T` writes it in messages.
+    /// Returns the name of the value's Go type, as `%T` writes it in messages.
     pub fn go_type(&self) -> &'static str {
         match self {
             Self::Null => "types.Null",
@@ -135,8 +135,8 @@ impl Value<'_> {
         }
     }
 
-    /// What `%v` of the value of Go behind a CEL value writes, such as `[1 2]` for a list and `map[a:1]` for a map, with
-    /// keys sorted.
+    /// Formats the underlying Go value like `%v`, such as `[1 2]` for a list and `map[a:1]` for a map with
+    /// sorted keys.
     pub fn native_text(&self) -> String {
         let mut text = String::new();
         let _ = native(&mut text, self);

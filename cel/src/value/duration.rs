@@ -1,8 +1,8 @@
-//! Durations as text.
+//! Parses and formats durations.
 //!
 //! Source: Go's time, `ParseDuration` and `Duration.String`.
 
-/// Nanoseconds of a duration such as `1h30m` or `-1.5s`. None if it is not one, or does not fit.
+/// Parses a duration such as `1h30m` or `-1.5s` into nanoseconds; none if it is invalid or does not fit.
 pub fn parse_duration(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.as_bytes().first()? {
         b'-' => (true, text.get(1..)?),
@@ -26,7 +26,7 @@ pub fn parse_duration(text: &str) -> Option<i64> {
 
 const LIMIT: u64 = 1 << 63;
 
-/// A number and its unit at the start of a text.
+/// Parses a number and its unit at the start of a text.
 fn component(text: &str) -> Option<(u64, &str)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let (whole, rest) = text.split_at(digits(text));
@@ -58,7 +58,7 @@ fn unit_nanoseconds(unit: &str) -> Option<u64> {
     })
 }
 
-/// Digits behind the point, as many as fit an integer of 63 bits, times the unit, cut off.
+/// Multiplies digits after the point, as many as fit into 63 bits, by the unit, truncated.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -82,7 +82,7 @@ fn fraction_nanoseconds(digits: &str, unit: u64) -> u64 {
     (value as f64 * (unit as f64 / scale)) as u64
 }
 
-/// A duration as Go writes it, such as `1h30m0s`, `1.5s` or `-2µs`.
+/// Formats a duration as Go does, such as `1h30m0s`, `1.5s`, or `-2µs`.
 pub fn format_duration(nanoseconds: i64) -> String {
     let sign = if nanoseconds < 0 { "-" } else { "" };
     let total = nanoseconds.unsigned_abs();
@@ -106,7 +106,7 @@ pub fn format_duration(nanoseconds: i64) -> String {
     }
 }
 
-/// `value / unit` with as many digits behind the point as are needed; `unit` is a power of ten.
+/// Formats `value / unit` with as many digits after the point as needed; `unit` is a power of ten.
 fn fixed(value: u64, unit: u64) -> String {
     let (whole, fraction) = (value / unit, value % unit);
     if fraction == 0 {
@@ -116,7 +116,7 @@ fn fixed(value: u64, unit: u64) -> String {
     format!("{whole}.{}", format!("{fraction:0width$}").trim_end_matches('0'))
 }
 
-/// The seconds of a duration as a double, as Go divides them.
+/// Returns the seconds of a duration as a double, as Go divides them.
 #[expect(clippy::cast_precision_loss, reason = "Go's Duration.Seconds rounds as well")]
 pub(super) fn seconds(nanoseconds: i64) -> f64 {
     (nanoseconds / 1_000_000_000) as f64 + (nanoseconds % 1_000_000_000) as f64 / 1e9
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_as_go_reads_them() {
+    fn durations_are_parsed_as_in_go() {
         let cases: [(&str, Option<i64>); 22] = [
             ("1h", Some(3_600_000_000_000)),
             ("+1h", Some(3_600_000_000_000)),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_written_as_go_writes_them() {
+    fn durations_are_formatted_as_in_go() {
         let cases = [
             (0, "0s"),
             (1, "1ns"),

@@ -6,11 +6,11 @@ use crate::function::Error;
 
 use super::{List, Map, Origin, Value, order, structured};
 
-/// `left == right`.
+/// Returns `left == right`.
 ///
 /// # Errors
 ///
-/// Some types cannot be compared with all others.
+/// Some types cannot be compared with every other type.
 ///
 /// Source: cel-go common/types/util.go, `Equal`.
 pub fn equal(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
@@ -21,11 +21,11 @@ pub fn equal(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
     }
 }
 
-/// Whether `left` says that it equals `right`, which need not be symmetric.
+/// Returns whether `left` equals `right`; not always symmetric.
 ///
 /// # Errors
 ///
-/// Some types cannot be compared with all others.
+/// Some types cannot be compared with every other type.
 ///
 /// Source: the `Equal` of each type in cel-go common/types.
 pub fn equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
@@ -86,7 +86,7 @@ fn lists(left: &List<'_>, right: &List<'_>) -> Result<bool, Error> {
         match equality {
             Ok(true) => {}
             Ok(false) => return Ok(false),
-            // Typed lists take an error for a difference, others of one piece for none.
+            // Typed lists treat an error as a difference; other lists of one piece do not.
             Err(_) if typed => return Ok(false),
             Err(found) => error = error.or(Some(found)),
         }
@@ -109,7 +109,7 @@ fn maps(left: &Map<'_>, right: &Map<'_>) -> Result<bool, Error> {
         let equality = match left.origin() {
             Origin::Unstructured => equal(&value, &other).or(Ok(true)),
             Origin::TypedMap => equals(&value, &other).or(Ok(false)),
-            // Two structs are compared as Go compares them.
+            // Two structs are compared as in Go.
             Origin::Typed | Origin::Request => match right.origin() {
                 Origin::Typed | Origin::Request => equals(&value, &other).or(Ok(false)),
                 Origin::Unstructured | Origin::TypedMap => equals(&value, &other),
@@ -122,11 +122,11 @@ fn maps(left: &Map<'_>, right: &Map<'_>) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// `element in container`.
+/// Returns `element in container`.
 ///
 /// # Errors
 ///
-/// `no such overload` where the container is none; typed maps have texts as keys only.
+/// `no such overload` if it is not a container; typed maps have only string keys.
 pub fn contains(element: &Value<'_>, container: &Value<'_>) -> Result<bool, Error> {
     match container {
         Value::List(list) if list.origin().is_typed() => {

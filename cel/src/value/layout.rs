@@ -1,4 +1,4 @@
-//! Dates and times of day in a layout, as Go reads them.
+//! Parses dates and times in a layout as Go does.
 
 use super::zone::{days_in_month, days_since_1970};
 use super::{Timestamp, timestamp};
@@ -8,8 +8,8 @@ pub(super) const DATE: &str = "2006-01-02";
 /// The layout of dates with a time of day, but without a zone.
 pub(super) const DATE_AND_TIME: &str = "2006-01-02T15:04:05";
 
-/// The parts of a layout that stand for numbers, their names, how many digits they have at least, and their least and
-/// greatest values. Days are looked at again when the month is known.
+/// The numeric parts of a layout: placeholder, name, minimum digits, minimum, and maximum. Days are checked
+/// again when the month is known.
 const PARTS: [(&str, &str, usize, i64, i64); 6] = [
     ("2006", "year", 4, 0, 9999),
     ("01", "month", 2, 1, 12),
@@ -19,7 +19,7 @@ const PARTS: [(&str, &str, usize, i64, i64); 6] = [
     ("05", "second", 2, 0, 59),
 ];
 
-/// The time of a text of a layout, in UTC. A fraction of the second may follow it.
+/// Parses a text in a layout as a time in UTC. A fraction of the second may follow.
 ///
 /// # Errors
 ///
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_a_layout_are_read_as_go_reads_them() {
+    fn times_in_a_layout_are_parsed_as_in_go() {
         let cases = [
             (DATE, "2024-02-29", Ok("2024-02-29T00:00:00Z")),
             (DATE, "0000-01-01", Ok("0000-01-01T00:00:00Z")),

@@ -7,19 +7,19 @@ use serde_json::Value as Json;
 use super::{Origin, Value, structured};
 use crate::schema::{ListType, Schema};
 
-/// A list: borrowed JSON, or made during the evaluation.
+/// A list: borrowed JSON, or created during the evaluation.
 #[derive(Clone, Debug)]
 pub struct List<'a>(Repr<'a>);
 
 #[derive(Clone, Debug)]
 enum Repr<'a> {
     Json(&'a [Json], Origin),
-    /// Of a document that is read through the schema of the list.
+    /// A list in a document that is read through the list's schema.
     Structured(&'a [Json], &'a Schema),
     Shared(Arc<Vec<Value<'a>>>),
-    /// What `+` made of a set or of a list with keys, which it still is.
+    /// The result of `+` on a set or on a list with keys, which it remains.
     OfSchema(Arc<Vec<Value<'a>>>, &'a Schema),
-    /// `left + right`, which copies nothing. Neither side is empty.
+    /// `left + right` without copying. Neither side is empty.
     Concat(Arc<Concat<'a>>),
 }
 
@@ -31,22 +31,22 @@ struct Concat<'a> {
 }
 
 impl<'a> List<'a> {
-    /// The list of a JSON array.
+    /// Creates a list from a JSON array.
     pub fn from_json(elements: &'a [Json], origin: Origin) -> Self {
         Self(Repr::Json(elements, origin))
     }
 
-    /// The list of a JSON array that is read through the schema of the list.
+    /// Creates a list from a JSON array that is read through the list's schema.
     pub(super) fn from_structured(elements: &'a [Json], schema: &'a Schema) -> Self {
         Self(Repr::Structured(elements, schema))
     }
 
-    /// A list that is compared as the schema of a list says.
+    /// Creates a list that is compared according to a list schema.
     pub(super) fn of_schema(elements: Vec<Value<'a>>, schema: &'a Schema) -> Self {
         Self(Repr::OfSchema(Arc::new(elements), schema))
     }
 
-    /// The schema of the list.
+    /// Returns the schema of the list.
     pub(super) fn schema(&self) -> Option<&'a Schema> {
         match self.0 {
             Repr::Structured(_, schema) | Repr::OfSchema(_, schema) => Some(schema),
@@ -54,12 +54,12 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Whether it is a part of a document that is read through a schema.
+    /// Returns whether it is a part of a document that is read through a schema.
     pub(crate) fn is_structured(&self) -> bool {
         matches!(self.0, Repr::Structured(..))
     }
 
-    /// Its JSON, where Go holds it so.
+    /// Returns its JSON, if Go holds it as JSON.
     pub(super) fn json(&self) -> Option<&'a [Json]> {
         match self.0 {
             Repr::Structured(elements, _) | Repr::Json(elements, Origin::Unstructured) => Some(elements),
@@ -67,7 +67,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// How many elements it has.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         match &self.0 {
             Repr::Json(elements, _) | Repr::Structured(elements, _) => elements.len(),
@@ -76,23 +76,23 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Whether it has no elements.
+    /// Returns whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How kube-apiserver holds it; lists that the evaluation made are unstructured.
+    /// Returns how kube-apiserver holds it; lists created by the evaluation are unstructured.
     pub fn origin(&self) -> Origin {
         if let Repr::Json(_, origin) = self.0 { origin } else { Origin::Unstructured }
     }
 
-    /// Whether kube-apiserver has a type of its own for it: such lists have no zero value, and are compared with lists
-    /// only.
+    /// Returns whether kube-apiserver has a separate type for it: such lists do not have a zero value, and
+    /// are compared only with lists.
     pub(super) fn is_wrapped(&self) -> bool {
         self.origin().is_typed() || self.schema().is_some()
     }
 
-    /// An element.
+    /// Returns an element.
     pub fn get(&self, index: usize) -> Option<Value<'a>> {
         let mut list = self;
         let mut index = index;
@@ -118,7 +118,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The name of the type that holds it in Go.
+    /// Returns the name of the type that holds it in Go.
     pub(super) fn go_type(&self) -> &'static str {
         match self.0 {
             Repr::Json(_, origin) if origin.is_typed() => "*common.reflectSchemalessTypedList",
@@ -136,7 +136,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Where it lies in memory; none for JSON, of which Go makes a new list each time.
+    /// Returns its memory address; none for JSON, for which Go creates a new list each time.
     pub(super) fn address(&self) -> Option<usize> {
         match &self.0 {
             Repr::Json(..) | Repr::Structured(..) => None,
@@ -145,17 +145,17 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Whether it is JSON.
+    /// Returns whether it is JSON.
     pub(super) fn is_json(&self) -> bool {
         matches!(self.0, Repr::Json(_, Origin::Unstructured))
     }
 
-    /// Its elements in order.
+    /// Returns its elements in order.
     pub fn iter(&self) -> Iter<'_, 'a> {
         Iter { pending: vec![self], current: Leaf::Shared([].iter()) }
     }
 
-    /// Both lists, one after the other; copies nothing.
+    /// Concatenates two lists without copying.
     #[must_use]
     pub fn concat(self, other: Self) -> Self {
         if self.is_empty() {
@@ -164,22 +164,22 @@ impl<'a> List<'a> {
         if other.is_empty() {
             return self;
         }
-        // A typed list makes a copy when something is added to it; what is left is unstructured either way.
+        // A typed list is copied when an element is added; the result is unstructured either way.
         let len = self.len().saturating_add(other.len());
         Self(Repr::Concat(Arc::new(Concat { left: self, right: other, len })))
     }
 
-    /// Whether it was made by `+` of two lists, which compare a little differently.
+    /// Returns whether it is the result of `+`, which compares slightly differently.
     pub(super) fn is_concat(&self) -> bool {
         matches!(self.0, Repr::Concat(_))
     }
 
-    /// The same list without the memory of how it was made, for results that outlive the evaluation.
+    /// Returns a flat copy, for results that outlive the evaluation.
     pub(crate) fn flattened(self) -> Self {
         if self.is_concat() { Self::from(self.iter().collect::<Vec<_>>()) } else { self }
     }
 
-    /// Adds an element in place where nothing else holds the list, by copying otherwise.
+    /// Adds an element, in place if the list is not shared, otherwise by copying.
     pub(crate) fn push(&mut self, element: Value<'a>) {
         if let Repr::Shared(elements) = &mut self.0
             && let Some(elements) = Arc::get_mut(elements)

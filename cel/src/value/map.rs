@@ -10,28 +10,28 @@ use crate::function::Error;
 use super::{Origin, Timestamp, Value, structured};
 use crate::schema::Schema;
 
-/// A map: a borrowed JSON object, or made during the evaluation.
+/// A map: a borrowed JSON object, or created during the evaluation.
 #[derive(Clone, Debug)]
 pub struct Map<'a>(Repr<'a>);
 
 #[derive(Clone, Debug)]
 enum Repr<'a> {
     Json(&'a serde_json::Map<String, Json>, Origin),
-    /// Of which the members with these keys are not known.
+    /// A JSON object whose members with these keys are unknown.
     Partial(&'a serde_json::Map<String, Json>, Origin, &'a [&'a str]),
-    /// Of a document that is read through the schema of the object or map.
+    /// A map in a document that is read through the schema of the object or map.
     Structured(&'a serde_json::Map<String, Json>, &'a Schema),
     Shared(Arc<Entries<'a>>),
 }
 
-/// Entries in the order in which they were inserted, and where each key stands once there are many.
+/// Entries in insertion order, with an index of the keys once there are many.
 #[derive(Clone, Debug, Default)]
 struct Entries<'a> {
     entries: Vec<(Value<'a>, Value<'a>)>,
     index: HashMap<Key, usize>,
 }
 
-/// A key of a map: cel-go compares keys as Go does, by type and value.
+/// A key of a map: like Go, cel-go compares keys by type and value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     /// Go's nil.
@@ -45,21 +45,21 @@ pub(super) enum Key {
     Duration(i64),
     Timestamp(Timestamp),
     Type(Arc<str>),
-    /// `optional.none()`, of which there is only one.
+    /// `optional.none()`, which is a single value.
     None,
-    /// A value of a library, by its type and text.
+    /// A library value, by its type and text.
     Opaque(&'static str, String),
-    /// What Go cannot compare, by the text that stands for it.
+    /// A value that Go cannot compare, by its text.
     Text(String),
-    /// What Go holds by reference, by its address: it equals itself alone.
+    /// A value that Go holds by reference, by its address: it equals only itself.
     Reference(usize),
 }
 
-/// Up to this size a scan is faster than a hash.
+/// The size up to which a scan is faster than a hash.
 const SCANNED: usize = 8;
 
 impl Key {
-    /// None for values that equal no other as a key, such as NaN.
+    /// Returns the key of a value; none for values that do not equal any key, such as NaN.
     pub(super) fn of(value: &Value<'_>) -> Option<Self> {
         Some(match value {
             Value::Null => Self::Null,
@@ -67,7 +67,7 @@ impl Key {
             Value::Int(value) => Self::Int(*value),
             Value::Uint(value) => Self::Uint(*value),
             Value::Double(value) if value.is_nan() => return None,
-            // Adding zero makes -0.0 the 0.0 that it equals.
+            // Adding zero turns -0.0 into the equal 0.0.
             Value::Double(value) => Self::Double((value + 0.0).to_bits()),
             Value::String(text) => Self::String(text.as_str().into()),
             Value::Duration(value) => Self::Duration(*value),
@@ -78,7 +78,7 @@ impl Key {
                 Self::Opaque(opaque.type_name(), opaque.to_string())
             }
             Value::List(_) | Value::Map(_) | Value::Opaque(_) => Self::Reference(address(value)?),
-            // Reading a variable makes a new optional.
+            // Reading a variable creates a new optional.
             Value::Bytes(_)
             | Value::Timestamp(_)
             | Value::Optional(Some(_))
@@ -88,7 +88,8 @@ impl Key {
     }
 }
 
-/// Where a value that Go holds by reference lies in memory; none for JSON, of which Go makes a new value each time.
+/// Returns the address of a value that Go holds by reference; none for JSON, for which Go creates a new value
+/// each time.
 fn address(value: &Value<'_>) -> Option<usize> {
     match value {
         Value::List(list) => list.address(),
@@ -98,7 +99,7 @@ fn address(value: &Value<'_>) -> Option<usize> {
     }
 }
 
-/// Whether both are the same key.
+/// Returns whether both are the same key.
 #[expect(clippy::float_cmp, reason = "keys are compared as Go compares them")]
 pub(crate) fn same_key(left: &Value<'_>, right: &Value<'_>) -> bool {
     match (left, right) {
@@ -152,13 +153,13 @@ impl<'a> Entries<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// The map of a JSON object.
+    /// Creates a map from a JSON object.
     pub fn from_json(members: &'a serde_json::Map<String, Json>, origin: Origin) -> Self {
         Self(Repr::Json(members, origin))
     }
 
-    /// The map of a JSON object of which nobody knows whether it has members with the keys `unknown`, and what they are:
-    /// to select one, or to test for it, is an error. The map as a whole has only the known members.
+    /// Creates a map from a JSON object whose members with the keys `unknown` are unknown: selecting or
+    /// testing one of them is an error. The map as a whole has only the known members.
     pub fn partial(
         members: &'a serde_json::Map<String, Json>,
         unknown: &'a [&'a str],
@@ -167,17 +168,17 @@ impl<'a> Map<'a> {
         Self(Repr::Partial(members, origin, unknown))
     }
 
-    /// The map of a JSON object that is read through its schema.
+    /// Creates a map from a JSON object that is read through its schema.
     pub(super) fn from_structured(members: &'a serde_json::Map<String, Json>, schema: &'a Schema) -> Self {
         Self(Repr::Structured(members, schema))
     }
 
-    /// Whether it is a part of a document that is read through a schema.
+    /// Returns whether it is a part of a document that is read through a schema.
     pub(crate) fn is_structured(&self) -> bool {
         matches!(self.0, Repr::Structured(..))
     }
 
-    /// The JSON and the schema of a part of a document that is read through a schema.
+    /// Returns the JSON and the schema of a part of a document that is read through a schema.
     pub(super) fn structured(&self) -> Option<(&'a serde_json::Map<String, Json>, &'a Schema)> {
         if let Repr::Structured(members, schema) = self.0 { Some((members, schema)) } else { None }
     }
@@ -190,7 +191,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// How many entries it has; of an object, also those that its schema does not know.
+    /// Returns the number of entries; for an object, including members that its schema does not have.
     pub fn len(&self) -> usize {
         match &self.0 {
             Repr::Json(members, _) | Repr::Partial(members, ..) | Repr::Structured(members, _) => {
@@ -200,12 +201,12 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Whether it has no entries.
+    /// Returns whether it has no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How kube-apiserver holds it; maps that the evaluation made are unstructured.
+    /// Returns how kube-apiserver holds it; maps created by the evaluation are unstructured.
     pub fn origin(&self) -> Origin {
         match self.0 {
             Repr::Json(_, origin) | Repr::Partial(_, origin, _) => origin,
@@ -213,12 +214,13 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Whether kube-apiserver has a type of its own for it: such maps have no zero value, and are compared with maps only.
+    /// Returns whether kube-apiserver has a separate type for it: such maps do not have a zero value, and are
+    /// compared only with maps.
     pub(super) fn is_wrapped(&self) -> bool {
         self.origin().is_typed() || self.is_structured()
     }
 
-    /// The name of the type that holds it in Go.
+    /// Returns the name of the type that holds it in Go.
     pub(super) fn go_type(&self) -> &'static str {
         match self.origin() {
             _ if self.is_structured() => "*common.unstructuredMap",
@@ -228,7 +230,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The value of a text as key.
+    /// Returns the value of a string key.
     pub fn member(&self, key: &str) -> Option<Value<'a>> {
         match &self.0 {
             Repr::Json(members, origin) | Repr::Partial(members, origin, _) => {
@@ -239,7 +241,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The value of a key; numbers find keys of other numeric types that they equal.
+    /// Returns the value of a key; numbers also find equal keys of other numeric types.
     ///
     /// Source: cel-go common/types/map.go, `refValMapAccessor.Find`.
     pub fn get(&self, key: &Value<'_>) -> Option<Value<'a>> {
@@ -265,7 +267,7 @@ impl<'a> Map<'a> {
         })
     }
 
-    /// Whether it has exactly this key, which does not find keys of other numeric types.
+    /// Returns whether it has exactly this key, excluding equal keys of other numeric types.
     pub(crate) fn has_key(&self, key: &Value<'_>) -> bool {
         match &self.0 {
             Repr::Json(members, _) | Repr::Partial(members, ..) => {
@@ -276,12 +278,13 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The value of a key, as `_[_]` and `in` look for it.
+    /// Returns the value of a key, as for `_[_]` and `in`.
     ///
     /// # Errors
     ///
-    /// Typed maps have texts as keys only, partial ones members that are not known, and those of a schema members that do
-    /// not fit it; in maps that the evaluation made, kube-apiserver panics where Go cannot hash the key.
+    /// Typed maps have only string keys, partial maps have unknown members, and maps with a schema have
+    /// members that do not fit it; for maps created by the evaluation, kube-apiserver panics if Go cannot
+    /// hash the key.
     pub fn find(&self, key: &Value<'_>) -> Result<Option<Value<'a>>, Error> {
         if let Repr::Partial(_, _, unknown) = self.0
             && let Some(unknown) = unknown.iter().find(|unknown| key.as_str() == Some(unknown))
@@ -303,8 +306,8 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Its entries. Those of a JSON object come sorted by key, others as they were inserted; kube-apiserver's order is
-    /// random.
+    /// Returns its entries: sorted by key for a JSON object, otherwise in insertion order; kube-apiserver's
+    /// order is random.
     pub fn iter(&self) -> Iter<'_, 'a> {
         match &self.0 {
             Repr::Json(members, origin) | Repr::Partial(members, origin, _) => {
@@ -315,7 +318,8 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// What a comprehension goes through: the entries, and null for each member that the schema of an object does not know.
+    /// Returns the iterations of a comprehension: the entries, and null for each member that the schema of an
+    /// object does not have.
     ///
     /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMap.Iterator`, which has room for a key of each
     /// member.
@@ -327,7 +331,7 @@ impl<'a> Map<'a> {
         self.iter().chain(std::iter::repeat_n((Value::Null, value), unknown))
     }
 
-    /// Sets an entry, in place where nothing else holds the map, by copying otherwise.
+    /// Sets an entry, in place if the map is not shared, otherwise by copying.
     pub fn insert(&mut self, key: Value<'a>, value: Value<'a>) {
         if let Repr::Shared(entries) = &mut self.0 {
             Arc::make_mut(entries).insert(key, value);
@@ -338,7 +342,7 @@ impl<'a> Map<'a> {
         *self = map;
     }
 
-    /// Takes an entry away.
+    /// Removes an entry.
     pub(crate) fn remove(&mut self, key: &Value<'a>) {
         *self = self.iter().filter(|(known, _)| !same_key(known, key)).collect();
     }
@@ -351,7 +355,7 @@ impl Default for Map<'_> {
 }
 
 impl<'a> FromIterator<(Value<'a>, Value<'a>)> for Map<'a> {
-    /// The last of several entries with the same key counts.
+    /// Creates a map; the last of several entries with the same key is kept.
     fn from_iter<I: IntoIterator<Item = (Value<'a>, Value<'a>)>>(entries: I) -> Self {
         let mut map = Entries::default();
         for (key, value) in entries {
@@ -374,11 +378,11 @@ impl<'m, 'a> IntoIterator for &'m Map<'a> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Iter<'m, 'a> {
-    /// Of a JSON object.
+    /// Entries of a JSON object.
     Json(serde_json::map::Iter<'a>, Origin),
-    /// Of a JSON object that is read through its schema: only members that the schema knows.
+    /// Entries of a JSON object that is read through its schema: only members that the schema has.
     Structured(&'a serde_json::Map<String, Json>, serde_json::map::Keys<'a>, &'a Schema),
-    /// Of a map that the evaluation made.
+    /// Entries of a map created by the evaluation.
     Shared(std::slice::Iter<'m, (Value<'a>, Value<'a>)>),
 }
 

@@ -37,8 +37,8 @@ pub use zone::Civil;
 
 /// A value at run time.
 ///
-/// Values borrow from the JSON that is bound to variables and from the program: nothing is converted or copied before
-/// an expression asks for it. Cloning is cheap. Its `Display` is the text that error messages show.
+/// Values borrow from the JSON that is bound to variables and from the program: nothing is converted or
+/// copied until an expression needs it. Cloning is cheap. `Display` writes the text in error messages.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Value<'a> {
@@ -52,7 +52,7 @@ pub enum Value<'a> {
     Uint(u64),
     /// A floating-point number.
     Double(f64),
-    /// A text.
+    /// A string.
     String(Text<'a>),
     /// A sequence of bytes.
     Bytes(Arc<[u8]>),
@@ -68,25 +68,25 @@ pub enum Value<'a> {
     Optional(Option<Arc<Value<'a>>>),
     /// A type, by its name at run time, such as `list`.
     Type(Arc<str>),
-    /// A value of a library's type.
+    /// A value of a library type.
     Opaque(Arc<dyn Opaque>),
-    /// What a schema keeps without knowing its type (`x-kubernetes-preserve-unknown-fields`).
+    /// A value that a schema keeps without a type (`x-kubernetes-preserve-unknown-fields`).
     Preserved(&'a Json),
-    /// A part of a document that its schema does not fit, and why: an error for all that uses it.
+    /// A part of a document that does not fit its schema, with the error, which every use returns.
     Invalid(Arc<str>),
 }
 
-/// A text: borrowed, or made during the evaluation.
+/// A string: borrowed, or created during the evaluation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Text<'a> {
-    /// Part of the input or of the program.
+    /// A part of the input or of the program.
     Borrowed(&'a str),
-    /// Made during the evaluation.
+    /// Created during the evaluation.
     Shared(Arc<str>),
 }
 
-/// How kube-apiserver holds the object that a JSON value is a part of: lists and maps behave a little differently.
+/// How kube-apiserver holds the object that contains a JSON value, which slightly affects lists and maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Origin {
@@ -95,17 +95,17 @@ pub enum Origin {
     /// Source: cel-go common/types/map.go and list.go.
     #[default]
     Unstructured,
-    /// As a type of Go: what is built in, and `namespaceObject`.
+    /// As a Go type: built-in objects and `namespaceObject`.
     ///
     /// Source: apiserver pkg/cel/common/valuesschemalesstyped.go.
     Typed,
-    /// As a map of Go that is part of such a type, such as labels.
+    /// As a Go map in such a type, such as labels.
     TypedMap,
-    /// As `request`: a type of Go whose `options` are maps and lists of JSON.
+    /// As `request`: a Go type whose `options` are maps and lists of JSON.
     Request,
 }
 
-/// The fields of built-in types that are maps of Go and not structs.
+/// The fields of built-in types that are Go maps and not structs.
 ///
 /// Source: api core/v1/types.go and its siblings.
 const MAPS: [&str; 25] = [
@@ -137,15 +137,15 @@ const MAPS: [&str; 25] = [
 ];
 
 impl Origin {
-    /// Whether it is a type of Go.
+    /// Returns whether it is a Go type.
     pub(crate) fn is_typed(self) -> bool {
         self != Self::Unstructured
     }
 
-    /// How a member of what is held like this is held.
+    /// Returns how a member of such an object is held.
     fn of_member(self, name: &str, value: &Json) -> Self {
         let is_map = || match name {
-            // That of a Service is a map, others are structs, whose fields are no texts.
+            // The selector of a Service is a map; others are structs whose fields are not strings.
             "selector" => value.as_object().is_some_and(|members| members.values().all(Json::is_string)),
             _ => MAPS.binary_search(&name).is_ok(),
         };
@@ -159,48 +159,48 @@ impl Origin {
     }
 }
 
-/// A value of a type that a library brings, such as a quantity. Its `Display` is the text of the value.
+/// A value of a library type, such as a quantity. `Display` writes the text of the value.
 pub trait Opaque: Any + fmt::Debug + fmt::Display + Send + Sync {
-    /// The name that `type()` and errors show, such as `kubernetes.Quantity`.
+    /// Returns the name that `type()` and errors show, such as `kubernetes.Quantity`.
     fn type_name(&self) -> &'static str;
 
-    /// The name of the type that holds it in Go, as `%T` writes it in messages.
+    /// Returns the name of its Go type, as `%T` writes it in messages.
     fn go_type(&self) -> &'static str {
         self.type_name()
     }
 
-    /// The name that errors of conversions to types of Go give it, such as `Quantity`.
+    /// Returns the name in errors of conversions to Go types, such as `Quantity`.
     fn native_name(&self) -> &'static str {
         self.type_name()
     }
 
-    /// Whether its text can be taken for it, where a message wants one.
+    /// Returns whether its text is accepted where a message needs a string.
     fn is_text(&self) -> bool {
         false
     }
 
-    /// Whether both are equal; `other` may be of another type. None where comparing them is the error
-    /// `no such overload`, as it is with any value that is not [`Value::Opaque`] on the right.
+    /// Returns whether both are equal; `other` may have another type. Returns none if comparing them gives
+    /// `no such overload`, as with every value that is not [`Value::Opaque`] on the right.
     fn equals(&self, other: &dyn Opaque) -> Option<bool>;
 
-    /// The name of Go's type, where that cannot be a key of a map.
+    /// Returns the Go type if it cannot be a map key.
     fn unhashable(&self) -> Option<&'static str> {
         None
     }
 
-    /// Whether Go takes values of this type for the same key where their texts are the same.
+    /// Returns whether Go treats values of this type with the same text as the same key.
     fn is_key_by_text(&self) -> bool {
         false
     }
 
-    /// The size that the cost of a call counts, where the type has one (such as a CIDR): otherwise 1.
+    /// Returns the size for the cost of calls, if the type has one (such as a CIDR); otherwise 1.
     fn size(&self) -> u64 {
         1
     }
 }
 
 impl Text<'_> {
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Borrowed(text) => text,
@@ -210,13 +210,13 @@ impl Text<'_> {
 }
 
 impl<'a> Value<'a> {
-    /// The value of a JSON value, as Kubernetes' unstructured objects have it: numbers are `int` where they are
-    /// integers of 64 bits, `double` otherwise.
+    /// Converts JSON as in Kubernetes' unstructured objects: numbers are `int` if they are 64-bit integers,
+    /// otherwise `double`.
     pub fn from_json(json: &'a Json) -> Self {
         Self::from_json_of(json, Origin::Unstructured)
     }
 
-    /// The value of a JSON value that is held as `origin` says.
+    /// Converts JSON that is held as `origin`.
     pub fn from_json_of(json: &'a Json, origin: Origin) -> Self {
         match json {
             Json::Null => Self::Null,
@@ -230,43 +230,43 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value itself.
+    /// Returns the value itself.
     ///
     /// # Errors
     ///
-    /// Why it does not fit its schema.
+    /// The value does not fit its schema.
     pub(crate) fn valid(self) -> Result<Self, Error> {
         if let Self::Invalid(why) = self { Err(Error::new(&*why)) } else { Ok(self) }
     }
 
-    /// A text that was made during the evaluation.
+    /// Creates a string during the evaluation.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::String(Text::Shared(text.into()))
     }
 
-    /// A list that was made during the evaluation.
+    /// Creates a list during the evaluation.
     pub fn list(elements: Vec<Self>) -> Self {
         Self::List(List::from(elements))
     }
 
-    /// `optional.of(value)`.
+    /// Creates `optional.of(value)`.
     pub fn some(value: Self) -> Self {
         Self::Optional(Some(Arc::new(value)))
     }
 
-    /// The text, if it is one.
+    /// Returns the string, if it is one.
     pub fn as_str(&self) -> Option<&str> {
         if let Self::String(text) = self { Some(text.as_str()) } else { None }
     }
 
-    /// The value of a library's type, if it is a `T`.
+    /// Returns the library value, if it is a `T`.
     pub fn downcast<T: Opaque>(&self) -> Option<&T> {
         let Self::Opaque(opaque) = self else { return None };
         let any: &dyn Any = opaque.as_ref();
         any.downcast_ref()
     }
 
-    /// The name of its type at run time: what `type()` returns and errors show.
+    /// Returns its run-time type name, as `type()` returns and errors show.
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null_type",
@@ -288,7 +288,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What `size()` returns: code points, bytes, elements or entries. None for values without a size.
+    /// Returns the result of `size()`: code points, bytes, elements, or entries. Returns none for values
+    /// without a size.
     pub fn size(&self) -> Option<u64> {
         match self {
             Self::String(text) => Some(count(text.as_str())),
@@ -310,25 +311,26 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The size that costs count: that of the value, or of an optional's value; 1 for values without a size.
+    /// Returns the size for costs: that of the value or of an optional's value; 1 for values without a size.
     ///
     /// Source: cel-go interpreter/runtimecost.go, `actualSize`.
     pub fn cost_size(&self) -> u64 {
         if let Self::Optional(Some(value)) = self { value.cost_size() } else { self.size_or_one() }
     }
 
-    /// The size that costs of extensions count, which see no values of optionals; 1 for values without a size.
+    /// Returns the size for costs of extensions, which ignore the values of optionals; 1 for values without a
+    /// size.
     ///
     /// Source: apiserver pkg/cel/library/cost.go and cel-go ext/costs.go, `actualSize`.
     pub fn size_or_one(&self) -> u64 {
         if let Self::Opaque(opaque) = self { opaque.size() } else { self.size().unwrap_or(1) }
     }
 
-    /// The position in a list that it stands for, which may be outside.
+    /// Returns the list index of the value, which may be out of range.
     ///
     /// # Errors
     ///
-    /// It is no integer.
+    /// It is not an integer.
     ///
     /// Source: cel-go common/types/list.go, `IndexOrError`.
     pub fn as_index(&self) -> Result<i64, Error> {
@@ -343,7 +345,7 @@ impl<'a> Value<'a> {
         index.ok_or_else(|| Error::new(format!("unsupported index value {self} in list")))
     }
 
-    /// The name of Go's type, where that cannot be a key of a map, neither to find nor to insert.
+    /// Returns the Go type if it cannot be a map key, for lookup or insertion.
     pub(crate) fn unhashable(&self) -> Option<&'static str> {
         match self {
             Self::Bytes(_) => Some("types.Bytes"),
@@ -352,7 +354,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether it is the zero value of its type, which `optional.ofNonZeroValue` makes absent.
+    /// Returns whether it is the zero value of its type, which `optional.ofNonZeroValue` makes absent.
     pub fn is_zero(&self) -> bool {
         match self {
             Self::Null => true,

@@ -1,6 +1,6 @@
-//! Numbers: which have the same value, and their text as Go writes it.
+//! Compares numbers across types and formats them as Go does.
 
-/// The integer that a double equals exactly.
+/// Returns the integer that a double equals exactly.
 ///
 /// Source: cel-go common/types/overflow.go, `doubleToInt64Lossless`.
 #[expect(
@@ -13,7 +13,7 @@ pub(super) fn as_int(value: f64) -> Option<i64> {
     (value > i64::MIN as f64 && value < i64::MAX as f64 && value.trunc() == value).then_some(value as i64)
 }
 
-/// The unsigned integer that a double equals exactly.
+/// Returns the unsigned integer that a double equals exactly.
 ///
 /// Source: cel-go common/types/overflow.go, `doubleToUint64Lossless`.
 #[expect(
@@ -27,7 +27,7 @@ pub(super) fn as_uint(value: f64) -> Option<u64> {
     (value >= 0.0 && value < u64::MAX as f64 && value.trunc() == value).then_some(value as u64)
 }
 
-/// The text of a double as Go's verbs `%v` and `%g` write it: the shortest that reads back the same, with an exponent
+/// Formats a double as Go's `%v` and `%g`: the shortest text that parses to the same value, with an exponent
 /// below 1e-4 and from 1e6 on.
 ///
 /// Source: Go's strconv, `FormatFloat` with format `g` and precision -1.
@@ -48,9 +48,10 @@ pub fn format_double(value: f64) -> String {
     format!("{minus}{first}{point}{rest}e{sign}{:02}", exponent.unsigned_abs())
 }
 
-/// The shortest digits of a finite double that read back as the same, and the exponent of the first of them.
+/// Returns the shortest digits of a finite double that parse to the same value, and the exponent of the first
+/// digit.
 ///
-/// Of two such numbers that are equally near, Go takes the one with an even last digit, Rust the greater.
+/// If two such numbers are equally near, Go uses the one with an even last digit, Rust the greater one.
 pub(crate) fn shortest(value: f64) -> (String, i32) {
     let magnitude = value.abs();
     let text = format!("{magnitude:e}");
@@ -62,7 +63,7 @@ pub(crate) fn shortest(value: f64) -> (String, i32) {
     (mantissa.replace('.', ""), exponent.parse().unwrap_or_default())
 }
 
-/// Digits with the point where the exponent says.
+/// Formats digits with the point at the position given by the exponent.
 pub(crate) fn positional(negative: bool, digits: &str, exponent: i32) -> String {
     let minus = if negative { "-" } else { "" };
     let Ok(whole) = usize::try_from(exponent) else {
@@ -76,8 +77,8 @@ pub(crate) fn positional(negative: bool, digits: &str, exponent: i32) -> String 
     }
 }
 
-/// A double as Go reads it: with `inf`, `nan`, hexadecimal digits and underscores between digits; none if it is not one, or
-/// too large.
+/// Parses a double as Go does: with `inf`, `nan`, hexadecimal digits, and underscores between digits; none if
+/// it is invalid or too large.
 ///
 /// Source: Go's strconv, `ParseFloat`.
 pub(super) fn parse_double(text: &str) -> Option<f64> {
@@ -104,7 +105,7 @@ pub(super) fn parse_double(text: &str) -> Option<f64> {
     (named || value.is_finite()).then_some(value)
 }
 
-/// `1.8p1` of `0x1.8p1`.
+/// Parses a hexadecimal number after its prefix, such as `1.8p1` of `0x1.8p1`.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = text.split_once(['p', 'P'])?;
     let exponent: i32 = exponent.parse().ok()?;

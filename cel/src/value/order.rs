@@ -6,11 +6,11 @@ use crate::function::Error;
 
 use super::Value;
 
-/// How two values compare. `operator` is the function that was called, such as `_<_`, for its error.
+/// Compares two values. `operator` is the called function, such as `_<_`, for its error.
 ///
 /// # Errors
 ///
-/// NaN has no order; types that do not compare are no such overload.
+/// NaN is not ordered; incomparable types give `no such overload`.
 ///
 /// Source: cel-go common/types/compare.go and the `Compare` of each type.
 pub fn compare(operator: &str, left: &Value<'_>, right: &Value<'_>) -> Result<Ordering, Error> {
@@ -50,8 +50,8 @@ fn nan() -> Error {
     Error::new("NaN values cannot be ordered".to_owned())
 }
 
-/// How two numbers compare; none for NaN and what is not a number. Integers that no double has exactly are rounded
-/// before they are compared with one.
+/// Compares two numbers; none for NaN and other types. Integers that are not exactly representable as a
+/// double are rounded before they are compared with one.
 #[expect(clippy::cast_precision_loss, reason = "cel-go compares integers and doubles as doubles")]
 pub(super) fn numbers(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
     match (left, right) {

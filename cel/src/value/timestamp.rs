@@ -6,7 +6,7 @@ use crate::function::Error;
 
 use super::zone::{self, Civil};
 
-/// A point in time with the offset from UTC in which it was written. Two are equal if the points are.
+/// A point in time with the UTC offset of its text. Equality ignores the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timestamp {
     seconds: i64,
@@ -14,9 +14,9 @@ pub struct Timestamp {
     offset: i32,
 }
 
-/// 0001-01-01T00:00:00Z in seconds since 1970.
+/// 0001-01-01T00:00:00Z, in seconds since 1970.
 const EARLIEST: i64 = -62_135_596_800;
-/// 9999-12-31T23:59:59Z in seconds since 1970.
+/// 9999-12-31T23:59:59Z, in seconds since 1970.
 const LATEST: i64 = 253_402_300_799;
 const NANOSECONDS: i64 = 1_000_000_000;
 
@@ -25,7 +25,7 @@ fn overflow() -> Error {
 }
 
 impl Timestamp {
-    /// Seconds since 1970 and the nanoseconds above them, in UTC.
+    /// Creates a point in time in UTC from seconds since 1970 and nanoseconds.
     ///
     /// # Errors
     ///
@@ -37,35 +37,35 @@ impl Timestamp {
         Ok(Self { seconds, nanoseconds, offset: 0 })
     }
 
-    /// The same for what kube-apiserver takes from documents: the year 0 is one of them.
+    /// Creates a point in time of any year that kube-apiserver accepts in documents, including the year 0.
     pub(super) fn of_any_year(seconds: i64, nanoseconds: u32) -> Self {
         Self { seconds, nanoseconds, offset: 0 }
     }
 
-    /// Seconds since 1970, and the nanoseconds above them.
+    /// Returns the seconds since 1970 and the nanoseconds.
     pub fn instant(&self) -> (i64, u32) {
         (self.seconds, self.nanoseconds)
     }
 
-    /// The same point, written in UTC.
+    /// Returns the same point in UTC.
     #[must_use]
     pub fn to_utc(self) -> Self {
         Self { offset: 0, ..self }
     }
 
-    /// Whether Go has one zone for all times with its offset, so that equal ones are the same key of a map.
+    /// Returns whether Go has a single zone for its offset, so that equal times are the same map key.
     ///
     /// Source: Go time/zoneinfo.go, `FixedZone`.
     pub(super) fn has_known_zone(self) -> bool {
         self.offset % 3600 == 0 && (-12..=14).contains(&(self.offset / 3600))
     }
 
-    /// Whether it is 0001-01-01T00:00:00Z, Go's zero.
+    /// Returns whether it is 0001-01-01T00:00:00Z, Go's zero time.
     pub(super) fn is_zero(self) -> bool {
         self.seconds == EARLIEST && self.nanoseconds == 0
     }
 
-    /// What is `nanoseconds` later, in the same offset.
+    /// Adds `nanoseconds`, keeping the offset.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl Timestamp {
         Self::new(seconds, nanoseconds).map(|time| Self { offset: self.offset, ..time })
     }
 
-    /// The nanoseconds from `earlier` to this; none where they do not fit.
+    /// Returns the nanoseconds since `earlier`; none if they do not fit.
     pub(super) fn since(&self, earlier: &Self) -> Option<i64> {
         let seconds = self.seconds - earlier.seconds;
         seconds
@@ -87,17 +87,17 @@ impl Timestamp {
             .checked_add(i64::from(self.nanoseconds) - i64::from(earlier.nanoseconds))
     }
 
-    /// Date and time of day in a time zone, or in UTC.
+    /// Returns the date and time in a time zone, or in UTC.
     ///
     /// # Errors
     ///
-    /// Unknown or malformed time zones, in Go's words.
+    /// Unknown or malformed time zones, with Go's messages.
     pub fn civil(&self, zone: Option<&str>) -> Result<Civil, Error> {
         let offset = zone.map_or(Ok(0), |zone| zone::offset(zone, self.seconds))?;
         Ok(Civil::of(self.seconds + i64::from(offset), self.nanoseconds))
     }
 
-    /// The time of a text of RFC 3339, as Go reads it; none if it is none.
+    /// Parses RFC 3339 as Go does; none if the text is invalid.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl Timestamp {
         Some(Self::new(time.seconds, time.nanoseconds).map(|_| time))
     }
 
-    /// The same with years that expressions cannot write.
+    /// Parses RFC 3339 with years that expressions do not allow.
     pub(super) fn parse_any_year(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
         let (year, rest) = number(bytes, 4..=4)?;
@@ -131,7 +131,7 @@ impl Timestamp {
         Some(Self { seconds, nanoseconds, offset })
     }
 
-    /// The text of RFC 3339, in the offset in which the time was written, with as many digits of the second as needed.
+    /// Formats the time in RFC 3339 with its offset and as many digits of the second as needed.
     ///
     /// Source: Go's time, the layout `RFC3339Nano`.
     pub fn rfc3339(&self) -> String {
@@ -145,7 +145,7 @@ impl Timestamp {
         text
     }
 
-    /// What Go's `%v` of a time writes, such as `2024-01-02 03:04:05 +0000 UTC`.
+    /// Formats the time like Go's `%v`, such as `2024-01-02 03:04:05 +0000 UTC`.
     pub(super) fn debug_text(&self) -> String {
         let (sign, hours, minutes) = self.offset_parts();
         let offset = format!("{sign}{hours:02}{minutes:02}");
@@ -171,7 +171,7 @@ impl Timestamp {
     }
 }
 
-/// A number of so many digits at the start.
+/// Parses a number with this many digits at the start.
 fn number(text: &[u8], digits: std::ops::RangeInclusive<usize>) -> Option<(i64, &[u8])> {
     let count = text.iter().take(*digits.end()).take_while(|byte| byte.is_ascii_digit()).count();
     if !digits.contains(&count) {
@@ -181,7 +181,7 @@ fn number(text: &[u8], digits: std::ops::RangeInclusive<usize>) -> Option<(i64, 
     Some((number.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')), rest))
 }
 
-/// Nanoseconds of `.123` or `,123`, cut off behind nine digits.
+/// Parses `.123` or `,123` as nanoseconds, truncated after nine digits.
 pub(super) fn fraction(text: &[u8]) -> (u32, &[u8]) {
     let [b'.' | b',', rest @ ..] = text else { return (0, text) };
     let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -194,7 +194,7 @@ pub(super) fn fraction(text: &[u8]) -> (u32, &[u8]) {
     (nanoseconds, rest)
 }
 
-/// Seconds of `Z` or `+02:00`, which must be all that is left.
+/// Parses `Z` or `+02:00` as seconds; nothing may follow.
 fn offset(text: &[u8]) -> Option<i32> {
     let (sign, rest) = match text {
         [b'Z'] => return Some(0),
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_and_written_as_go_does() {
+    fn times_are_parsed_and_formatted_as_in_go() {
         let cases = [
             ("2024-01-02T03:04:05Z", Some((1_704_164_645, "2024-01-02T03:04:05Z"))),
             ("2024-01-02T03:04:05.123456789123Z", Some((1_704_164_645, "2024-01-02T03:04:05.123456789Z"))),

@@ -8,11 +8,11 @@ use crate::function::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Civil {
-    /// Year 1 to 9999, a year less or more near the ends.
+    /// Year 1 to 9999, or one year beyond near the ends.
     pub year: i64,
     /// Month, 1 to 12.
     pub month: i64,
-    /// Day of the month, from 1.
+    /// Day of the month, starting with 1.
     pub day: i64,
     /// Hour, 0 to 23.
     pub hour: i64,
@@ -22,14 +22,14 @@ pub struct Civil {
     pub second: i64,
     /// Nanosecond of the second.
     pub nanosecond: u32,
-    /// Day of the year, from 0.
+    /// Day of the year, starting with 0.
     pub day_of_year: i64,
-    /// Day of the week, from Sunday as 0.
+    /// Day of the week, with Sunday as 0.
     pub day_of_week: i64,
 }
 
 impl Civil {
-    /// The local date and time of a number of seconds since 1970-01-01 00:00 local time.
+    /// Creates the local date and time from seconds since 1970-01-01 00:00 local time.
     pub(super) fn of(local_seconds: i64, nanosecond: u32) -> Self {
         let (days, second_of_day) = (local_seconds.div_euclid(86_400), local_seconds.rem_euclid(86_400));
         let (year, month, day) = date(days);
@@ -47,7 +47,7 @@ impl Civil {
     }
 }
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar.
+/// Returns the days from 1970-01-01 to a date of the Gregorian calendar.
 pub(super) fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     // Years begin in March, so that the leap day is the last.
     let year = if month <= 2 { year - 1 } else { year };
@@ -56,7 +56,7 @@ pub(super) fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// The date so many days after 1970-01-01: year, month, day.
+/// Returns the date this many days after 1970-01-01: year, month, day.
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -69,7 +69,7 @@ fn date(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// Days of a month.
+/// Returns the number of days of a month.
 pub(super) fn days_in_month(year: i64, month: i64) -> i64 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
@@ -79,11 +79,12 @@ pub(super) fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Seconds east of UTC in a time zone: a name such as `Europe/Rome`, or an offset such as `-02:30`.
+/// Returns the seconds east of UTC in a time zone: a name such as `Europe/Rome`, or an offset such as
+/// `-02:30`.
 ///
 /// # Errors
 ///
-/// In Go's words, for zones that are unknown or malformed.
+/// Unknown or malformed zones, with Go's messages.
 ///
 /// Source: cel-go common/stdlib/standard.go, `inTimeZone`; Go's time, `LoadLocation`.
 pub(super) fn offset(zone: &str, seconds: i64) -> Result<i32, Error> {
@@ -92,7 +93,7 @@ pub(super) fn offset(zone: &str, seconds: i64) -> Result<i32, Error> {
     let minutes = integer(minutes)?;
     let total = hours.wrapping_mul(60);
     let total = if zone.starts_with('-') { total.wrapping_sub(minutes) } else { total.wrapping_add(minutes) };
-    // Go's durations wrap around, and what is left is far from any zone: such zones are as good as UTC.
+    // Go's durations wrap around, and the result is far from any zone: such zones count as UTC.
     Ok(total.checked_mul(60).and_then(|offset| i32::try_from(offset).ok()).unwrap_or_default())
 }
 
@@ -113,7 +114,7 @@ fn named(name: &str, seconds: i64) -> Result<i32, Error> {
     if name.contains("..") || name.starts_with(['/', '\\']) {
         return Err(Error::new("time: invalid location name".to_owned()));
     }
-    // The servers' zones are files in folders, and a name is a path.
+    // The server's zones are files in directories, and a name is a path.
     let path: Vec<&str> = name.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     let path = path.join("/");
     let zones = TimeZoneDatabase::bundled();
@@ -127,7 +128,7 @@ fn named(name: &str, seconds: i64) -> Result<i32, Error> {
     if name.ends_with(['/', '.']) {
         return Err(Error::new("not a directory".to_owned()));
     }
-    // The ends of jiff's calendar lie beyond CEL's.
+    // jiff's calendar extends beyond CEL's.
     let time = jiff::Timestamp::from_second(seconds).unwrap_or_default();
     Ok(zone.to_offset(time).seconds())
 }
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_have_gos_names_and_errors() {
+    fn zones_have_the_names_and_errors_of_go() {
         assert_eq!(offset("America/Los_Angeles", 1_704_164_645), Ok(-8 * 3_600));
         assert_eq!(offset("-02:30", 0), Ok(-9_000));
         assert_eq!(offset("02:30", 0), Ok(9_000));

@@ -1,6 +1,6 @@
-//! Laws that hold for any text as an expression: no panic, and the same outcome and cost each time it is evaluated.
+//! Properties of every text as an expression: it does not panic, and has the same outcome and cost each time.
 //!
-//! The tests and the fuzz target share it.
+//! Shared by the tests and the fuzz target.
 
 use std::sync::LazyLock;
 
@@ -54,7 +54,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::from_json(&schema).unwrap_or_else(|error| panic!("{error}"))
 });
 
-/// A document, parts of which the schema does not fit.
+/// A document with parts that do not fit the schema.
 static DOCUMENT: LazyLock<Json> = LazyLock::new(|| {
     json!({
         "n": 1, "set": ["b", "a"], "keyed": [{"k": "x", "v": 1}, {"k": "y"}], "map": {"a": 1, "b": "c"},
@@ -62,11 +62,11 @@ static DOCUMENT: LazyLock<Json> = LazyLock::new(|| {
     })
 });
 
-/// Compiles a text, and evaluates it on objects that kube-apiserver holds in each of its ways.
+/// Compiles a text, and evaluates it on objects in each of kube-apiserver's representations.
 ///
 /// # Panics
 ///
-/// A law does not hold.
+/// A property does not hold.
 pub(crate) fn check(text: &str) {
     let Ok(program) = ENVIRONMENT.compile(text) else { return };
     assert!(
@@ -90,13 +90,13 @@ pub(crate) fn check(text: &str) {
             Ok(value) => {
                 assert!(!observations.is_empty(), "{text}");
                 assert!(observations.iter().all(|observation| text.contains(observation.text)), "{text}");
-                // Texts of values and comparisons with themselves end, too.
+                // Formatting values and comparing them with themselves also terminate.
                 drop((value.to_string(), value.native_text(), equal(value, value)));
             }
             Err(Error::Language(error)) => assert!(!error.is_empty(), "{text}"),
             Err(_) => {}
         }
-        // With half the budget it ends early, or just in time.
+        // With half the budget, it ends early or exactly in time.
         let half = program.evaluate(&variables, &Limits::of_cost(first.cost / 2));
         assert!(first.cost < 2 || half.value.is_err() || half.cost <= first.cost / 2, "{text}");
     }

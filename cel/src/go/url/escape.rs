@@ -1,8 +1,8 @@
-//! Percent encoding.
+//! Percent encoding of URLs.
 
 use crate::go::quote::quote;
 
-/// Which part of a URL a text is: each allows other characters to stand as they are.
+/// The part of a URL: each allows different characters unescaped.
 ///
 /// Source: Go `net/url/gen_encoding_table.go`, `encoding`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// Whether `byte` must be escaped in this part.
+    /// Returns whether `byte` must be escaped in this part.
     ///
     /// Source: Go `net/url/gen_encoding_table.go`, `shouldEscape`.
     fn must_escape(self, byte: u8) -> bool {
@@ -37,10 +37,10 @@ impl Mode {
     }
 }
 
-/// The bytes that `text` stands for.
+/// Unescapes `text`.
 ///
 /// # Errors
-/// Go's text, such as `invalid URL escape "%z"`.
+/// Go's message, such as `invalid URL escape "%z"`.
 ///
 /// Source: Go net/url/url.go, `unescape`.
 pub(super) fn unescape(text: &[u8], mode: Mode) -> Result<Vec<u8>, String> {
@@ -68,8 +68,8 @@ pub(super) fn unescape(text: &[u8], mode: Mode) -> Result<Vec<u8>, String> {
 }
 
 impl Mode {
-    /// Whether a valid escape is allowed: in a host only bytes beyond ASCII and the percent sign are, in a zone what a
-    /// host may contain, too, and the blank.
+    /// Returns whether a valid escape is allowed. A host allows only non-ASCII bytes and the percent sign; a
+    /// zone also allows the characters of a host and the space.
     fn may_be_escaped(self, byte: u8, digits: &[u8]) -> bool {
         match self {
             Self::Host => !byte.is_ascii() || digits.starts_with(b"25"),
@@ -79,14 +79,14 @@ impl Mode {
     }
 }
 
-/// The byte that the first two hexadecimal digits stand for.
+/// Returns the byte of the first two hexadecimal digits.
 fn escaped_byte(digits: &[u8]) -> Option<u8> {
     let [high, low, ..] = digits else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     Some(digit(*high)? << 4 | digit(*low)?)
 }
 
-/// `bytes` with what may not stand as it is escaped.
+/// Escapes the bytes that the part does not allow.
 ///
 /// Source: Go net/url/url.go, `escape`.
 pub(super) fn escape(bytes: &[u8], mode: Mode) -> String {
@@ -103,12 +103,12 @@ pub(super) fn escape(bytes: &[u8], mode: Mode) -> String {
     text
 }
 
-/// The digit of a number below 16.
+/// Returns the hexadecimal digit of a number below 16.
 fn hexadecimal_digit(number: u8) -> char {
     char::from(if number < 10 { b'0' + number } else { b'A' + (number - 10) })
 }
 
-/// Whether nothing in `text` has to be escaped; more than [`escape`] leaves alone is allowed.
+/// Returns whether `text` needs no escaping; accepts more characters than [`escape`] leaves unescaped.
 ///
 /// Source: Go net/url/url.go, `validEncoded`.
 pub(super) fn is_valid_encoding(text: &str, mode: Mode) -> bool {

@@ -1,6 +1,6 @@
-//! URLs.
+//! URLs as in Go.
 //!
-//! Unescaped parts are bytes: `%ff` is allowed in a host and stands for a byte that is no text.
+//! Unescaped parts are bytes: `%ff` is allowed in a host and represents a byte that is not text.
 
 mod escape;
 mod parse;
@@ -14,32 +14,32 @@ use std::fmt;
 use crate::go::quote::quote;
 use escape::{Mode, escape, is_valid_encoding, unescape};
 
-/// How many parameters a query may have; with more, it has none.
+/// The maximum number of query parameters; a query with more has none.
 ///
 /// Source: Go net/url/url.go, `defaultMaxParams`.
 const MAX_PARAMETERS: usize = 10_000;
 
-/// A URL, parsed.
+/// A parsed URL.
 ///
 /// Source: Go net/url/url.go, `URL`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Url {
-    /// In lower case; empty if absent.
+    /// The scheme in lower case; empty if absent.
     pub(crate) scheme: String,
-    /// What follows the scheme where that does not begin with `/`.
+    /// The text after the scheme if it does not begin with `/`.
     opaque: String,
     user: Option<User>,
     /// Host and port, unescaped.
     pub(crate) host: Vec<u8>,
     path: Vec<u8>,
-    /// The path as it was written, where escaping it again would give another text.
+    /// The path as written, if escaping it again gives a different text.
     raw_path: String,
     query: String,
-    /// Whether there is a `?` with nothing behind it.
+    /// Whether there is a `?` without a query.
     force_query: bool,
     fragment: Vec<u8>,
     raw_fragment: String,
-    /// Whether there is a scheme and a path but no host.
+    /// Whether there are a scheme and a path but no host.
     omit_host: bool,
 }
 
@@ -50,10 +50,10 @@ struct User {
 }
 
 impl Url {
-    /// Reads a URL or a relative reference, with an optional fragment.
+    /// Parses a URL or a relative reference, with an optional fragment.
     ///
     /// # Errors
-    /// Go's text, such as `parse "a%z": invalid URL escape "%z"`.
+    /// Go's message, such as `parse "a%z": invalid URL escape "%z"`.
     ///
     /// Source: Go net/url/url.go, `Parse`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
@@ -63,17 +63,17 @@ impl Url {
         Ok(url)
     }
 
-    /// Reads an absolute URL or path without a fragment: `#` is part of the path or the query.
+    /// Parses an absolute URL or path without a fragment: `#` is part of the path or the query.
     ///
     /// # Errors
-    /// Go's text, such as `parse "a": invalid URI for request`.
+    /// Go's message, such as `parse "a": invalid URI for request`.
     ///
     /// Source: Go net/url/url.go, `ParseRequestURI`.
     pub(crate) fn parse_request_uri(text: &str) -> Result<Self, String> {
         parse::parse(text, true).map_err(|error| parse_error(text, &error))
     }
 
-    /// The host without the port and without the brackets around an IPv6 address.
+    /// Returns the host without the port and without the brackets around an IPv6 address.
     ///
     /// Source: Go net/url/url.go, `splitHostPort`.
     pub(crate) fn hostname(&self) -> &[u8] {
@@ -81,7 +81,7 @@ impl Url {
         host.strip_prefix(b"[").and_then(|host| host.strip_suffix(b"]")).unwrap_or(host)
     }
 
-    /// The port; empty if there is none.
+    /// Returns the port; empty if there is none.
     ///
     /// Source: Go net/url/url.go, `splitHostPort`.
     pub(crate) fn port(&self) -> &[u8] {
@@ -95,7 +95,7 @@ impl Url {
         if port.iter().all(u8::is_ascii_digit) { (host, port) } else { (&self.host, b"") }
     }
 
-    /// The path, escaped: as it was written where that is valid.
+    /// Returns the escaped path, as written if that is valid.
     ///
     /// Source: Go net/url/url.go, `EscapedPath`.
     pub(crate) fn escaped_path(&self) -> String {
@@ -112,7 +112,7 @@ impl Url {
         escape(&self.path, Mode::Path)
     }
 
-    /// The values of each parameter, unescaped, in their order; parameters that are not valid are left out.
+    /// Returns the unescaped values of each parameter, in order; invalid parameters are left out.
     ///
     /// Source: Go net/url/url.go, `parseQuery`.
     pub(crate) fn parameters(&self) -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {
@@ -175,7 +175,7 @@ impl Url {
     }
 }
 
-/// The URL, put together again.
+/// Formats the URL.
 ///
 /// Source: Go net/url/url.go, `String`.
 impl fmt::Display for Url {

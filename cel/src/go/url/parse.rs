@@ -1,4 +1,4 @@
-//! Parsing.
+//! Parses URLs.
 
 use std::net::IpAddr;
 
@@ -7,10 +7,10 @@ use super::{Url, User};
 use crate::go::netip::parse_address;
 use crate::go::quote::quote;
 
-/// Reads a URL without a fragment. What comes with a request must be absolute, at least its path.
+/// Parses a URL without a fragment. A request's URL must be absolute, or at least an absolute path.
 ///
 /// # Errors
-/// Go's text, such as `first path segment in URL cannot contain colon`.
+/// Go's message, such as `first path segment in URL cannot contain colon`.
 ///
 /// Source: Go net/url/url.go, `parse`.
 pub(super) fn parse(text: &str, with_request: bool) -> Result<Url, String> {
@@ -57,7 +57,7 @@ pub(super) fn parse(text: &str, with_request: bool) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The scheme, empty if there is none, and what follows its colon.
+/// Splits off the scheme, which may be empty, from the text after its colon.
 ///
 /// Source: Go net/url/url.go, `getScheme`.
 fn split_scheme(text: &str) -> Result<(&str, &str), String> {
@@ -73,7 +73,7 @@ fn split_scheme(text: &str) -> Result<(&str, &str), String> {
     }
 }
 
-/// Reads `user:password@host:port`; returns host and port, unescaped.
+/// Parses `user:password@host:port`, and returns the host and port, unescaped.
 ///
 /// Source: Go net/url/url.go, `parseAuthority`.
 fn parse_authority(user: &mut Option<User>, scheme: &str, authority: &str) -> Result<Vec<u8>, String> {
@@ -98,7 +98,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
         Some(_) => return Err("invalid IP-literal".to_owned()),
         None => {}
     }
-    // Lists of hosts with ports are tolerated where other schemes use them.
+    // Lists of hosts with ports are accepted for schemes other than HTTP.
     let is_http = matches!(scheme, "http" | "https");
     let colon = if is_http { host.find(':') } else { host.rfind(':') };
     if let Some(port) = colon.and_then(|colon| host.get(colon..)) {
@@ -107,7 +107,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
     unescape(host.as_bytes(), Mode::Host)
 }
 
-/// Reads `[address]:port`.
+/// Parses `[address]:port`.
 fn parse_ip_literal(host: &str) -> Result<Vec<u8>, String> {
     let Some((name, port)) = host.strip_prefix('[').and_then(|host| host.rsplit_once(']')) else {
         return Err("missing ']' in host".to_owned());

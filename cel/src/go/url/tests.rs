@@ -1,10 +1,10 @@
-//! URLs as Go reads them: what was recorded, and laws.
+//! URLs as Go parses them: recorded results and properties.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The error of a request's URL, or scheme, host, hostname, port, path and all of the URL.
+/// Checks the error of a request's URL, or its scheme, host, hostname, port, path, and the whole URL.
 #[track_caller]
 fn check(text: &str, expected: Result<[&str; 6], &str>) {
     let found = Url::parse_request_uri(text).and_then(|_| Url::parse(text)).map(|url| {
@@ -23,7 +23,7 @@ fn check(text: &str, expected: Result<[&str; 6], &str>) {
 }
 
 #[test]
-fn parts_are_as_they_were_written_where_that_is_valid() {
+fn valid_parts_are_kept_as_written() {
     check(
         "HTTPS://user:pa%20ss@Example.com:8443/a%2Fb/c?q=1#f g",
         Ok([
@@ -45,7 +45,7 @@ fn parts_are_as_they_were_written_where_that_is_valid() {
 }
 
 #[test]
-fn hosts_can_be_addresses() {
+fn host_may_be_an_ip_address() {
     check("http://[::1]:80/", Ok(["http", "[::1]:80", "::1", "80", "/", "http://[::1]:80/"]));
     check(
         "http://[fe80::1%25en0]/",
@@ -65,7 +65,7 @@ fn hosts_can_be_addresses() {
 }
 
 #[test]
-fn what_is_no_url_has_gos_text() {
+fn invalid_url_has_the_error_of_go() {
     check("", Err("empty url"));
     check("a", Err("invalid URI for request"));
     check("../a", Err("invalid URI for request"));
@@ -87,7 +87,7 @@ fn what_is_no_url_has_gos_text() {
 }
 
 #[test]
-fn parameters_keep_the_order_of_their_values() {
+fn parameter_values_keep_their_order() {
     let parameters = |text: &str| Url::parse(text).unwrap().parameters();
     let text = |text: &str| text.as_bytes().to_vec();
     assert_eq!(
@@ -114,7 +114,7 @@ proptest! {
     }
 
     #[test]
-    fn unescaping_takes_back_escaping(bytes in prop::collection::vec(any::<u8>(), 0..20)) {
+    fn unescaping_reverses_escaping(bytes in prop::collection::vec(any::<u8>(), 0..20)) {
         for mode in [Mode::Path, Mode::UserPassword, Mode::QueryComponent, Mode::Fragment] {
             let text = escape(&bytes, mode);
             prop_assert!(is_valid_encoding(&text, mode));
@@ -123,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn a_url_that_is_printed_is_read_again(
+    fn formatted_url_parses_to_the_same_url(
         text in "(http|a)://([a-z%A-F0-9]{0,4}@)?[a-z0-9.:%C\\[\\]]{0,8}(/[a-z%2F0-9é ;]{0,6}){0,2}(\\?[a-z=&%]{0,5})?(#[a-z% é]{0,4})?"
     ) {
         if let Ok(url) = Url::parse(&text) {

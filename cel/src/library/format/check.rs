@@ -1,4 +1,4 @@
-//! Formats and arguments that are known at compile time.
+//! Checks formats and arguments at compile time.
 //!
 //! Source: cel-go ext/formatting.go, `stringFormatValidator`.
 
@@ -13,7 +13,7 @@ use super::{Clause, Failure, interpolate};
 ///
 /// # Errors
 ///
-/// The message, and the argument, or part of one, at which it points; none where it points at the call.
+/// The message, and the argument or part of it at which it points; none if it points at the call.
 pub(crate) fn check(
     checked: &Checked,
     format: &str,
@@ -42,15 +42,15 @@ pub(crate) fn check(
     }
 }
 
-/// What is wrong with a percent sign at the end, where all before it is right: unlike the run, the check looks for its
-/// clause before it looks for its argument.
+/// Returns the error for a percent sign at the end: unlike at run time, the clause is checked before the
+/// argument.
 fn end_of_string(format: &str, arguments: usize) -> Option<String> {
     let before = format.strip_suffix('%')?;
     let right = interpolate(before, arguments, &mut String::new(), |_, _, _| Ok::<_, ()>(())).is_ok();
     right.then(|| "unexpected end of string".to_owned())
 }
 
-/// The argument, or the part of it, that a clause does not take.
+/// Returns the argument, or the part of it, that a clause does not accept.
 fn refused(checked: &Checked, clause: Clause, argument: NodeId) -> Option<NodeId> {
     if clause == Clause::Text {
         return refused_as_text(checked, argument);
@@ -61,7 +61,7 @@ fn refused(checked: &Checked, clause: Clause, argument: NodeId) -> Option<NodeId
             Clause::Decimal | Clause::Binary | Clause::Octal | Clause::Hex { .. },
             Type::Int | Type::Uint,
         )
-        // The texts `NaN`, `Infinity` and `-Infinity` are numbers.
+        // The strings `NaN`, `Infinity`, and `-Infinity` are numbers.
         | (Clause::Fixed(_) | Clause::Scientific(_), Type::Double | Type::String)
         | (Clause::Binary, Type::Bool)
         | (Clause::Hex { .. }, Type::String | Type::Bytes) => true,
@@ -108,7 +108,7 @@ fn refused_as_text(checked: &Checked, argument: NodeId) -> Option<NodeId> {
     }
 }
 
-/// What a wrapper such as `google.protobuf.Int64Value` wraps; any other type itself.
+/// Returns the wrapped type of a wrapper such as `google.protobuf.Int64Value`; any other type itself.
 fn unwrapped(of: &Type) -> &Type {
     if let Type::Wrapper(inner) = of { inner } else { of }
 }

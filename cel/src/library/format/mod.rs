@@ -1,4 +1,4 @@
-//! `format`: texts with clauses such as `%s` and `%.2f`.
+//! Implements `format`: strings with clauses such as `%s` and `%.2f`.
 //!
 //! Source: cel-go ext/formatting.go, of which the libraries of strings before version 4 make use.
 
@@ -13,7 +13,7 @@ use super::strings::{is_too_long, too_long};
 
 pub(crate) use check::check;
 
-/// What stands behind a percent sign.
+/// A formatting clause after a percent sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clause {
     /// `%s`
@@ -22,30 +22,30 @@ pub(crate) enum Clause {
     Decimal,
     /// `%f`, with its precision.
     Fixed(usize),
-    /// `%e`; the number before the `e` turns out to be a width.
+    /// `%e`; the number before the `e` is used as a width.
     Scientific(usize),
     /// `%b`
     Binary,
     /// `%x`, `%X`
     Hex {
-        /// Whether digits beyond 9 are capitals.
+        /// Whether digits above 9 are upper case.
         upper: bool,
     },
     /// `%o`
     Octal,
 }
 
-/// Why a text cannot be formatted.
+/// Why formatting fails.
 #[derive(Debug)]
 pub(crate) enum Failure<E> {
-    /// The format itself is wrong; the message is whole.
+    /// The format is invalid; the message is complete.
     Format(String),
-    /// An argument does not fit its clause; the message still lacks `error during formatting: `.
+    /// An argument does not fit its clause; the message lacks the prefix `error during formatting: `.
     Argument(E),
 }
 
 impl Clause {
-    /// The message about an argument of the wrong type.
+    /// Returns the message about an argument of the wrong type.
     pub(crate) fn refusal(self, type_name: &str) -> String {
         let rule = match self {
             Self::Text => {
@@ -63,12 +63,12 @@ impl Clause {
     }
 }
 
-/// Goes through a format: `output` gets what stands between the clauses, `write` adds what each of them makes of the
-/// argument of an index.
+/// Interpolates a format: text between the clauses is appended to `output`, and `write` appends each clause
+/// with the argument at an index.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong, from left to right.
+/// The first error, from left to right.
 ///
 /// Source: cel-go ext/formatting.go, `parseFormatString`.
 pub(crate) fn interpolate<E>(
@@ -102,7 +102,7 @@ pub(crate) fn interpolate<E>(
     Ok(())
 }
 
-/// The clause at the beginning of `text`, which is not empty, and what follows it.
+/// Parses the clause at the beginning of `text`, which is not empty, and returns it with the rest.
 fn parse(text: &str) -> Result<(Clause, &str), String> {
     let (precision, text) = match text.strip_prefix('.') {
         None => (6, text),
@@ -123,7 +123,7 @@ fn parse(text: &str) -> Result<(Clause, &str), String> {
         Some(b'x') => Clause::Hex { upper: false },
         Some(b'X') => Clause::Hex { upper: true },
         Some(b'o') => Clause::Octal,
-        // cel-go takes the byte for a character.
+        // cel-go treats the byte as a character.
         Some(other) => return Err(format!("unrecognized formatting clause \"{}\"", char::from(*other))),
         None => return Err("unrecognized formatting clause \"\"".to_owned()),
     };
@@ -142,7 +142,7 @@ fn parse_precision(digits: &str) -> Result<usize, String> {
     ))
 }
 
-/// The implementation of `format`.
+/// Implements `format`.
 pub(super) fn format<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let format = call.text(0)?.as_str();
     let arguments: Vec<Value<'a>> = call.list(1)?.iter().collect();

@@ -1,14 +1,14 @@
-//! Doubles as the clauses `%f` and `%e` write them: like a text for readers of American English.
+//! Formats doubles for the clauses `%f` and `%e`, in American English.
 //!
 //! Source: golang.org/x/text message/print.go and internal/number, with which cel-go formats them. It holds precisions in
 //! small integers, which shows where they are large.
 
 use crate::value::{positional, shortest};
 
-/// From this precision or width on, x/text takes its clause for a mistake.
+/// The precision or width from which x/text treats the clause as an error.
 const TOO_LARGE: usize = 10_000_010;
 
-/// A number with so many digits behind the point: `1,234.500000`.
+/// Formats a number with this many digits after the point: `1,234.500000`.
 pub(super) fn fixed(value: f64, precision: usize) -> String {
     if precision >= TOO_LARGE {
         return "%!(NOVERB)".to_owned();
@@ -17,7 +17,7 @@ pub(super) fn fixed(value: f64, precision: usize) -> String {
         return text;
     }
     let magnitude = value.abs();
-    // At least so many digits behind the point, and at most so many; a negative number is no limit.
+    // The minimum and the maximum number of digits after the point; a negative maximum is no limit.
     let (least, most) = (usize::from(low_byte(precision)), low_bytes(precision));
     let digits = if let Ok(most) = usize::try_from(most) {
         format!("{magnitude:.most$}")
@@ -37,7 +37,8 @@ pub(super) fn fixed(value: f64, precision: usize) -> String {
     text
 }
 
-/// A number with one digit before the point and six behind it, `1.500000×10⁰⁰`, at the end of so many columns.
+/// Formats a number with one digit before the point and six after it, `1.500000×10⁰⁰`, right-aligned in
+/// `width` columns.
 pub(super) fn scientific(value: f64, width: usize) -> String {
     if width >= TOO_LARGE {
         return "%!(NOVERB)".to_owned();
@@ -94,7 +95,7 @@ fn sign(value: f64) -> String {
     if value < 0.0 { "-".to_owned() } else { String::new() }
 }
 
-/// The digits behind the point without zeros at the end, save those that the least number demands.
+/// Appends the digits after the point without trailing zeros beyond the minimum.
 fn push_fraction(text: &mut String, fraction: &str, least: usize) {
     let kept = fraction.trim_end_matches('0');
     if kept.is_empty() && least == 0 {

@@ -1,4 +1,4 @@
-//! Formats and numbers. What is expected is what x/text 0.40 and cel-go 0.29.2 write.
+//! Formats and numbers. The expected results are those of x/text 0.40 and cel-go 0.29.2.
 
 use std::convert::Infallible;
 
@@ -19,11 +19,11 @@ fn numbers_have_separators_and_round_to_even() {
         (1e22, 0, "10,000,000,000,000,000,000,000"),
         (f64::NAN, 2, "NaN"),
         (f64::NEG_INFINITY, 2, "-∞"),
-        // 257 % 256 digits at least; all that there are at most.
+        // At least 257 % 256 digits, and at most all of them.
         (0.1, 257, "0.1000000000000000055511151231257827021181583404541015625"),
         (0.5, 256, "0.5"),
         (1.0, 256, "1"),
-        // A negative 16-bit number is no limit: the shortest digits.
+        // A negative 16-bit number sets no limit, so the shortest digits are used.
         (-3_989_141_337_029.781, 32768, "-3,989,141,337,029.781"),
         (0.1, 65536, "0"),
         (1.5, 10_000_010, "%!(NOVERB)"),
@@ -63,14 +63,14 @@ fn clauses(format: &str, arguments: usize) -> Result<(String, Vec<Clause>), Stri
 }
 
 #[test]
-fn clauses_stand_behind_percent_signs() {
+fn clauses_follow_percent_signs() {
     let (output, found) = clauses("é%%%s-%.2f%X", 4).unwrap();
     assert_eq!(output, "é%<0>-<1><2>");
     assert_eq!(found, [Clause::Text, Clause::Fixed(2), Clause::Hex { upper: true }]);
 }
 
 #[test]
-fn wrong_formats_are_refused_in_the_words_of_cel_go() {
+fn invalid_formats_have_the_errors_of_cel_go() {
     let clause = "could not parse formatting clause: ";
     let precision = "error while parsing precision: ";
     let atoi = "error while converting precision to integer: strconv.Atoi: parsing ";

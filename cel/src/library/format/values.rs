@@ -1,4 +1,4 @@
-//! What each clause makes of a value.
+//! Formats values for each clause.
 
 use std::fmt::Write as _;
 
@@ -9,12 +9,12 @@ use crate::value::{Map, Value, convert};
 use super::{Clause, number};
 use crate::library::strings::is_too_long;
 
-/// Why a value cannot be written.
+/// Why a value cannot be formatted.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// It does not fit its clause.
     Message(String),
-    /// There is too much of it.
+    /// The result is too long.
     TooLong,
     /// Go panics.
     Panic(&'static str),
@@ -26,7 +26,7 @@ impl From<String> for Refusal {
     }
 }
 
-/// Adds what a clause makes of a value.
+/// Appends a value formatted for a clause.
 pub(super) fn write(output: &mut String, clause: Clause, value: &Value<'_>) -> Result<(), Refusal> {
     // Writing into a String cannot fail.
     let _ = match (clause, value) {
@@ -84,7 +84,7 @@ fn double(clause: Clause, value: &Value<'_>) -> Result<f64, String> {
     }
 }
 
-/// `%s`, also of what a list or map holds.
+/// Appends a value for `%s`, including values in lists and maps.
 fn write_text(output: &mut String, value: &Value<'_>) -> Result<(), Refusal> {
     match value {
         Value::List(_) | Value::Map(_) => write_nested(output, value),
@@ -110,7 +110,7 @@ fn write_text(output: &mut String, value: &Value<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// The text that `string(value)` is.
+/// Returns the text of `string(value)`.
 fn plain(value: &Value<'_>) -> Result<String, Refusal> {
     match convert(value, &Type::String) {
         Ok(text) => Ok(text.as_str().unwrap_or_default().to_owned()),
@@ -120,7 +120,7 @@ fn plain(value: &Value<'_>) -> Result<String, Refusal> {
     }
 }
 
-/// A value within a list or a map, or one of these, as a literal of CEL.
+/// Appends a list, a map, or a value in one of these, as a CEL literal.
 fn write_nested(output: &mut String, value: &Value<'_>) -> Result<(), Refusal> {
     if is_too_long(output.len()) {
         return Err(Refusal::TooLong);
@@ -154,7 +154,7 @@ fn write_nested(output: &mut String, value: &Value<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A map, sorted by the texts of its keys.
+/// Appends a map, sorted by the texts of its keys.
 fn write_map(output: &mut String, map: &Map<'_>) -> Result<(), Refusal> {
     let mut entries = Vec::with_capacity(map.len());
     let mut length = output.len();
@@ -174,7 +174,7 @@ fn write_map(output: &mut String, map: &Map<'_>) -> Result<(), Refusal> {
         }
         entries.push((entry, key_length));
     }
-    // Go's iterator goes on to the members that the schema does not know, and has no keys for them.
+    // Go's iterator also visits members that the schema does not have, and has no keys for them.
     if entries.len() < map.len() {
         return Err(Refusal::Panic("runtime error: invalid memory address or nil pointer dereference"));
     }

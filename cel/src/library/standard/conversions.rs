@@ -1,4 +1,4 @@
-//! Conversions between types, `type` and `dyn`.
+//! Conversions between types, `type`, and `dyn`.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::function::{Call, Error, Function, Implementation, Overload};
 use crate::types::Type;
 use crate::value::{self, Value};
 
-/// A conversion with its overloads, by the type that is converted.
+/// Creates a conversion with an overload for each source type.
 fn conversion(
     name: &'static str,
     to: &Type,

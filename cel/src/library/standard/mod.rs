@@ -1,4 +1,4 @@
-//! The standard library: operators, sizes, conversions, texts and times.
+//! The standard library: operators, sizes, conversions, strings, and times.
 //!
 //! Source: cel-go common/stdlib/standard.go, with cross-type comparisons of numbers and UTC as default time zone. Overloads
 //! stand in the order in which they are declared there.
@@ -10,7 +10,7 @@ mod time;
 
 use crate::function::{Error, Function};
 
-/// The functions of the standard library.
+/// Returns the functions of the standard library.
 pub(crate) fn functions() -> Vec<Function> {
     let mut functions = operators::functions();
     functions.extend(conversions::functions());
@@ -19,7 +19,7 @@ pub(crate) fn functions() -> Vec<Function> {
     functions
 }
 
-/// The error of a function that the type of its first argument does not have.
+/// Returns the error of a function that the type of its first argument does not have.
 ///
 /// Source: cel-go interpreter/interpretable.go: texts, durations and timestamps are asked for a method of that name, and
 /// have none.

@@ -20,7 +20,7 @@ fn map_of_a() -> Type {
     Type::map(a(), Type::Parameter("B"))
 }
 
-/// A function whose overloads are all called by one implementation that checks the types itself.
+/// Creates a function with one implementation for all overloads, which checks the types itself.
 fn unguarded(
     name: &'static str,
     implementation: Implementation,
@@ -31,7 +31,7 @@ fn unguarded(
     Function::new(name, overloads.into_iter().map(overload).collect())
 }
 
-/// Overloads of two arguments of a type, with a result of that type.
+/// Creates overloads of two arguments and a result of one type.
 fn closed(overloads: &[(&'static str, Type)]) -> Vec<(&'static str, Vec<Type>, Type)> {
     overloads.iter().map(|(id, of)| (*id, vec![of.clone(), of.clone()], of.clone())).collect()
 }
@@ -93,7 +93,8 @@ pub(super) fn functions() -> Vec<Function> {
     functions
 }
 
-/// What the planner knows by name: its operands are evaluated as needed, and may be errors.
+/// Returns the operators that the planner evaluates: their operands are evaluated as needed and may be
+/// errors.
 fn logic() -> Vec<Function> {
     use Type::Bool;
     vec![
@@ -239,7 +240,7 @@ fn containers() -> Vec<Function> {
     ]
 }
 
-/// The implementation of what the planner evaluates itself.
+/// Returns a placeholder for operators that the planner evaluates.
 fn planned<'a>(_: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     Err(Error::no_such_overload())
 }

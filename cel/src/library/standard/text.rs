@@ -1,4 +1,4 @@
-//! Functions of texts.
+//! String functions.
 
 use crate::function::{Call, Error, Function, Implementation, Overload};
 use crate::regexp::Regexp;

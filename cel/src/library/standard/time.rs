@@ -9,7 +9,7 @@ const MINUTE: i64 = 60_000_000_000;
 const SECOND: i64 = 1_000_000_000;
 const MILLISECOND: i64 = 1_000_000;
 
-/// A part of a timestamp, in UTC or a time zone.
+/// Creates a function for a part of a timestamp, in UTC or a time zone.
 fn part(
     name: &'static str,
     id: &'static str,
@@ -23,7 +23,7 @@ fn part(
     (name, overloads)
 }
 
-/// The same with what it is of a duration.
+/// Creates a function for a part of a timestamp or a duration.
 fn with_duration(
     (name, mut overloads): (&'static str, Vec<Overload>),
     id: &'static str,
@@ -101,7 +101,8 @@ fn civil<'a>(call: &Call<'_, 'a>, part: fn(Civil) -> i64) -> Result<Value<'a>, E
     }
 }
 
-/// How many units, cut off behind the point of a double: Go's `Duration.Hours` and its siblings round.
+/// Returns the whole units, truncated from a double, because Go's `Duration.Hours` and similar functions
+/// round.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "Go's way")]
 fn whole(nanoseconds: i64, unit: i64) -> i64 {
     ((nanoseconds / unit) as f64 + (nanoseconds % unit) as f64 / unit as f64) as i64

@@ -1,4 +1,4 @@
-//! Which tokens can follow.
+//! Computes the tokens that can follow a state.
 //!
 //! Source: antlr4-go `ll1_analyzer.go`, `atn.go` and `interval_set.go`.
 
@@ -8,7 +8,7 @@ use std::fmt;
 use super::network::{NETWORK, Role, Step};
 use crate::parser::lexer::Kind;
 
-/// Some tokens.
+/// A set of expected tokens.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Expected {
     kinds: Vec<Kind>,
@@ -42,7 +42,7 @@ impl fmt::Display for Expected {
     }
 }
 
-/// A token as messages name it.
+/// Returns the name of a token in messages.
 fn name(kind: Kind) -> &'static str {
     match kind {
         Kind::Equals => "'=='",
@@ -84,7 +84,7 @@ fn name(kind: Kind) -> &'static str {
     }
 }
 
-/// What can follow a state within its rule.
+/// Returns the tokens that can follow a state within its rule.
 pub(super) fn look(state: usize) -> Expected {
     let mut found = Expected::default();
     let mut seen = HashSet::new();
@@ -92,7 +92,7 @@ pub(super) fn look(state: usize) -> Expected {
     while let Some(index) = open.pop() {
         let Some(state) = NETWORK.states.get(index).filter(|_| seen.insert(index)) else { continue };
         if state.role == Role::Stop {
-            // Only the end of the rule itself: no rule that it calls is empty.
+            // This is the end of the rule itself, because no rule that it calls is empty.
             found.reaches_end = true;
             continue;
         }
@@ -111,7 +111,7 @@ pub(super) fn look(state: usize) -> Expected {
     found
 }
 
-/// The state behind a token or a call.
+/// Returns the state after a token or a call.
 pub(super) fn behind(state: usize) -> Option<usize> {
     match NETWORK.states.get(state)?.steps.first()? {
         Step::Tokens(_, to) | Step::Call { back: to, .. } | Step::Free(to) | Step::Precedence(_, to) => {
@@ -121,7 +121,7 @@ pub(super) fn behind(state: usize) -> Option<usize> {
     }
 }
 
-/// What can follow a state in rules that these states called, innermost last.
+/// Returns the tokens that can follow a state in rules that these states called, innermost last.
 pub(super) fn expected(state: usize, callers: &[usize]) -> Expected {
     let mut all = look(state);
     let mut reaches_end = all.reaches_end;
@@ -141,7 +141,7 @@ pub(super) fn expected(state: usize, callers: &[usize]) -> Expected {
     all
 }
 
-/// Everything that can follow one of the rules around.
+/// Returns all tokens that can follow one of the enclosing rules.
 pub(super) fn recovery(callers: &[usize]) -> Expected {
     let mut all = Expected::default();
     for caller in callers {

@@ -1,5 +1,5 @@
-//! What is wrong with a text that is not of the grammar: the messages of cel-go's generated parser, which recovers from
-//! errors and goes on.
+//! Explains syntax errors with the messages of cel-go's generated parser, which recovers from errors and
+//! continues.
 
 mod expected;
 mod network;
@@ -15,10 +15,11 @@ use crate::source::{Issues, Source};
 use crate::stack;
 use tokens::Tokens;
 
-/// How deep the calls are: rules are nested at most 250 deep, and selections and operators as deep as the text is long.
+/// The maximum call depth: rules are nested at most 250 deep, and selections and operators at most as deep as
+/// the text is long.
 const DEPTH: u32 = 8_000;
 
-/// Adds the errors of a text that is not of the grammar.
+/// Adds the errors of a text that does not match the grammar.
 pub(super) fn explain(source: &Source<'_>, syntax: Syntax<'_>, issues: &mut Issues) {
     let explained = stack::with_room(DEPTH, || {
         let mut tokens = Tokens::new(source, issues);

@@ -1,4 +1,4 @@
-//! The grammar as a network of states, which the generated parser of cel-go walks.
+//! The grammar as a network of states that cel-go's generated parser traverses.
 //!
 //! Source: cel-go parser/gen/CEL.g4; ANTLR builds the network from it, and turns left recursion into loops.
 
@@ -14,13 +14,13 @@ pub(super) enum Part {
     Tokens { state: usize, kinds: Vec<Kind>, slot: Slot },
     /// A rule, with the lowest precedence of its operators.
     Rule { state: usize, rule: Rule, precedence: u8, slot: Slot },
-    /// Perhaps something, where one of these tokens follows.
+    /// Optional parts, which are present if one of these tokens follows.
     Optional { state: usize, first: Vec<Kind>, parts: Vec<Part> },
-    /// Something any number of times, or at least once.
+    /// Parts repeated any number of times, or at least once.
     Loop { entry: usize, back: usize, at_least_once: bool, decide: Decide, parts: Vec<Part> },
     /// One of some alternatives.
     Choice { state: usize, decide: Decide, alternatives: Vec<(Label, Vec<Part>)> },
-    /// What a left-recursive rule begins with, and the operators behind it with their precedences.
+    /// A left-recursive rule: its beginning, and the operators with their precedences.
     Recursion {
         first: Vec<Part>,
         entry: usize,
@@ -33,17 +33,18 @@ pub(super) enum Part {
 /// How an alternative is chosen.
 #[derive(Clone, Debug)]
 pub(super) enum Decide {
-    /// By the next token: those that each alternative begins with.
+    /// By the next token: the first tokens of each alternative.
     Token(Vec<Vec<Kind>>),
     /// By prediction.
     Predict,
 }
 
-/// How to get from a state to another.
+/// A transition from one state to another.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Free(usize),
-    /// The end of a rule that was called at this state; whether it leaves the outermost call of a left-recursive rule.
+    /// The end of a rule that was called at this state, and whether it leaves the outermost call of a
+    /// left-recursive rule.
     Return {
         to: usize,
         outermost: Option<Rule>,
@@ -59,7 +60,7 @@ pub(super) enum Step {
     Precedence(u8, usize),
 }
 
-/// What a state is, as far as it matters.
+/// The role of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Plain,
@@ -67,7 +68,7 @@ pub(super) enum Role {
     Decision,
     /// The end of a choice or an optional part.
     BlockEnd,
-    /// The end of a turn of a loop.
+    /// The end of an iteration of a loop.
     LoopBack,
     /// The end of a rule.
     Stop,
@@ -78,7 +79,7 @@ pub(super) struct State {
     pub(super) role: Role,
     pub(super) rule: Rule,
     pub(super) steps: Vec<Step>,
-    /// Whether it is the loop over the operators of a left-recursive rule.
+    /// Whether it is the operator loop of a left-recursive rule.
     pub(super) precedence: bool,
 }
 
@@ -113,7 +114,7 @@ impl Builder {
         self.step(from, Step::Free(to));
     }
 
-    /// Parts one after another: the parts, the first state and the last.
+    /// Builds a sequence of parts, and returns them with the first and the last state.
     fn sequence(&mut self, drafts: Vec<Draft>) -> (Vec<Part>, usize, usize) {
         let first = self.state(Role::Plain);
         let mut last = first;
@@ -249,8 +250,8 @@ fn build() -> Network {
     Network { states: builder.states, starts, rules }
 }
 
-/// Leaves out states that only lead to another: then calls in several alternatives return to the same state, and
-/// predictions take them for the same.
+/// Removes states that only lead to another: then calls in several alternatives return to the same state, and
+/// predictions treat them as the same.
 ///
 /// Source: ANTLR's ParserATNFactory.java, `elemList`, and TailEpsilonRemover.java.
 fn shorten(states: &mut [State]) {
@@ -272,7 +273,7 @@ fn shorten(states: &mut [State]) {
     }
 }
 
-/// The calls of rules in a part: state, rule and precedence.
+/// Collects the calls of rules in a part: state, rule, and precedence.
 fn calls(part: &Part, found: &mut Vec<(usize, Rule, u8)>) {
     let mut all = |parts: &[Part]| parts.iter().for_each(|part| calls(part, found));
     match part {

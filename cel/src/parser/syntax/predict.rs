@@ -1,4 +1,4 @@
-//! Which alternative a generated parser takes.
+//! Predicts the alternative that a generated parser takes.
 //!
 //! Source: ANTLR's adaptive prediction, antlr4-go `parser_atn_simulator.go`,
 //! `prediction_mode.go` and `prediction_context.go`.
@@ -13,7 +13,7 @@ type Stack = u32;
 
 const EMPTY: Stack = 0;
 
-/// Where a prediction may be in the network.
+/// A configuration: a possible position of a prediction in the network.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Config {
     state: usize,
@@ -27,32 +27,32 @@ struct Config {
     precedence: Option<u8>,
 }
 
-/// What a prediction says.
+/// The result of a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Prediction {
-    /// The alternative, from 1.
+    /// The alternative, starting with 1.
     Alternative(usize),
-    /// None fits: how many tokens ahead the last one is that was looked at.
+    /// No alternative fits; `ahead` is the offset of the last token that was examined.
     None { ahead: usize },
 }
 
-/// What follows a set of configurations on a token.
+/// The successor of a set of configurations for a token.
 #[derive(Clone, Debug)]
 enum Next {
     Nothing,
     Set(usize),
-    /// A set that decides; or several alternatives that nothing tells apart.
+    /// The decision, or several alternatives that cannot be distinguished.
     Unique(usize),
     Conflict,
 }
 
-/// Predicts, and remembers what it found out.
+/// Predicts alternatives and caches the results.
 #[derive(Debug, Default)]
 pub(super) struct Predictor {
     /// Each stack's top and the rest of it.
     stacks: Vec<(usize, Stack)>,
     known_stacks: HashMap<(usize, Stack), Stack>,
-    /// Sets of configurations, and what follows them.
+    /// Sets of configurations and their successors.
     sets: Vec<Vec<Config>>,
     known_sets: HashMap<Vec<Config>, usize>,
     /// By the state of the decision and the precedence of the rule.
@@ -63,9 +63,9 @@ pub(super) struct Predictor {
 /// A decision.
 pub(super) struct Decision<'d> {
     pub(super) state: usize,
-    /// The precedence with which the rule around was called.
+    /// The precedence with which the enclosing rule was called.
     pub(super) precedence: u8,
-    /// The states that called the rules around, innermost last.
+    /// The states that called the enclosing rules, innermost last.
     pub(super) callers: &'d [usize],
 }
 
@@ -90,7 +90,7 @@ impl Predictor {
         self.stacks.get((stack as usize).checked_sub(1)?).copied()
     }
 
-    /// Chooses an alternative; `token` gives the tokens ahead, from 0.
+    /// Chooses an alternative; `token` returns the tokens ahead, starting with 0.
     pub(super) fn predict(
         &mut self,
         decision: &Decision<'_>,
@@ -144,7 +144,8 @@ impl Predictor {
         if !state(decision.state).precedence {
             return start;
         }
-        // Operators of too low a precedence do not continue the loop, and where the loop can be continued, it is.
+        // Operators of too low a precedence do not continue the loop; otherwise the loop is continued if
+        // possible.
         let mut kept: Vec<Config> = start
             .iter()
             .filter(|config| config.alternative == 1)
@@ -194,7 +195,7 @@ impl Predictor {
         Next::Set(self.number(reach))
     }
 
-    /// Predicts once more, knowing which rules called the rule of the decision.
+    /// Predicts again with the callers of the decision's rule.
     fn predict_with_callers(
         &mut self,
         decision: &Decision<'_>,
@@ -223,7 +224,7 @@ impl Predictor {
         }
     }
 
-    /// The configurations behind a token; none if there are none.
+    /// Returns the configurations after a token, if any.
     fn reach(
         &mut self,
         set: &[Config],
@@ -271,15 +272,15 @@ impl Predictor {
     }
 }
 
-/// All configurations that are reached without a token.
+/// Computes all configurations that are reachable without a token.
 struct Closure<'p> {
     predictor: &'p mut Predictor,
-    /// Whether the rules around are known: else whatever may follow a rule follows.
+    /// Whether the enclosing rules are known; otherwise everything that may follow a rule follows.
     whole: bool,
     at_end: bool,
-    /// The rule whose loop over operators the decision is.
+    /// The rule whose operator loop is the decision.
     recursive: Option<super::rules::Rule>,
-    /// The precedence of the rule around, where it decides at once.
+    /// The precedence of the enclosing rule, if it decides immediately.
     precedence: u8,
     found: Vec<Config>,
     seen: HashSet<(Config, Option<u32>)>,
@@ -314,7 +315,7 @@ impl<'p> Closure<'p> {
         }
     }
 
-    /// Adds a configuration and those behind it. `depth` counts the rules entered since the decision, as long as
+    /// Adds a configuration and its successors. `depth` counts the rules entered since the decision while
     /// precedences matter.
     fn add(&mut self, config: Config, depth: Option<u32>) {
         let mut open = vec![(config, depth)];
@@ -373,7 +374,8 @@ impl<'p> Closure<'p> {
         }
     }
 
-    /// What was found. Where the rules around are not known, a stack that ends early stands for all that begin like it.
+    /// Returns the configurations. If the enclosing rules are unknown, a stack that ends early represents all
+    /// stacks with that beginning.
     fn finish(self) -> Vec<Config> {
         let Self { predictor, whole, mut found, .. } = self;
         if !whole {
@@ -399,7 +401,7 @@ impl<'p> Closure<'p> {
 }
 
 impl Predictor {
-    /// Whether a stack consists of the first of these states.
+    /// Returns whether a stack consists of the first of these states.
     fn is_prefix(&self, stack: Stack, tops: &[usize]) -> bool {
         let mut rest = stack;
         for top in tops {
@@ -413,13 +415,13 @@ impl Predictor {
     }
 }
 
-/// The alternative that all configurations have.
+/// Returns the alternative that all configurations have.
 fn unique(set: &[Config]) -> Option<usize> {
     let first = set.first()?.alternative;
     set.iter().all(|config| config.alternative == first).then_some(first)
 }
 
-/// The lowest alternative that finished the rule of the decision.
+/// Returns the lowest alternative that finished the rule of the decision.
 fn finished(set: &[Config]) -> Option<usize> {
     set.iter()
         .filter(|config| config.outside || (state(config.state).role == Role::Stop && config.stack == EMPTY))
@@ -427,7 +429,7 @@ fn finished(set: &[Config]) -> Option<usize> {
         .min()
 }
 
-/// The stacks of an alternative at a state.
+/// Returns the stacks of an alternative at a state.
 fn stacks_at(set: &[Config], state: usize, alternative: usize) -> Vec<Stack> {
     let mut stacks: Vec<_> = set
         .iter()
@@ -439,7 +441,7 @@ fn stacks_at(set: &[Config], state: usize, alternative: usize) -> Vec<Stack> {
     stacks
 }
 
-/// The alternatives that share a state with the same stacks.
+/// Returns the alternatives that share a state with the same stacks.
 fn subsets(set: &[Config]) -> Vec<Vec<usize>> {
     let places: HashSet<_> = set.iter().map(|config| (config.state, config.alternative)).collect();
     let mut grouped: HashMap<(usize, Vec<Stack>), Vec<usize>> = HashMap::new();
@@ -453,7 +455,7 @@ fn has_conflict(set: &[Config]) -> bool {
     subsets(set).iter().any(|alternatives| alternatives.len() > 1)
 }
 
-/// Whether a state belongs to one alternative only.
+/// Returns whether a state belongs to only one alternative.
 fn has_lone_state(set: &[Config]) -> bool {
     let mut alternatives: HashMap<usize, HashSet<usize>> = HashMap::new();
     for config in set {
@@ -462,7 +464,7 @@ fn has_lone_state(set: &[Config]) -> bool {
     alternatives.values().any(|alternatives| alternatives.len() == 1)
 }
 
-/// The lowest alternative, where every subset agrees on it.
+/// Returns the lowest alternative if all subsets agree on it.
 fn viable(set: &[Config]) -> Option<usize> {
     let lowest: HashSet<_> =
         subsets(set).iter().filter_map(|alternatives| alternatives.iter().min().copied()).collect();

@@ -33,10 +33,10 @@ pub(super) enum Rule {
 
 pub(super) const RULES: usize = 17;
 
-/// What a token or rule is within the rule around it.
+/// The role of a token or rule within its enclosing rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// Nothing that is asked for.
+    /// No role.
     None,
     Operator,
     Optional,
@@ -55,7 +55,7 @@ pub(super) enum Slot {
     Values,
 }
 
-/// The alternatives of rules that have some.
+/// The labeled alternatives of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Label {
     None,
@@ -77,7 +77,7 @@ pub(super) enum Label {
     Double,
     String,
     Bytes,
-    /// Alternatives that cannot fail, or that only refer to another rule.
+    /// Alternatives that cannot fail or that only refer to another rule.
     Other,
 }
 
@@ -148,7 +148,7 @@ fn arguments() -> Draft {
     Draft::Optional(FIRST_OF_EXPR, vec![Draft::Rule(Rule::ExprList, 0, Slot::Arguments)])
 }
 
-/// Elements with commas between them. Where a comma may follow the last, a prediction decides.
+/// Elements separated by commas. If a trailing comma is allowed, a prediction decides.
 fn separated(decided_by_token: bool, parts: fn() -> Vec<Draft>) -> Vec<Draft> {
     let mut all = parts();
     let mut more = vec![token(&[Comma])];
@@ -174,7 +174,7 @@ fn signed(label: Label, kind: &'static [Kind]) -> (Label, Vec<Draft>) {
     (label, vec![sign, Draft::Tokens(kind, Slot::Value)])
 }
 
-/// What a rule consists of.
+/// Returns the parts of a rule.
 pub(super) fn draft(rule: Rule) -> Vec<Draft> {
     let one = |rule, slot| Draft::Rule(rule, 0, slot);
     match rule {
@@ -242,7 +242,7 @@ fn entry(key: Rule) -> Vec<Draft> {
     ]
 }
 
-/// Operators of a precedence, whose right operand has none of it.
+/// Returns operators of a precedence, whose right operand has a higher one.
 fn calculation(kinds: &'static [Kind], precedence: u8) -> (Label, u8, Vec<Draft>) {
     let right = Draft::Rule(Rule::Calc, precedence + 1, Slot::Second);
     (Label::None, precedence, vec![Draft::Tokens(kinds, Slot::Operator), right])

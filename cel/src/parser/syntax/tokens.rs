@@ -1,22 +1,22 @@
-//! Tokens as they are asked for, and the errors that come up.
+//! Reads tokens on demand and collects errors.
 //!
 //! Source: antlr4-go `lexer.go`, `common_token_stream.go` and `error_strategy.go`; cel-go parser/parser.go, `SyntaxError`.
 
 use super::visit::NOWHERE;
-use crate::parser::lexer::{self, Found, Kind, NoToken, Token};
+use crate::parser::lexer::{self, Kind, Lexed, NoToken, Token};
 use crate::source::{Issues, Source, narrow};
 
-/// How many syntax errors are reported before the parser gives up.
-const REPORTED: usize = 100;
+/// The number of syntax errors after which the parser gives up.
+const MAX_SYNTAX_ERRORS: usize = 100;
 
 pub(super) struct Tokens<'s, 't> {
     source: &'s Source<'t>,
     issues: &'s mut Issues,
-    /// Those that are neither white space nor comments.
+    /// The tokens that are neither white space nor comments.
     read: Vec<Token>,
-    /// Where each token begins and ends, white space and comments among them.
+    /// The bounds of each token, including white space and comments.
     pieces: Vec<(usize, usize)>,
-    /// The byte up to which the text is read.
+    /// The byte up to which the text has been read.
     at: usize,
     reported: usize,
 }
@@ -26,12 +26,12 @@ impl<'s, 't> Tokens<'s, 't> {
         Self { source, issues, read: Vec::new(), pieces: Vec::new(), at: 0, reported: 0 }
     }
 
-    /// Whether too much is wrong to go on.
+    /// Returns whether there are too many errors to continue.
     pub(super) fn is_full(&self) -> bool {
-        self.reported > REPORTED
+        self.reported > MAX_SYNTAX_ERRORS
     }
 
-    /// A token.
+    /// Returns the token at `index`.
     pub(super) fn get(&mut self, index: usize) -> Token {
         while self.read.len() <= index && self.read.last().is_none_or(|last| last.kind != Kind::End) {
             let next = self.next();
@@ -51,11 +51,11 @@ impl<'s, 't> Tokens<'s, 't> {
         while self.at < text.len() {
             let start = self.at;
             match lexer::next(text, start) {
-                Ok(Found::Hidden(end)) => {
+                Ok(Lexed::Hidden(end)) => {
                     self.pieces.push((start, end));
                     self.at = end;
                 }
-                Ok(Found::Token(kind, end)) => {
+                Ok(Lexed::Token(kind, end)) => {
                     self.pieces.push((start, end));
                     self.at = end;
                     let offset = self.source.code_point(start);
@@ -75,7 +75,8 @@ impl<'s, 't> Tokens<'s, 't> {
         Token { kind: Kind::End, start: end, end, offset: self.source.code_point(text.len()) }
     }
 
-    /// The line and the column, from 1, of a code point; column 0 in an empty text, and for what has no place.
+    /// Returns the line and the column of a code point, both starting with 1; column 0 in an empty text and
+    /// for an unknown position.
     fn place(&self, offset: u32) -> (u32, u32) {
         if self.source.text.is_empty() || offset == NOWHERE {
             return (1, 0);
@@ -83,7 +84,7 @@ impl<'s, 't> Tokens<'s, 't> {
         self.source.position(offset)
     }
 
-    /// Reports what is wrong at a token.
+    /// Reports a syntax error at a token.
     pub(super) fn report_syntax(&mut self, index: usize, message: &str) {
         let offset = self.get(index).offset;
         let position = Some(self.place(offset));
@@ -91,29 +92,30 @@ impl<'s, 't> Tokens<'s, 't> {
     }
 
     fn add(&mut self, position: Option<(u32, u32)>, message: &str) {
-        if self.reported > REPORTED {
+        if self.reported > MAX_SYNTAX_ERRORS {
             return;
         }
         self.reported += 1;
-        if self.reported > REPORTED {
-            self.issues.add_at(position, format!("Syntax error: More than {REPORTED} syntax errors"));
+        if self.reported > MAX_SYNTAX_ERRORS {
+            self.issues
+                .add_at(position, format!("Syntax error: More than {MAX_SYNTAX_ERRORS} syntax errors"));
         } else {
             self.issues.add_at(position, format!("Syntax error: {message}"));
         }
     }
 
-    /// Reports what is wrong beyond the grammar.
+    /// Reports an error beyond the grammar.
     pub(super) fn report_at(&mut self, offset: u32, message: String) {
         let position = Some(self.place(offset));
         self.issues.add_at(position, message);
     }
 
-    /// Reports what is wrong with the whole text.
+    /// Reports an error of the whole text.
     pub(super) fn report(&mut self, message: String) {
         self.issues.add_at(None, message);
     }
 
-    /// A token as messages show it.
+    /// Returns a token as messages show it.
     pub(super) fn display(&mut self, index: usize) -> String {
         let token = self.get(index);
         if token.kind == Kind::End {
@@ -123,7 +125,7 @@ impl<'s, 't> Tokens<'s, 't> {
         format!("'{}'", escaped(text))
     }
 
-    /// The text from one token to another, without what is no token.
+    /// Returns the text from one token to another, without parts that are not tokens.
     pub(super) fn between(&mut self, first: usize, last: usize) -> String {
         let (first, last) = (self.get(first), self.get(last));
         if first.kind == Kind::End {

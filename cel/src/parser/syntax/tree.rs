@@ -1,8 +1,8 @@
-//! What a walk found, as far as it came.
+//! The partial parse tree of a walk.
 
 use super::rules::{Label, Rule, Slot};
 
-/// A rule with what was found of it.
+/// A rule with its parsed parts.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) rule: Rule,
@@ -21,7 +21,7 @@ pub(super) enum Child {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Leaf {
     Token(usize),
-    /// A token that was missing.
+    /// A missing token.
     Missing,
 }
 

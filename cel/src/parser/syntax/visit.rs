@@ -1,4 +1,4 @@
-//! Errors beyond those of the grammar in what the parser could read.
+//! Finds errors beyond the grammar in the part that the parser could read.
 //!
 //! Source: cel-go parser/parser.go, the visitor.
 
@@ -7,10 +7,10 @@ use super::tokens::Tokens;
 use super::tree::{Leaf, Tree};
 use crate::ast::{Entry, Expression, NodeId};
 use crate::parser::grammar::RESERVED;
-use crate::parser::{Abort, DEEPEST, Expander, Syntax, tree};
+use crate::parser::{Abort, Expander, MAX_RECURSION_DEPTH, Syntax, tree};
 use crate::source::Source;
 
-/// The place of what has none.
+/// The offset of nodes without a position.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// Adds the errors of a tree.
@@ -40,12 +40,12 @@ struct Visitor<'v, 'e, 't, 's> {
 }
 
 impl Visitor<'_, '_, '_, '_> {
-    /// What stands where nothing was found.
+    /// Returns the placeholder of a missing rule.
     fn nothing(&mut self) -> NodeId {
         self.expander.tree.add(NOWHERE, Expression::Null)
     }
 
-    /// What stands where a rule lacks something.
+    /// Returns the placeholder of an incomplete rule.
     fn unfinished(&mut self, tree: &Tree) -> NodeId {
         let offset = self.start(tree);
         self.expander.tree.add(offset, Expression::Null)
@@ -91,7 +91,7 @@ impl Visitor<'_, '_, '_, '_> {
             return self.uncounted(tree);
         }
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_RECURSION_DEPTH {
             return Err(Abort::Depth);
         }
         let node = self.uncounted(tree);
@@ -190,7 +190,7 @@ impl Visitor<'_, '_, '_, '_> {
         }
     }
 
-    /// The name of a field.
+    /// Returns the name of a field.
     fn field(&mut self, name: &Tree) -> Result<String, &'static str> {
         match (name.label, name.leaf(Slot::Name)) {
             (Label::SimpleIdent, Some(leaf)) => Ok(self.text(leaf).to_owned()),
@@ -298,7 +298,7 @@ impl Visitor<'_, '_, '_, '_> {
     }
 }
 
-/// The part of a tree that means something: rules that only hold another are left out.
+/// Returns the innermost significant rule: rules that only contain another one are skipped.
 ///
 /// Source: cel-go parser/parser.go, `unnest`.
 fn innermost(tree: &Tree) -> Option<&Tree> {

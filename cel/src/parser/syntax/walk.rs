@@ -1,4 +1,4 @@
-//! Walks the network like a generated parser, and recovers from errors as it does.
+//! Traverses the network like a generated parser, with the same error recovery.
 //!
 //! Source: antlr4-go `error_strategy.go`, `parser.go` and the templates of generated parsers; cel-go parser/parser.go,
 //! `recoveryLimitErrorStrategy`.
@@ -9,18 +9,18 @@ use super::predict::{Decision, Prediction, Predictor};
 use super::rules::{Label, RULES, Rule};
 use super::tokens::Tokens;
 use super::tree::{Child, Leaf, Tree};
-use crate::parser::DEEPEST;
+use crate::parser::MAX_RECURSION_DEPTH;
 use crate::parser::lexer::Kind;
 
-/// How often the parser recovers.
-const RECOVERIES: u32 = 30;
+/// The maximum number of recoveries.
+const MAX_RECOVERIES: u32 = 30;
 
-/// How many tokens a recovery skips.
-const SKIPPED: u32 = 256;
+/// The maximum number of tokens that a recovery skips.
+const MAX_SKIPPED_TOKENS: u32 = 256;
 
 /// Why a rule ends early.
 enum Stop {
-    /// It is wrong, and recovers.
+    /// The rule has an error, and the parser recovers.
     Wrong(Wrong),
     /// The parser gives up.
     Abort,
@@ -28,13 +28,13 @@ enum Stop {
 
 enum Wrong {
     Mismatch(Expected),
-    /// No alternative fits; the tokens from the current one up to so many ahead.
+    /// No alternative fits; the number of tokens examined from the current one.
     NoAlternative {
         ahead: usize,
     },
 }
 
-/// A rule that is being read.
+/// A rule during parsing.
 struct Frame {
     /// The state that called it.
     caller: Option<usize>,
@@ -50,7 +50,7 @@ pub(super) struct Walker<'w, 's, 't> {
     depths: [u32; RULES],
     predictor: Predictor,
     recovering: bool,
-    /// The token at which the last recovery began, and the states in which recoveries began there.
+    /// The token at which the last recovery started, and the states in which recoveries started there.
     last: Option<(usize, Vec<usize>)>,
     recoveries: u32,
 }
@@ -70,7 +70,7 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
         }
     }
 
-    /// Reads the whole text; none if the parser gives up.
+    /// Parses the whole text; none if the parser gives up.
     pub(super) fn walk(mut self) -> Option<Tree> {
         self.rule(Rule::Start, 0, None).ok()
     }
@@ -78,8 +78,8 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
     fn rule(&mut self, rule: Rule, precedence: u8, caller: Option<usize>) -> Result<Tree, Stop> {
         if let Some(depth) = self.depths.get_mut(rule as usize) {
             *depth += 1;
-            if *depth > DEEPEST {
-                self.tokens.report(format!("expression recursion limit exceeded: {DEEPEST}"));
+            if *depth > MAX_RECURSION_DEPTH {
+                self.tokens.report(format!("expression recursion limit exceeded: {MAX_RECURSION_DEPTH}"));
                 return Err(Stop::Abort);
             }
         }
@@ -208,7 +208,7 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
         }
     }
 
-    /// A token that is known to be right ends a recovery.
+    /// Ends a recovery after a matching token.
     fn matched(&mut self) {
         self.recovering = false;
         self.last = None;
@@ -227,7 +227,7 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
             self.consume();
             return Ok(leaf);
         }
-        // Where the current token may follow, the expected one is missing.
+        // If the current token may follow, the expected one is missing.
         let follows = behind(self.state).map(|next| expected(next, &self.callers()));
         let kind = self.kind(0);
         let wanted = expected(self.state, &self.callers());
@@ -247,8 +247,8 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
     }
 
     fn attempt(&mut self) -> Result<(), Stop> {
-        if self.recoveries == RECOVERIES {
-            let message = format!("error recovery attempt limit exceeded: {RECOVERIES}");
+        if self.recoveries == MAX_RECOVERIES {
+            let message = format!("error recovery attempt limit exceeded: {MAX_RECOVERIES}");
             self.tokens.report_syntax(self.at, &message);
             return Err(Stop::Abort);
         }
@@ -256,7 +256,7 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
         Ok(())
     }
 
-    /// Skips a token that nothing expects, where the next one is expected.
+    /// Skips an unexpected token if the next one is expected.
     fn delete(&mut self) -> bool {
         let next = if self.kind(0) == Kind::End { Kind::End } else { self.kind(1) };
         let wanted = expected(self.state, &self.callers());
@@ -278,7 +278,7 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
         self.tokens.report_syntax(self.at, &format!("extraneous input {found} expecting {wanted}"));
     }
 
-    /// Looks before a decision whether the current token fits at all.
+    /// Checks before a decision whether the current token fits.
     fn sync(&mut self, state: usize) -> Result<(), Stop> {
         self.state = state;
         if self.recovering {
@@ -330,7 +330,7 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
         }
     }
 
-    /// Skips tokens until one that may follow a rule around.
+    /// Skips tokens until one that may follow an enclosing rule.
     fn recover(&mut self) -> Result<(), Stop> {
         self.attempt()?;
         let mut skipped = 0;
@@ -351,8 +351,9 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
     }
 
     fn skip(&mut self, skipped: &mut u32) -> Result<(), Stop> {
-        if *skipped >= SKIPPED {
-            self.tokens.report(format!("error recovery token lookahead limit exceeded: {SKIPPED}"));
+        if *skipped >= MAX_SKIPPED_TOKENS {
+            self.tokens
+                .report(format!("error recovery token lookahead limit exceeded: {MAX_SKIPPED_TOKENS}"));
             return Err(Stop::Abort);
         }
         *skipped += 1;
@@ -361,7 +362,7 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
     }
 }
 
-/// What cel-go says of a keyword where a name is expected.
+/// Returns cel-go's message for a keyword in place of a name.
 ///
 /// Source: cel-go parser/parser.go, `reservedIdentifier`.
 fn keyword_as_name(text: &str) -> Option<String> {

@@ -1,4 +1,5 @@
-//! Lists whose elements have keys: sets, whose elements are their own keys, and lists with `x-kubernetes-list-map-keys`.
+//! Lists with element keys: sets, whose elements are their own keys, and lists with
+//! `x-kubernetes-list-map-keys`.
 //!
 //! Source: apiserver pkg/cel/common/valuesunstructured.go and valuesreflect.go.
 
@@ -11,11 +12,11 @@ use super::super::{List, Value, equality, number};
 use crate::function::Error;
 use crate::schema::{ListType, Schema};
 
-/// What Go compares of an element. None equals nothing, itself included.
+/// The part of an element that Go compares. None does not equal anything, not even itself.
 type ElementKey = Option<Vec<Key>>;
 
-/// Whether two lists of the same length have equal elements, irrespective of their order; none where the left one has no
-/// keys.
+/// Returns whether two lists of the same length have equal elements, ignoring their order; none if the left
+/// one has no keys.
 ///
 /// Source: `unstructuredSetList.Equal`, `unstructuredMapList.Equal` and those of `refValSetList` and `refValMapList`.
 pub(in super::super) fn equal(left: &List<'_>, right: &List<'_>) -> Option<Result<bool, Error>> {
@@ -41,7 +42,8 @@ fn by_keys(
     by_keys_of(left, &known, right, key, equality::equals)
 }
 
-/// Whether each element of `right` equals that of `left` with the same key, and all of `left` are met.
+/// Returns whether each element of `right` equals the element of `left` with the same key, and all of `left`
+/// are matched.
 fn by_keys_of(
     left: &List<'_>,
     known: &[ElementKey],
@@ -65,7 +67,8 @@ fn by_keys_of(
     Ok(keyless == 0 && places.values().all(|(_, met)| *met))
 }
 
-/// `left + right`: elements of `right` replace those with the same key, or are appended; none where `left` has no keys.
+/// Returns `left + right`: elements of `right` replace those with the same key, or are appended; none if
+/// `left` has no keys.
 ///
 /// Source: apiserver pkg/cel/common/valuesreflect.go, `addToSetList` and `addToMapList`.
 pub(in super::super) fn merged<'a>(left: &List<'a>, right: &List<'a>) -> Option<Result<List<'a>, Error>> {
@@ -100,7 +103,7 @@ fn merged_by<'a>(
             Some(known) if replaces => *known = element,
             Some(_) => {}
             None => {
-                // Of elements that `right` has twice, both are appended to a list with keys.
+                // Duplicates in `right` are both appended to a list with keys.
                 if let (Some(key), false) = (key, replaces) {
                     places.insert(key, elements.len());
                 }
@@ -111,7 +114,7 @@ fn merged_by<'a>(
     Ok(List::of_schema(elements, schema))
 }
 
-/// The key of an element of a set.
+/// Returns the key of an element of a set.
 ///
 /// Source: apiserver pkg/cel/common/valuesreflect.go, `setElementKey`.
 fn scalar(element: &Value<'_>) -> Result<ElementKey, Error> {
@@ -123,7 +126,7 @@ fn scalar(element: &Value<'_>) -> Result<ElementKey, Error> {
     }
 }
 
-/// What Go compares of a value: that of Go behind it.
+/// Returns the part of a value that Go compares: the underlying Go value.
 fn key_of(value: &Value<'_>) -> Option<Key> {
     match value {
         Value::Preserved(json) => match json {
@@ -147,7 +150,7 @@ fn key_of_scalar(json: &Json) -> Option<Key> {
     }
 }
 
-/// The key of an element of a list with keys, from its fields.
+/// Returns the key of an element of a list with keys, from its fields.
 ///
 /// Source: apiserver pkg/cel/common/valuesreflect.go, `refValMapKey`.
 fn key_of_value(element: &Value<'_>, keys: &[String]) -> ElementKey {
@@ -164,11 +167,12 @@ fn key_of_value(element: &Value<'_>, keys: &[String]) -> ElementKey {
     keys.iter().map(of_field).collect()
 }
 
-/// The key of an element of a document, from its JSON, in which kube-apiserver looks for the escaped names of fields.
+/// Returns the key of a document's element from its JSON, in which kube-apiserver looks for the escaped names
+/// of fields.
 ///
 /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMapList.toMapKey`.
 fn key_of_json(element: &Value<'_>, keys: &[String]) -> Result<ElementKey, Error> {
-    /// With more keys than these, Go compares texts.
+    /// The maximum number of keys that Go compares as values; with more, it compares texts.
     const COMPARED: usize = 3;
     let members = match element {
         Value::Map(map) => map.json(),
@@ -180,7 +184,7 @@ fn key_of_json(element: &Value<'_>, keys: &[String]) -> Result<ElementKey, Error
     for name in keys {
         let field = members.get(name).unwrap_or(&Json::Null);
         found.push(match field {
-            // Numbers look the same as texts, whatever their types.
+            // As texts, numbers of all types are the same.
             Json::Number(value) if keys.len() > COMPARED => {
                 let text = value.as_f64().filter(|_| !value.is_i64()).map(number::format_double);
                 Some(Key::Text(text.unwrap_or_else(|| value.to_string())))

@@ -18,7 +18,7 @@ use crate::schema::{Kind, ListType, Schema, escape, unescape};
 pub(super) use keyed::{equal, merged};
 
 impl<'a> Value<'a> {
-    /// A JSON value as its schema says. What does not fit is [`Value::Invalid`], in the place where it stands.
+    /// Converts JSON according to its schema. Parts that do not fit become [`Value::Invalid`].
     ///
     /// Source: apiserver pkg/cel/common/valuesunstructured.go, `UnstructuredToVal`.
     pub fn from_structured(json: &'a Json, schema: &'a Schema) -> Self {
@@ -65,7 +65,7 @@ fn unexpected<'a>(expected: &str, found: &Json) -> Value<'a> {
     invalid(&format!("expected {expected}, got {}", go_type(found)))
 }
 
-/// The name of the type that holds JSON in Go.
+/// Returns the name of the Go type of JSON.
 fn go_type(json: &Json) -> &'static str {
     match json {
         Json::Null => "<nil>",
@@ -91,12 +91,13 @@ fn list<'a>(elements: &'a [Json], schema: &'a Schema) -> Value<'a> {
     }
 }
 
-/// An element of a list of a schema.
+/// Returns an element of a list of a schema.
 pub(super) fn element<'a>(json: &'a Json, list: &'a Schema) -> Value<'a> {
     list.items.as_ref().map_or(Value::Null, |items| Value::from_structured(json, items))
 }
 
-/// The member of an object by its escaped name, or the value of a map by its key. Fields that are null are absent.
+/// Returns the member of an object by its escaped name, or the value of a map by its key. Null fields are
+/// absent.
 ///
 /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMap.Find`.
 pub(super) fn find<'a>(
@@ -112,8 +113,8 @@ pub(super) fn find<'a>(
     Some(Value::from_structured(value, schema.member(&name)?))
 }
 
-/// An entry of a map, or a member of an object under its escaped name where it has one; none for members that the schema
-/// does not know.
+/// Returns an entry of a map, or a member of an object under its escaped name; none for members that the
+/// schema does not have.
 ///
 /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMap.Iterator`.
 pub(super) fn entry<'a>(
@@ -133,11 +134,11 @@ pub(super) fn entry<'a>(
     Some((key, value))
 }
 
-/// Whether an object or a map of a document equals another map.
+/// Returns whether an object or a map of a document equals another map.
 ///
 /// # Errors
 ///
-/// Of what the schema does not know, only parts of documents can be compared.
+/// Members that the schema does not have can be compared only with parts of documents.
 ///
 /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMap.Equal`.
 pub(super) fn objects(
@@ -164,7 +165,7 @@ pub(super) fn objects(
     Ok(true)
 }
 
-/// Whether a value is JSON that nothing is known of but that it is equal to itself.
+/// Returns whether a value is the same JSON of unknown type.
 ///
 /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unknownPreserved.Equal`.
 pub(super) fn preserves(json: &Json, value: &Value<'_>) -> bool {

@@ -1,10 +1,10 @@
-//! Texts with a format.
+//! Strings with a format.
 
 use super::super::{Text, Timestamp, Value, duration, layout};
 use crate::go::base64;
 use crate::go::quote::quote;
 
-/// The value of a text with a format of OpenAPI; formats that only validate are texts.
+/// Converts a string with an OpenAPI format; formats that only validate give strings.
 pub(super) fn read<'a>(text: &'a str, format: &str) -> Value<'a> {
     let value = match format {
         "duration" => parse_duration(text)
@@ -24,7 +24,7 @@ pub(super) fn read<'a>(text: &'a str, format: &str) -> Value<'a> {
     value.unwrap_or_else(|error| Value::Invalid(error.into()))
 }
 
-/// Whether a text is a duration of the format.
+/// Returns whether a text is a duration of the format.
 pub(crate) fn is_duration(text: &str) -> bool {
     parse_duration(text).is_ok()
 }
@@ -42,7 +42,7 @@ fn date_time(text: &str) -> Result<Timestamp, String> {
 
 const SECOND: i64 = 1_000_000_000;
 
-/// The names of units, the last of which may go on: `d` is a day, `days` is one, and so is `daylight`.
+/// The names of units. The last one is a prefix: `d` is a day, and so are `days` and `daylight`.
 const UNITS: [(&[&str], &str, i64); 8] = [
     (&["ns"], "nano", 1),
     (&["us", "µs"], "micro", 1_000),
@@ -54,7 +54,7 @@ const UNITS: [(&[&str], &str, i64); 8] = [
     (&["w", "wk"], "week", 7 * 24 * 3_600 * SECOND),
 ];
 
-/// Nanoseconds of a duration of Go, or of numbers with units such as `2 days`; what does not look like one is skipped.
+/// Parses a Go duration, or numbers with units such as `2 days`, into nanoseconds; other text is skipped.
 ///
 /// Source: kube-openapi pkg/validation/strfmt/duration.go, `ParseDuration`.
 fn parse_duration(text: &str) -> Result<i64, String> {
@@ -87,7 +87,7 @@ fn parse_duration(text: &str) -> Result<i64, String> {
     total.ok_or_else(|| format!("unable to parse {text} as duration"))
 }
 
-/// What begins a text and fits, and the rest.
+/// Splits off the prefix whose characters fit.
 fn split(text: &str, fits: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|character| !fits(character)).unwrap_or(text.len()))
 }
