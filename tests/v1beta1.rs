@@ -104,7 +104,7 @@ fn verify_checks_it_with_the_defaults_of_v1beta1() {
     let folder = folder(&[("old.yaml", OLD)]);
     let (stdout, stderr) = ends_with(&admit(&folder, "verify -c old.yaml --check V57"), 1);
     warns(&stderr);
-    assert!(stdout.contains("failurePolicy is not set, so it is Ignore"), "{stdout}");
+    assert!(stdout.contains("failurePolicy is not set and defaults to Ignore"), "{stdout}");
     assert!(stdout.contains("matchPolicy: Exact, timeoutSeconds: 30"), "{stdout}");
     let (_, stderr) = ends_with(&admit(&folder, "verify -c old.yaml --check V57 --quiet"), 1);
     assert!(!stderr.contains("warning"), "{stderr}");
@@ -118,12 +118,12 @@ fn lint_has_a_finding_for_each_difference() {
     for (field, value) in [("failurePolicy", "Ignore"), ("matchPolicy", "Exact"), ("timeoutSeconds", "30")] {
         let line = format!("old.yaml:5: warning[L03] old/pods.example.com webhooks[0].{field}: ");
         assert!(
-            stdout.contains(&line) && stdout.contains(&format!("write {value} to keep it in v1")),
+            stdout.contains(&line) && stdout.contains(&format!("set {value} to keep the behavior in v1")),
             "{stdout}"
         );
     }
     for error in ERRORS {
-        assert!(stdout.contains(&format!("v1 refuses it: {error}")), "{stdout}");
+        assert!(stdout.contains(&format!("v1 rejects the configuration: {error}")), "{stdout}");
     }
     assert!(
         stdout.ends_with("6 findings (1 error, 5 warnings) in 1 configuration; 0 not checked, 0 skipped\n")

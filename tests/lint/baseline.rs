@@ -46,13 +46,12 @@ fn what_is_known_is_accepted_and_only_the_rest_fails() {
     let reason = [&["--baseline-reason", "injector#12"], &failing[..]].concat();
     folder.lint("--write-baseline", "known.yaml", &reason, 0);
     let written = fs::read_to_string(folder.path("known.yaml")).expect("it is written");
-    let entry = "- check: L10\n  kind: the same name\n  webhooks:\n  - injector\n  reason: injector#12\n";
+    let entry = "- check: L10\n  kind: duplicate name\n  webhooks:\n  - injector\n  reason: injector#12\n";
     assert!(written.starts_with("# Findings of admit lint ") && written.ends_with(entry), "{written}");
     let text = folder.lint("--baseline", "known.yaml", &failing, 0);
     assert_eq!(
         text,
-        "tests/lint/findings/L10-twice.yaml:25: accepted[L10] injector metadata.name: it replaces an earlier \
-         ValidatingWebhookConfiguration \"injector\" of the manifests (injector#12)\n\
+        "tests/lint/findings/L10-twice.yaml:25: accepted[L10] injector metadata.name: the configuration replaces an earlier ValidatingWebhookConfiguration \"injector\" in the manifests (injector#12)\n\
          0 findings, 1 accepted in 2 configurations; 0 not checked, 0 skipped\n"
     );
 

@@ -16,9 +16,9 @@ fn all() -> Vec<(String, String)> {
 
 /// How long a certificate has been expired depends on when the test runs.
 fn without_days(text: &str) -> String {
-    match text.split_once(" days over") {
+    match text.split_once(" days ago") {
         Some((before, after)) => {
-            format!("{}N days over{after}", before.trim_end_matches(|it: char| it.is_ascii_digit()))
+            format!("{}N days ago{after}", before.trim_end_matches(|it: char| it.is_ascii_digit()))
         }
         None => text.to_owned(),
     }

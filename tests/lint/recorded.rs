@@ -33,7 +33,7 @@ fn reported(configuration: &Value) -> BTreeSet<String> {
     let findings = report["findings"].as_array().into_iter().flatten();
     let messages = findings.filter_map(|finding| finding["message"].as_str());
     messages
-        .filter_map(|message| message.strip_prefix("the API server refuses it: "))
+        .filter_map(|message| message.strip_prefix("the API server rejects the configuration: "))
         .map(str::to_owned)
         .collect()
 }

@@ -84,8 +84,7 @@ fn what_depends_on_definitions_that_are_not_given_is_counted_and_printed() {
     let text = prints(&lint_with_input(&["-c", "-"], alone), 0);
     assert_eq!(
         text,
-        "STDIN:6: not checked[L04] injector/pods.example.com: whether widget of example.com is served cannot be told: give \
-         the CustomResourceDefinition as well\n0 findings in 1 configuration; 1 not checked, 0 skipped\n"
+        "STDIN:6: not checked[L04] injector/pods.example.com: admit cannot determine whether widget of example.com is served: add the CustomResourceDefinition\n0 findings in 1 configuration; 1 not checked, 0 skipped\n"
     );
 }
 

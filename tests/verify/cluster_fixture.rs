@@ -70,7 +70,7 @@ async fn v38_and_v39_blame_no_one_for_what_it_writes_without_calls_as_well() {
         own.abort();
         assert_eq!(verdict(&check).0, Tally::Passed, "{:?}", check.findings);
         let notes = &check.results[0].notes;
-        assert!(notes.iter().any(|note| note.contains("or does so without calls as well")), "{notes:?}");
+        assert!(notes.iter().any(|note| note.contains("or also happens without calls")), "{notes:?}");
     }
 }
 
@@ -100,7 +100,7 @@ async fn v38_passes_who_writes_in_real_runs_only() {
 #[tokio::test]
 async fn v38_finds_other_answers_on_dry_runs() {
     for (then, expected) in
-        [("deny", "another verdict on dry runs"), ("always-mutate", "another result on dry runs")]
+        [("deny", "different verdict on dry runs"), ("always-mutate", "different result on dry runs")]
     {
         let behavior = format!("when: {{if: {{dry-run: true}}, then: {then}}}");
         finds(&verify("V38", vec![Suspect::mutating(&behavior)]).await, &[expected]);
@@ -150,7 +150,7 @@ async fn v39_passes_who_only_asks_and_is_not_about_who_says_otherwise() {
 
 #[tokio::test]
 async fn v40_finds_who_creates_something_with_each_call() {
-    finds(&watched("V40", writing).await, &["repeats an effect when retried"]);
+    finds(&watched("V40", writing).await, &["repeats a side effect when retried"]);
     // The retried body is the one that the webhook has not touched yet.
     let once_more = |address| {
         format!(
@@ -158,7 +158,7 @@ async fn v40_finds_who_creates_something_with_each_call() {
             writing(address)
         )
     };
-    finds(&watched("V40", once_more).await, &["repeats an effect when reinvoked"]);
+    finds(&watched("V40", once_more).await, &["repeats a side effect when reinvoked"]);
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn v40_blames_no_call_for_what_a_webhook_creates_by_itself() {
         own.abort();
         assert_eq!(verdict(&check).0, Tally::Passed, "{:?}", check.findings);
         let notes = &check.results[0].notes;
-        assert!(notes.iter().any(|note| note.contains("or does so without calls as well")), "{notes:?}");
+        assert!(notes.iter().any(|note| note.contains("or also happens without calls")), "{notes:?}");
     }
 }
 
@@ -182,7 +182,7 @@ async fn v40_finds_what_each_call_creates_beside_what_a_webhook_creates_by_itsel
     let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/secrets", 1));
     let check = verify_with("V40", vec![Suspect::mutating(&writing(address))], settings).await;
     own.abort();
-    finds(&check, &["repeats an effect when retried"]);
+    finds(&check, &["repeats a side effect when retried"]);
     let message = &check.findings[0].message;
     assert!(message.ends_with("first POST /api/v1/namespaces/demo/configmaps"), "{message}");
 }
@@ -215,7 +215,7 @@ async fn v47_finds_servers_without_http_1_or_a_new_tls() {
         let message = &check.findings[0].message;
         assert!(message.contains(words), "{transport}: {message}");
         let certificate = verify("V45", vec![Suspect::validating("allow").over(transport)]).await;
-        assert_eq!(verdict(&certificate).0, Tally::NotChecked, "{transport}: it shows no certificate");
+        assert_eq!(verdict(&certificate).0, Tally::NotChecked, "{transport}: no certificate");
     }
 }
 
@@ -262,7 +262,7 @@ async fn v41_finds_a_webhook_that_is_slow_at_first() {
     let check = only(report);
     finds(&check, &["slow at first"]);
     let message = &check.findings[0].message;
-    assert!(message.starts_with("with a timeout of 1 s: the first call of this run: "), "{message}");
+    assert!(message.starts_with("with a timeout of 1 s: first call of this run: "), "{message}");
 }
 
 #[tokio::test]
@@ -281,11 +281,11 @@ async fn v41_passes_a_quick_webhook_and_tells_the_figures() {
     let check = verify("V41", vec![Suspect::validating("allow").with("timeoutSeconds", json!(30))]).await;
     passes(&check);
     assert!(
-        check.results[0].notes[0].contains("of 100 answers, 8 at a time"),
+        check.results[0].notes[0].contains("of 100 responses, 8 at a time"),
         "{:?}",
         check.results[0].notes
     );
-    assert!(check.results[0].notes[1].ends_with("with connection and TLS handshake"));
+    assert!(check.results[0].notes[1].ends_with("including connection and TLS handshake"));
 }
 
 #[tokio::test]
@@ -299,7 +299,7 @@ async fn v45_finds_what_the_api_server_refuses() {
     ] {
         let certificate: Certificate = defect.parse().expect("a defect");
         let check = verify("V45", vec![Suspect::validating("allow").showing(certificate)]).await;
-        finds(&check, &["refused certificate"]);
+        finds(&check, &["rejected certificate"]);
         let message = &check.findings[0].message;
         assert!(message.contains(words), "{defect}: {message}");
     }
@@ -310,7 +310,7 @@ async fn v45_finds_what_ends_within_the_horizon() {
     let settings =
         Settings { horizon: Some(Duration::from_secs(20 * 365 * 24 * 3600)), ..Settings::default() };
     let check = verify_with("V45", vec![Suspect::validating("allow")], settings).await;
-    finds(&check, &["the certificate ends soon", "the authority ends soon"]);
+    finds(&check, &["the certificate expires soon", "the authority expires soon"]);
 }
 
 #[tokio::test]

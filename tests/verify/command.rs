@@ -145,9 +145,9 @@ async fn objects_of_the_built_in_corpus_get_the_annotations_by_which_a_webhook_a
     let stage = Stage::with(behavior).await;
     let arguments = ["-c", "configuration.yaml", "--check", "V01"];
     let text = ends_with(&stage.verify(&arguments).await, 0);
-    assert!(text.starts_with("unseen: c/w.example.com: it was called "), "{text}");
+    assert!(text.starts_with("unseen: c/w.example.com: the webhook was called "), "{text}");
     assert!(
-        text.contains(" times and never changed an object: nothing that it does was seen; give objects"),
+        text.contains(" times and never changed an object: its mutation was not tested; add objects"),
         "{text}"
     );
     assert!(text.contains("such keys often begin with its domain, as in example.com/inject"), "{text}");
@@ -168,7 +168,10 @@ async fn a_webhook_that_no_object_was_for_is_no_success() {
     stage.write("picky.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[picky])]);
     let arguments = ["-c", "picky.yaml", "--check", "V01,V50"];
     let text = ends_with(&stage.verify(&arguments).await, 4);
-    assert!(text.starts_with("unseen: c/w.example.com: it was called for none of 216 objects"), "{text}");
+    assert!(
+        text.starts_with("unseen: c/w.example.com: the webhook was not called for any of 216 objects"),
+        "{text}"
+    );
     assert!(text.contains("its objectSelector names skip"), "{text}");
     let labeled = [&arguments[..], &["--label", "inject=yes", "-o", "json"]].concat();
     let output = stage.verify(&labeled).await;
@@ -374,7 +377,7 @@ async fn conditions_that_ask_the_authorizer_have_a_caveat_and_the_roles_of_the_f
     stage.write("conditions.yaml", &[file]);
     let base = ["-c", "conditions.yaml", "-f", "pods.yaml", "--check", "V01,V55"];
     let text = ends_with(&stage.verify(&[&base[..], &["--proofs", "proofs"]].concat()).await, 1);
-    let caveat = "its matchConditions (not-trusted) ask what a user may do";
+    let caveat = "its matchConditions (not-trusted) check permissions";
     assert!(text.starts_with(&format!("caveat: c/w.example.com: {caveat}")), "{text}");
     assert!(text.contains(&format!("  caveat: {caveat}")), "{text}");
     assert!(text.contains("  the same for c/x.example.com"), "{text}");

@@ -53,7 +53,7 @@ async fn v48_asks_the_conditions_about_what_the_backend_is_made_of() {
     passes(&with("V48", &["!request.userInfo.username.startsWith('system:')"]).await);
     cannot_tell(
         &with("V48", &["object.spec.nodeName != ''"]).await,
-        "whether matchConditions leave out pods in gate",
+        "admit cannot determine whether matchConditions exclude pods in gate",
     );
 }
 
@@ -62,7 +62,7 @@ async fn v48_only_warns_where_what_is_in_the_objects_may_keep_them_out() {
     let found = with("V48", &["!has(object.metadata.labels) || !('skip' in object.metadata.labels)"]).await;
     finds(&found, &["locks itself out"]);
     assert_eq!(found.findings[0].severity, Severity::Warning);
-    says(&found, "unless what is in them keeps them out by its matchConditions");
+    says(&found, "unless matchConditions exclude them by their content");
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn v50_knows_who_writes_what_the_cluster_lives_on() {
     let nodes = "!('system:nodes' in request.userInfo.groups)";
     let found = of(&[nodes]).await;
     finds(&found, &["matches system resources"]);
-    says(&found, "it is called for leases in kube-system;");
+    says(&found, "the webhook is called for leases in kube-system;");
     passes(&of(&[nodes, "request.userInfo.username != 'system:kube-scheduler'"]).await);
     passes(&of(&["!(request.resource.resource in ['nodes', 'leases'])"]).await);
     cannot_tell(&of(&["object.spec.renewTime != ''"]).await, "leases in kube-system");
@@ -127,7 +127,7 @@ async fn v52_and_v56_look_for_a_request_for_which_all_conditions_hold() {
 #[tokio::test]
 async fn v55_is_about_webhooks_with_conditions() {
     // Counted by the objects, so that the shards of a corpus say together what one run says.
-    let without = (Tally::NotApplicable, [("it has no matchConditions".to_owned(), 3)].into());
+    let without = (Tally::NotApplicable, [("the webhook has no matchConditions".to_owned(), 3)].into());
     assert_eq!(verdict(&with("V55", &[]).await), without);
     passes(&with("V55", &["request.namespace != 'kube-system'"]).await);
     passes(&with("V55", &["!has(object.metadata.labels) || !('skip' in object.metadata.labels)"]).await);
@@ -140,7 +140,7 @@ async fn v55_is_about_webhooks_with_conditions() {
         )
         .await,
     );
-    finds(&empty, &["refused expression"]);
+    finds(&empty, &["rejected expression"]);
 }
 
 #[tokio::test]
@@ -154,18 +154,18 @@ async fn v55_finds_conditions_that_the_api_server_refuses() {
     for (conditions, kind, field) in [
         (
             json!([{"name": "a", "expression": "true"}, {"name": "a", "expression": "true"}]),
-            "refused name",
+            "rejected name",
             "webhooks[0].matchConditions[1].name: Duplicate value",
         ),
         (
             json!([{"name": "a b", "expression": "true"}]),
-            "refused name",
+            "rejected name",
             "webhooks[0].matchConditions[0].name: Invalid value",
         ),
-        (conditions(&[" "]), "refused expression", "matchConditions[0].expression: Required"),
-        (conditions(&["object.spec"]), "refused expression", "must evaluate to bool"),
-        (conditions(&["request.nme == 'a'"]), "refused expression", "undefined field 'nme'"),
-        (many, "refused matchConditions", "webhooks[0].matchConditions: Too many"),
+        (conditions(&[" "]), "rejected expression", "matchConditions[0].expression: Required"),
+        (conditions(&["object.spec"]), "rejected expression", "must evaluate to bool"),
+        (conditions(&["request.nme == 'a'"]), "rejected expression", "undefined field 'nme'"),
+        (many, "rejected matchConditions", "webhooks[0].matchConditions: Too many"),
     ] {
         let configuration = webhook("gate", &json!({"matchConditions": conditions}));
         let found = only(run("V55", &[configuration], Vec::new(), Settings::default()).await);
@@ -208,7 +208,7 @@ async fn v55_finds_conditions_without_a_value_and_the_smallest_object() {
     let labels = ["object.metadata.labels['inject'] == 'yes'"];
     let found = with("V55", &labels).await;
     finds(&found, &["a has no value for a CREATE", "a has no value for a UPDATE"]);
-    says(&found, "no such key: labels; the request is refused, without a call");
+    says(&found, "no such key: labels; the request is rejected without a call");
     let object = found.findings[0].object.as_ref().expect("an object");
     assert!(object["metadata"].get("labels").is_none(), "{object}");
 
@@ -217,7 +217,7 @@ async fn v55_finds_conditions_without_a_value_and_the_smallest_object() {
     let found = check("V55", &[webhook("gate", &fields)]).await;
     // Before the server makes a name of generateName, there is none.
     finds(&found, &["a has no value for a DELETE", "a has no value for a CREATE"]);
-    says(&found, "the webhook is skipped, without a call");
+    says(&found, "the webhook is skipped without a call");
 
     // What another condition leaves out needs no value.
     passes(

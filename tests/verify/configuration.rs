@@ -87,7 +87,7 @@ async fn v50_knows_that_namespaces_have_their_name_as_a_label() {
 #[tokio::test]
 async fn v50_finds_a_webhook_for_everything() {
     let check = check("V50", &json!({"rules": rules(&["*"], &["*/*"]), "timeoutSeconds": 10})).await;
-    finds(&check, &["may outlast a lease", "matches system resources"]);
+    finds(&check, &["may delay lease renewals too long", "matches system resources"]);
     let message = &check.findings[1].message;
     for resource in
         ["leases in kube-system", "leases in kube-node-lease", "nodes/status", "pods in kube-system"]
@@ -114,7 +114,7 @@ async fn v50_knows_how_long_a_renewal_of_a_lease_may_take() {
         (30, "kube-node-lease", Some("leases in kube-system with a timeout of 30 s")),
     ] {
         let check = check("V50", &fields(timeout, left_out)).await;
-        let found = check.findings.iter().find(|finding| finding.kind == "may outlast a lease");
+        let found = check.findings.iter().find(|finding| finding.kind == "may delay lease renewals too long");
         match (found, outlasts) {
             (None, None) => {}
             (Some(found), Some(expected)) => assert!(found.message.contains(expected), "{}", found.message),
@@ -146,7 +146,7 @@ async fn v51_finds_rules_for_reviews_of_access() {
     assert!(found.findings[0].message.contains("tokenreviews.authentication.k8s.io"));
 
     let found = check("V51", &json!({"rules": rules(&["*"], &["*/*"])})).await;
-    finds(&found, &["catches virtual resources before 1.37"]);
+    finds(&found, &["matches virtual resources before 1.37"]);
     assert_eq!(found.findings[0].severity, Severity::Note);
 }
 
@@ -163,8 +163,8 @@ async fn v54_finds_webhooks_that_a_label_leaves_out() {
     let opt_out = json!({"matchExpressions": [{"key": "skip", "operator": "DoesNotExist"}]});
     let opt_in = json!({"matchLabels": {"inject": "yes"}});
     for (selector, kind, words) in [
-        (opt_out, "can be opted out of by a label", "`!skip`"),
-        (opt_in, "can be left out by setting no label", "`inject in (yes)`"),
+        (opt_out, "can be bypassed with a label", "`!skip`"),
+        (opt_in, "can be bypassed without a label", "`inject in (yes)`"),
     ] {
         for (configuration, severity) in [
             ("ValidatingWebhookConfiguration", Severity::Warning),
@@ -189,17 +189,17 @@ async fn v54_passes_who_selects_by_namespaces_and_is_not_about_who_fails_open() 
 #[tokio::test]
 async fn v57_finds_what_is_not_said() {
     let found = check("V57", &json!({"admissionReviewVersions": ["v1beta1"]})).await;
-    finds(&found, &["v1 is not listed", "failurePolicy is left to the default", "defaults"]);
+    finds(&found, &["v1 is not listed", "failurePolicy is not set", "defaults"]);
     let defaults = &found.findings[2];
     assert_eq!(defaults.severity, Severity::Note);
     assert_eq!(
         defaults.message,
-        "the API server fills in matchPolicy: Equivalent, reinvocationPolicy: Never"
+        "the API server sets the defaults matchPolicy: Equivalent, reinvocationPolicy: Never"
     );
     let fields = json!({"failurePolicy": "Ignore", "matchPolicy": "Exact", "timeoutSeconds": null});
     let found = check_of("ValidatingWebhookConfiguration", "V57", &fields).await;
     finds(&found, &["defaults"]);
-    assert_eq!(found.findings[0].message, "the API server fills in timeoutSeconds: 10");
+    assert_eq!(found.findings[0].message, "the API server sets the defaults timeoutSeconds: 10");
 }
 
 #[tokio::test]
@@ -233,14 +233,14 @@ async fn v53_finds_rules_that_never_match() {
     {
         let mut rules = rules(&[group], &[resource]);
         rules[0]["scope"] = json!(scope);
-        assert_eq!(v53(json!({"rules": rules})).await, warning(&format!("left out by the scope {scope}")));
+        assert_eq!(v53(json!({"rules": rules})).await, warning(&format!("excluded by scope {scope}")));
     }
     for (resource, selector) in [
         ("pods/exec", json!({"matchExpressions": [{"key": "skip", "operator": "DoesNotExist"}]})),
         ("deployments/scale", json!({"matchLabels": {"app": "web"}})),
     ] {
         let found = v53(json!({"rules": rules(&["*"], &[resource]), "objectSelector": selector})).await;
-        assert_eq!(found, warning("a selector where there are no labels"), "{resource}");
+        assert_eq!(found, warning("objectSelector without labels to match"), "{resource}");
     }
 }
 

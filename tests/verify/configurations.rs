@@ -38,7 +38,7 @@ async fn v52_finds_timeouts_that_add_up() {
     finds(&found, &["timeouts add up"]);
     assert_eq!(
         found.findings[0].message,
-        "for CREATE of pods, labeled app=yes the API server may wait for a/a.example.com 10 s twice, \
+        "for CREATE of pods, labeled app=yes, the API server may wait for a/a.example.com 10 s twice, \
          b/b.example.com 5 s, c/c.example.com 10 s"
     );
     let twice = json!({"timeoutSeconds": 15, "reinvocationPolicy": "IfNeeded"});

@@ -151,6 +151,6 @@ async fn an_object_that_was_given_has_to_be_converted() {
     });
     let behavior = convert(&BTreeMap::from([("fail".to_owned(), json!("not today"))]));
     let report = report(behavior, None, vec![object]).await;
-    let expected = BTreeMap::from([("V62".to_owned(), vec!["refused".to_owned()])]);
+    let expected = BTreeMap::from([("V62".to_owned(), vec!["rejected".to_owned()])]);
     assert_eq!(kinds(&report), expected);
 }

@@ -64,7 +64,9 @@ async fn what_a_conversion_webhook_loses_is_found() {
     let text = ends_with(&stage.verify(&["-c", "crd.yaml"]).await, 1);
     assert!(text.contains("widgets.g.example.com/conversion"), "{text}");
     assert!(
-        text.contains("from g.example.com/v1 to g.example.com/v2 and back an object loses /spec/color"),
+        text.contains(
+            "an object converted from g.example.com/v1 to g.example.com/v2 and back loses /spec/color"
+        ),
         "{text}"
     );
 

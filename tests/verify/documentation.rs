@@ -37,7 +37,8 @@ fn the_list_of_checks_is_the_same_for_programs() {
     assert_eq!(from_json["checks"].as_array().map(Vec::len), Some(checks::ALL.len()));
     let check = checks::find("V20").expect("there is such a check");
     let expected = json!({
-        "id": "V20", "title": check.title, "severity": "note", "why": check.why, "source": check.source,
+        "id": "V20", "title": check.title, "severity": "note", "why": check.why, "help": check.help,
+        "source": check.source,
     });
     let chosen: Value = serde_json::from_str(&list(&["-o", "json", "--check", "V20"])).expect("JSON");
     assert_eq!(chosen, json!({"version": 1, "checks": [expected]}));

@@ -61,7 +61,7 @@ async fn custom_resources_of_its_manifest_are_in_the_corpus() {
         "when: {if: {not: {absent: /spec/size}}, then: non-idempotent, otherwise: always-mutate}";
     let stage = Stage::with(only_sizes).await;
     let text = ends_with(&run(&stage, "widget").await, 1);
-    assert!(text.contains("called with its own result it changes metadata.annotations"), "{text}");
+    assert!(text.contains("called with its own result, the webhook changes metadata.annotations"), "{text}");
     assert!(text.contains("kind: Widget") && text.contains("size: 1"), "{text}");
     ends_with(&run(&stage, "configmap").await, 0);
 }

@@ -36,7 +36,7 @@ async fn v01_finds_what_is_appended_on_every_call() {
 #[tokio::test]
 async fn v01_finds_a_webhook_that_refuses_its_own_work() {
     let check = verify("V01", vec![Suspect::mutating(DENIES_ITS_OWN_WORK)]).await;
-    finds(&check, &["denies its own work"]);
+    finds(&check, &["denies its own result"]);
     assert!(check.findings[0].message.contains("somebody was here"));
 }
 

@@ -50,7 +50,7 @@ async fn certificates_are_renewed_before_the_webhooks_are_ended() {
     let text = ends_with(&output, 1);
     // Nothing was renewed, and what could still be asked about that was running; fakes stop to listen at once.
     assert!(text.contains("] admit-fakes/w.fakes.local: 1.0 s after the end of --rotate-command"), "{text}");
-    assert!(text.contains("failed so: ") && text.contains("connection refused"), "{text}");
+    assert!(text.contains(" failed: ") && text.contains("connection refused"), "{text}");
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         printed.contains("renewed") && !String::from_utf8_lossy(&output.stdout).contains("renewed\n"),

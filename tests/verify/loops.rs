@@ -44,9 +44,8 @@ async fn v49_finds_two_webhooks_that_wait_for_each_other() {
     assert_eq!(finding.severity, Severity::Error);
     assert_eq!(
         finding.message,
-        "gate/webhook waits: mesh/mesh.example.com is called for pods in gate, for its own backend; mesh/webhook waits: \
-         gate/gate.example.com is called for pods in mesh, for its own backend; once all of them are down, an \
-         administrator has to delete a configuration by hand"
+        "gate/webhook waits: mesh/mesh.example.com is called for pods in gate, needed for its own backend; mesh/webhook waits: \
+         gate/gate.example.com is called for pods in mesh, needed for its own backend; once all of them are down, a cluster operator has to delete a configuration by hand"
     );
 }
 
@@ -80,7 +79,10 @@ async fn v49_passes_who_lets_the_other_in_and_says_what_it_cannot_tell() {
     let found =
         check(&[elsewhere.clone(), behind("gate", &["gate", "mesh"]), behind("mesh", &["mesh"])]).await;
     passes(&found);
-    assert!(found.results[0].notes[0].starts_with("where the backends of x/x.example.com run"), "{found:#?}");
+    assert!(
+        found.results[0].notes[0].starts_with("the clientConfig of x/x.example.com has a URL"),
+        "{found:#?}"
+    );
     assert_eq!(verdict(&check(&[elsewhere]).await).0, Tally::NotApplicable);
 }
 
@@ -97,7 +99,7 @@ async fn v49_finds_who_keeps_its_own_certificate_from_being_renewed() {
     for (configuration, words) in [
         (
             annotated(all(behind("gate", &["gate"])), "cert-manager.io/inject-ca-from", "gate/serving"),
-            "is called for pods, replicasets, deployments in cert-manager, for cert-manager, which issues",
+            "is called for pods, replicasets, deployments in cert-manager, needed for cert-manager, which issues",
         ),
         (
             annotated(
@@ -105,15 +107,15 @@ async fn v49_finds_who_keeps_its_own_certificate_from_being_renewed() {
                 "cert-manager.io/inject-ca-from",
                 "pki/serving",
             ),
-            "is called for secrets, certificates, certificaterequests in pki, for its certificate",
+            "is called for secrets, certificates, certificaterequests in pki, needed for its certificate",
         ),
         (
             annotated(all(behind("gate", &["gate"])), "service.beta.openshift.io/inject-cabundle", "true"),
-            "in openshift-service-ca, for the Service CA",
+            "in openshift-service-ca, needed for the Service CA",
         ),
     ] {
         let found = check(&[configuration]).await;
-        finds(&found, &["gate/webhook keeps its own certificate from being renewed"]);
+        finds(&found, &["gate/webhook blocks the renewal of its own certificate"]);
         let message = &found.findings[0].message;
         assert!(message.contains(words), "{message}");
     }
@@ -134,7 +136,7 @@ async fn v49_finds_a_loop_through_the_issuer() {
         &found,
         &[
             "cert-manager/webhook, gate/webhook wait for each other",
-            "gate/webhook keeps its own certificate from being renewed",
+            "gate/webhook blocks the renewal of its own certificate",
         ],
     );
     // cert-manager is where its webhook is.

@@ -25,7 +25,7 @@ async fn is_not_about_who_sends_none(id: &str) {
 #[tokio::test]
 async fn v16_finds_what_only_the_servers_library_applies() {
     let check = patching("V16", &json!([{"op": "replace", "path": "/spec/hostname", "value": "x"}])).await;
-    finds(&check, &["nothing there"]);
+    finds(&check, &["path not found"]);
     let check = patching("V16", &json!([{"op": "remove", "path": "/spec/containers/-1"}])).await;
     finds(&check, &["index"]);
     let check = patching("V16", &json!([{"op": "add", "path": "/spec/hostname"}])).await;
@@ -43,19 +43,19 @@ async fn v16_passes_what_the_standard_allows() {
 #[tokio::test]
 async fn v17_finds_who_takes_away() {
     let check = verify("V17", vec![Suspect::mutating("fault: M10-own")]).await;
-    finds(&check, &["takes away", "writes a whole list"]);
+    finds(&check, &["removes fields", "writes a whole list"]);
     let kept = verify("V17", vec![Suspect::mutating("fault: M10-whole")]).await;
     finds(&kept, &["writes a whole list"]);
     assert_eq!(kept.findings[0].severity, Severity::Note);
     let check = verify("V17", vec![Suspect::mutating("mutate: [{remove: [/spec/securityContext]}]")]).await;
-    finds(&check, &["takes away"]);
+    finds(&check, &["removes fields"]);
 }
 
 #[tokio::test]
 async fn v17_finds_whole_maps() {
     let labels = json!([{"op": "add", "path": "/metadata/labels", "value": {"mine": "yes"}}]);
     let check = patching("V17", &labels).await;
-    finds(&check, &["takes away", "writes a whole map"]);
+    finds(&check, &["removes fields", "writes a whole map"]);
     assert_eq!(check.findings[0].differences[0].path, "metadata.labels.app");
 }
 
@@ -148,21 +148,21 @@ async fn v19_finds_names_that_are_there_twice() {
         ]})
     };
     let expected = [
-        "refused: spec.volumes.name: Duplicate value",
-        "refused: spec.containers.volumeMounts.name: Not found",
-        "refused: spec.initContainers.volumeMounts.name: Not found",
+        "rejected: spec.volumes.name: Duplicate value",
+        "rejected: spec.containers.volumeMounts.name: Not found",
+        "rejected: spec.initContainers.volumeMounts.name: Not found",
     ];
     finds(&patching("V19", &json!([volume("v")])).await, &expected);
     let env =
         json!([{"op": "add", "path": "/spec/containers/0/env", "value": [{"name": "A"}, {"name": "A"}]}]);
     let check = patching("V19", &env).await;
-    finds(&check, &["spec.containers.env: name twice"]);
+    finds(&check, &["spec.containers.env: duplicate name"]);
     assert_eq!(check.findings[0].severity, Severity::Warning);
     let container =
         json!([{"op": "add", "path": "/spec/containers/-", "value": {"name": "app", "image": "x"}}]);
-    finds(&patching("V19", &container).await, &["refused: spec.containers.name: Duplicate value"]);
+    finds(&patching("V19", &container).await, &["rejected: spec.containers.name: Duplicate value"]);
     let check = verify("V19", vec![Suspect::mutating("fault: M30-owner-references")]).await;
-    finds(&check, &["metadata.ownerReferences: uid twice"]);
+    finds(&check, &["metadata.ownerReferences: duplicate uid"]);
 }
 
 #[tokio::test]
@@ -210,8 +210,8 @@ async fn widget_in(definition: &Value, spec: &Value, operation: Value) -> CheckR
 #[tokio::test]
 async fn v19_holds_custom_resources_to_their_schema() {
     let size = |value: Value| json!({"op": "replace", "path": "/spec/size", "value": value});
-    finds(&widget(size(json!(10))).await, &["refused: spec.size: Invalid value"]);
-    finds(&widget(size(json!("large"))).await, &["refused: spec.size: Invalid value"]);
+    finds(&widget(size(json!(10))).await, &["rejected: spec.size: Invalid value"]);
+    finds(&widget(size(json!("large"))).await, &["rejected: spec.size: Invalid value"]);
     let unknown = widget(json!({"op": "add", "path": "/spec/mood", "value": "good"})).await;
     finds(&unknown, &["sets unknown fields"]);
     passes(&widget(json!({"op": "add", "path": "/spec/color", "value": "red"})).await);
@@ -219,7 +219,7 @@ async fn v19_holds_custom_resources_to_their_schema() {
     passes(&widget_of(&json!({"size": 10}), size(json!("large"))).await);
     let color = json!({"op": "add", "path": "/spec/color", "value": 1});
     let check = widget_of(&json!({"size": 10}), color).await;
-    finds(&check, &["refused, as before: spec.color: Invalid value"]);
+    finds(&check, &["rejected, as before: spec.color: Invalid value"]);
     assert_eq!(check.findings[0].severity, Severity::Note);
 }
 
@@ -234,7 +234,7 @@ async fn v19_asks_the_rules_of_custom_resources() {
         json!({"op": "add", "path": "/spec/color", "value": "red"}),
     )
     .await;
-    finds(&check, &["refused: spec: Invalid value"]);
+    finds(&check, &["rejected: spec: Invalid value"]);
     assert!(
         check.findings[0].message.ends_with("only large ones have a color"),
         "{}",
@@ -246,17 +246,17 @@ async fn v19_asks_the_rules_of_custom_resources() {
 
 #[tokio::test]
 async fn v19_notes_what_is_required_in_a_spec_that_the_user_left_out() {
-    let kind = "refused, in what the user left out: spec.size: Required value";
+    let kind = "rejected, in fields that the user left out: spec.size: Required value";
     let check =
         widget_of(&Value::Null, json!({"op": "add", "path": "/spec", "value": {"color": "red"}})).await;
     finds(&check, &[kind]);
     assert_eq!(check.findings[0].severity, Severity::Note);
     // What the user gave, and what the webhook writes wrong, is an error all the same.
     let check = widget(json!({"op": "remove", "path": "/spec/size"})).await;
-    finds(&check, &["refused: spec.size: Required value"]);
+    finds(&check, &["rejected: spec.size: Required value"]);
     let check =
         widget_of(&Value::Null, json!({"op": "add", "path": "/spec", "value": {"size": "red"}})).await;
-    finds(&check, &["refused: spec.size: Invalid value"]);
+    finds(&check, &["rejected: spec.size: Invalid value"]);
 }
 
 #[tokio::test]
@@ -270,15 +270,15 @@ async fn v19_passes_what_is_valid() {
 #[tokio::test]
 async fn v20_notes_patches_that_change_nothing() {
     let same = json!([{"op": "replace", "path": "/kind", "value": "Pod"}]);
-    finds(&patching("V20", &same).await, &["patches nothing in the object"]);
+    finds(&patching("V20", &same).await, &["empty patch for the object"]);
     for patch in ["W10=", "[91, 93]"] {
         let empty = format!(
             "raw: {{response: {{uid: '{{uid}}', allowed: true, patchType: JSONPatch, patch: {patch}}}}}"
         );
-        finds(&verify("V20", vec![Suspect::mutating(&empty)]).await, &["patches nothing in the object"]);
+        finds(&verify("V20", vec![Suspect::mutating(&empty)]).await, &["empty patch for the object"]);
     }
     let check = verify("V20", vec![Suspect::mutating("fault: M03")]).await;
-    finds(&check, &["patches nothing in what it made itself"]);
+    finds(&check, &["empty patch for its own result"]);
     assert_eq!(check.findings[0].severity, Severity::Note);
 }
 
@@ -291,10 +291,10 @@ async fn v20_passes_who_is_quiet_when_done() {
 
 #[tokio::test]
 async fn v21_finds_who_does_not_know_mirror_pods() {
-    finds(&verify("V21", vec![Suspect::mutating("sidecar")]).await, &["changes a mirror pod"]);
+    finds(&verify("V21", vec![Suspect::mutating("sidecar")]).await, &["changes a mirror Pod"]);
     let denies = "when: {if: {present: /spec/nodeName}, then: {deny: {message: no}}}";
     for suspect in [Suspect::mutating, Suspect::validating] {
-        finds(&verify("V21", vec![suspect(denies)]).await, &["denies a mirror pod"]);
+        finds(&verify("V21", vec![suspect(denies)]).await, &["denies a mirror Pod"]);
     }
 }
 

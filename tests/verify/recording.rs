@@ -101,11 +101,13 @@ async fn a_webhook_that_creates_something_with_each_call_is_found_by_all_three()
     let (status, said) = verify(writing(OBJECTS, always_another)).await;
     assert_eq!((status, said.each_ref().map(|(verdict, _)| *verdict)), (Some(1), [Tally::Found; 3]));
     let [dry, real, again] = said.each_ref().map(|(_, text)| text.as_str());
-    assert!(dry.contains("dry runs it wrote") && dry.contains(OBJECTS), "{dry}");
-    assert!(real.contains("real runs it wrote") && real.contains(OBJECTS), "{real}");
+    assert!(dry.contains("dry runs, the webhook wrote") && dry.contains(OBJECTS), "{dry}");
+    assert!(real.contains("real runs the webhook wrote") && real.contains(OBJECTS), "{real}");
     assert_eq!(
         again,
-        format!("in 2 calls with a body that it had answered it created 2 objects, first POST {OBJECTS}")
+        format!(
+            "in 2 calls with a body that it had already answered, the webhook created 2 objects, first POST {OBJECTS}"
+        )
     );
 }
 
@@ -165,7 +167,7 @@ async fn of_a_webhook_that_does_not_use_the_kubeconfig_nothing_can_be_said() {
     assert_eq!(status, Some(6));
     for (verdict, reason) in said {
         assert_eq!(verdict, Tally::NotChecked);
-        assert!(reason.contains("is it started with that kubeconfig?"), "{reason}");
+        assert!(reason.contains("check that it uses that kubeconfig"), "{reason}");
     }
 }
 

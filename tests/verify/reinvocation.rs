@@ -19,7 +19,7 @@ async fn v02_finds_an_early_return() {
     // Nobody calls it again while its reinvocationPolicy is Never.
     assert_eq!(finding.severity, Severity::Note);
     assert!(
-        finding.message.ends_with("reinvocationPolicy Never it is not called again"),
+        finding.message.ends_with("reinvocationPolicy Never, it is not called again"),
         "{}",
         finding.message
     );
@@ -57,14 +57,14 @@ async fn v02_passes_what_looks_at_each_container() {
 #[tokio::test]
 async fn v03_finds_a_webhook_that_replaces_the_list() {
     let check = verify("V03", vec![Suspect::mutating(OWN_CONTAINERS)]).await;
-    finds(&check, &["takes away what another webhook added, which adds a container"]);
+    finds(&check, &["removes what another webhook added, which adds a container"]);
 }
 
 #[tokio::test]
 async fn v03_finds_a_webhook_that_sets_the_whole_map() {
     let patch = "patch: {operations: [{op: add, path: /metadata/labels, value: {only: mine}}]}";
     let check = verify("V03", vec![Suspect::mutating(patch)]).await;
-    finds(&check, &["takes away what another webhook added, which adds a label"]);
+    finds(&check, &["removes what another webhook added, which adds a label"]);
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn v03_only_notes_what_is_done_to_the_users_own_containers_too() {
     // Whoever leaves the user's containers alone has no business with those of others.
     let others = mirrors(json!("allow")).to_string();
     let check = verify_objects("V03", vec![Suspect::mutating(&others)], vec![pod], &[]).await;
-    finds(&check, &["takes away what another webhook added, which adds a container"]);
+    finds(&check, &["removes what another webhook added, which adds a container"]);
     assert_eq!(check.findings[0].severity, Severity::Error);
 }
 
@@ -115,7 +115,7 @@ async fn v58_finds_injectors_that_never_see_a_pod_again() {
 #[tokio::test]
 async fn v58_only_notes_a_sidecar_to_which_other_containers_do_not_matter() {
     let check = verify("V58", vec![Suspect::mutating("sidecar")]).await;
-    finds(&check, &["injects regardless of others, without reinvocation"]);
+    finds(&check, &["injects regardless of other webhooks, without reinvocation"]);
     assert_eq!(check.findings[0].severity, Severity::Note);
 }
 

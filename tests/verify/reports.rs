@@ -83,7 +83,7 @@ async fn the_merged_reports_of_all_shards_say_what_one_run_says() {
     ends_with(&stage.verify(&[&["merge"], &files[..], &["--fail-on", "never"]].concat()).await, 0);
     // A shard that nobody ran is no pass.
     let text = ends_with(&stage.verify(&[&["merge"], &files[..2]].concat()).await, 2);
-    assert!(text.contains("there is no report of shard 3/3"), "{text}");
+    assert!(text.contains("the report of shard 3/3 is missing"), "{text}");
     let text = ends_with(&stage.verify(&["merge", "many.yaml"]).await, 2);
     assert!(text.contains("many.yaml: this is not a report of admit verify -o json"), "{text}");
 }

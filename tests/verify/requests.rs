@@ -31,10 +31,7 @@ async fn v22_finds_what_is_wrong_with_an_answer() {
 async fn v22_names_the_field_and_the_object() {
     let check = verify("V22", vec![Suspect::mutating("fault: E07-missing")]).await;
     let finding = check.findings.iter().find(|it| it.kind == "uid when it answers").expect("it is found");
-    assert_eq!(
-        finding.message,
-        "when it answers, response.uid is missing: it must be the uid of the request"
-    );
+    assert_eq!(finding.message, "when it answers, response.uid is missing: must be the uid of the request");
     assert_eq!(
         (finding.differences[0].path.as_str(), &finding.differences[0].found),
         ("response.uid", &None)
@@ -52,9 +49,9 @@ async fn v22_looks_at_denials() {
 #[tokio::test]
 async fn v22_finds_what_lacks_only_on_the_error_path() {
     for (then, expected, severity) in [
-        ("{bad-response: wrong-uid}", "uid when it cannot read the object", Severity::Error),
-        ("{bad-response: closed}", "no answer when it cannot read the object", Severity::Error),
-        ("{bad-response: {status: 500}}", "HTTP status when it cannot read the object", Severity::Note),
+        ("{bad-response: wrong-uid}", "uid when it cannot decode the object", Severity::Error),
+        ("{bad-response: closed}", "no response when it cannot decode the object", Severity::Error),
+        ("{bad-response: {status: 500}}", "HTTP status when it cannot decode the object", Severity::Note),
     ] {
         let check = verify("V22", vec![Suspect::validating(&unreadable(then))]).await;
         finds(&check, &[expected]);
@@ -62,7 +59,7 @@ async fn v22_finds_what_lacks_only_on_the_error_path() {
         let sent = &check.findings[0].steps[0].review;
         assert_eq!(sent["request"]["object"]["metadata"], "unreadable");
         let message = &check.findings[0].message;
-        assert!(message.contains("(its metadata is a string, its spec and data are numbers)"), "{message}");
+        assert!(message.contains("(metadata is a string, spec and data are numbers)"), "{message}");
     }
 }
 
@@ -116,7 +113,7 @@ async fn v29_is_not_about_webhooks_that_are_not_called_for_deletions() {
 async fn v32_finds_who_needs_a_name() {
     let behavior = "when: {if: {absent: /metadata/name}, then: {deny: {message: name is required}}}";
     let check = verify("V32", vec![Suspect::mutating(behavior)]).await;
-    finds(&check, &["needs metadata.name"]);
+    finds(&check, &["requires metadata.name"]);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ async fn v04_finds_a_webhook_that_denies_what_was_on_a_node() {
         )],
     )
     .await;
-    finds(&check, &["denies what is restored"]);
+    finds(&check, &["denies a restored object"]);
     assert!(check.findings[0].message.contains("only the scheduler binds"));
 }
 
@@ -28,7 +28,7 @@ async fn v04_finds_a_webhook_that_takes_the_servers_work_for_the_users() {
         )],
     )
     .await;
-    finds(&check, &["changes what is restored"]);
+    finds(&check, &["changes a restored object"]);
     assert_eq!(check.findings[0].differences[0].path, "spec.nodeName");
 }
 
@@ -96,7 +96,7 @@ async fn v08_is_not_about_who_asks_to_be_called_again() {
 #[tokio::test]
 async fn v09_finds_what_grows_with_each_apply() {
     let check = verify("V09", vec![Suspect::mutating("non-idempotent")]).await;
-    finds(&check, &["not settled after a second apply"]);
+    finds(&check, &["changed by a second apply"]);
     assert_eq!(check.findings[0].differences[0].path, "metadata.annotations.non-idempotent");
 }
 
@@ -104,7 +104,7 @@ async fn v09_finds_what_grows_with_each_apply() {
 async fn v09_finds_who_mutates_creations_only_and_asks_for_updates() {
     let check =
         verify("V09", vec![Suspect::mutating("when: {if: {operations: [CREATE]}, then: sidecar}")]).await;
-    finds(&check, &["not settled after a second replacement by the same manifest"]);
+    finds(&check, &["changed by a second replacement with the same manifest"]);
 }
 
 #[tokio::test]
@@ -125,9 +125,9 @@ async fn v09_passes_what_does_the_same_to_updates() {
 #[tokio::test]
 async fn v13_finds_what_depends_on_managed_fields_and_time() {
     let check = verify("V13", vec![Suspect::mutating("fault: M27-managed-fields")]).await;
-    finds(&check, &["what it does depends on managedFields"]);
+    finds(&check, &["result depends on managedFields"]);
     let check = verify("V13", vec![Suspect::mutating("fault: M27-creation-timestamp")]).await;
-    finds(&check, &["what it does depends on creationTimestamp"]);
+    finds(&check, &["result depends on creationTimestamp"]);
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn v13_notes_what_depends_on_the_user() {
     let by_user = "when: {if: {users: ['system:serviceaccount:admit-verify:somebody-else']}, then: deny}";
     for suspect in [Suspect::mutating, Suspect::validating] {
         let check = verify("V13", vec![suspect(by_user)]).await;
-        finds(&check, &["its answer depends on the user"]);
+        finds(&check, &["verdict depends on the user"]);
         assert_eq!(check.findings[0].severity, Severity::Note);
     }
 }

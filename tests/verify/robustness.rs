@@ -25,7 +25,7 @@ fn unless_review(otherwise: &str) -> String {
 }
 
 const UNREADABLE: [&str; 4] =
-    ["a text that is no JSON", "an empty body", "a review that is cut off", "an object of another kind"];
+    ["text that is not JSON", "an empty body", "a truncated review", "an object of another kind"];
 
 fn with_all(kind: &str, more: &[&str]) -> Vec<String> {
     let all = UNREADABLE.iter().chain(["a review without a request"].iter()).chain(more);
@@ -35,14 +35,14 @@ fn with_all(kind: &str, more: &[&str]) -> Vec<String> {
 #[tokio::test]
 async fn v37_finds_who_panics_on_nonsense() {
     let check = verify("V37", vec![Suspect::mutating(&unless_review("{bad-response: closed}"))]).await;
-    assert_eq!(kinds(&check), with_all("gives no answer", &["a GET"]));
+    assert_eq!(kinds(&check), with_all("closes the connection", &["a GET"]));
 }
 
 #[tokio::test]
 async fn v37_shows_each_request_as_it_was_sent() {
     let check = verify("V37", vec![Suspect::mutating(&unless_review("{bad-response: closed}"))]).await;
     let sent = |kind: &str| {
-        let of_kind = format!("gives no answer on {kind}");
+        let of_kind = format!("closes the connection on {kind}");
         let finding = check.findings.iter().find(|it| it.kind == of_kind).expect("it is found");
         let step = &finding.steps[0];
         assert_eq!((finding.steps.len(), step.webhook.as_str()), (1, "a/a.example.com"));
@@ -50,7 +50,7 @@ async fn v37_shows_each_request_as_it_was_sent() {
         (direct.method.clone(), direct.content_type.clone(), step.review.clone())
     };
     let json = |text: Value| ("POST".to_owned(), "application/json".to_owned(), text);
-    assert_eq!(sent("a text that is no JSON"), json("this is no JSON".into()));
+    assert_eq!(sent("text that is not JSON"), json("this is no JSON".into()));
     assert_eq!(sent("an empty body"), json("".into()));
     assert_eq!(sent("an object of another kind").2["kind"], "ConfigMap");
     assert_eq!(sent("a GET"), ("GET".to_owned(), String::new(), "".into()));
@@ -75,7 +75,7 @@ async fn what_all_webhooks_of_a_server_do_wrong_is_one_finding() {
         configuration("ValidatingWebhookConfiguration", "e", &served_by(&other, "o", 1)),
     ];
     let check = only(run("V37", &configurations, pods(), Settings::default()).await);
-    let of_one = with_all("gives no answer", &["a GET"]);
+    let of_one = with_all("closes the connection", &["a GET"]);
     assert_eq!(check.findings.len(), 2 * of_one.len(), "{check:#?}");
     for finding in &check.findings {
         let is_other = finding.webhooks.contains_key("e/o0.example.com");
@@ -108,7 +108,7 @@ async fn v37_finds_who_allows_what_it_cannot_read() {
 async fn v37_notes_a_fault_of_its_own() {
     for otherwise in ["{bad-response: {status: 500}}", "{raw: {text: ok}}"] {
         let check = verify("V37", vec![Suspect::mutating(&unless_review(otherwise))]).await;
-        assert!(kinds(&check).starts_with(&["HTTP status on a text that is no JSON"]), "{check:#?}");
+        assert!(kinds(&check).starts_with(&["HTTP status on text that is not JSON"]), "{check:#?}");
         assert!(check.findings.iter().all(|finding| finding.severity == Severity::Note));
     }
 }
@@ -116,12 +116,13 @@ async fn v37_notes_a_fault_of_its_own() {
 #[tokio::test]
 async fn v37_finds_who_does_not_survive_nonsense() {
     // Two calls before the first nonsense, which is the third.
-    for (then, kind) in [("{bad-response: closed}", "does not survive"), ("deny", "answers otherwise after")]
+    for (then, kind) in
+        [("{bad-response: closed}", "stops responding after"), ("deny", "responds differently after")]
     {
         let behavior = format!("first: {{calls: 3, of: allow, then: {then}}}");
         let check = verify("V37", vec![Suspect::mutating(&behavior)]).await;
         let first = kinds(&check)[0];
-        assert_eq!(first, format!("{kind} a text that is no JSON"), "{check:#?}");
+        assert_eq!(first, format!("{kind} text that is not JSON"), "{check:#?}");
     }
 }
 
@@ -139,7 +140,7 @@ async fn v37_passes_a_4xx_and_a_review_that_denies() {
 #[tokio::test]
 async fn v42_finds_who_works_for_callers_that_have_gone() {
     let check = verify("V42", vec![Suspect::mutating("queue: {hold: 120ms}")]).await;
-    finds(&check, &["works for nobody"]);
+    finds(&check, &["keeps working after the caller disconnected"]);
 }
 
 #[tokio::test]
@@ -168,7 +169,7 @@ async fn v42_finds_who_writes_when_the_caller_has_gone() {
     let write = format!("{{url: 'http://{address}/api/v1/namespaces/demo/configmaps', after: 600ms}}");
     let behavior = format!("delay: {{for: {{fixed: 800ms}}, then: {{side-effect: {{write: {write}}}}}}}");
     let check = verify_with("V42", vec![Suspect::mutating(&behavior)], settings).await;
-    finds(&check, &["writes for nobody"]);
+    finds(&check, &["writes after the caller disconnected"]);
     let message = &check.findings[0].message;
     assert!(message.ends_with("still wrote: POST /api/v1/namespaces/demo/configmaps"), "{message}");
 }
@@ -206,7 +207,9 @@ async fn v42_says_that_nothing_is_seen_of_a_quick_webhook() {
     let (found, reasons) = verdict(&check);
     assert_eq!((found, check.results[0].unequipped), (Tally::NotChecked, true));
     assert!(
-        reasons.keys().all(|reason| reason.starts_with("it answers before anybody can go away")),
+        reasons
+            .keys()
+            .all(|reason| reason.starts_with("the webhook responds before a caller can disconnect")),
         "{reasons:?}"
     );
 }
@@ -264,7 +267,7 @@ async fn v44_finds_who_does_not_recover() {
 async fn v44_passes_who_answers_or_sheds() {
     let check = verify_with("V44", vec![Suspect::mutating("allow")], overload(32)).await;
     passes(&check);
-    assert!(check.results[0].notes[0].starts_with("of 32 calls at a time 32 were answered"), "{check:#?}");
+    assert!(check.results[0].notes[0].starts_with("of 32 concurrent calls, 32 were answered"), "{check:#?}");
 
     let shedding = "first: {calls: 11, of: allow, then: {cycle: [{bad-response: {status: 429}}, allow]}}";
     let check = verify_with("V44", vec![Suspect::mutating(shedding)], overload(32)).await;

@@ -53,7 +53,7 @@ async fn v46_finds_calls_that_fail_meanwhile() {
     for (defect, words) in [("expired", "has expired"), ("unknown-issuer", "unknown authority")] {
         let fake = fake().await;
         let check = check(&fake.url(), fake.ca_bundle(), renewing(&fake, defect), None).await;
-        finds(&check, &["fails while its certificate is renewed"]);
+        finds(&check, &["fails during the certificate renewal"]);
         let message = &check.findings[0].message;
         assert!(message.contains(words), "{message}");
     }
@@ -85,7 +85,7 @@ async fn v46_takes_the_new_authority_beside_the_old_one() {
         std::future::ready(Ok(()))
     });
     let check = check(&url, old.ca_bundle(), command, None).await;
-    finds(&check, &["fails while its certificate is renewed"]);
+    finds(&check, &["fails during the certificate renewal"]);
 }
 
 #[tokio::test]

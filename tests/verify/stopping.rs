@@ -57,8 +57,8 @@ async fn v43_finds_who_cuts_calls_off() {
     // A fake that is ended waits for half a second.
     let mortal = Mortal::with("delay: {for: {fixed: 1500ms}}").await;
     let check = mortal.verify(mortal.ending(UNDER_WAY, Duration::ZERO), Duration::ZERO).await;
-    finds(&check, &["cuts calls off"]);
-    assert!(check.findings[0].message.starts_with("of 2 calls that began "), "{check:#?}");
+    finds(&check, &["cuts off calls"]);
+    assert!(check.findings[0].message.starts_with("of 2 calls that started "), "{check:#?}");
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn v43_finds_who_stops_to_listen_while_calls_still_come() {
     let mortal = Mortal::with("allow").await;
     let check = mortal.verify(mortal.ending(UNDER_WAY, Duration::ZERO), Duration::from_secs(1)).await;
     // A request that meets the end of its connection is cut off.
-    assert!(kinds(&check).contains(&"refuses calls that still come"), "{check:#?}");
+    assert!(kinds(&check).contains(&"refuses calls that still arrive"), "{check:#?}");
 }
 
 #[tokio::test]
@@ -78,7 +78,7 @@ async fn v43_passes_who_answers_what_is_under_way_and_who_goes_on_for_a_while() 
     let drain = Duration::from_millis(300);
     let check = mortal.verify(mortal.ending(UNDER_WAY, drain * 5), drain).await;
     passes(&check);
-    assert!(check.results[0].notes[0].contains("; gone after "), "{check:#?}");
+    assert!(check.results[0].notes[0].contains("; stopped after "), "{check:#?}");
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn v43_is_not_passed_when_nothing_ends() {
     let check = mortal.verify(Intervention::new(async || Ok(())), Duration::ZERO).await;
     let (found, reasons) = verdict(&check);
     assert_eq!((found, check.results[0].unequipped), (Tally::NotChecked, false));
-    assert!(reasons.keys().all(|reason| reason.contains("was it ended at all?")), "{reasons:?}");
+    assert!(reasons.keys().all(|reason| reason.contains("check that the command stops it")), "{reasons:?}");
 
     let check = mortal.verify(Intervention::new(async || Err("exit status: 7".to_owned())), Duration::ZERO);
     let (found, reasons) = verdict(&check.await);

@@ -21,7 +21,7 @@ fn follower() -> Vec<Suspect> {
 #[tokio::test]
 async fn v05_finds_who_would_still_change_the_result() {
     let check = verify("V05", duel()).await;
-    finds(&check, &["a/a.example.com is not done when all webhooks are"]);
+    finds(&check, &["a/a.example.com changes the result of all webhooks"]);
     assert_eq!(check.results[0].webhook, "all webhooks together");
 }
 
@@ -29,7 +29,7 @@ async fn v05_finds_who_would_still_change_the_result() {
 async fn v05_finds_a_container_that_came_too_late() {
     // Without reinvocation nobody sees to the container that the last one adds.
     let check = verify("V05", vec![Suspect::mutating("container-env"), Suspect::mutating("sidecar")]).await;
-    finds(&check, &["a/a.example.com is not done when all webhooks are"]);
+    finds(&check, &["a/a.example.com changes the result of all webhooks"]);
     let reinvoked =
         Suspect::mutating("container-env").with("reinvocationPolicy", serde_json::json!("IfNeeded"));
     passes(&verify("V05", vec![reinvoked, Suspect::mutating("sidecar")]).await);
@@ -90,7 +90,7 @@ async fn v10_finds_what_undoes_the_owners_writes() {
 #[tokio::test]
 async fn v10_finds_what_grows_with_every_update() {
     let check = verify("V10", vec![Suspect::mutating("non-idempotent")]).await;
-    finds(&check, &["changes more on every update"]);
+    finds(&check, &["changes the object on every update"]);
 }
 
 #[tokio::test]

@@ -23,6 +23,7 @@ struct Listed {
     title: &'static str,
     severity: Severity,
     why: &'static str,
+    help: &'static str,
     source: &'static str,
     page: &'static str,
 }
@@ -34,8 +35,8 @@ pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, 
         Format::Markdown => Ok(markdown(checks)),
         Format::Json => {
             let listed = |check: &&'static Check| {
-                let Check { id, title, severity, why, source, .. } = **check;
-                Listed { id, title, severity, why, source, page: page(check) }
+                let Check { id, title, severity, why, help, source, .. } = **check;
+                Listed { id, title, severity, why, help, source, page: page(check) }
             };
             output::json(&List { version: output::VERSION, checks: checks.iter().map(listed).collect() })
         }
@@ -48,9 +49,12 @@ pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, 
 fn text(checks: &[&'static Check]) -> String {
     let mut text = String::new();
     for check in checks {
-        let Check { id, title, severity, why, source, .. } = check;
+        let Check { id, title, severity, why, help, source, .. } = check;
         let (severity, page) = (word(*severity), page(check));
-        let _ = writeln!(text, "{id}  {title} ({severity})\n     {why}\n     source: {source}\n     {page}");
+        let _ = writeln!(
+            text,
+            "{id}  {title} ({severity})\n     {why}\n     help: {help}\n     source: {source}\n     {page}"
+        );
     }
     text
 }
@@ -67,13 +71,13 @@ findings are less severe. `--check IDS` runs only some checks, `--skip ID=REASON
 "
     .to_owned();
     for check in checks {
-        let Check { id, title, severity, why, source, audience, .. } = check;
+        let Check { id, title, severity, why, help, source, audience, .. } = check;
         let audience = webhooks(*audience);
         let (anchor, severity, url) = (id.to_lowercase(), word(*severity), super::page(check));
         let _ = write!(
             page,
             "\n<a id=\"{anchor}\"></a>\n\n## {id} {title}\n\n{severity}; for {audience}; [documentation]({url})\n\n\
-             {why}\n\nSource: {source}\n"
+             {why}\n\nHelp: {help}\n\nSource: {source}\n"
         );
     }
     page

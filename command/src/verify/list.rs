@@ -25,6 +25,7 @@ struct Listed {
     title: &'static str,
     severity: Severity,
     why: &'static str,
+    help: &'static str,
     source: &'static str,
     /// Which webhooks it is for, in words.
     #[serde(skip)]
@@ -64,17 +65,20 @@ impl Listed {
             Probe::Conversion(_) => "calls each conversion webhook with objects of its definition",
             Probe::Manifests(_) => "checks manifests, makes no calls",
         };
-        let Check { id, title, severity, why, source, .. } = *check;
-        Self { id, title, severity, why, source, audience, looks_at }
+        let Check { id, title, severity, why, help, source, .. } = *check;
+        Self { id, title, severity, why, help, source, audience, looks_at }
     }
 }
 
 /// For people on a terminal.
 fn text(checks: &[Listed]) -> String {
     let mut text = String::new();
-    for Listed { id, title, severity, why, source, .. } in checks {
+    for Listed { id, title, severity, why, help, source, .. } in checks {
         let severity = output::word(*severity);
-        let _ = writeln!(text, "{id}  {title} ({severity})\n     {why}\n     source: {source}");
+        let _ = writeln!(
+            text,
+            "{id}  {title} ({severity})\n     {why}\n     help: {help}\n     source: {source}"
+        );
     }
     text
 }
@@ -84,16 +88,16 @@ fn page(checks: &[Listed]) -> String {
     let mut page = "\
 # Checks of admit verify
 
-W(x) is the object x after the patch of the webhook, decoded and defaulted, as the API server would continue with it.
-*Equal* means equal to the API server. `--check IDS` runs only some checks, and `--skip ID=REASON` leaves one out.
+Each entry lists the severity, the webhooks that the check applies to, and how it runs. `--check IDS` runs only some
+checks, and `--skip ID=REASON` leaves one out.
 "
     .to_owned();
-    for Listed { id, title, severity, why, source, audience, looks_at } in checks {
+    for Listed { id, title, severity, why, help, source, audience, looks_at } in checks {
         let (anchor, severity) = (id.to_lowercase(), output::word(*severity));
         let _ = write!(
             page,
             "\n<a id=\"{anchor}\"></a>\n\n## {id} {title}\n\n\
-             {severity}; for {audience}; {looks_at}\n\n{why}\n\nSource: {source}\n"
+             {severity}; for {audience}; {looks_at}\n\n{why}\n\nHelp: {help}\n\nSource: {source}\n"
         );
     }
     page

@@ -1,25 +1,26 @@
-//! One cause is one finding: what several webhooks of one server do wrong in the same way.
+//! Groups findings that have the same cause: webhooks of one server that fail in the same way.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::check::Severity;
-use super::report::{Finding, MOST_EXAMPLES};
+use super::report::{Finding, MAX_EXAMPLES};
 
-/// What findings of one check have in common that have one cause.
+/// The properties that findings of one check share if they have the same cause.
 #[derive(PartialEq, Eq)]
 struct Cause {
-    /// What serves the webhook. Where that is not known, the webhook: nothing is known to have the same cause then.
+    /// The server of the webhook, or the webhook itself if its server is unknown: it then shares no cause.
     server: String,
     kind: String,
     severity: Severity,
-    /// The message without what is the webhook's own.
+    /// The message without the webhook's own names and addresses.
     message: String,
 }
 
-/// The findings of one check, those of one cause as one: the worst first.
+/// Merges findings of one check that have the same cause; the most severe come first.
 ///
-/// A cause keeps the message, the calls and the object of the webhook that shows it with the smallest object.
+/// A merged finding keeps the message, calls, and object of the webhook that shows it with the smallest
+/// object.
 pub(super) fn grouped(findings: Vec<Finding>, servers: &BTreeMap<String, String>) -> Vec<Finding> {
     let mut causes: Vec<(Cause, Finding)> = Vec::new();
     for finding in findings {
@@ -34,7 +35,7 @@ pub(super) fn grouped(findings: Vec<Finding>, servers: &BTreeMap<String, String>
     findings
 }
 
-/// The same findings, each about one webhook.
+/// Splits the findings so that each is about one webhook.
 pub(super) fn single(findings: Vec<Finding>) -> Vec<Finding> {
     let mut single = Vec::new();
     for finding in findings {
@@ -51,11 +52,11 @@ fn unite(known: &mut Finding, other: Finding) {
     webhooks.extend(other.webhooks.clone());
     let mut examples = std::mem::take(&mut known.examples);
     for example in &other.examples {
-        if examples.len() < MOST_EXAMPLES && !examples.contains(example) {
+        if examples.len() < MAX_EXAMPLES && !examples.contains(example) {
             examples.push(example.clone());
         }
     }
-    // It is accepted if it is for all webhooks.
+    // A merged finding is accepted only if it is accepted for all webhooks.
     let accepted = known.accepted.take().filter(|_| other.accepted.is_some());
     if other.size() < known.size() {
         *known = other;
@@ -77,8 +78,8 @@ impl Cause {
     }
 }
 
-/// `message` without the names and the URL of the webhook, and without addresses in memory: those of a panic are others
-/// each time.
+/// Removes the names and the URL of the webhook from `message`, and memory addresses, which differ in each
+/// panic.
 fn anonymous(message: &str, webhook: &str) -> String {
     let own = webhook.split('/').nth(1).unwrap_or(webhook);
     let message = word_masked(&word_masked(message, webhook, "WEBHOOK"), own, "WEBHOOK");
@@ -86,7 +87,7 @@ fn anonymous(message: &str, webhook: &str) -> String {
     masked(&message, "0x", "ADDRESS", |letter| letter.is_ascii_hexdigit())
 }
 
-/// `text` with `mask` in place of `word`, where that is a word of its own and no part of another name.
+/// Replaces `word` with `mask` in `text` where it is a whole word and not part of another name.
 pub(super) fn word_masked(text: &str, word: &str, mask: &str) -> String {
     if word.is_empty() {
         return text.to_owned();
@@ -102,7 +103,7 @@ pub(super) fn word_masked(text: &str, word: &str, mask: &str) -> String {
     masked
 }
 
-/// `text` with `mask` in place of each `start` and the letters after it that `continues` takes.
+/// Replaces each `start`, and the following letters that `continues` accepts, with `mask`.
 fn masked(text: &str, start: &str, mask: &str, continues: fn(char) -> bool) -> String {
     let mut parts = text.split(start);
     let mut masked = parts.next().unwrap_or_default().to_owned();
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_failure_of_webhooks_that_are_served_together_is_one_finding() {
+    fn same_failure_on_one_server_is_one_finding() {
         let panics = |webhook: &str, path: &str, address: &str, object: &Value| {
             let message =
                 format!("Post \"https://s.n.svc:443/{path}?timeout=5s\": {webhook} EOF at {address}");
@@ -153,14 +154,14 @@ mod tests {
         assert!(grouped[0].message.contains("/a?timeout"), "the message is of the smallest object");
         assert_eq!(grouped[0].examples, ["Pod c/b.example.com", "Pod d/a.example.com"]);
 
-        // Nothing but the object's message and calls is lost.
+        // Only the message and the calls of each object are lost.
         let single = single(grouped);
         assert_eq!(single.len(), 3);
         assert!(single.iter().all(|finding| finding.count() == 2));
     }
 
     #[test]
-    fn another_failure_or_an_unknown_server_is_another_cause() {
+    fn different_failure_or_unknown_server_is_a_separate_cause() {
         let object = json!({"kind": "Pod"});
         let found = || vec![finding("c/a", "status 500", &object), finding("c/b", "status 404", &object)];
         assert_eq!(grouped(found(), &servers(&[("c/a", "s"), ("c/b", "s")])).len(), 2);
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_masked_where_it_is_a_word() {
+    fn name_is_masked_only_as_a_whole_word() {
         for (text, word, expected) in [
             ("status a/b: a", "a", "status X/b: X"),
             ("\"a\" denied it", "a", "\"X\" denied it"),
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_come_first() {
+    fn most_severe_findings_come_first() {
         let object = json!({});
         let mut worse = finding("c/b", "b", &object);
         worse.severity = Severity::Error;

@@ -1,4 +1,4 @@
-//! What a check is, and what it finds.
+//! Defines checks and their findings.
 
 use std::sync::Arc;
 
@@ -9,64 +9,66 @@ use kubernetes_api_server::ClusterFixture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::call_recorder::Exchange;
 use super::comparison::Difference;
 use super::converter::ConverterProbe;
 use super::environment::Outcome;
-use super::line::Exchange;
 use super::lint::{Defect, Manifests};
 use super::object_probe::ObjectProbe;
-use super::shown::ShownRequest;
+use super::sample_request::SampleRequest;
 use super::subject::Subject;
 use super::webhook_probe::{ConfigurationSet, WebhookProbe};
 
-/// A check: what is asserted, why, and the probe that looks.
+/// A check: an assertion, the reason for it, and the probe that tests it.
 #[derive(Debug)]
 pub struct Check {
     /// The stable id, such as `V01`.
     pub id: &'static str,
-    /// What must hold, in a few words.
+    /// The name of the check and what must hold, as `NAME: STATEMENT`.
     pub title: &'static str,
-    /// How bad it is if it does not.
+    /// The usual severity of its findings.
     pub severity: Severity,
-    /// Why it matters: one paragraph for people.
+    /// Why it matters: one paragraph.
     pub why: &'static str,
-    /// Where the rule comes from.
+    /// What to change, as one imperative sentence.
+    pub help: &'static str,
+    /// The source of the rule.
     pub source: &'static str,
-    /// Which webhooks it is for.
+    /// The webhooks that the check applies to.
     pub audience: Audience,
-    /// What looks.
+    /// The function that tests the webhook.
     pub probe: Probe,
 }
 
-/// How bad a finding is. The order is that of `--fail-on`.
+/// The severity of a finding. The order is that of `--fail-on`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(clippy::exhaustive_enums, reason = "reports and SARIF have these three")]
 pub enum Severity {
-    /// Good to know.
+    /// Worth knowing.
     Note,
-    /// Wrong under circumstances that will come.
+    /// Fails under conditions that occur in practice.
     Warning,
-    /// Wrong now.
+    /// Fails now.
     Error,
 }
 
-/// Which webhooks a check is for.
+/// The webhooks that a check applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "admission has two phases, and there are conversions")]
 pub enum Audience {
     /// All webhooks.
     All,
-    /// Those of a `MutatingWebhookConfiguration`.
+    /// Webhooks of a `MutatingWebhookConfiguration`.
     Mutating,
-    /// Those of a `ValidatingWebhookConfiguration`.
+    /// Webhooks of a `ValidatingWebhookConfiguration`.
     Validating,
-    /// Those that convert the objects of a `CustomResourceDefinition`.
+    /// Webhooks that convert the objects of a `CustomResourceDefinition`.
     Conversion,
 }
 
 impl Audience {
-    /// Whether a webhook that is called in `phase` belongs to it.
+    /// Returns whether the audience includes webhooks of `phase`.
     pub fn includes(self, phase: Phase) -> bool {
         match self {
             Self::All => true,
@@ -77,56 +79,55 @@ impl Audience {
     }
 }
 
-/// What looks, and at what.
+/// The function of a check, by what it examines.
 ///
 /// A probe is a plain function, so that a check is data. An async one is written as
 /// `Probe::Object(|object_probe| Box::pin(run(object_probe)))`.
 #[derive(Clone, Copy)]
 #[expect(clippy::exhaustive_enums, reason = "the driver has a way to run each of them")]
 pub enum Probe {
-    /// Looks at the configuration alone: no call is made.
+    /// Examines one configuration, without a call.
     Configuration(fn(&Subject, &ClusterFixture) -> Observed),
-    /// Looks at the configuration alone, and then with each object of the corpus: no call is made.
+    /// Examines one configuration, alone and then with each object of the corpus, without a call.
     ConfigurationAndObject(
         fn(&Subject, &ClusterFixture) -> Observed,
         for<'a> fn(&'a ObjectProbe<'a>) -> BoxFuture<'a, Observed>,
     ),
-    /// Looks at the configurations of all webhooks of the audience together: no call is made.
+    /// Examines the configurations of all webhooks of the audience together, without a call.
     Configurations(fn(&ConfigurationSet<'_>) -> Observed),
-    /// Looks at what one webhook writes, alone and before anything else is asked of it: clients limit how often they write,
-    /// and drop what goes beyond.
+    /// Examines what one webhook writes, before any other call: clients rate-limit events and drop the
+    /// excess.
     Effects(for<'a> fn(&'a WebhookProbe<'a>) -> BoxFuture<'a, Observed>),
-    /// Looks at one webhook, alone and while nothing else runs: latency, certificate.
+    /// Examines one webhook while nothing else runs: latency, certificate.
     Webhook(for<'a> fn(&'a WebhookProbe<'a>) -> BoxFuture<'a, Observed>),
-    /// Looks at what one webhook does to one object. Runs for each object of the corpus, many at a time.
+    /// Examines what one webhook does to one object. Runs for each object of the corpus, many at a time.
     Object(for<'a> fn(&'a ObjectProbe<'a>) -> BoxFuture<'a, Observed>),
-    /// Looks at what all webhooks together do to one object. `object_probe.subject` is then the first of them.
+    /// Examines what all webhooks together do to one object. `object_probe.subject` is the first of them.
     Collection(for<'a> fn(&'a ObjectProbe<'a>) -> BoxFuture<'a, Observed>),
-    /// Looks at all webhooks of the audience at once while something is done to them, and says what it saw of each. Runs
-    /// after everything else.
-    Intervention(Occasion, for<'a> fn(&'a [WebhookProbe<'a>]) -> BoxFuture<'a, Vec<Observed>>),
-    /// Looks at one conversion webhook and the objects that it converts.
-    Conversion(for<'a> fn(&'a ConverterProbe<'a>) -> BoxFuture<'a, Seen>),
-    /// Looks at manifests, also those of configurations that no API server takes: no call is made. Only [`super::lint`]
-    /// runs it.
+    /// Examines all webhooks of the audience during a disruption, and returns one result for each. Runs last.
+    Intervention(Disruption, for<'a> fn(&'a [WebhookProbe<'a>]) -> BoxFuture<'a, Vec<Observed>>),
+    /// Examines one conversion webhook with objects of its definition.
+    Conversion(for<'a> fn(&'a ConverterProbe<'a>) -> BoxFuture<'a, ConversionObservations>),
+    /// Examines manifests, including configurations that the API server rejects, without a call. Only
+    /// [`super::lint`] runs it.
     Manifests(fn(&Manifests<'_>) -> Vec<Defect>),
 }
 
-/// What a probe of a conversion webhook saw: of an object, or of the webhook.
-pub type Seen = Vec<(Option<Value>, Observed)>;
+/// The observations of a probe of a conversion webhook, each about an object or about the webhook.
+pub type ConversionObservations = Vec<(Option<Value>, Observed)>;
 
-/// What is done to the webhooks. The order is the order in which it is done.
+/// A disruption of the webhooks. Disruptions run in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the driver has an order for them")]
-pub enum Occasion {
-    /// Their certificates are renewed.
+pub enum Disruption {
+    /// Renews their certificates.
     Rotation,
-    /// They are ended: nothing can be asked after it.
+    /// Stops them: no call succeeds afterward.
     Stop,
 }
 
-impl Occasion {
-    /// All of them, in order.
+impl Disruption {
+    /// All disruptions, in order.
     pub const ALL: [Self; 2] = [Self::Rotation, Self::Stop];
 }
 
@@ -147,80 +148,80 @@ impl std::fmt::Debug for Probe {
     }
 }
 
-/// What a probe saw: nothing wrong (an empty list), what is wrong, or why it could not look.
-pub type Observed = Result<Vec<Violation>, Obstacle>;
+/// The result of a probe: its violations (none if the assertion holds), or the reason why it did not test it.
+pub type Observed = Result<Vec<Violation>, Skipped>;
 
-/// Why a probe could not look.
+/// The reason why a probe did not test its assertion.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "there is nothing to ask, no answer, or nothing to look with")]
-pub enum Obstacle {
-    /// There is nothing that the check could be about: no rule matches, the webhook changes nothing.
+pub enum Skipped {
+    /// The check does not apply: for example, no rule matches, or the webhook changes nothing.
     #[error("{0}")]
     NotApplicable(String),
-    /// It could be about something, and cannot be told from here. The text says what is missing.
+    /// The check applies but could not be run. The text names the cause.
     #[error("{0}")]
     NotChecked(String),
-    /// As `NotChecked`, unless the webhook turns out, by the end of the run, to use the API server that is watched: then
-    /// what was asserted held.
+    /// Like `NotChecked`, but becomes a pass if the webhook has called the watched API server by the end of
+    /// the run.
     #[error("{0}")]
     Uncontacted(String),
-    /// As `NotChecked`, but nothing is wrong with the webhook: an option is missing that would make it possible, one is
-    /// given that rules it out, or there is nothing to be seen as long as it is not under strain. The text says which.
+    /// Like `NotChecked`, but not because of the webhook: an option is missing, another option rules the
+    /// check out, or the webhook responds too fast for the check. The text says which.
     #[error("{0}")]
     Unequipped(String),
 }
 
-impl Obstacle {
-    /// There is nothing that the check could be about, since `reason`.
+impl Skipped {
+    /// Returns that the check does not apply because of `reason`.
     pub fn not_applicable(reason: impl Into<String>) -> Self {
         Self::NotApplicable(reason.into())
     }
 
-    /// Whether webhooks are called for it nobody knows.
+    /// Returns that a match condition of the webhook failed for the request.
     pub(super) fn no_conditions() -> Self {
         Self::not_applicable("match conditions have no value for the request: see V55")
     }
 
-    /// It cannot be told from here, since `reason`.
+    /// Returns that the check could not be run because of `reason`.
     pub fn not_checked(reason: impl Into<String>) -> Self {
         Self::NotChecked(reason.into())
     }
 
-    /// It cannot be told without what `reason` names.
+    /// Returns that the check needs what `reason` names.
     pub fn unequipped(reason: impl Into<String>) -> Self {
         Self::Unequipped(reason.into())
     }
 }
 
-/// One thing that is wrong, as a probe saw it.
+/// One violation of an assertion, as a probe found it.
 #[derive(Clone, Debug)]
 pub struct Violation {
-    /// What is wrong, in words that do not depend on the object: findings of one check, webhook and kind are one
-    /// finding, and an object may shrink for as long as the kind stays.
+    /// The kind of violation, independent of the object. Violations of one check, webhook, and kind form one
+    /// finding, and an object is minimized as long as its kind stays the same.
     pub kind: String,
-    /// What is wrong, with names and values: one sentence.
+    /// One sentence with names and values.
     pub message: String,
-    /// What differs between what should be and what is.
+    /// The differences between the expected and the actual object.
     pub differences: Vec<Difference>,
-    /// The requests that show it, in order.
+    /// The requests that reproduce the violation, in order.
     pub steps: Vec<Arc<Outcome>>,
-    /// Further requests that show it, which are too large for a report.
+    /// Requests that reproduce the violation but are too large for a report.
     pub large: Vec<Arc<Outcome>>,
-    /// Calls that show it and belong to no request.
+    /// Calls that reproduce the violation and do not belong to a request.
     pub exchanges: Vec<Exchange>,
-    /// Requests that show it and were not made: what follows from the configuration, for its proof.
-    pub requests: Vec<ShownRequest>,
-    /// How bad it is, if that differs from the check's severity.
+    /// Requests derived from the configuration, for the proof; they were not sent.
+    pub requests: Vec<SampleRequest>,
+    /// The severity, if it differs from the check's.
     pub severity: Option<Severity>,
-    /// Of a static check, the field that is wrong, as a path in the entry of the webhook, such as `rules[0].scope`. Empty
-    /// for all of the entry.
+    /// For a static check, the invalid field as a path in the webhook's entry, such as `rules[0].scope`;
+    /// empty for the whole entry.
     pub field: String,
-    /// Of a check of all webhooks together, the one whose entry is wrong, or the first of them.
+    /// For a check of all webhooks together, the webhook whose entry is invalid, or the first of them.
     pub about: Option<Arc<WebhookId>>,
 }
 
 impl Violation {
-    /// A violation without differences and requests.
+    /// Creates a violation without differences and requests.
     pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             kind: kind.into(),
@@ -236,56 +237,56 @@ impl Violation {
         }
     }
 
-    /// With what differs.
+    /// Sets the differences.
     #[must_use]
     pub fn with_differences(mut self, differences: Vec<Difference>) -> Self {
         self.differences = differences;
         self
     }
 
-    /// With the requests that show it.
+    /// Sets the requests that reproduce the violation.
     #[must_use]
     pub fn with_steps(mut self, steps: impl IntoIterator<Item = Arc<Outcome>>) -> Self {
         self.steps = steps.into_iter().collect();
         self
     }
 
-    /// With calls that show it and belong to no request.
+    /// Sets the calls that do not belong to a request.
     #[must_use]
     pub fn with_exchanges(mut self, exchanges: impl IntoIterator<Item = Exchange>) -> Self {
         self.exchanges = exchanges.into_iter().collect();
         self
     }
 
-    /// With requests that show it and are too large for a report.
+    /// Sets the requests that are too large for a report.
     #[must_use]
     pub fn with_large(mut self, requests: impl IntoIterator<Item = Arc<Outcome>>) -> Self {
         self.large = requests.into_iter().collect();
         self
     }
 
-    /// With requests that follow from the configuration.
+    /// Sets the requests derived from the configuration.
     #[must_use]
-    pub fn with_requests(mut self, requests: impl IntoIterator<Item = ShownRequest>) -> Self {
+    pub fn with_requests(mut self, requests: impl IntoIterator<Item = SampleRequest>) -> Self {
         self.requests = requests.into_iter().collect();
         self
     }
 
-    /// With the field that is wrong.
+    /// Sets the invalid field.
     #[must_use]
     pub fn at(mut self, field: impl Into<String>) -> Self {
         self.field = field.into();
         self
     }
 
-    /// With the webhook whose entry is wrong.
+    /// Sets the webhook whose entry is invalid.
     #[must_use]
     pub fn about(mut self, webhook: &Arc<WebhookId>) -> Self {
         self.about = Some(Arc::clone(webhook));
         self
     }
 
-    /// With another severity than the check's.
+    /// Overrides the severity of the check.
     #[must_use]
     pub fn with_severity(mut self, severity: Severity) -> Self {
         self.severity = Some(severity);

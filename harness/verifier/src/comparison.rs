@@ -1,4 +1,4 @@
-//! What differs between two objects, for people, and only if the API server sees a difference.
+//! Finds the differences between two objects that the API server treats as different.
 
 use std::collections::HashMap;
 
@@ -9,33 +9,34 @@ use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::equality::same;
 use kubernetes_types::schema::Type;
 
-/// One place where two objects differ.
+/// A field in which two objects differ.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Difference {
-    /// The field, such as `spec.containers[app].env[TZ].value`: items of a list by their key where they have one.
+    /// The field, such as `spec.containers[app].env[TZ].value`. List items are named by their key if they
+    /// have one.
     pub path: String,
-    /// What should stand there, or stood there before; none if nothing.
+    /// The expected or former value; none if the field is expected to be absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Value>,
-    /// What stands there; none if nothing.
+    /// The actual value; none if the field is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Value>,
 }
 
-/// Whether the order of a list's items counts.
+/// Whether the order of list items is significant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "it counts or not")]
 pub enum Order {
-    /// Every list as it is.
+    /// The order of every list is significant.
     Counts,
-    /// Lists of objects are sets: two webhooks that append may do so in either order.
+    /// Lists of objects are compared as sets, because two webhooks may append in either order.
     Free,
 }
 
-/// The places where `expected` and `found` differ; empty if and only if they mean the same to the API server.
+/// Returns the fields in which `expected` and `found` differ; empty if they are equal to the API server.
 ///
-/// Of a custom resource only the same JSON means the same.
+/// Custom resources are equal only if their JSON is the same.
 pub fn differences(
     expected: &Value,
     found: &Value,
@@ -53,7 +54,7 @@ pub fn differences(
     let mut walk = Walk { differences: Vec::new() };
     walk.values(&mut Vec::new(), Some(&expected), Some(&found), of);
     if walk.differences.is_empty() {
-        // Equality looks at the whole object; a single field need not show why.
+        // Equality compares whole objects; a single field may not show the difference.
         walk.differences.push(Difference {
             path: String::new(),
             expected: Some(expected),
@@ -63,7 +64,7 @@ pub fn differences(
     walk.differences
 }
 
-/// `value` with every list of objects in the order of its items' keys.
+/// Sorts every list of objects in `value` by the keys of its items.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -80,22 +81,22 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// What tells the items of a list apart: the first of these that an item has.
+/// The fields that identify list items: the first one that an item has.
 const KEYS: [&str; 9] =
     ["name", "mountPath", "devicePath", "containerPort", "port", "topologyKey", "uid", "ip", "key"];
 
-/// What tells this item from the others of its list.
+/// Returns the value that identifies an item in its list.
 pub fn key(item: &Value) -> Option<String> {
     let (name, value) = KEYS.iter().find_map(|name| Some((*name, item.get(*name)?)))?;
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    // Ports are told apart by their protocol, too.
+    // Ports are also identified by their protocol.
     match item.get("protocol").and_then(Value::as_str) {
         Some(protocol) if name.ends_with("ort") => Some(format!("{text}/{protocol}")),
         _ => Some(text),
     }
 }
 
-/// The keys of a list whose items all have one, and no two the same.
+/// Returns the keys of a list if all items have one and they are unique.
 pub(super) fn keys(items: &[Value]) -> Option<Vec<String>> {
     let keys: Vec<String> = items.iter().map(key).collect::<Option<_>>()?;
     let unique: std::collections::BTreeSet<&String> = keys.iter().collect();
@@ -165,9 +166,10 @@ impl Walk {
         }
     }
 
-    /// A difference, unless the field's own kind of equality sees none: `500m` and `0.5`, absent and empty.
+    /// Records a difference, unless the field's type treats the values as equal: `500m` and `0.5`, absent and
+    /// empty.
     fn leaf(&mut self, path: &[String], expected: Option<&Value>, found: Option<&Value>, of: Type) {
-        // What is not there is nothing, but for an entry of a map, and for custom resources.
+        // An absent value equals an empty one, except for a map entry and in custom resources.
         let is_there = expected.is_some() == found.is_some();
         let counts = !is_there && matches!(of, Type::Free | Type::Item(_));
         let value = |value: Option<&'_ Value>| value.cloned().unwrap_or_default();
@@ -219,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_a_list_counts_only_where_it_is_asked_for() {
+    fn list_order_is_significant_only_on_request() {
         let (one, other) = (json!([{"name": "a"}, {"name": "b"}]), json!([{"name": "b"}, {"name": "a"}]));
         check(&pod(&one), &pod(&other), Order::Counts, &["spec.containers[order]"]);
         check(&pod(&one), &pod(&other), Order::Free, &[]);
     }
 
     #[test]
-    fn what_the_server_takes_for_equal_is_no_difference() {
+    fn values_equal_to_the_server_do_not_differ() {
         let cpu = |cpu: &str| pod(&json!([{"name": "a", "resources": {"limits": {"cpu": cpu}}}]));
         check(&cpu("500m"), &cpu("0.5"), Order::Counts, &[]);
         let mut changed = cpu("0.5");
@@ -237,13 +239,13 @@ mod tests {
     }
 
     #[test]
-    fn items_with_the_same_key_are_told_apart_by_their_position() {
+    fn items_with_the_same_key_are_identified_by_position() {
         let doubled = pod(&json!([{"name": "a"}, {"name": "a"}]));
         check(&pod(&json!([{"name": "a"}])), &doubled, Order::Counts, &["spec.containers[1]"]);
     }
 
     #[test]
-    fn of_a_custom_resource_every_difference_counts() {
+    fn custom_resources_are_compared_exactly() {
         let custom = GroupVersionKind::new("example.com", "v1", "Pod");
         let of = |value: Value| json!({"spec": value});
         assert_eq!(differences(&of(json!({})), &of(Value::Null), &custom, Order::Counts).len(), 1);

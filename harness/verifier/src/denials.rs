@@ -1,4 +1,4 @@
-//! What a webhook denies of the objects that it is shown, by its reasons.
+//! Counts the denials of a webhook by their reasons.
 
 use std::collections::BTreeMap;
 
@@ -9,40 +9,40 @@ use super::object_probe::{Memory, ObjectProbe};
 use super::shape;
 use super::subject::Subject;
 
-/// How often a webhook was shown an object of the corpus as it is created, and what it denied.
+/// The number of corpus objects that a webhook received on creation, and its denials.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Denials {
-    /// Objects that it answered to.
+    /// The number of objects that it answered.
     pub(super) objects: u64,
-    /// How many of them it denied, by the reason.
+    /// The number of denials by reason.
     pub(super) reasons: BTreeMap<String, u64>,
 }
 
-/// What a webhook said of one object.
+/// The verdict of a webhook on one object.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum CreationVerdict {
     Admitted,
-    /// The reason, without the name of the object.
+    /// It denied the object: the reason without the object's name.
     Denied(String),
 }
 
 impl Denials {
-    pub(super) fn count(&mut self, said: Said) {
+    pub(super) fn count(&mut self, said: CreationVerdict) {
         self.objects += 1;
-        if let Said::Denied(reason) = said {
+        if let CreationVerdict::Denied(reason) = said {
             finding_log::count(&mut self.reasons, reason);
         }
     }
 }
 
-/// Whether the webhook alone admits the creation of the object: none if no probe has asked that, or it was not called or
-/// gave no valid answer. Nothing is asked for it.
-pub(super) fn said(object_probe: &ObjectProbe<'_>) -> Option<Said> {
+/// Returns the remembered verdict of the webhook alone on the creation of the object, without a new call.
+/// Returns `None` if no probe asked for it, or the webhook was not called or failed.
+pub(super) fn creation_verdict(object_probe: &ObjectProbe<'_>) -> Option<CreationVerdict> {
     let outcome = object_probe.memory.find(&object_probe.alone(), object_probe.request)?;
     outcome.calls_of(&object_probe.subject.webhook.id).next()?;
     match outcome.verdict() {
-        Verdict::Admitted => Some(Said::Admitted),
-        Verdict::Denied(status) => Some(Said::Denied(reason(
+        Verdict::Admitted => Some(CreationVerdict::Admitted),
+        Verdict::Denied(status) => Some(CreationVerdict::Denied(reason(
             &status.message,
             object_probe.subject,
             &shape::object_name(object_probe.object()),
@@ -53,13 +53,13 @@ pub(super) fn said(object_probe: &ObjectProbe<'_>) -> Option<Said> {
     }
 }
 
-/// Whether any probe has asked the webhook alone.
+/// Returns whether any probe has called the webhook alone.
 pub(super) fn was_asked(memory: &Memory, subject: &Subject) -> bool {
     memory.knows(&subject.alone())
 }
 
-/// What the webhook says itself, the same for every object: its message without the server's words before it, with `NAME`
-/// in place of the object's name.
+/// Returns the webhook's own message, without the server's prefix and with `NAME` in place of the object's
+/// name.
 fn reason(message: &str, subject: &Subject, object: &str) -> String {
     let by = format!("admission webhook \"{}\" denied the request", subject.webhook.id.name);
     let own = message.strip_prefix(&by).unwrap_or(message).trim_start_matches([':', ' ']);
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_is_the_same_for_every_object() {
+    fn reason_is_independent_of_the_object() {
         let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "c"}, "webhooks": [{"name": "w.example.com",
                 "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None",

@@ -1,5 +1,5 @@
-//! Runs the checks: configurations first, then what webhooks write, then the corpus, then each webhook alone; makes the
-//! proofs small; and at last does to the webhooks what they do not all survive.
+//! Runs the checks: configurations, side effects, the corpus, each webhook alone, minimization of findings,
+//! disruptions.
 
 use std::sync::Arc;
 
@@ -9,10 +9,11 @@ use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::event::Phase;
 use serde_json::Value;
 
-use super::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Violation};
+use super::check::{Audience, Check, Disruption, Observed, Probe, Skipped, Violation};
 use super::checks;
 use super::converter;
-use super::denials::{Denials, Said};
+use super::denials::{CreationVerdict, Denials};
+use super::determinism;
 use super::finding_log::{FindingLog, Place};
 use super::object_probe::Memory;
 use super::plan::Plan;
@@ -21,24 +22,23 @@ use super::recorder::Recorder;
 use super::report::Report;
 use super::samples::Samples;
 use super::shrink::Shrinking;
-use super::steadiness;
 use super::subject::Subject;
 use super::turn::Turns;
 use super::validity::Validity;
 use super::webhook_probe::{ConfigurationSet, Notes, WebhookProbe};
 
-/// Of how many objects those are chosen that are tried before all others.
-const FIRST: usize = 5_000;
-/// What looks at one webhook alone.
-type LooksAtStation = for<'a> fn(&'a WebhookProbe<'a>) -> BoxFuture<'a, Observed>;
+/// The number of leading objects from which the samples for the first checks are chosen.
+const FIRST_OBJECTS: usize = 5_000;
+/// A probe of one webhook alone.
+type WebhookProbeFn = for<'a> fn(&'a WebhookProbe<'a>) -> BoxFuture<'a, Observed>;
 
-/// How many objects are kept for conversion webhooks.
-const CUSTOM: usize = 16;
+/// The number of objects kept for conversion webhooks.
+const CUSTOM_OBJECTS: usize = 16;
 
-/// How many smaller objects are tried for one finding.
+/// The number of smaller objects tried for one finding.
 const OFFERS: usize = 200;
 
-/// Runs the checks of `plan` on the objects of `corpus`, which is read as it is needed.
+/// Runs the checks of `plan` on the objects of `corpus`, which is read lazily.
 ///
 /// # Errors
 /// The first error of `corpus`.
@@ -83,15 +83,15 @@ struct Run<'a> {
     samples: Vec<Samples>,
     /// For each webhook.
     denials: Vec<Denials>,
-    /// The first objects of the corpus that conversion webhooks are for.
+    /// The first objects of the corpus that the conversion webhooks convert.
     custom: Vec<Value>,
 }
 
-/// What was seen of one object.
-struct ObjectTried {
+/// The observations about one object.
+struct ObjectResults {
     seen: Vec<(Place, Observed)>,
-    /// What each webhook said about its creation.
-    said: Vec<Option<Said>>,
+    /// The verdict of each webhook on its creation.
+    said: Vec<Option<CreationVerdict>>,
     request: Attributes,
     /// The request as validating webhooks see it.
     mutated: Attributes,
@@ -103,7 +103,8 @@ impl Run<'_> {
         for (position, check) in self.plan.active() {
             match check.probe {
                 Probe::Configuration(probe) | Probe::ConfigurationAndObject(probe, _) => {
-                    // That the latter holds is counted by the objects: every shard looks at the same configuration.
+                    // A check of the configuration with objects counts per object; a check of the
+                    // configuration alone counts once in each shard.
                     let is_counted = matches!(check.probe, Probe::Configuration(_));
                     for (subject, found) in self.plan.audience(check) {
                         let observed = probe(found, &self.plan.environment.cluster_fixture);
@@ -154,7 +155,7 @@ impl Run<'_> {
                 Ok(request) => request,
                 Err(status) => return Ok((object, Err(status.message))),
             };
-            // A task of its own, so that several processors take part.
+            // Runs in its own task to use several processors.
             let task = {
                 let plan = Arc::clone(plan);
                 tokio::spawn(async move {
@@ -162,7 +163,7 @@ impl Run<'_> {
                     let seen = plan.observe(&request, &memory).await;
                     let said = plan.said(&request, &memory).await;
                     let mutated = plan.mutated(&request, &Memory::with_turn(&turn)).await;
-                    ObjectTried { seen, said, request, mutated }
+                    ObjectResults { seen, said, request, mutated }
                 })
             };
             match task.await {
@@ -170,7 +171,7 @@ impl Run<'_> {
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             }
         });
-        // In the order of the corpus, so that the same corpus gives the same report.
+        // Keeps the order of the corpus, so that the same corpus gives the same report.
         let mut probes = stream::iter(probes).buffered(plan.jobs.max(1));
         while let Some(object_probe) = probes.next().await {
             let (object, tried) = object_probe?;
@@ -185,8 +186,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Writes down what was seen of an object.
-    fn conclude(&mut self, object: &Value, tried: ObjectTried) {
+    /// Records the observations about an object.
+    fn conclude(&mut self, object: &Value, tried: ObjectResults) {
         let plan = self.plan;
         self.keep_custom(object);
         for (place, observed) in tried.seen {
@@ -205,12 +206,12 @@ impl Run<'_> {
     }
 
     fn keep_custom(&mut self, object: &Value) {
-        if self.custom.len() < CUSTOM && self.plan.converters.iter().any(|it| it.is_of(object)) {
+        if self.custom.len() < CUSTOM_OBJECTS && self.plan.converters.iter().any(|it| it.is_of(object)) {
             self.custom.push(object.clone());
         }
     }
 
-    /// What converts custom resources, one webhook after the other.
+    /// Checks the conversion webhooks, one after the other.
     async fn conversions(&mut self) {
         let plan = self.plan;
         let looks = plan.active().filter(|(_, check)| matches!(check.probe, Probe::Conversion(_))).count();
@@ -235,19 +236,19 @@ impl Run<'_> {
         }
     }
 
-    /// The first objects of `corpus` and the rest, if any check looks before anything else is asked.
+    /// Splits `corpus` into its first objects and the rest if a check runs before all others.
     fn begin<E, C: Iterator<Item = Result<Value, E>>>(&self, mut corpus: C) -> (Vec<Result<Value, E>>, C) {
         let looks = self.plan.active().any(|(_, check)| matches!(check.probe, Probe::Effects(_)));
-        let begin = corpus.by_ref().take(if looks { FIRST } else { 0 }).collect();
+        let begin = corpus.by_ref().take(if looks { FIRST_OBJECTS } else { 0 }).collect();
         (begin, corpus)
     }
 
-    /// What each webhook asks for of `objects`, as they are before anybody changes them.
+    /// Returns the requests that each webhook matches for `objects`, before any mutation.
     fn first<E>(&self, objects: &[Result<Value, E>]) -> Vec<Vec<Attributes>> {
         let plan = self.plan;
         let mut samples: Vec<Samples> = plan.subjects.iter().map(|_| Samples::default()).collect();
         for object in objects.iter().flatten() {
-            // Whatever cannot be created is told when its turn comes.
+            // An object that cannot be created is reported when the corpus is tried.
             let Ok(request) = plan.environment.create(object.clone()) else { continue };
             for (subject, samples) in plan.subjects.iter().zip(&mut samples) {
                 samples.add(subject, &request, &plan.environment.cluster_fixture);
@@ -266,8 +267,8 @@ impl Run<'_> {
             .await;
     }
 
-    /// The probes that `chosen` picks, which look at each webhook alone.
-    async fn alone(&mut self, samples: &[Vec<Attributes>], chosen: fn(Probe) -> Option<LooksAtStation>) {
+    /// Runs the probes selected by `chosen` on each webhook alone.
+    async fn alone(&mut self, samples: &[Vec<Attributes>], chosen: fn(Probe) -> Option<WebhookProbeFn>) {
         let plan = self.plan;
         let looks = plan.active().filter(|(_, check)| chosen(check.probe).is_some());
         let total = looks.map(|(_, check)| plan.audience(check).count() as u64).sum();
@@ -287,30 +288,31 @@ impl Run<'_> {
         }
     }
 
-    /// The requests that each webhook is tried with alone.
+    /// Returns the requests with which each webhook is tried alone.
     fn requests(&self) -> Vec<Vec<Attributes>> {
         self.samples.iter().map(Samples::requests).collect()
     }
 
-    /// What is done to the webhooks is done to all of them at once: often they are one process.
+    /// Disrupts all webhooks at once, because they are often one process.
     async fn interventions(&mut self) {
         let plan = self.plan;
         let samples = self.requests();
-        for now in Occasion::ALL {
+        for now in Disruption::ALL {
             for (position, check) in plan.active() {
                 let Probe::Intervention(occasion, probe) = check.probe else { continue };
                 if occasion != now {
                     continue;
                 }
                 self.tell(Stage::Interventions, 0, None);
-                let (places, stations): (Vec<Place>, Vec<WebhookProbe<'_>>) = plan
+                let (places, webhook_probes): (Vec<Place>, Vec<WebhookProbe<'_>>) = plan
                     .audience_with(check, &samples)
                     .map(|(subject, found, samples)| {
                         ((position, Some(subject)), plan.webhook_probe(found, samples))
                     })
                     .unzip();
-                let observed = probe(&stations).await;
-                for ((place, webhook_probe), observed) in places.into_iter().zip(stations).zip(observed) {
+                let observed = probe(&webhook_probes).await;
+                for ((place, webhook_probe), observed) in places.into_iter().zip(webhook_probes).zip(observed)
+                {
                     self.finding_log.remark(place, webhook_probe.notes.into_inner());
                     self.finding_log.note(place, None, observed);
                 }
@@ -330,8 +332,8 @@ impl Run<'_> {
             let object = found.object.clone()?;
             Some(async move {
                 let is_comparing = checks::COMPARING.contains(&check.id);
-                if is_comparing && !steadiness::is_steady(plan, subject, &object).await {
-                    found.is_unsteady = true;
+                if is_comparing && !determinism::is_deterministic(plan, subject, &object).await {
+                    found.is_not_deterministic = true;
                     return;
                 }
                 let kind = &found.violation.kind;
@@ -339,7 +341,7 @@ impl Run<'_> {
                     found.object = Some(object);
                     found.violation = violation;
                 } else {
-                    found.is_unsteady = is_comparing;
+                    found.is_not_deterministic = is_comparing;
                 }
             })
         });
@@ -347,7 +349,7 @@ impl Run<'_> {
         self.finding_log.take_back();
     }
 
-    /// A check that had nothing to look at says so.
+    /// Records a reason for each check that had nothing to examine.
     fn silent(&mut self) {
         for (position, check) in self.plan.active() {
             let mut audience = self.plan.audience(check).map(|(subject, _)| subject).peekable();
@@ -360,9 +362,9 @@ impl Run<'_> {
                     Audience::Mutating | Audience::All => "there is no mutating webhook",
                     Audience::Conversion => "there is no conversion webhook",
                 };
-                self.finding_log.note((position, None), None, Err(Obstacle::not_applicable(reason)));
+                self.finding_log.note((position, None), None, Err(Skipped::not_applicable(reason)));
             } else if !self.finding_log.has_seen(position) {
-                let nothing = || Err(Obstacle::not_applicable("there was no object to try"));
+                let nothing = || Err(Skipped::not_applicable("there was no object to try"));
                 match check.probe {
                     Probe::Collection(_) | Probe::Configurations(_) => {
                         self.finding_log.note((position, None), None, nothing());
@@ -396,7 +398,8 @@ impl Run<'_> {
     }
 }
 
-/// The smallest object that shows a violation of this kind, and how it does; none if not even `object` does again.
+/// Returns the smallest object that still shows a violation of this kind, or `None` if even `object` no
+/// longer shows it.
 async fn smallest(
     plan: &Plan,
     (check, subject): (&'static Check, Option<&Subject>),

@@ -1,4 +1,4 @@
-//! Where requests are tried: the whole dispatcher, real webhooks, and no server that stores anything.
+//! Runs requests through the whole dispatcher and real webhooks, without a server that stores objects.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,22 +19,22 @@ use kubernetes_types::status::Status;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::line::{CallRecorder, Direct, Exchange, Exchanges, Line};
+use super::call_recorder::{CallRecorder, Direct, Exchange, Exchanges, RecordingCaller};
 use super::turn::Turn;
 use super::{plugins, stored};
 
-/// Where requests are tried.
+/// An admission chain that runs requests without storing objects.
 pub struct Environment {
     services: Arc<dyn ServiceResolver>,
     redirects: Redirects,
     credentials: WebhookCredentials,
     call_recorder: Arc<CallRecorder>,
-    asked: Mutex<HashMap<(Phase, WebhookId), Asked>>,
-    /// Namespaces and served resources.
+    asked: Mutex<HashMap<(Phase, WebhookId), CallCounts>>,
+    /// The namespaces and served resources.
     pub cluster_fixture: ClusterFixture,
-    /// Who makes the requests.
+    /// The user of the requests.
     pub user: UserInfo,
-    /// Where an object without a namespace goes.
+    /// The default namespace of objects.
     pub namespace: String,
 }
 
@@ -44,74 +44,74 @@ impl std::fmt::Debug for Environment {
     }
 }
 
-/// How often a webhook was asked something that an API server asks.
+/// Counts the calls of a webhook for requests that an API server sends.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct CallCounts {
     pub(super) called: u64,
-    /// How often it answered with a patch that is not empty.
+    /// The number of responses with a non-empty patch.
     pub(super) patched: u64,
 }
 
-/// Which connection a call takes.
+/// The connection that a call uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a connection is there already, or it is made")]
 pub enum Connection {
-    /// One that is kept from an earlier call, if there is any, as the API server does.
+    /// A connection kept from an earlier call, if any, as in the API server.
     Kept,
-    /// A new one, with a handshake of its own.
+    /// A new connection with its own handshake.
     New,
 }
 
-/// The webhooks that a request meets, in dispatch order.
+/// The webhooks for a request, in dispatch order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WebhookSet {
-    /// Those that may change the object.
+    /// The mutating webhooks.
     pub mutating: Vec<Arc<Webhook>>,
-    /// Those that may only refuse it.
+    /// The validating webhooks.
     pub validating: Vec<Arc<Webhook>>,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Whom it met.
+    /// The webhooks of the request.
     pub webhook_set: WebhookSet,
-    /// The request as it came.
+    /// The request as it was received.
     pub request: Attributes,
-    /// The object after the mutating phase, or as far as it came.
+    /// The object after the mutating phase, or after the last webhook that was called.
     pub object: Option<Value>,
-    /// Why the request is not admitted.
+    /// Why the request was rejected.
     pub refusal: Option<Refusal>,
-    /// What happened.
+    /// The events of the dispatcher.
     pub record: Record,
-    /// What was sent and what came back, in order.
+    /// The calls, in order.
     pub exchanges: Vec<Exchange>,
 }
 
-/// What a request was told.
+/// The verdict on a request.
 #[derive(Debug)]
 #[expect(
     clippy::exhaustive_enums,
     reason = "the five ways in which a request ends, and what admit cannot say"
 )]
 pub enum Verdict<'a> {
-    /// It is admitted.
+    /// The request is admitted.
     Admitted,
-    /// A webhook said no.
+    /// A webhook denied the request.
     Denied(&'a Status),
-    /// A webhook gave no valid answer: the reason in kube-apiserver's words.
+    /// A webhook failed: the reason in kube-apiserver's words.
     Failed(&'a str),
-    /// The server could not go on, whatever the failure policy: a patch that does not apply, for instance.
+    /// The server failed the request regardless of failurePolicy, for example because a patch does not apply.
     ServerError(&'a Status),
-    /// The match conditions of a webhook have no value, so that nobody knows whether it is called: the reason in
+    /// The match conditions of a webhook failed, so it is unknown whether it is called: the reason in
     /// kube-apiserver's words.
     NoConditions(&'a str),
-    /// admit does not imitate what would happen.
+    /// admit does not support the request.
     Unsupported(String),
 }
 
 impl Environment {
-    /// An environment that finds services by `services`, and follows all redirects.
+    /// Creates an environment that resolves services with `services` and follows all redirects.
     pub fn new(services: Arc<dyn ServiceResolver>, cluster_fixture: ClusterFixture, user: UserInfo) -> Self {
         let call_recorder = Arc::new(CallRecorder::new(HttpsCaller::new(Arc::clone(&services))));
         Self {
@@ -126,13 +126,13 @@ impl Environment {
         }
     }
 
-    /// The same environment with other redirects; nothing may have been called yet.
+    /// Sets the redirects to follow. Must be called before the first call.
     #[must_use]
     pub fn with_redirects(self, redirects: Redirects) -> Self {
         Self { redirects, ..self }.with_new_caller()
     }
 
-    /// The same environment with credentials; nothing may have been called yet.
+    /// Sets the credentials. Must be called before the first call.
     #[must_use]
     pub fn with_credentials(self, credentials: WebhookCredentials) -> Self {
         Self { credentials, ..self }.with_new_caller()
@@ -142,15 +142,15 @@ impl Environment {
         Self { call_recorder: Arc::new(CallRecorder::new(self.new_caller())), ..self }
     }
 
-    /// A caller without connections.
+    /// Creates a caller without connections.
     fn new_caller(&self) -> HttpsCaller {
         HttpsCaller::new(Arc::clone(&self.services))
             .with_redirects(self.redirects)
             .with_credentials(self.credentials.clone())
     }
 
-    /// How often a webhook was asked.
-    pub(super) fn asked(&self, phase: Phase, id: &WebhookId) -> Asked {
+    /// Returns the call counts of a webhook.
+    pub(super) fn asked(&self, phase: Phase, id: &WebhookId) -> CallCounts {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.get(&(phase, id.clone())).copied().unwrap_or_default()
     }
@@ -168,32 +168,34 @@ impl Environment {
         }
     }
 
-    /// How many calls were made to webhooks.
+    /// Returns the number of calls to webhooks.
     pub fn calls(&self) -> u64 {
         self.call_recorder.calls()
     }
 
-    /// How long the first call of a webhook took, which had to connect; none if it was never called.
+    /// Returns the duration of a webhook's first call, including the connection; none if it was never called.
     pub fn first_call(&self, webhook: &Webhook) -> Option<Duration> {
         self.call_recorder.first(&webhook.client_config.target)
     }
 
-    /// The request that creates `object`, as webhooks see it: a Pod also has what the server's own plugins gave it.
+    /// Returns the request that creates `object`, as webhooks see it: a Pod includes what built-in admission
+    /// plugins add.
     ///
     /// # Errors
-    /// No such resource is served, the object has fields of wrong types, or a plugin of the server refuses it.
+    /// The resource is not served, a field has the wrong type, or a built-in plugin rejects the object.
     pub fn create(&self, object: Value) -> Result<Attributes, Box<Status>> {
         let mut request = self.cluster_fixture.create(object, &self.namespace, self.user.clone())?;
         plugins::complete(&mut request)?;
         Ok(request)
     }
 
-    /// Sends `request` through the dispatcher: both rounds of the mutating webhooks, then the validating ones.
+    /// Sends `request` through the dispatcher: both rounds of the mutating webhooks, then the validating
+    /// ones.
     pub async fn admit(&self, webhook_set: &WebhookSet, request: &Attributes) -> Outcome {
         self.admit_in_turn(webhook_set, request, None).await
     }
 
-    /// As [`Self::admit`], and waits with large responses for the turn of the object.
+    /// Like [`Self::admit`], but delays large responses until the object's turn.
     pub(super) async fn admit_in_turn(
         &self,
         webhook_set: &WebhookSet,
@@ -201,7 +203,7 @@ impl Environment {
         turn: Option<&Arc<Turn>>,
     ) -> Outcome {
         let exchanges = Exchanges::default();
-        let line = Line::new(Arc::clone(&self.call_recorder), &exchanges, turn.map(Arc::clone));
+        let line = RecordingCaller::new(Arc::clone(&self.call_recorder), &exchanges, turn.map(Arc::clone));
         let dispatcher = Dispatcher::new(line);
         let chain = DispatchContext {
             mutating: Some(Webhooks::Listed(&webhook_set.mutating)),
@@ -233,7 +235,7 @@ impl Environment {
         outcome
     }
 
-    /// Sends `body` to a webhook as it is, past the dispatcher: for reviews that no API server sends.
+    /// Sends `body` directly to a webhook, bypassing the dispatcher: for reviews that no API server sends.
     pub async fn post(&self, webhook: &Webhook, body: Bytes) -> Exchange {
         let started = Instant::now();
         let (client_config, phase) = (&webhook.client_config, Some(webhook.phase));
@@ -251,14 +253,14 @@ impl Environment {
         }
     }
 
-    /// As [`Self::post`], and also if the webhook was silent so often that nothing else calls it any more. To drop the
-    /// future is to go away before the answer.
+    /// Like [`Self::post`], but also calls a webhook that timed out too often. Dropping the future
+    /// disconnects the caller.
     pub async fn call(&self, webhook: &Webhook, body: Bytes, connection: Connection) -> Exchange {
         self.call_recorder.count();
         self.call_control(webhook, body, connection).await
     }
 
-    /// As [`Self::call`], of a webhook that is not verified: the call is not counted.
+    /// Like [`Self::call`] for a webhook that is not verified; the call is not counted.
     pub(super) async fn call_control(
         &self,
         webhook: &Webhook,
@@ -286,7 +288,7 @@ impl Environment {
         }
     }
 
-    /// Sends a request that no API server would make.
+    /// Sends a request that no API server sends.
     ///
     /// # Errors
     /// Why there is no reply.
@@ -295,22 +297,22 @@ impl Environment {
         self.call_recorder.https().send(request).await
     }
 
-    /// What the webhook's server shows in the TLS handshake.
+    /// Returns what the webhook's server presents in the TLS handshake.
     ///
     /// # Errors
-    /// Why no connection came to be.
+    /// The reason why the connection failed.
     pub async fn inspect(&self, webhook: &Webhook) -> Result<Inspection, String> {
         self.call_recorder.https().inspect(&webhook.client_config, webhook.timeout).await
     }
 
-    /// Whether the kind of the request's object is the server's own: only then an absent and an empty map are the same.
+    /// Returns whether the object's kind is built in: only then are an absent and an empty map equal.
     pub fn is_built_in(&self, request: &Attributes) -> bool {
         self.cluster_fixture.is_built_in(&request.kind)
     }
 }
 
 impl Outcome {
-    /// What the request was told.
+    /// Returns the verdict on the request.
     pub fn verdict(&self) -> Verdict<'_> {
         let status = match &self.refusal {
             None => return Verdict::Admitted,
@@ -328,12 +330,12 @@ impl Outcome {
             .unwrap_or(Verdict::ServerError(status))
     }
 
-    /// The object that the request made; none if it is not admitted, or makes none.
+    /// Returns the resulting object; none if the request is rejected or creates none.
     pub fn admitted(&self) -> Option<&Value> {
         self.object.as_ref().filter(|_| self.refusal.is_none())
     }
 
-    /// The webhooks whose match conditions have no value, and the reasons.
+    /// Returns the webhooks whose match conditions failed, with the reasons.
     pub(super) fn failed_conditions(&self) -> impl Iterator<Item = (&Conditions, &str)> {
         self.record.events.iter().filter_map(|event| {
             let Event::Conditions(conditions) = event else { return None };
@@ -341,7 +343,7 @@ impl Outcome {
         })
     }
 
-    /// Every call, in order.
+    /// Returns every call, in order.
     pub fn calls(&self) -> impl Iterator<Item = &Called> {
         self.record
             .events
@@ -349,17 +351,17 @@ impl Outcome {
             .filter_map(|event| if let Event::Called(called) = event { Some(&**called) } else { None })
     }
 
-    /// The calls of one webhook.
+    /// Returns the calls of one webhook.
     pub fn calls_of<'a>(&'a self, id: &'a WebhookId) -> impl Iterator<Item = &'a Called> {
         self.calls().filter(move |called| *called.webhook == *id)
     }
 
-    /// Whether a webhook was called in a round.
+    /// Returns whether a webhook was called in a round.
     pub fn was_called(&self, id: &WebhookId, round: Round) -> bool {
         self.calls_of(id).any(|called| called.round == round)
     }
 
-    /// Why a webhook was not called in the first round; conditions without a value are a reason, too.
+    /// Returns why a webhook was not called in the first round; failed match conditions count as a reason.
     pub fn mismatch(&self, id: &WebhookId) -> Option<&Mismatch> {
         let has_failed =
             |(failed, _): (&Conditions, _)| *failed.webhook == *id && failed.round == Round::First;
@@ -377,7 +379,7 @@ impl Outcome {
         })
     }
 
-    /// The exchanges of one webhook, oldest first.
+    /// Returns the exchanges of one webhook, oldest first.
     pub fn exchanges_of<'a>(&'a self, id: &'a WebhookId) -> impl Iterator<Item = &'a Exchange> {
         self.exchanges
             .iter()
@@ -385,7 +387,7 @@ impl Outcome {
     }
 }
 
-/// How a verdict is told to people.
+/// The text of a verdict for reports.
 impl std::fmt::Display for Verdict<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Keeps count of what the probes saw: bounded, however large the corpus is.
+//! Counts the observations of the probes in bounded memory, regardless of the size of the corpus.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,26 +6,27 @@ use std::sync::Arc;
 use kubernetes_admission::config::WebhookId;
 use serde_json::Value;
 
+use super::call_recorder::Exchange;
 use super::causes;
-use super::check::{Check, Observed, Obstacle, Violation};
+use super::check::{Check, Observed, Skipped, Violation};
 use super::environment::Outcome;
-use super::line::Exchange;
 use super::report::{
-    CheckReport, CheckResult, Finding, MOST_EXAMPLES, Report, Request, Step, TOGETHER, Tally, VERSION,
+    CheckReport, CheckResult, Finding, MAX_EXAMPLES, Report, Request, Step, TOGETHER, Tally, VERSION,
 };
+use super::sample_request::SampleRequest;
 use super::shape;
-use super::shown::ShownRequest;
 
-/// How many different reasons and findings one check keeps for one webhook. Further ones are counted with the last.
-const MOST: usize = 20;
+/// The number of distinct reasons and findings kept for one check and webhook. Further ones are counted with
+/// the last.
+const MAX_KEPT: usize = 20;
 
-/// Why nothing can be told of a webhook by what it says to different requests.
-pub(super) const UNSTEADY: &str = "the same request has several answers: see V11";
+/// The reason for a webhook whose responses to different requests cannot be compared.
+pub(super) const NOT_DETERMINISTIC: &str = "the same request gets different responses: see V11";
 
-/// Which check, about which webhook; none is all of them together. Both are positions in the plan.
+/// A check and a webhook, as positions in the plan; no webhook means all of them together.
 pub(super) type Place = (usize, Option<usize>);
 
-/// What the probes saw.
+/// The observations of the probes.
 #[derive(Debug, Default)]
 pub(super) struct FindingLog {
     tallies: BTreeMap<Place, Entry>,
@@ -36,41 +37,42 @@ pub(super) struct FindingLog {
 #[derive(Debug, Default)]
 struct Entry {
     held: u64,
-    /// How often it could not be told with all that the user gave.
+    /// The number of objects that were not checked although no option was missing.
     unanswered: u64,
-    /// How often it held if the webhook uses the API server that is watched, by what is to be said if it does not.
+    /// The number of passes that depend on whether the webhook uses the watched API server, by the reason to
+    /// report otherwise.
     uncontacted: BTreeMap<String, u64>,
     not_checked: BTreeMap<String, u64>,
     not_applicable: BTreeMap<String, u64>,
-    found: Vec<Found>,
+    found: Vec<ViolationGroup>,
     notes: Vec<String>,
 }
 
-/// One kind of violation.
+/// Violations of one kind.
 #[derive(Debug)]
-pub(crate) struct Found {
-    /// As the first object showed it, until a smaller one is found.
+pub(crate) struct ViolationGroup {
+    /// The violation of the first object, replaced by that of a smaller one.
     pub(super) violation: Violation,
-    /// The first object, as it was given; then the smallest.
+    /// The first object as it was given, later the smallest one.
     pub(super) object: Option<Value>,
-    /// Whether the webhook answers one request in several ways, so that what it said to another shows nothing.
-    pub(super) is_unsteady: bool,
+    /// Whether the webhook gives different responses to the same request, which invalidates comparisons.
+    pub(super) is_not_deterministic: bool,
     count: u64,
     examples: Vec<String>,
 }
 
 impl FindingLog {
-    /// Writes down what a probe saw of `object`, as it was given.
+    /// Records the observation of a probe about `object`, as it was given.
     pub(super) fn note(&mut self, place: Place, object: Option<&Value>, observed: Observed) {
         let entry = self.tallies.entry(place).or_default();
         match observed {
-            Err(Obstacle::NotApplicable(reason)) => count(&mut entry.not_applicable, reason),
-            Err(Obstacle::NotChecked(reason)) => {
+            Err(Skipped::NotApplicable(reason)) => count(&mut entry.not_applicable, reason),
+            Err(Skipped::NotChecked(reason)) => {
                 entry.unanswered += 1;
                 count(&mut entry.not_checked, reason);
             }
-            Err(Obstacle::Uncontacted(reason)) => count(&mut entry.uncontacted, reason),
-            Err(Obstacle::Unequipped(reason)) => count(&mut entry.not_checked, reason),
+            Err(Skipped::Uncontacted(reason)) => count(&mut entry.uncontacted, reason),
+            Err(Skipped::Unequipped(reason)) => count(&mut entry.not_checked, reason),
             Ok(violations) if violations.is_empty() => entry.held += 1,
             Ok(violations) => {
                 for violation in violations {
@@ -80,13 +82,13 @@ impl FindingLog {
         }
     }
 
-    /// Writes down what a probe measured.
+    /// Records the measurements of a probe.
     pub(super) fn remark(&mut self, place: Place, notes: Vec<String>) {
         self.tallies.entry(place).or_default().notes.extend(notes);
     }
 
-    /// Decides, at the end of the run, about what depends on whether the webhooks have ever asked the API server that is
-    /// watched for anything.
+    /// Resolves, at the end of the run, the results that depend on whether the webhooks called the watched
+    /// API server.
     pub(super) fn conclude(&mut self, was_contacted: bool) {
         for entry in self.tallies.values_mut() {
             for (reason, times) in std::mem::take(&mut entry.uncontacted) {
@@ -100,39 +102,39 @@ impl FindingLog {
         }
     }
 
-    /// Takes back what shows nothing, because the webhook is unsteady.
+    /// Withdraws findings that are invalid because the webhook gives different responses to the same request.
     pub(super) fn take_back(&mut self) {
         for entry in self.tallies.values_mut() {
-            for found in entry.found.extract_if(.., |found| found.is_unsteady) {
+            for found in entry.found.extract_if(.., |found| found.is_not_deterministic) {
                 entry.unanswered += found.count;
-                *entry.not_checked.entry(UNSTEADY.to_owned()).or_default() += found.count;
+                *entry.not_checked.entry(NOT_DETERMINISTIC.to_owned()).or_default() += found.count;
             }
         }
     }
 
-    /// Whether anything was noted for the check at this position.
+    /// Returns whether anything was recorded for the check at this position.
     pub(super) fn has_seen(&self, check: usize) -> bool {
         self.tallies.range((check, None)..(check + 1, None)).next().is_some()
     }
 
-    /// Objects that nothing can be done with, all for one reason.
+    /// Records objects that are left out for `reason`.
     pub(super) fn leave_out(&mut self, reason: &str, objects: u64) {
         for _ in 0..objects {
             count(&mut self.left_out, reason.to_owned());
         }
     }
 
-    /// How many kinds of violation were found until now.
+    /// Returns the number of kinds of violations found so far.
     pub(super) fn findings(&self) -> usize {
         self.tallies.values().map(|entry| entry.found.len()).sum()
     }
 
-    /// What was found at each place, to be made smaller.
-    pub(super) fn found(&mut self) -> BTreeMap<Place, &mut [Found]> {
+    /// Returns the violations of each check and webhook, for minimization.
+    pub(super) fn found(&mut self) -> BTreeMap<Place, &mut [ViolationGroup]> {
         self.tallies.iter_mut().map(|(place, entry)| (*place, entry.found.as_mut_slice())).collect()
     }
 
-    /// The report about `checks`, which are skipped if there is a reason beside them.
+    /// Returns the report about `checks`; a check with a reason was skipped.
     pub(super) fn report(
         mut self,
         checks: &[(&'static Check, Option<String>)],
@@ -156,6 +158,7 @@ impl FindingLog {
                 title: check.title.to_owned(),
                 severity: check.severity,
                 why: check.why.to_owned(),
+                help: check.help.to_owned(),
                 source: check.source.to_owned(),
                 skipped: skipped.clone(),
                 results,
@@ -189,9 +192,15 @@ impl Entry {
         if let Some(found) = self.found.iter_mut().find(|found| found.violation.kind == violation.kind) {
             return found.again(name);
         }
-        if self.found.len() < MOST {
+        if self.found.len() < MAX_KEPT {
             let object = object.cloned();
-            self.found.push(Found { violation, object, is_unsteady: false, count: 0, examples: Vec::new() });
+            self.found.push(ViolationGroup {
+                violation,
+                object,
+                is_not_deterministic: false,
+                count: 0,
+                examples: Vec::new(),
+            });
         }
         if let Some(last) = self.found.last_mut() {
             last.again(name);
@@ -214,11 +223,11 @@ impl Entry {
     }
 }
 
-impl Found {
-    /// Counts an object that shows it, and keeps its name if it is among the first.
+impl ViolationGroup {
+    /// Counts another object, and keeps its name if it is among the first.
     fn again(&mut self, name: Option<String>) {
         self.count += 1;
-        if self.examples.len() < MOST_EXAMPLES {
+        if self.examples.len() < MAX_EXAMPLES {
             self.examples.extend(name);
         }
     }
@@ -237,7 +246,7 @@ impl Found {
             about: _,
         } = self.violation;
         let direct = exchanges.iter().map(|exchange| step(exchange, None));
-        let made = steps.iter().chain(&large).filter_map(|outcome| ShownRequest::of(outcome));
+        let made = steps.iter().chain(&large).filter_map(|outcome| SampleRequest::of(outcome));
         Finding {
             kind,
             severity: severity.unwrap_or(check.severity),
@@ -255,7 +264,7 @@ impl Found {
     }
 }
 
-/// The exchanges of a request.
+/// Returns the exchanges of a request as report steps.
 fn told(outcome: &Arc<Outcome>) -> Vec<Step> {
     let exchanges = outcome.exchanges.iter().map(|exchange| {
         let called = outcome.calls().find(|called| called.review == exchange.review);
@@ -264,7 +273,7 @@ fn told(outcome: &Arc<Outcome>) -> Vec<Step> {
     exchanges.collect()
 }
 
-/// One call, of this webhook unless it was sent past the dispatcher.
+/// Returns one exchange as a report step, of `called` unless it bypassed the dispatcher.
 fn step(exchange: &Exchange, called: Option<&Arc<WebhookId>>) -> Step {
     let direct = exchange.direct.as_ref();
     let webhook = direct.map(|direct| &direct.webhook).or(called);
@@ -290,9 +299,9 @@ fn readable(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into_owned().into())
 }
 
-/// Counts `reason`, or what is beyond the first few kinds of reasons.
+/// Counts `reason`, or the last kept reason if there are too many.
 pub(super) fn count(counts: &mut BTreeMap<String, u64>, reason: String) {
-    let reason = if counts.len() >= MOST && !counts.contains_key(&reason) {
+    let reason = if counts.len() >= MAX_KEPT && !counts.contains_key(&reason) {
         "other reasons".to_owned()
     } else {
         reason
@@ -310,25 +319,25 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_looked_at_is_never_passed() {
+    fn check_without_observations_does_not_pass() {
         let mut finding_log = FindingLog::default();
-        finding_log.note((0, Some(0)), None, Err(Obstacle::not_checked("nobody is there")));
-        finding_log.note((0, Some(0)), None, Err(Obstacle::not_applicable("no rule")));
+        finding_log.note((0, Some(0)), None, Err(Skipped::not_checked("nobody is there")));
+        finding_log.note((0, Some(0)), None, Err(Skipped::not_applicable("no rule")));
         assert_eq!(report(finding_log).checks[0].results[0].verdict, Tally::NotChecked);
 
         let mut finding_log = FindingLog::default();
-        finding_log.note((0, Some(0)), None, Err(Obstacle::not_applicable("no rule")));
+        finding_log.note((0, Some(0)), None, Err(Skipped::not_applicable("no rule")));
         assert_eq!(report(finding_log).checks[0].results[0].verdict, Tally::NotApplicable);
     }
 
     #[test]
-    fn who_asks_the_api_server_later_has_used_it_all_the_time() {
+    fn later_contact_counts_for_earlier_results() {
         for (was_contacted, expected) in [(false, Tally::NotChecked), (true, Tally::Passed)] {
             let mut finding_log = FindingLog::default();
             finding_log.note(
                 (0, Some(0)),
                 None,
-                Err(Obstacle::Uncontacted("is it started with it?".to_owned())),
+                Err(Skipped::Uncontacted("is it started with it?".to_owned())),
             );
             finding_log.conclude(was_contacted);
             let result = &report(finding_log).checks[0].results[0];
@@ -357,12 +366,12 @@ mod tests {
     fn reasons_and_findings_are_bounded() {
         let mut finding_log = FindingLog::default();
         for number in 0..1000 {
-            finding_log.note((0, Some(0)), None, Err(Obstacle::not_checked(number.to_string())));
+            finding_log.note((0, Some(0)), None, Err(Skipped::not_checked(number.to_string())));
             finding_log.note((0, Some(0)), None, Ok(vec![Violation::new(number.to_string(), "")]));
         }
         let check = &report(finding_log).checks[0];
-        assert_eq!(check.results[0].not_checked.len(), MOST + 1);
-        assert_eq!(check.findings.len(), MOST);
+        assert_eq!(check.results[0].not_checked.len(), MAX_KEPT + 1);
+        assert_eq!(check.findings.len(), MAX_KEPT);
         assert_eq!(check.findings.iter().map(Finding::count).sum::<u64>(), 1000);
     }
 }

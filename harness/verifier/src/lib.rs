@@ -1,29 +1,32 @@
-//! Is a webhook idempotent, reinvocable, honest, conformant?
+//! Verifies whether a webhook is idempotent, safe to reinvoke, honest about side effects, and conformant.
 //!
-//! A [`Check`] is data (id, title, severity, why, source) and a probe. The [`driver`] runs the checks: those of
-//! [one](Probe::Configuration) configuration or [all](Probe::Configurations) without a call; those of
-//! [objects](Probe::Object) and of all webhooks [together](Probe::Collection) for each object of a corpus, many at a
-//! time; those of one [webhook](Probe::Webhook) alone and while nothing else runs; those of [conversion](Probe::Conversion)
-//! webhooks, which no request reaches; and at last those that need something to be [done](Probe::Intervention) to the
-//! webhooks. What they see becomes a [`report::Report`].
+//! A [`Check`] is data (id, title, severity, why, help, source) and a probe. The [`driver`] runs the checks
+//! in this order: those of [one](Probe::Configuration) configuration or [all](Probe::Configurations), without
+//! a call; those of [objects](Probe::Object) and of all webhooks [together](Probe::Collection) for each
+//! object of a corpus, many at a time; those of one [webhook](Probe::Webhook) alone while nothing else runs;
+//! those of [conversion](Probe::Conversion) webhooks, which no admission request reaches; and finally those
+//! that [disrupt](Probe::Intervention) the webhooks. The result is a [`report::Report`].
 //!
-//! Whatever a probe asks goes through the whole dispatcher: matching, review, TLS, decoding, patch, defaults, both
-//! rounds. Objects are compared as the API server compares them.
+//! Requests of a probe go through the whole dispatcher: matching, review, TLS, decoding, patch, defaults, and
+//! both rounds. Objects are compared as the API server compares them.
 //!
-//! # To add a check
+//! # Adding a check
 //!
-//! 1. A file `checks/vNN_what.rs` with `pub(super) const CHECK: Check`, and a function that the probe calls. For an
-//!    object it gets a [`ObjectProbe`]: [`ObjectProbe::first`] is `W(x)`, [`ObjectProbe::alone`] the webhook alone, [`ObjectProbe::admitted`]
-//!    and [`ObjectProbe::answered`] send a request (what another check asked already is not asked again),
-//!    [`ObjectProbe::outcome`] shows failures too. What other webhooks do stands in [`other_webhooks::LIBRARY`]. What the webhook said in
-//!    its own words is `checks/said.rs`, further requests that several checks make are `checks/requests.rs`.
-//! 2. A line in [`checks::ALL`].
-//! 3. A positive and a negative test in `tests/verify/`, with a fake as the webhook.
+//! 1. Add a file `checks/vNN_name.rs` with `pub(super) const CHECK: Check` and a function that the probe calls. For
+//!    an object, it receives an [`ObjectProbe`]: [`ObjectProbe::first`] is the result of the webhook and
+//!    [`ObjectProbe::alone`] the webhook alone. [`ObjectProbe::admitted`] and [`ObjectProbe::answered`] send a request
+//!    (outcomes are cached across checks); [`ObjectProbe::outcome`] also returns failures. The changes of other
+//!    webhooks are in [`other_webhooks::LIBRARY`], the webhook's raw response in `checks/webhook_response.rs`, and requests that
+//!    several checks share in `checks/requests.rs`.
+//! 2. Add a line to [`checks::ALL`].
+//! 3. Add a positive and a negative test in `tests/verify/` with a fake webhook.
 //!
-//! A probe returns an empty list only if it looked and all is well. If there is nothing to look at, or it cannot tell,
-//! it returns an [`Obstacle`] that says why. `Violation::kind` must not depend on the object, since equal kinds are
-//! counted as one finding and an object shrinks for as long as the kind stays; `message` may.
+//! A probe returns an empty list only if the assertion was tested and holds. If there is nothing to test, or
+//! the test is not possible, it returns an [`Skipped`] with the reason. `Violation::kind` must not depend on
+//! the object, because violations of one kind form one finding and an object is minimized as long as its kind
+//! stays the same; `message` may.
 
+pub mod call_recorder;
 mod causes;
 pub mod check;
 pub mod checks;
@@ -31,10 +34,10 @@ pub mod comparison;
 pub mod converter;
 pub mod corpus;
 mod denials;
+mod determinism;
 pub mod driver;
 pub mod environment;
 mod finding_log;
-pub mod line;
 pub mod lint;
 mod masking;
 pub mod merge;
@@ -45,19 +48,18 @@ mod plugins;
 mod progress;
 pub mod recorder;
 pub mod report;
+pub mod sample_request;
 mod samples;
 pub mod shape;
-pub mod shown;
 mod shrink;
-mod steadiness;
 mod stored;
 pub mod subject;
 mod turn;
 mod validity;
 pub mod webhook_probe;
 
-// The public interface is:
-pub use self::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Severity, Violation};
+// The public interface:
+pub use self::check::{Audience, Check, Disruption, Observed, Probe, Severity, Skipped, Violation};
 pub use self::comparison::{Difference, Order};
 pub use self::converter::{Converter, ConverterProbe};
 pub use self::driver::run;

@@ -1,7 +1,7 @@
-//! The static checks alone, on manifests: nothing is called.
+//! Runs the static checks on manifests, without a call.
 //!
-//! The checks of configurations that [`super::run`] begins with are the same ones; those whose ids begin with `L` look at
-//! manifests, also at configurations that cannot be read.
+//! These are the configuration checks that [`super::run`] starts with, and the `L` checks, which read
+//! manifests, including configurations that cannot be decoded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,61 +12,62 @@ use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::text;
 use serde_json::Value;
 
-use super::check::{Check, Observed, Obstacle, Probe, Severity, Violation};
+use super::check::{Check, Observed, Probe, Severity, Skipped, Violation};
 use super::subject::Subject;
 use super::webhook_probe::{ConfigurationSet, Notes};
 
-/// Objects of manifests, for checks of them.
+/// The objects of manifests.
 #[derive(Debug)]
 pub struct Manifests<'a> {
     /// All objects, in the order of the files.
     pub(super) objects: &'a [Value],
     /// The positions of the configurations in `objects`.
     pub(super) configurations: Vec<usize>,
-    /// The webhooks of those that can be read, in dispatch order.
+    /// The webhooks of the readable configurations, in dispatch order.
     pub(super) subjects: Vec<Subject>,
-    /// The position of the configuration of each of them.
+    /// The position of each webhook's configuration.
     positions: Vec<usize>,
-    /// Configurations that cannot be read, and why.
+    /// Configurations that cannot be decoded, with the errors.
     unreadable: Vec<(usize, ConfigError)>,
     /// The other objects.
     pub(super) cluster_fixture: ClusterFixture,
-    /// What certificates are compared with.
+    /// The time at which certificates must be valid.
     pub(super) now: Timestamp,
-    /// How long a certificate must still be valid; none is 30 days, or a third of its whole time if that is less.
+    /// The minimum remaining validity of certificates; by default 30 days, or a third of the lifetime if that
+    /// is less.
     pub(super) horizon: Option<Duration>,
 }
 
-/// Something that is wrong with an object; the field of `violation` is a path in it.
+/// A violation in an object; the field of `violation` is a path in that object.
 #[derive(Debug)]
 pub struct Defect {
     /// The position of the object.
     pub(super) position: usize,
-    /// What is wrong.
+    /// The violation.
     pub(super) violation: Violation,
 }
 
-/// What a check found in manifests.
+/// A finding of a check in manifests.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Found {
+pub struct LintFinding {
     /// The check.
     pub check: &'static Check,
-    /// The position of the object in those that were given.
+    /// The position of the object in the input.
     pub position: usize,
-    /// The field that is wrong, such as `webhooks[0].rules[0].scope`; empty for the object as a whole.
+    /// The invalid field, such as `webhooks[0].rules[0].scope`; empty for the object as a whole.
     pub field: String,
     /// `CONFIGURATION/WEBHOOK`, or the configuration alone.
     pub webhook: String,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What is wrong, in words that do not depend on values.
+    /// The kind of violation, independent of values.
     pub kind: String,
-    /// What is wrong: one sentence.
+    /// One sentence about the violation.
     pub message: String,
 }
 
-/// What could not be checked.
+/// A check that was not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unchecked {
@@ -78,28 +79,28 @@ pub struct Unchecked {
     pub field: String,
     /// `CONFIGURATION/WEBHOOK`; empty for all together.
     pub webhook: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// What the static checks say of manifests.
+/// The result of the static checks on manifests.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Linted {
-    /// How many configurations there are.
+    /// The number of configurations.
     pub configurations: usize,
-    /// What is wrong, in the order of the objects, the worst first.
-    pub findings: Vec<Found>,
-    /// What could not be checked.
+    /// The findings, in the order of the objects, the most severe first.
+    pub findings: Vec<LintFinding>,
+    /// A check that was not run.
     pub unchecked: Vec<Unchecked>,
-    /// The names of configurations that cannot be read: only checks of manifests looked at them.
+    /// The names of configurations that cannot be decoded: only checks of manifests examined them.
     pub unreadable: Vec<String>,
 }
 
-/// Runs static checks on the objects of manifests at a time, which certificates are compared with; `horizon` is how long
-/// they must still be valid, by default 30 days, or a third of their whole time if that is less.
+/// Runs static checks on the objects of manifests at the given time. `horizon` is the minimum remaining
+/// validity of certificates, by default 30 days, or a third of the lifetime if that is less.
 ///
-/// Checks that call webhooks are left out.
+/// Skips checks that call webhooks.
 pub fn lint(
     objects: &[Value],
     checks: &[&'static Check],
@@ -151,7 +152,7 @@ pub fn lint(
     for (position, error) in &manifests.unreadable {
         let webhook = text(manifests.object(*position), &["metadata", "name"]).to_owned();
         linted.unreadable.push(webhook.clone());
-        // What the API server refuses is a finding already.
+        // A configuration that the API server rejects is already a finding.
         if let ConfigError::Unsupported(unsupported) = error {
             let reason = unsupported.to_string();
             linted.unchecked.push(Unchecked {
@@ -164,7 +165,7 @@ pub fn lint(
         }
     }
     linted.findings.sort_by(|a, b| {
-        let key = |found: &Found| (found.position, std::cmp::Reverse(found.severity), found.check.id);
+        let key = |found: &LintFinding| (found.position, std::cmp::Reverse(found.severity), found.check.id);
         key(a).cmp(&key(b))
     });
     linted
@@ -185,10 +186,8 @@ impl Linted {
                     self.findings.push(manifests.found(check, defect));
                 }
             }
-            Err(Obstacle::NotApplicable(_)) => {}
-            Err(
-                Obstacle::NotChecked(reason) | Obstacle::Uncontacted(reason) | Obstacle::Unequipped(reason),
-            ) => {
+            Err(Skipped::NotApplicable(_)) => {}
+            Err(Skipped::NotChecked(reason) | Skipped::Uncontacted(reason) | Skipped::Unequipped(reason)) => {
                 let position = about.map(|(_, position)| position);
                 let field =
                     about.map(|(subject, _)| format!("webhooks[{}]", subject.index)).unwrap_or_default();
@@ -212,7 +211,7 @@ impl<'a> Manifests<'a> {
                 Err(error) => unreadable.push((*position, error)),
             }
         }
-        // Each of them was read already.
+        // Each of them was decoded above.
         let shared = readable.iter().map(|(_, object)| Arc::clone(object));
         let subjects = Subject::of_shared(shared).unwrap_or_default();
         let position = |subject: &Subject| {
@@ -230,23 +229,22 @@ impl<'a> Manifests<'a> {
         self.objects.get(position).unwrap_or(&Value::Null)
     }
 
-    /// The configurations with their positions.
+    /// Returns the configurations with their positions.
     pub(super) fn configurations(&self) -> impl Iterator<Item = (usize, &'a Value)> {
         self.configurations.iter().map(|position| (*position, self.object(*position)))
     }
 
-    /// The webhooks with the positions of their configurations.
+    /// Returns the webhooks with the positions of their configurations.
     pub(super) fn webhooks(&self) -> impl Iterator<Item = (&Subject, usize)> {
         self.subjects.iter().zip(self.positions.iter().copied())
     }
 
-    /// Whether the webhooks of the configuration there could be read.
+    /// Returns whether the webhooks of the configuration at `position` could be decoded.
     pub(super) fn is_readable(&self, position: usize) -> bool {
         !self.unreadable.iter().any(|(unreadable, _)| *unreadable == position)
     }
 
-    /// What a check of webhooks found, in the object where it stands: with the webhook that it looked at, or that it says
-    /// itself.
+    /// Locates a violation in its object, by the webhook that was checked or that the violation names.
     pub(super) fn located(&self, mut violation: Violation, looked_at: Option<(&Subject, usize)>) -> Defect {
         let about = violation.about.clone();
         let said = about.and_then(|id| self.webhooks().find(|(it, _)| Arc::ptr_eq(&it.webhook.id, &id)));
@@ -259,13 +257,21 @@ impl<'a> Manifests<'a> {
         Defect { position, violation }
     }
 
-    fn found(&self, check: &'static Check, Defect { position, violation }: Defect) -> Found {
+    fn found(&self, check: &'static Check, Defect { position, violation }: Defect) -> LintFinding {
         let Violation { kind, message, severity, field, .. } = violation;
         let webhook = self.webhook_at(position, &field);
-        Found { check, position, field, webhook, severity: severity.unwrap_or(check.severity), kind, message }
+        LintFinding {
+            check,
+            position,
+            field,
+            webhook,
+            severity: severity.unwrap_or(check.severity),
+            kind,
+            message,
+        }
     }
 
-    /// `CONFIGURATION/WEBHOOK` of the webhook with the field, or the name of the object.
+    /// Returns `CONFIGURATION/WEBHOOK` for the webhook with the field, or the name of the object.
     fn webhook_at(&self, position: usize, field: &str) -> String {
         let index = field.strip_prefix("webhooks[").and_then(|rest| rest.split_once(']'));
         let index = index.and_then(|(index, _)| index.parse::<usize>().ok());
@@ -281,7 +287,7 @@ impl<'a> Manifests<'a> {
     }
 }
 
-/// Whether `object` is a webhook configuration, of whatever version.
+/// Returns whether `object` is a webhook configuration of any version.
 fn is_configuration(object: &Value) -> bool {
     let group = text(object, &["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
     let kind = text(object, &["kind"]);

@@ -5,8 +5,8 @@ use kubernetes_types::secrets::{self, Masker};
 use super::report::{Finding, Report};
 
 impl Report {
-    /// Masks the values of Secrets in all findings: objects, differences, reviews, replies and their patches. What a webhook
-    /// quotes in the reason of a denial stays.
+    /// Masks the values of Secrets in all findings: objects, differences, reviews, replies, and patches. A
+    /// webhook's own denial message is not changed.
     pub fn mask_secrets(&mut self) {
         for finding in self.checks.iter_mut().flat_map(|check| &mut check.findings) {
             finding.mask_secrets();
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_finding_about_a_secret_has_its_values() {
+    fn finding_about_a_secret_has_none_of_its_values() {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
             "data": {"password": "aHVudGVyMg=="}, "stringData": {"token": "open sesame"}});
         let patch = json!([{"op": "replace", "path": "/data/password", "value": "aHVudGVyMg=="}]).to_string();
@@ -82,7 +82,7 @@ mod tests {
         for value in ["hunter2", "aHVudGVyMg", "open sesame", "b3BlbiBzZXNhbWU"] {
             assert!(!text.contains(value), "{value} in {text}");
         }
-        // Again, as when reports are merged.
+        // Masks again, as when reports are merged.
         let once = report.clone();
         report.mask_secrets();
         assert_eq!(report, once);

@@ -1,40 +1,40 @@
-//! Makes one report of those of the shards.
+//! Merges the reports of shards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::causes;
 use super::check::Probe;
 use super::checks;
-use super::report::{CheckReport, CheckResult, Finding, MOST_EXAMPLES, Report, Tally, Tried, VERSION};
+use super::report::{CheckReport, CheckResult, Finding, MAX_EXAMPLES, Report, Tally, Tried, VERSION};
 
-/// Why reports cannot be made one.
+/// Why reports cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// There is none.
+    /// There are no reports.
     #[error("there is no report")]
     Nothing,
-    /// Another admit wrote it.
+    /// Another version of admit wrote a report.
     #[error("a report has version {0}, expected {VERSION}: merge with the admit that wrote it")]
     Version(u32),
-    /// The runs asked different questions.
-    #[error("the reports are of different runs: not the same checks, or not the same ones skipped")]
+    /// The runs had different checks.
+    #[error("the reports are from different runs: their checks or skipped checks differ")]
     Checks,
-    /// The runs divided the corpus differently.
-    #[error("the reports are of different runs: one is of {0}, another of {1}")]
+    /// The runs had different shard counts.
+    #[error("the reports are from different runs: {0} and {1}")]
     Division(String, String),
-    /// The same objects would be counted twice.
-    #[error("there are two reports of shard {0}")]
+    /// Two reports have the same shard.
+    #[error("two reports have shard {0}")]
     Twice(String),
-    /// Some objects were tried by nobody.
-    #[error("there is no report of shard {}: run it before the whole is judged", .0.join(", "))]
+    /// Reports of some shards are missing.
+    #[error("the report of shard {} is missing: run that shard first", .0.join(", "))]
     Missing(Vec<String>),
 }
 
-/// One report of the reports of all shards, or of several whole corpora.
+/// Merges the reports of all shards, or of several whole corpora.
 ///
-/// A finding keeps the smallest of its objects. What does not depend on the corpus, such as a certificate, every shard
-/// has looked at: it counts once.
+/// A finding keeps the smallest of its objects. Results that do not depend on the corpus, such as those about
+/// a certificate, are in every shard and count once.
 ///
 /// # Errors
 /// [`MergeError`], if the reports do not belong together or one is missing.
@@ -65,7 +65,7 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
             tried.objects += other.objects;
             add(&mut tried.denied, other.denied, u64::saturating_add);
         }
-        // What one shard found of several webhooks, another may have found of one.
+        // A finding of one shard about several webhooks may be about one webhook in another.
         for (check, other) in whole.checks.iter_mut().zip(report.checks) {
             merge_check(check, other);
         }
@@ -124,7 +124,7 @@ fn belong_together(reports: &[Report]) -> Result<(), MergeError> {
 
 fn merge_check(check: &mut CheckReport, other: CheckReport) {
     let probe = checks::find(&check.id).map(|check| check.probe);
-    // Every shard asks these the same.
+    // Every shard runs these checks in the same way.
     let total = match probe {
         Some(
             Probe::Configuration(_)
@@ -173,14 +173,14 @@ fn merge_result(result: &mut CheckResult, other: CheckResult, found: usize, tota
     result.unequipped = result.verdict == Tally::NotChecked && !is_equipped;
 }
 
-/// Adds what `other` says of the same webhook.
+/// Merges `other` into a finding about the same webhook.
 fn merge_finding(finding: &mut Finding, other: Finding, total: fn(u64, u64) -> u64) {
-    // What the configuration says by itself, every shard has found.
+    // Every shard has the findings that depend only on the configuration.
     let total = if finding.object.is_some() { total } else { u64::max };
     add(&mut finding.webhooks, other.webhooks.clone(), total);
     let mut examples = std::mem::take(&mut finding.examples);
     examples.extend(other.examples.iter().cloned());
-    examples.truncate(MOST_EXAMPLES);
+    examples.truncate(MAX_EXAMPLES);
     let webhooks = std::mem::take(&mut finding.webhooks);
     if other.size() < finding.size() {
         *finding = other;
@@ -244,13 +244,13 @@ mod tests {
     }
 
     #[test]
-    fn what_every_shard_looks_at_counts_once() {
+    fn results_common_to_all_shards_count_once() {
         let parts = vec![report(Some((1, 2)), "V45", 1, &[]), report(Some((2, 2)), "V45", 1, &[])];
         assert_eq!(merge(parts).unwrap().checks[0].results[0].held, 1);
     }
 
     #[test]
-    fn a_part_of_the_shards_is_not_the_whole() {
+    fn missing_shards_are_an_error() {
         let part = |index, count| report(Some((index, count)), "V01", 1, &[]);
         let error = |reports: Vec<Report>| merge(reports).unwrap_err();
         assert_eq!(error(Vec::new()), MergeError::Nothing);

@@ -1,4 +1,4 @@
-//! One object of the corpus, and one webhook.
+//! Probes one webhook with one object of the corpus.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,43 +7,43 @@ use kubernetes_admission::config::Webhook;
 use kubernetes_admission::event::{Mismatch, Phase};
 use serde_json::Value;
 
-use super::check::Obstacle;
+use super::check::Skipped;
 use super::comparison::{self, Difference, Order};
 use super::environment::{Environment, Outcome, Verdict, WebhookSet};
 use super::stored::as_stored;
 use super::subject::Subject;
 use super::turn::Turn;
 
-/// Everything that a probe of an object needs.
+/// The context of a probe of one object.
 #[derive(Debug)]
 pub struct ObjectProbe<'a> {
-    /// Where requests are tried.
+    /// The environment of the requests.
     pub environment: &'a Environment,
     /// The webhook.
     pub subject: &'a Subject,
-    /// All webhooks that are verified, in dispatch order.
+    /// All verified webhooks, in dispatch order.
     pub subjects: &'a [Subject],
-    /// The creation of the object, with its defaults: `x` in the catalog.
+    /// The request that creates the object, with its defaults.
     pub request: &'a Attributes,
-    /// What is known already about this object.
+    /// The cached outcomes for this object.
     pub memory: &'a Memory,
 }
 
-/// The outcomes for one object, so that no two checks ask the same.
+/// Caches the outcomes for one object, so that checks do not repeat requests.
 #[derive(Debug, Default)]
 pub struct Memory {
     outcomes: Mutex<Vec<Arc<Outcome>>>,
-    /// When it may keep large ones; none where nothing else is tried meanwhile.
+    /// The turn of the object, for large exchanges; none if nothing else runs.
     turn: Option<Arc<Turn>>,
 }
 
 impl Memory {
-    /// The memory of an object that has its turn.
+    /// Creates a cache for an object that waits for `turn`.
     pub(super) fn with_turn(turn: &Arc<Turn>) -> Self {
         Self { outcomes: Mutex::default(), turn: Some(Arc::clone(turn)) }
     }
 
-    /// Whether anything was asked of these webhooks.
+    /// Returns whether any request was sent to these webhooks.
     pub(super) fn knows(&self, webhook_set: &WebhookSet) -> bool {
         let known = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         known.iter().any(|known| known.webhook_set == *webhook_set)
@@ -60,28 +60,28 @@ impl Memory {
 }
 
 impl ObjectProbe<'_> {
-    /// The object as it is created.
+    /// Returns the object to create.
     pub fn object(&self) -> &Value {
         self.request.object.as_ref().unwrap_or(&Value::Null)
     }
 
-    /// The webhook alone, called as its phase asks for.
+    /// Returns a set with only this webhook, called in its phase.
     pub fn alone(&self) -> WebhookSet {
         self.subject.alone()
     }
 
-    /// Mutating webhooks in this order.
+    /// Returns a set of mutating webhooks in this order.
     pub fn in_order(webhooks: impl IntoIterator<Item = Arc<Webhook>>) -> WebhookSet {
         WebhookSet { mutating: webhooks.into_iter().collect(), validating: Vec::new() }
     }
 
-    /// The request with another object.
+    /// Returns the request with another object.
     pub fn with_object(&self, object: Value) -> Attributes {
         Attributes { object: Some(object), ..self.request.clone() }
     }
 
-    /// A request of another kind than this one, such as of another user, as the webhook sees it: a validating one after
-    /// the mutating ones, which may write down who asks. As it is if they refuse it.
+    /// Returns `request` as the webhook sees it: for a validating webhook after the mutating ones, which may
+    /// record the user. Returns it unchanged if they deny it.
     pub async fn shown(&self, request: Attributes) -> Attributes {
         let mutating = self.subjects.iter().filter(|subject| subject.webhook.phase == Phase::Mutating);
         let webhook_set = Self::in_order(mutating.map(|subject| Arc::clone(&subject.called)));
@@ -95,94 +95,94 @@ impl ObjectProbe<'_> {
         }
     }
 
-    /// What becomes of a request; asked once, remembered for all checks.
+    /// Returns the outcome of a request, cached for all checks.
     pub async fn outcome(&self, webhook_set: &WebhookSet, request: &Attributes) -> Arc<Outcome> {
         if let Some(known) = self.memory.find(webhook_set, request) {
             return known;
         }
-        let outcome = self.outcome_anew(webhook_set, request).await;
+        let outcome = self.outcome_again(webhook_set, request).await;
         self.memory.keep(&outcome);
         outcome
     }
 
-    /// What becomes of a request, asked again, with a new uid.
-    pub async fn outcome_anew(&self, webhook_set: &WebhookSet, request: &Attributes) -> Arc<Outcome> {
+    /// Sends a request again with a new uid and returns the outcome.
+    pub async fn outcome_again(&self, webhook_set: &WebhookSet, request: &Attributes) -> Arc<Outcome> {
         Arc::new(self.environment.admit_in_turn(webhook_set, request, self.memory.turn.as_ref()).await)
     }
 
-    /// What becomes of a request, if the subject is called and answers.
+    /// Returns the outcome of a request if the webhook is called and responds.
     ///
     /// # Errors
-    /// [`Obstacle`] if it is not called, or gives no valid answer. A denial is no obstacle.
+    /// [`Skipped`] if it is not called or fails. A denial is a response.
     pub async fn answered(
         &self,
         webhook_set: &WebhookSet,
         request: &Attributes,
-    ) -> Result<Arc<Outcome>, Obstacle> {
+    ) -> Result<Arc<Outcome>, Skipped> {
         let outcome = self.outcome(webhook_set, request).await;
         match outcome.mismatch(&self.subject.webhook.id) {
             Some(Mismatch::Exempt) => {
-                return Err(Obstacle::not_applicable("the API server calls no webhook for the kind"));
+                return Err(Skipped::not_applicable("the API server calls no webhook for the kind"));
             }
             Some(mismatch) => {
                 let part = match mismatch {
                     Mismatch::NamespaceSelector => "the namespace selector does",
                     Mismatch::ObjectSelector => "the object selector does",
                     Mismatch::Conditions if matches!(outcome.verdict(), Verdict::NoConditions(_)) => {
-                        return Err(Obstacle::no_conditions());
+                        return Err(Skipped::no_conditions());
                     }
                     Mismatch::Conditions => "the match conditions do",
                     Mismatch::Rules | Mismatch::Exempt | Mismatch::NotReinvoked => "the rules do",
                 };
-                return Err(Obstacle::not_applicable(format!("{part} not pick the request")));
+                return Err(Skipped::not_applicable(format!("{part} not pick the request")));
             }
             None => {}
         }
         match outcome.verdict() {
             Verdict::Admitted | Verdict::Denied(_) => Ok(outcome),
-            Verdict::NoConditions(_) => Err(Obstacle::no_conditions()),
+            Verdict::NoConditions(_) => Err(Skipped::no_conditions()),
             verdict @ (Verdict::Failed(_) | Verdict::ServerError(_) | Verdict::Unsupported(_)) => {
-                Err(Obstacle::not_checked(verdict.to_string()))
+                Err(Skipped::not_checked(verdict.to_string()))
             }
         }
     }
 
-    /// As [`Self::answered`], if the request is admitted as well: the object is then there.
+    /// Like [`Self::answered`], but requires the request to be admitted.
     ///
     /// # Errors
-    /// [`Obstacle`] also if the request is denied.
+    /// [`Skipped`] if the request is denied as well.
     pub async fn admitted(
         &self,
         webhook_set: &WebhookSet,
         request: &Attributes,
-    ) -> Result<Arc<Outcome>, Obstacle> {
+    ) -> Result<Arc<Outcome>, Skipped> {
         let outcome = self.answered(webhook_set, request).await?;
         if outcome.refusal.is_some() {
-            return Err(Obstacle::not_applicable("the webhook denies the object"));
+            return Err(Skipped::not_applicable("the webhook denies the object"));
         }
         Ok(outcome)
     }
 
-    /// What the webhook alone makes of the object: `W(x)`.
+    /// Returns the outcome of the creation with only this webhook.
     ///
     /// # Errors
-    /// [`Obstacle`] as for [`Self::admitted`].
-    pub async fn first(&self) -> Result<Arc<Outcome>, Obstacle> {
+    /// [`Skipped`], as for [`Self::admitted`].
+    pub async fn first(&self) -> Result<Arc<Outcome>, Skipped> {
         self.admitted(&self.alone(), self.request).await
     }
 
-    /// An object of the request as the server stores it.
+    /// Returns an object of the request as the server stores it.
     ///
     /// # Errors
-    /// [`Obstacle`] if it stores none: what is sent to a subresource, such as an `Eviction`.
-    pub fn stored(&self, object: &Value) -> Result<Value, Obstacle> {
+    /// [`Skipped`] if it is not stored: the body of a subresource request, such as an `Eviction`.
+    pub fn stored(&self, object: &Value) -> Result<Value, Skipped> {
         if self.request.subresource.is_empty() {
             return Ok(as_stored(object, &self.request.user, &self.environment.cluster_fixture));
         }
-        Err(Obstacle::not_applicable("what is sent to a subresource is not stored"))
+        Err(Skipped::not_applicable("the body of a subresource request is not stored"))
     }
 
-    /// Where two objects of the request's kind differ.
+    /// Returns the differences between two objects of the request's kind.
     pub fn differences(&self, expected: &Value, found: &Value, order: Order) -> Vec<Difference> {
         comparison::differences(expected, found, &self.request.kind, order)
     }

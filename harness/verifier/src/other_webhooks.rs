@@ -1,7 +1,7 @@
-//! What other webhooks do to an object: a library of additions.
+//! A library of changes that other webhooks make to an object.
 //!
-//! Each takes part in a chain as a webhook, so that reinvocation and defaults are the dispatcher's own.
-//! It is never called over a network: [`super::line`] knows the host of its URL and asks for the answer here.
+//! Each change is a webhook in the chain, so that reinvocation and defaults are those of the dispatcher. It
+//! is never called over a network: [`super::call_recorder`] recognizes the host of its URL and gets the response here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,33 +21,33 @@ use serde_json::{Value, json};
 
 use super::shape::{self, pod_spec};
 
-/// The host of their URLs: a name that never resolves (RFC 2606).
+/// The host of their URLs, which never resolves (RFC 2606).
 const HOST: &str = "https://other.admit.invalid/";
-/// The name of everything that they add.
+/// The name of all additions.
 const MARK: &str = "admit-foreign";
 const LABEL: &str = "admit.dev/foreign";
 
-/// Something that another webhook may do.
+/// A change that another webhook makes.
 #[derive(Clone, Copy, Debug)]
 pub struct OtherWebhook {
     /// A kebab-case name, such as `add-container`.
     pub name: &'static str,
-    /// What it does, for people: `adds a container`.
+    /// What it does, such as `adds a container`.
     pub does: &'static str,
-    /// Where it adds what, if the object has a place for it and not yet the thing.
+    /// Returns the addition if the object can have it and does not have it yet.
     addition: fn(&Value) -> Option<Addition>,
 }
 
-/// One thing that is added.
+/// One addition.
 struct Addition {
-    /// JSON pointer to the map or list that gets it.
+    /// The JSON pointer to the map or list to which it is added.
     parent: String,
-    /// The member's name; none in a list.
+    /// The name of the map entry; none in a list.
     member: Option<&'static str>,
     value: Value,
 }
 
-/// All of them.
+/// All changes.
 pub const LIBRARY: [OtherWebhook; 6] = [
     OtherWebhook { name: "add-label", does: "adds a label", addition: add_label },
     OtherWebhook { name: "add-annotation", does: "adds an annotation", addition: add_annotation },
@@ -58,12 +58,12 @@ pub const LIBRARY: [OtherWebhook; 6] = [
 ];
 
 impl OtherWebhook {
-    /// Whether there is something in `object` that it would do.
+    /// Returns whether the change applies to `object`.
     pub fn applies_to(&self, object: &Value) -> bool {
         (self.addition)(object).is_some()
     }
 
-    /// The webhook that does it, for everything and at most once.
+    /// Returns the webhook that makes the change: it matches everything and applies at most once.
     pub fn webhook(&self) -> Arc<Webhook> {
         let all = || vec!["*".to_owned()];
         Arc::new(Webhook {
@@ -94,7 +94,7 @@ impl OtherWebhook {
         })
     }
 
-    /// Whether what it adds to `before` is in `after`: nothing of it is missing or has another value.
+    /// Returns whether its addition to `before` is unchanged in `after`.
     pub fn survives(&self, before: &Value, after: &Value) -> bool {
         let Some(Addition { parent, member, value }) = (self.addition)(before) else { return true };
         let Some(parent) = after.pointer(&parent) else { return false };
@@ -107,7 +107,8 @@ impl OtherWebhook {
         }
     }
 
-    /// The list that it adds to, as a JSON pointer, if what it adds to `before` is in `after` by its name.
+    /// Returns the JSON pointer of the list that it adds to, if `after` has an item with the name of the
+    /// addition.
     pub fn list_of(&self, before: &Value, after: &Value) -> Option<String> {
         let Addition { parent, member: None, .. } = (self.addition)(before)? else { return None };
         let items = after.pointer(&parent)?.as_array()?;
@@ -130,7 +131,7 @@ impl OtherWebhook {
     }
 }
 
-/// Whether `found` has everything that `wanted` has; it may have more.
+/// Returns whether `found` includes everything in `wanted`.
 fn includes(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Object(found), Value::Object(wanted)) => {
@@ -140,12 +141,12 @@ fn includes(found: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Whether a webhook is one of the library.
+/// Returns whether a webhook is in the library.
 pub(super) fn is_one(webhook: &Webhook) -> bool {
     matches!(&webhook.client_config.target, WebhookTarget::Url(url) if url.starts_with(HOST))
 }
 
-/// What the webhook of the library at `url` answers to `review`, if there is one.
+/// Returns the response of the library's webhook at `url`, if there is one.
 pub(super) fn answer(url: &str, review: &[u8]) -> Option<Reply> {
     let name = url.strip_prefix(HOST)?;
     let other = LIBRARY.iter().find(|other| other.name == name)?;
@@ -185,7 +186,7 @@ fn add_annotation(object: &Value) -> Option<Addition> {
     member(object, "/metadata/annotations", LABEL, "yes")
 }
 
-/// Only an object without a name can be given one.
+/// Only an object without a name can be named.
 fn set_name(object: &Value) -> Option<Addition> {
     object.pointer("/metadata/generateName")?;
     member(object, "/metadata", "name", MARK)
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mutation_applies_once_and_is_found_again() {
+    fn each_mutation_applies_once_and_is_recognized() {
         for other in LIBRARY {
             assert!(objects().iter().any(|object| other.applies_to(object)), "{}", other.name);
             for object in objects().iter().filter(|object| other.applies_to(object)) {
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_put_into_an_added_container_does_no_harm() {
+    fn changes_inside_an_added_container_are_ignored() {
         let pod = &objects()[0];
         let container = LIBRARY.iter().find(|other| other.name == "add-container").unwrap();
         let mut changed = apply(container, pod);
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_config_map_has_no_place_for_a_container() {
+    fn containers_are_not_added_to_a_config_map() {
         let names: Vec<&str> =
             LIBRARY.iter().filter(|other| other.applies_to(&objects()[2])).map(|f| f.name).collect();
         assert_eq!(names, ["add-label", "add-annotation"]);

@@ -1,4 +1,4 @@
-//! What is verified, and how.
+//! The configuration of a verification run.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use kubernetes_admission::event::Phase;
 
 use super::check::{Check, Observed, Probe};
 use super::converter::Converter;
-use super::denials::{self, Denials, Said};
+use super::denials::{self, CreationVerdict, Denials};
 use super::environment::Environment;
 use super::finding_log::Place;
 use super::object_probe::{Memory, ObjectProbe};
@@ -17,28 +17,28 @@ use super::report::Tried;
 use super::subject::Subject;
 use super::webhook_probe::{Notes, Settings, WebhookProbe};
 
-/// What is verified, and how.
+/// The configuration of a verification run.
 pub struct Plan {
-    /// Where requests are tried.
+    /// The environment of the requests.
     pub environment: Environment,
     /// The webhooks, in dispatch order.
     pub subjects: Vec<Subject>,
     /// The conversion webhooks.
     pub converters: Vec<Converter>,
-    /// The checks by id; one with a reason is skipped.
+    /// The checks by id; a check with a reason is skipped.
     pub checks: Vec<(&'static Check, Option<String>)>,
-    /// What the user decides.
+    /// The settings of the checks.
     pub settings: Settings,
-    /// How many objects the corpus has, if that is known: for the progress alone.
+    /// The number of objects in the corpus if known, for progress only.
     pub objects: Option<u64>,
-    /// How many objects are tried at a time.
+    /// The number of objects tried concurrently.
     pub jobs: usize,
-    /// Is told how far the run has come.
+    /// Receives the progress of the run.
     pub progress: Box<dyn Fn(Progress) + Send + Sync>,
 }
 
 impl Plan {
-    /// A plan of `checks` with the default settings, which tells nobody how far the run has come.
+    /// Creates a plan of `checks` with default settings and without progress reports.
     pub fn new(
         environment: Environment,
         subjects: Vec<Subject>,
@@ -58,7 +58,7 @@ impl Plan {
 }
 
 impl Plan {
-    /// The checks that run, with their positions.
+    /// Returns the checks that run, with their positions.
     pub(super) fn active(&self) -> impl Iterator<Item = (usize, &'static Check)> {
         self.checks
             .iter()
@@ -83,7 +83,7 @@ impl Plan {
         self.subjects.iter().enumerate().filter(|(_, subject)| check.audience.includes(subject.webhook.phase))
     }
 
-    /// The webhooks that a check looks at, with what `all` has for each webhook of the plan.
+    /// Returns the webhooks that a check examines, with the entry of `all` for each of them.
     pub(super) fn audience_with<'a, T>(
         &'a self,
         check: &'static Check,
@@ -94,7 +94,7 @@ impl Plan {
             .map(|(place, (subject, of_it))| (place, subject, of_it))
     }
 
-    /// Where something may have been found: the checks that run, with all webhooks together and with each.
+    /// Returns all pairs of a check that runs and a webhook, and of the check and all webhooks together.
     pub(super) fn places(&self) -> impl Iterator<Item = (Place, &'static Check, Option<&Subject>)> {
         self.active().flat_map(|(position, check)| {
             let subjects = self.subjects.iter().enumerate();
@@ -103,7 +103,7 @@ impl Plan {
         })
     }
 
-    /// A webhook and one request.
+    /// Creates the probe of one webhook and one request.
     pub(super) fn object_probe<'a>(
         &'a self,
         subject: &'a Subject,
@@ -113,7 +113,7 @@ impl Plan {
         ObjectProbe { environment: &self.environment, subject, subjects: &self.subjects, request, memory }
     }
 
-    /// What a webhook sees of a request, by its phase.
+    /// Returns the request as a webhook of its phase sees it.
     pub(super) async fn shown<'a>(
         &self,
         subject: &Subject,
@@ -126,8 +126,8 @@ impl Plan {
         }
     }
 
-    /// What validating webhooks see of a request: the object that the mutating ones have made; the object as it is if they
-    /// refuse it.
+    /// Returns the request as validating webhooks see it: after the mutating webhooks, or unchanged if they
+    /// deny it.
     pub(super) async fn mutated(&self, request: &Attributes, memory: &Memory) -> Attributes {
         let mutating: Vec<&Subject> =
             self.subjects.iter().filter(|subject| subject.webhook.phase == Phase::Mutating).collect();
@@ -142,7 +142,7 @@ impl Plan {
         }
     }
 
-    /// A webhook alone, with the requests to try.
+    /// Creates the probe of one webhook with the requests to try.
     pub(super) fn webhook_probe<'a>(
         &'a self,
         subject: &'a Subject,
@@ -159,7 +159,7 @@ impl Plan {
         }
     }
 
-    /// What all probes of objects see of one object.
+    /// Returns the results of all object probes for one object.
     pub(super) async fn observe(&self, request: &Attributes, memory: &Memory) -> Vec<(Place, Observed)> {
         let mut seen = Vec::new();
         for (position, check) in self.active() {
@@ -186,8 +186,8 @@ impl Plan {
         seen
     }
 
-    /// What the probes of objects have heard of each webhook about the creation of the object.
-    pub(super) async fn said(&self, request: &Attributes, memory: &Memory) -> Vec<Option<Said>> {
+    /// Returns the cached verdict of each webhook on the creation of the object.
+    pub(super) async fn said(&self, request: &Attributes, memory: &Memory) -> Vec<Option<CreationVerdict>> {
         let mut all = Vec::new();
         for subject in &self.subjects {
             if !denials::was_asked(memory, subject) {
@@ -195,12 +195,13 @@ impl Plan {
                 continue;
             }
             let request = &*self.shown(subject, request, memory).await;
-            all.push(denials::said(&self.object_probe(subject, request, memory)));
+            all.push(denials::creation_verdict(&self.object_probe(subject, request, memory)));
         }
         all
     }
 
-    /// What one probe sees of one object, of all webhooks together without `subject`; none if it does not look at objects.
+    /// Returns the result of one probe for one object, of all webhooks together without `subject`; none if it
+    /// does not examine objects.
     pub(super) async fn probe(
         &self,
         check: &'static Check,

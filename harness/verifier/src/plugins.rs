@@ -1,4 +1,4 @@
-//! What the server's own plugins write into a Pod before the first webhook sees it.
+//! Applies what built-in admission plugins write into an object before the first webhook.
 
 use serde_json::{Value, json};
 
@@ -8,24 +8,24 @@ use kubernetes_api_server::{DefaultTolerationSeconds, StorageObjectInUseProtecti
 use kubernetes_types::json::{at, set, text};
 use kubernetes_types::status::Status;
 
-/// Where containers find the token of their service account.
+/// The mount path of the service account token.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// What the names of the volumes with that token begin with.
+/// The name prefix of the volumes with that token.
 const TOKEN_VOLUME: &str = "kube-api-access-";
-/// The lists of containers that get the token.
+/// The container lists that receive the token.
 const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
-/// The annotation of mirror pods.
+/// The annotation of mirror Pods.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Writes into the object of a creation what it has whenever a webhook sees it: a Pod a service account with its token, a
-/// priority and the default tolerations, a volume or a claim its finalizer, a Node its taint. Mirror pods have no service
-/// account. What is there already stays.
+/// Adds to an object what it always has when a webhook sees it: for a Pod a service account with its token, a
+/// priority, and the default tolerations; for a volume or a claim its finalizer; for a Node its taint. Mirror
+/// Pods have no service account. Existing values stay.
 ///
 /// Source: kubernetes pkg/kubeapiserver/options/plugins.go, `AllOrderedPlugins`; plugin/pkg/admission/serviceaccount and
 /// priority.
 ///
 /// # Errors
-/// The Status of a request that one of the plugins refuses.
+/// The Status of the rejection if a plugin rejects the request.
 pub(super) fn complete(request: &mut Attributes) -> Result<(), Box<Status>> {
     StorageObjectInUseProtection.admit(request)?;
     TaintNodesByCondition.admit(request)?;
@@ -44,7 +44,7 @@ pub(super) fn complete(request: &mut Attributes) -> Result<(), Box<Status>> {
     DefaultTolerationSeconds.admit(request)
 }
 
-/// Takes away what [`complete`] gave on account of the service account, and the account: the pod as a mirror may be.
+/// Removes the service account and what [`complete`] added for it, as required for a mirror Pod.
 pub(super) fn without_service_account(pod: &mut Value) {
     let Some(Value::Object(spec)) = pod.get_mut("spec") else { return };
     spec.remove("serviceAccountName");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_says_stays() {
+    fn values_of_the_user_are_kept() {
         let found =
             pod(&json!({"containers": [{"name": "app"}], "serviceAccountName": "builder", "priority": 7,
             "automountServiceAccountToken": false}));

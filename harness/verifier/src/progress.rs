@@ -1,23 +1,23 @@
-//! How far a run has come.
+//! The progress of a run.
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What it does.
+    /// The current stage.
     pub stage: Stage,
-    /// How much of that is done: objects, checks or findings.
+    /// The completed part of the stage: objects, checks, or findings.
     pub done: u64,
-    /// Of how much, if that is known.
+    /// The total of the stage, if known.
     pub total: Option<u64>,
-    /// Objects that were tried.
+    /// The number of objects tried.
     pub objects: u64,
-    /// Calls that were made.
+    /// The number of calls.
     pub calls: u64,
-    /// Kinds of findings.
+    /// The number of kinds of findings.
     pub findings: usize,
 }
 
-/// What a run does.
+/// A stage of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the parts of a run")]
 pub enum Stage {
@@ -25,10 +25,10 @@ pub enum Stage {
     Configurations,
     /// Tries objects.
     Objects,
-    /// Looks at each webhook alone.
+    /// Examines each webhook alone.
     Webhooks,
-    /// Makes the objects of the findings smaller.
+    /// Minimizes the objects of the findings.
     Shrinking,
-    /// Looks at the webhooks while something is done to them.
+    /// Examines the webhooks during disruptions.
     Interventions,
 }

@@ -1,17 +1,17 @@
-//! What webhooks write at the API server behind them.
+//! Records what webhooks write to their API server.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::report::Unserved;
 
-/// More writes than this are counted, not kept.
-const MOST: usize = 1000;
+/// The number of writes kept; further ones are only counted.
+const MAX_WRITES: usize = 1000;
 
-/// More requests that are not served are not told apart.
-const MOST_UNSERVED: usize = 100;
+/// The number of distinct unserved requests kept.
+const MAX_UNSERVED: usize = 100;
 
-/// Writes down what reaches an API server. Clones are the same recorder.
+/// Records the requests to an API server. Clones share the record.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder(Arc<Mutex<Writes>>);
 
@@ -23,7 +23,7 @@ struct Writes {
     unserved: BTreeSet<Unserved>,
 }
 
-/// Requests, of which the latest are kept.
+/// A log that keeps the latest requests.
 #[derive(Debug, Default)]
 struct Log {
     count: u64,
@@ -33,7 +33,7 @@ struct Log {
 impl Log {
     fn push(&mut self, request: String) {
         self.count += 1;
-        if self.latest.len() == MOST {
+        if self.latest.len() == MAX_WRITES {
             self.latest.pop_front();
         }
         self.latest.push_back(request);
@@ -46,12 +46,12 @@ impl Log {
 }
 
 impl Recorder {
-    /// A request has come.
+    /// Records a request, and returns whether it may create an object; [`Self::answer`] must then report its
+    /// status.
     ///
-    /// Only what changes objects is a write: neither reviews of access, which are created only to be answered, nor
-    /// leases, by which a process says that it lives, nor what is a dry run itself.
+    /// Only changes of objects are writes: reviews of access (created only to be answered), leases
+    /// (heartbeats), and dry runs are not.
     ///
-    /// Whether it is one that may create an object: the recorder then wants to know its end, by [`Self::answer`].
     pub fn request(&self, method: &str, path: &str, query: &str) -> bool {
         let mut writes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         writes.contacts += 1;
@@ -66,7 +66,7 @@ impl Recorder {
         is_write && !is_harmless && method == "POST"
     }
 
-    /// What was answered to a request to `path` that might create an object: 201 says that it did.
+    /// Records the status of a request to `path` that might create an object: 201 means that it did.
     pub fn answer(&self, path: &str, status: u16) {
         if status == 201 {
             let mut writes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,8 +74,8 @@ impl Recorder {
         }
     }
 
-    /// A request was answered so: with 4xx or 5xx. Only what the server does not serve at all is kept, and not that it has
-    /// no such object.
+    /// Records a 4xx or 5xx response. Keeps only requests that the server does not serve at all, not missing
+    /// objects.
     pub fn refused(&self, method: &str, path: &str, query: &str, status: u16, message: &str) {
         let is_unserved = match status {
             404 => NOT_FOUND.contains(&message.trim()),
@@ -83,7 +83,7 @@ impl Recorder {
             _ => false,
         };
         let mut writes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_unserved && writes.unserved.len() < MOST_UNSERVED {
+        if is_unserved && writes.unserved.len() < MAX_UNSERVED {
             let (resource, is_collection) = resource(path);
             let verb = verb(method, query, is_collection).to_owned();
             let message = message.trim().trim_start_matches(&format!("{status} ")).to_owned();
@@ -91,38 +91,39 @@ impl Recorder {
         }
     }
 
-    /// What was asked until now and is not served, each once.
+    /// Returns the unserved requests so far, each once.
     pub fn unserved(&self) -> Vec<Unserved> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).unserved.iter().cloned().collect()
     }
 
-    /// How many writes there were until now: a mark for [`Self::since`].
+    /// Returns the number of writes so far, as a mark for [`Self::since`].
     pub fn mark(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).all.count
     }
 
-    /// The writes since `mark`, oldest first, such as `POST /api/v1/namespaces/default/configmaps`.
+    /// Returns the writes since `mark`, oldest first, such as `POST /api/v1/namespaces/default/configmaps`.
     pub fn since(&self, mark: u64) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).all.since(mark)
     }
 
-    /// How many objects were created until now: a mark for [`Self::creations_since`].
+    /// Returns the number of created objects so far, as a mark for [`Self::creations_since`].
     pub fn creations_mark(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).creations.count
     }
 
-    /// The writes since `mark` that created an object, oldest first.
+    /// Returns the writes since `mark` that created an object, oldest first.
     pub fn creations_since(&self, mark: u64) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).creations.since(mark)
     }
 
-    /// Whether anybody has ever asked anything: without that nobody knows whether the webhook uses this server at all.
+    /// Returns whether the server received any request; otherwise it is unknown whether the webhook uses this
+    /// server.
     pub fn was_contacted(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contacts > 0
     }
 }
 
-/// What the server says where it has no such resource, and no such path.
+/// The server's messages for an unknown resource and an unknown path.
 const NOT_FOUND: [&str; 2] = ["the server could not find the requested resource", "404 page not found"];
 
 fn verb<'a>(method: &'a str, query: &str, is_collection: bool) -> &'a str {
@@ -140,8 +141,8 @@ fn verb<'a>(method: &'a str, query: &str, is_collection: bool) -> &'a str {
     }
 }
 
-/// The resource of a path without names, such as `apps/v1 deployments/status`, and whether it is a whole collection; the
-/// path itself if it is none of a resource.
+/// Returns the resource of a path without names, such as `apps/v1 deployments/status`, and whether the path
+/// is a collection. Returns the path itself if it has no resource.
 pub(super) fn resource(path: &str) -> (String, bool) {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let (version, rest) = match segments.as_slice() {
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_served_is_told_once_and_without_names() {
+    fn unserved_request_is_listed_once_without_names() {
         let recorder = Recorder::default();
         let unsupported = "unsupported: application/apply-patch+yaml";
         for (method, path, query, status, message) in [
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_answered_with_201_is_a_creation() {
+    fn only_status_201_is_a_creation() {
         let recorder = Recorder::default();
         let path = "/api/v1/namespaces/a/configmaps";
         let mark = recorder.creations_mark();
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changes_objects_is_a_write() {
+    fn only_changes_of_objects_are_writes() {
         let recorder = Recorder::default();
         assert!(!recorder.was_contacted());
         let mark = recorder.mark();

@@ -1,4 +1,4 @@
-//! What a verification found, as data: the contract of every report, and what shards are merged from.
+//! The report of a verification: the data behind every output format and the input for merging shards.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,59 +8,59 @@ use serde_json::Value;
 
 use super::check::Severity;
 use super::comparison::Difference;
-use super::shown::ShownRequest;
+use super::sample_request::SampleRequest;
 
-/// The version of this document. It grows when a member changes its meaning or goes.
+/// The version of this document. It increases when a member changes its meaning or is removed.
 pub const VERSION: u32 = 2;
 
-/// How many objects a finding names.
-pub(super) const MOST_EXAMPLES: usize = 5;
+/// The number of objects that a finding names.
+pub(super) const MAX_EXAMPLES: usize = 5;
 
-/// What a result is about that is not about one webhook.
+/// The subject of a result that is not about a single webhook.
 pub const TOGETHER: &str = "all webhooks together";
 
-/// What a verification found.
+/// The report of a verification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// [`VERSION`].
     pub version: u32,
-    /// How many objects of the corpus were tried.
+    /// The number of corpus objects tried.
     pub objects: u64,
-    /// How many calls were made to webhooks.
+    /// The number of calls to webhooks.
     pub calls: u64,
-    /// Objects that were left out, counted by the reason.
+    /// The number of objects left out, by reason.
     pub left_out: BTreeMap<String, u64>,
-    /// Which part of the corpus this is; none if it is all of it.
+    /// The part of the corpus that was tried; none for the whole corpus.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
-    /// Where the webhooks are declared, by `CONFIGURATION/WEBHOOK`, as far as that is known.
+    /// The locations of the webhooks' declarations, by `CONFIGURATION/WEBHOOK`, where known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub locations: BTreeMap<String, Location>,
-    /// What serves the webhooks, by `CONFIGURATION/WEBHOOK`: the host and port of a URL, or those of a service. Findings
-    /// about webhooks that are served together may have one cause.
+    /// The servers of the webhooks, by `CONFIGURATION/WEBHOOK`: host and port of a URL or a service. Findings
+    /// about webhooks of one server may have the same cause.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub servers: BTreeMap<String, String>,
-    /// What is to be kept in mind with everything that is said of a webhook, by `CONFIGURATION/WEBHOOK`.
+    /// Caveats about all results of a webhook, by `CONFIGURATION/WEBHOOK`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub caveats: BTreeMap<String, String>,
-    /// What the webhooks were asked in all, by `CONFIGURATION/WEBHOOK`; nothing if no check tried objects.
+    /// The call counts of the webhooks, by `CONFIGURATION/WEBHOOK`; empty if no check tried objects.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub webhooks: BTreeMap<String, Tried>,
-    /// Entries of the baseline of which nothing is found any more.
+    /// Baseline entries without a matching finding.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stale: Vec<StaleEntry>,
-    /// What the webhooks asked of the API server behind them and did not get, each once.
+    /// Requests of the webhooks that their API server does not serve, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unserved: Vec<Unserved>,
-    /// The webhooks, as `CONFIGURATION/WEBHOOK`, that could not be called when the checks began, by what kept them from it.
+    /// The webhooks (`CONFIGURATION/WEBHOOK`) that could not be called when the checks started, by reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unreached: BTreeMap<String, Vec<String>>,
-    /// Every check, also those that were skipped, by id.
+    /// Every check by id, including skipped ones.
     pub checks: Vec<CheckReport>,
 }
 
-/// An entry of a baseline of which nothing is found any more.
+/// A baseline entry without a matching finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StaleEntry {
@@ -70,21 +70,21 @@ pub struct StaleEntry {
     pub kind: String,
     /// The webhook, as `CONFIGURATION/WEBHOOK` or [`TOGETHER`].
     pub webhook: String,
-    /// Where the entry stands.
+    /// The location of the entry.
     pub place: Location,
 }
 
-/// A request to the API server behind the webhooks that it does not serve, and a cluster might.
+/// A request of a webhook that its API server does not serve but a cluster might.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unserved {
-    /// Such as `list` and `watch`.
+    /// The verb, such as `list` or `watch`.
     pub verb: String,
-    /// `apps/v1 deployments/status`, or the path if it is that of no resource.
+    /// The resource, such as `apps/v1 deployments/status`, or the path if it has no resource.
     pub resource: String,
-    /// The HTTP status of the answer.
+    /// The HTTP status of the response.
     pub status: u16,
-    /// What it says.
+    /// The message of the response.
     pub message: String,
 }
 
@@ -95,166 +95,170 @@ impl std::fmt::Display for Unserved {
     }
 }
 
-/// How much was tried of a webhook, in requests as an API server makes them.
+/// The call counts of a webhook, for requests that an API server sends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tried {
-    /// Whether it may change objects.
+    /// Whether the webhook is mutating.
     pub mutating: bool,
-    /// How often it was called.
+    /// The number of calls.
     pub called: u64,
-    /// How often it answered with a patch.
+    /// The number of responses with a patch.
     pub patched: u64,
-    /// How many objects of the corpus it answered to as they are created.
+    /// The number of corpus objects whose creation it answered.
     #[serde(default)]
     pub objects: u64,
-    /// How many of them it denied, by the reason; the object's name is `NAME` there.
+    /// The number of denials by reason; `NAME` replaces the object's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub denied: BTreeMap<String, u64>,
-    /// The keys of labels that its objectSelector names.
+    /// The label keys in its objectSelector.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub selects: Vec<String>,
 }
 
-/// A part of a corpus: every `count`th object, beginning with the one at `index`.
+/// A part of a corpus: every `count`th object, starting with the one at `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shard {
-    /// Which one, from 1.
+    /// The shard, starting with 1.
     pub index: u32,
-    /// Of how many.
+    /// The number of shards.
     pub count: u32,
 }
 
-/// A place in a file.
+/// A location in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Location {
     /// The file as it was given to the command.
     pub file: String,
-    /// The line on which it begins, from 1.
+    /// The line, starting with 1.
     pub line: u64,
 }
 
-/// What one check found.
+/// The report of one check.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckReport {
     /// The stable id, such as `V01`.
     pub id: String,
-    /// What must hold.
+    /// The name of the check and what must hold.
     pub title: String,
-    /// How bad it is if it does not.
+    /// The usual severity of its findings.
     pub severity: Severity,
     /// Why it matters.
     pub why: String,
-    /// Where the rule comes from.
+    /// What to change.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub help: String,
+    /// The source of the rule.
     pub source: String,
-    /// Why the user left it out; none if it ran.
+    /// Why the user skipped it; none if it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
-    /// One entry for each webhook; one for all together where the check is about that.
+    /// One entry for each webhook, or one for all together.
     pub results: Vec<CheckResult>,
-    /// What is wrong, the worst first: one entry for one cause, however many webhooks show it.
+    /// The findings, the most severe first: one for each cause, however many webhooks show it.
     pub findings: Vec<Finding>,
 }
 
-/// What one check found about one webhook.
+/// The result of one check for one webhook.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckResult {
     /// `CONFIGURATION/WEBHOOK`, or [`TOGETHER`].
     pub webhook: String,
-    /// The sum of it.
+    /// The overall verdict.
     pub verdict: Tally,
-    /// For how many objects (or, without objects, how often) the assertion held.
+    /// The number of objects (or of runs, without objects) for which the assertion held.
     pub held: u64,
-    /// Whether it was not checked for no fault of the webhook, and nobody asked for the check by its id: an option was not
-    /// given that would make it possible, or the webhook is too quick for anything to be seen.
+    /// Whether the check was not run for a reason outside the webhook, and was not requested by id: an option
+    /// was missing, or the webhook responds too fast for the check.
     #[serde(default)]
     pub unequipped: bool,
-    /// Why the check could not look, and how often.
+    /// The reasons why the check could not be run, with counts.
     pub not_checked: BTreeMap<String, u64>,
-    /// Why there was nothing to look at, and how often.
+    /// The reasons why the check did not apply, with counts.
     pub not_applicable: BTreeMap<String, u64>,
-    /// What was measured, such as latencies and days left.
+    /// Measurements, such as latencies and remaining days.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// The sum of a check about a webhook.
+/// The overall verdict of a check about a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::exhaustive_enums, reason = "a reader must know them all")]
 pub enum Tally {
-    /// Something is wrong.
+    /// There is a finding.
     Found,
-    /// The assertion held at least once, and never failed.
+    /// The assertion held at least once and never failed.
     Passed,
-    /// It could be about something, and could not be told.
+    /// The check applied but could not be run.
     NotChecked,
-    /// There was nothing that it could be about.
+    /// The check did not apply.
     NotApplicable,
 }
 
-/// One thing that is wrong: one cause.
+/// A finding: one cause of violations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// What is wrong, in words that do not depend on the object.
+    /// The kind of violation, independent of the object.
     pub kind: String,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What is wrong, with names and values, as one of the webhooks shows it.
+    /// The message with names and values, as one of the webhooks shows it.
     pub message: String,
-    /// The webhooks that show it, as `CONFIGURATION/WEBHOOK` or [`TOGETHER`]: for how many objects each. Never empty.
+    /// The webhooks that show it (`CONFIGURATION/WEBHOOK` or [`TOGETHER`]), each with the number of objects.
+    /// Never empty.
     pub webhooks: BTreeMap<String, u64>,
-    /// The first of the objects, as `NAMESPACE/NAME` with their kinds.
+    /// The first objects, as `NAMESPACE/NAME` with their kinds.
     pub examples: Vec<String>,
     /// The smallest object that still shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<Value>,
-    /// What differs.
+    /// The differences.
     pub differences: Vec<Difference>,
-    /// The reviews that show it, in order.
+    /// The reviews that reproduce it, in order.
     pub steps: Vec<Step>,
-    /// The requests that show it, in order, as far as an API server can get them: what a proof is made of. Not in the
-    /// document.
+    /// The requests that reproduce it, in order, if an API server can receive them: the input of a proof. Not
+    /// serialized.
     #[serde(skip)]
-    pub requests: Vec<ShownRequest>,
-    /// Whether values of Secrets are masked in it.
+    pub requests: Vec<SampleRequest>,
+    /// Whether it contains masked Secret values.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub masked: bool,
-    /// Why it is accepted, if a baseline says so.
+    /// The baseline's reason for accepting it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<String>,
-    /// The folder with the proof, if one was asked for.
+    /// The folder with the proof, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<String>,
 }
 
-/// One review and what came back.
+/// A review and its reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
     /// The webhook, as `CONFIGURATION/WEBHOOK`.
     pub webhook: String,
-    /// Whether it is one of admit's own that plays the part of another webhook.
+    /// Whether the webhook is one of admit's own that represents another webhook.
     #[serde(rename = "foreign")]
     pub is_other: bool,
-    /// How it was sent, if that was past the dispatcher: a request that no API server makes.
+    /// How it was sent if it bypassed the dispatcher: a request that no API server sends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct: Option<Request>,
-    /// The `AdmissionReview` that was sent; a text if it is no JSON.
+    /// The `AdmissionReview` that was sent; a string if it is not JSON.
     pub review: Value,
     /// The HTTP status of the reply; none without a reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The body of the reply, or why there is none: JSON where it is JSON, else a text.
+    /// The body of the reply, or why there is none; a string if it is not JSON.
     pub reply: Value,
 }
 
-/// How something was sent.
+/// The HTTP properties of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
@@ -265,7 +269,7 @@ pub struct Request {
 }
 
 impl CheckResult {
-    /// The sum of what was seen.
+    /// Returns the overall verdict.
     pub(super) fn tally(held: u64, findings: usize, not_checked: usize) -> Tally {
         if findings > 0 {
             Tally::Found
@@ -280,24 +284,24 @@ impl CheckResult {
 }
 
 impl Finding {
-    /// The first of the webhooks by name.
+    /// Returns the first of the webhooks by name.
     pub fn webhook(&self) -> &str {
         self.webhooks.keys().next().map_or(TOGETHER, String::as_str)
     }
 
-    /// For how many objects it was seen, added up over the webhooks.
+    /// Returns the number of objects that show it, summed over the webhooks.
     pub fn count(&self) -> u64 {
         self.webhooks.values().sum()
     }
 
-    /// How large the object is that shows it; none if it is about no object.
+    /// Returns the size of its object; none if it is not about an object.
     pub(super) fn size(&self) -> Option<usize> {
         self.object.as_ref().map(|object| object.to_string().len())
     }
 }
 
 impl CheckReport {
-    /// The findings that a webhook shows, the worst first; with [`TOGETHER`], those about all webhooks.
+    /// Returns the findings of a webhook, the most severe first; for [`TOGETHER`], those about all webhooks.
     pub fn findings_of(&self, webhook: &str) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(move |finding| finding.webhooks.contains_key(webhook))
     }
@@ -307,20 +311,23 @@ impl Tried {
     fn unseen(&self, name: &str, objects: u64) -> Option<String> {
         let what = match self {
             Self { called: 0, .. } => {
-                format!("it was called for none of {objects} objects: nothing was tried")
+                format!("the webhook was not called for any of {objects} objects: nothing was tested")
             }
             Self { mutating: true, patched: 0, called, .. } => {
                 format!(
-                    "it was called {called} times and never changed an object: nothing that it does was seen"
+                    "the webhook was called {called} times and never changed an object: its mutation was \
+                     not tested"
                 )
             }
             Self { .. } => return None,
         };
-        let mut hint = "give objects that it acts on (-f), or the built-in ones what it looks for (--annotation, --label)".to_owned();
+        let mut hint = "add objects that it mutates (-f), or the annotations and labels that it looks for \
+                        (--annotation, --label)"
+            .to_owned();
         if !self.selects.is_empty() {
             let _ = write!(hint, "; its objectSelector names {}", self.selects.join(", "));
         }
-        // The keys that a product has for its own begin with its domain.
+        // The keys of a product start with its domain.
         let labels: Vec<&str> = name.rsplit('/').next().unwrap_or_default().rsplitn(3, '.').collect();
         if let [last, domain, _] = labels.as_slice() {
             let _ = write!(hint, "; such keys often begin with its domain, as in {domain}.{last}/inject");
@@ -330,13 +337,13 @@ impl Tried {
 }
 
 impl Shard {
-    /// Whether the object at `position` in the corpus, from 0, belongs to it.
+    /// Returns whether the shard includes the object at `position` in the corpus, starting with 0.
     pub fn includes(self, position: u64) -> bool {
         position % u64::from(self.count) + 1 == u64::from(self.index)
     }
 }
 
-/// As the command line writes it: `3/16`.
+/// The form of the command line, such as `3/16`.
 impl std::fmt::Display for Shard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.index, self.count)
@@ -344,13 +351,13 @@ impl std::fmt::Display for Shard {
 }
 
 impl Report {
-    /// Where a webhook is declared; for [`TOGETHER`] the first of all.
+    /// Returns where a webhook is declared; for [`TOGETHER`], the first of all.
     pub fn location_of(&self, webhook: &str) -> Option<&Location> {
         if webhook == TOGETHER { self.locations.values().next() } else { self.locations.get(webhook) }
     }
 
-    /// Where the webhooks are declared that a finding is about, the first one first: of one about all webhooks together,
-    /// the first that it speaks of.
+    /// Returns where the webhooks of a finding are declared, the first one first; for all webhooks together,
+    /// the first one that the finding names.
     pub fn places<'a>(&'a self, finding: &'a Finding) -> impl Iterator<Item = (&'a str, &'a Location)> {
         let spoken_of = || {
             let called = finding.steps.iter().map(|step| step.webhook.as_str());
@@ -368,7 +375,7 @@ impl Report {
         })
     }
 
-    /// What is to be kept in mind with a result about this webhook: with one about all together, what concerns any.
+    /// Returns the caveats about a webhook's results; for [`TOGETHER`], those of every webhook.
     pub fn caveats(&self, webhook: &str) -> impl Iterator<Item = (&str, &str)> {
         let concerns = move |name: &str| name == webhook || webhook == TOGETHER;
         self.caveats
@@ -377,7 +384,8 @@ impl Report {
             .map(|(name, caveat)| (name.as_str(), caveat.as_str()))
     }
 
-    /// Says once of webhooks why they could not be called: the checks that failed to do so have the same reason for all.
+    /// Records once why webhooks could not be called, because all checks that failed to call them have the
+    /// same reason.
     pub fn note_unreached(&mut self, unreached: BTreeMap<String, Vec<String>>) {
         for (reason, webhooks) in &unreached {
             let results = self.checks.iter_mut().flat_map(|check| &mut check.results);
@@ -395,8 +403,8 @@ impl Report {
         self.unreached = unreached;
     }
 
-    /// What nothing was seen of, by `CONFIGURATION/WEBHOOK`: webhooks that were never called, and mutating ones that never
-    /// changed an object; a sentence each, with what to try.
+    /// Returns the webhooks that were never called, and the mutating ones that never changed an object, each
+    /// with a sentence that suggests what to try.
     pub fn unseen(&self) -> Vec<(&str, String)> {
         let webhooks = self.webhooks.iter();
         webhooks
@@ -404,22 +412,23 @@ impl Report {
             .collect()
     }
 
-    /// Whether a webhook was never called, though objects were to be tried. A part of a corpus need not have any for each.
+    /// Returns whether a webhook was never called although objects were tried. A shard may have no objects
+    /// for a webhook.
     pub fn has_untried(&self) -> bool {
         self.shard.is_none() && self.webhooks.values().any(|tried| tried.called == 0)
     }
 
-    /// All findings, with the check.
+    /// Returns all findings with their checks.
     pub fn findings(&self) -> impl Iterator<Item = (&CheckReport, &Finding)> {
         self.checks.iter().flat_map(|check| check.findings.iter().map(move |finding| (check, finding)))
     }
 
-    /// The findings that no baseline accepts, with the check.
+    /// Returns the findings that no baseline accepts, with their checks.
     pub fn new_findings(&self) -> impl Iterator<Item = (&CheckReport, &Finding)> {
         self.findings().filter(|(_, finding)| finding.accepted.is_none())
     }
 
-    /// How many pairs of check and webhook ended so.
+    /// Returns the number of check results with this verdict.
     pub fn count(&self, verdict: Tally) -> usize {
         let results = self.checks.iter().flat_map(|check| &check.results);
         results.filter(|result| result.verdict == verdict).count()

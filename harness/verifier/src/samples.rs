@@ -1,4 +1,4 @@
-//! Which requests the checks that look at one webhook alone try: a few of every kind and operation that it asks for.
+//! Chooses the requests for checks of one webhook alone: a few of every kind and operation that it matches.
 
 use kubernetes_admission::attributes::{Attributes, GroupVersionKind, Operation};
 use kubernetes_admission::matching;
@@ -7,15 +7,15 @@ use kubernetes_api_server::ClusterFixture;
 use super::stored::{as_stored, delete, update};
 use super::subject::Subject;
 
-/// How many requests a webhook is tried with.
-const MOST: usize = 32;
-/// What is done to an object of the corpus.
+/// The number of requests with which a webhook is tried.
+const MAX_REQUESTS: usize = 32;
+/// The operations on an object of the corpus.
 const OPERATIONS: [Operation; 3] = [Operation::Create, Operation::Update, Operation::Delete];
 
-/// Requests for one webhook: bounded, however large the corpus is.
+/// Requests for one webhook, in bounded memory regardless of the size of the corpus.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
-    /// In the order in which the kinds came.
+    /// In the order in which the kinds were added.
     kinds: Vec<OfKind>,
 }
 
@@ -27,7 +27,8 @@ struct OfKind {
 }
 
 impl Samples {
-    /// Takes what `subject` asks for of the creation of an object, an update that changes nothing, and its deletion.
+    /// Adds the requests that `subject` matches: the creation of an object, an update that changes nothing,
+    /// and its deletion.
     pub(super) fn add(&mut self, subject: &Subject, creation: &Attributes, cluster_fixture: &ClusterFixture) {
         let known = if let Some(known) = self.kinds.iter().position(|known| known.kind == creation.kind) {
             self.kinds.get_mut(known)
@@ -37,9 +38,9 @@ impl Samples {
         };
         let requests = known.into_iter().flat_map(|known| &mut known.requests);
         for (operation, requests) in OPERATIONS.into_iter().zip(requests) {
-            // What is sent to a subresource is not stored.
+            // The body of a subresource request is not stored.
             let is_made = operation == Operation::Create || creation.subresource.is_empty();
-            if !is_made || requests.len() >= MOST {
+            if !is_made || requests.len() >= MAX_REQUESTS {
                 continue;
             }
             let request = request(creation, operation, cluster_fixture);
@@ -49,28 +50,28 @@ impl Samples {
         }
     }
 
-    /// The requests to try: one of each kind, then the next of each. The operations take turns, from object to object
-    /// and from kind to kind.
+    /// Returns the requests to try: one of each kind, then the next of each. The operations alternate between
+    /// objects and kinds.
     pub(super) fn requests(&self) -> Vec<Attributes> {
         let kinds =
             self.kinds.iter().filter(|kind| kind.requests.iter().any(|requests| !requests.is_empty()));
         let mut queues: Vec<_> =
             kinds.enumerate().map(|(first, kind)| kind.in_turns(first).into_iter()).collect();
         let mut chosen = Vec::new();
-        while chosen.len() < MOST {
+        while chosen.len() < MAX_REQUESTS {
             let before = chosen.len();
             chosen.extend(queues.iter_mut().filter_map(Iterator::next).cloned());
             if chosen.len() == before {
                 break;
             }
         }
-        chosen.truncate(MOST);
+        chosen.truncate(MAX_REQUESTS);
         chosen
     }
 }
 
 impl OfKind {
-    /// The requests, the operations taking turns, beginning with the operation number `first` of those that there are.
+    /// Returns the requests with alternating operations, starting with operation number `first`.
     fn in_turns(&self, first: usize) -> Vec<&Attributes> {
         let mut lists: Vec<&Vec<Attributes>> = self.requests.iter().filter(|list| !list.is_empty()).collect();
         let first = first.checked_rem(lists.len()).unwrap_or_default();
@@ -97,7 +98,8 @@ mod tests {
 
     use super::*;
 
-    /// What a webhook for these operations on everything is tried with: kinds, names and operations.
+    /// Returns the kinds, names, and operations chosen for a webhook that matches these operations on
+    /// everything.
     fn chosen(operations: &[&str], objects: &[(&str, &str)]) -> Vec<String> {
         let rule =
             json!({"operations": operations, "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]});
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_come_first_and_operations_take_turns() {
+    fn requests_alternate_kinds_and_operations() {
         let objects = [("Pod", "a"), ("Pod", "b"), ("Secret", "c"), ("Node", "d")];
         assert_eq!(
             chosen(&["*"], &objects),
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_rules_ask_for_is_tried() {
+    fn only_requests_that_the_rules_match_are_chosen() {
         assert_eq!(
             chosen(&["DELETE"], &[("Pod", "a"), ("Secret", "b")]),
             ["DELETE Pod a", "DELETE Secret b"]
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_more_than_a_few() {
-        assert_eq!(chosen(&["*"], &[("Pod", "a"); 100]).len(), MOST);
+    fn number_of_requests_is_bounded() {
+        assert_eq!(chosen(&["*"], &[("Pod", "a"); 100]).len(), MAX_REQUESTS);
     }
 }

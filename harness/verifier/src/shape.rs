@@ -1,10 +1,10 @@
-//! Where things stand in an object.
+//! Locates fields in objects.
 
 use serde_json::Value;
 
 use kubernetes_types::json::at;
 
-/// JSON pointer to the `PodSpec` in `object`, if it has one.
+/// Returns the JSON pointer of the `PodSpec` in `object`, if it has one.
 pub fn pod_spec(object: &Value) -> Option<&'static str> {
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     let pointer = match kind {
@@ -19,12 +19,12 @@ pub fn pod_spec(object: &Value) -> Option<&'static str> {
     object.pointer(pointer).filter(|spec| spec.is_object()).map(|_| pointer)
 }
 
-/// A name as a segment of a JSON pointer. Source: RFC 6901.
+/// Escapes a name as a segment of a JSON pointer. Source: RFC 6901.
 pub fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Takes away what stands at `pointer`. Says whether there was something.
+/// Removes the value at `pointer`, and returns whether there was one.
 pub fn remove(object: &mut Value, pointer: &str) -> bool {
     let Some((parent, last)) = pointer.rsplit_once('/') else { return false };
     let last = last.replace("~1", "/").replace("~0", "~");
@@ -41,7 +41,7 @@ pub fn remove(object: &mut Value, pointer: &str) -> bool {
     }
 }
 
-/// `NAMESPACE/NAME` of `object`, or what is left of that: `generateName` with a star.
+/// Returns `NAMESPACE/NAME` of `object`; without a name, `generateName` followed by a star.
 pub fn object_name(object: &Value) -> String {
     let text = |field: &str| at(object, &["metadata", field]).as_str().filter(|text| !text.is_empty());
     let name = match (text("name"), text("generateName")) {
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_spec_is_where_its_kind_has_it() {
+    fn pod_spec_is_found_for_each_kind() {
         let pod = json!({"kind": "Pod", "spec": {}});
         assert_eq!(pod_spec(&pod), Some("/spec"));
         let job = json!({"kind": "Job", "spec": {"template": {"spec": {}}}});
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn members_and_items_are_taken_away_by_pointer() {
+    fn members_and_items_are_removed_by_pointer() {
         let mut object = json!({"a": {"b/c": 1}, "l": [1, 2]});
         assert!(remove(&mut object, "/a/b~1c"));
         assert!(remove(&mut object, "/l/0"));

@@ -1,21 +1,22 @@
-//! Makes the object of a finding smaller for as long as the finding stays.
+//! Minimizes the object of a finding while the finding remains.
 
 use serde_json::Value;
 
 use super::shape;
 
-/// What says which object it is.
+/// The fields that identify the object and are kept.
 const KEPT: [&str; 6] =
     ["/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/generateName", "/metadata/namespace"];
 
-/// As many objects are judged for each that may be offered.
+/// The number of candidate objects judged for each one that may be offered.
 const JUDGED: usize = 8;
 
-/// Offers smaller and smaller objects. Ask for one with [`Self::next`], try it, and say with [`Self::keep`] whether
-/// what was found is still there.
+/// Offers ever smaller objects. Call [`Self::next`] for a candidate, try it, and call [`Self::keep`] if the
+/// finding remains.
 ///
-/// Greedy: large pieces first; each piece that is not needed stays away. It ends when no piece can go, or after as many
-/// offers as were allowed. What makes a valid object of its kind is not known here: who asks says it.
+/// The algorithm is greedy: it removes large parts first, and parts that are not needed stay removed. It ends
+/// when no part can be removed, or after the allowed number of offers. The caller decides whether an object
+/// is valid.
 #[derive(Debug)]
 pub(super) struct Shrinking {
     object: Value,
@@ -27,17 +28,17 @@ pub(super) struct Shrinking {
 }
 
 impl Shrinking {
-    /// Begins with `object`; at most `offers` smaller ones are tried.
+    /// Starts with `object` and tries at most `offers` smaller ones.
     pub(super) fn new(object: Value, offers: usize) -> Self {
         let pieces = pieces(&object);
         Self { object, pieces, offered: None, offers, judged: offers * JUDGED, shrunk: false }
     }
 
-    /// The next smaller object that is valid; none when it is as small as it gets.
+    /// Returns the next smaller valid object; none if there is no smaller one.
     pub(super) fn next(&mut self, is_valid: impl Fn(&Value) -> bool) -> Option<&Value> {
         while self.offers > 0 && self.judged > 0 {
             let Some(piece) = self.pieces.pop() else {
-                // What one piece needed may have gone with another.
+                // A part that was needed may no longer be needed after other removals.
                 if !std::mem::take(&mut self.shrunk) {
                     return None;
                 }
@@ -57,7 +58,7 @@ impl Shrinking {
         None
     }
 
-    /// What was found is still there with the object that was offered last.
+    /// Accepts the last offered object: the finding remains.
     pub(super) fn keep(&mut self) {
         if let Some(smaller) = self.offered.take() {
             self.object = smaller;
@@ -65,14 +66,14 @@ impl Shrinking {
         }
     }
 
-    /// The smallest object.
+    /// Returns the smallest object.
     pub(super) fn into_object(self) -> Value {
         self.object
     }
 }
 
-/// JSON pointers to what may go: the deepest first, so that the last, which is tried first, is the largest; of a list's
-/// items the last goes first, so that the others keep their numbers.
+/// Returns JSON pointers to the removable parts: the deepest first, so that the last one, which is tried
+/// first, is the largest. The last items of a list come first, so that the others keep their indexes.
 fn pieces(object: &Value) -> Vec<String> {
     let mut pieces: Vec<(usize, String)> = Vec::new();
     collect(object, "", 1, &mut pieces);
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_finding_needs_is_left() {
+    fn only_parts_that_the_finding_needs_remain() {
         let small = shrunk(pod(), 200, |object| object.pointer("/metadata/labels/c").is_some());
         let expected = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"c": "d"}},
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_valid_is_not_offered_and_has_a_bound_too() {
+    fn invalid_objects_are_not_offered_and_are_bounded() {
         let judged = std::cell::Cell::new(0);
         let mut shrinking = Shrinking::new(json!({"spec": vec![1; 100]}), 2);
         let offered = shrinking.next(|_| {
@@ -171,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_found_is_found_in_the_smallest_object(mask in 0_u8..8) {
+        fn finding_remains_in_the_smallest_object(mask in 0_u8..8) {
             let still = |object: &Value| {
                 ["/metadata/labels/a", "/spec/volumes/0", "/spec/containers/1"]
                     .iter()
@@ -180,7 +181,7 @@ mod tests {
             };
             let small = shrunk(pod(), 500, still);
             prop_assert!(still(&small));
-            // Nothing that may go is left.
+            // No removable part is left.
             for piece in pieces(&small) {
                 let mut smaller = small.clone();
                 shape::remove(&mut smaller, &piece);

@@ -1,5 +1,5 @@
-//! The object of a creation as validating webhooks see it and as the server stores it, and the requests that are about it
-//! from then on.
+//! Completes objects as validating webhooks see them and as the server stores them, and builds later requests
+//! about them.
 
 use serde_json::{Value, json};
 
@@ -7,11 +7,12 @@ use kubernetes_admission::attributes::{Attributes, GroupVersionKind, Operation, 
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::{self, at, set};
 
-/// When everything was created.
+/// The creation time of all objects.
 const CREATED: &str = "2026-01-01T00:00:00Z";
 const UID: &str = "6f3d1d2e-0000-4000-8000-00000000000a";
 
-/// The object as the server stores it that `user` creates: with a name, a uid, a generation, a status.
+/// Returns the object that `user` creates as the server stores it: with a name, a uid, a generation, and a
+/// status.
 pub(super) fn as_stored(object: &Value, user: &UserInfo, cluster_fixture: &ClusterFixture) -> Value {
     let kind = GroupVersionKind::of(object);
     let mut stored = object.clone();
@@ -39,7 +40,7 @@ pub(super) fn as_stored(object: &Value, user: &UserInfo, cluster_fixture: &Clust
     stored
 }
 
-/// A stored object with finalizers once its deletion has begun, for which it waits.
+/// Returns a stored object with finalizers after its deletion has started.
 ///
 /// Source for definitions of custom resources: apiextensions-apiserver `pkg/registry/customresourcedefinition/etcd.go`,
 /// `Delete`, and pkg/controller/finalizer.
@@ -68,12 +69,12 @@ fn as_deleting_definition(stored: Value) -> Value {
     deleting
 }
 
-/// Writes into the object of a request what the server does before validating webhooks see it: always the same, so that
-/// the same request has the same answer.
+/// Completes the object of a request as the server does before validating webhooks see it. The result is
+/// deterministic, so that the same request gets the same response.
 pub(super) fn prepare(request: &mut Attributes, cluster_fixture: &ClusterFixture) {
     let creates = request.operation == Operation::Create && request.subresource.is_empty();
     if let (true, Some(object)) = (creates, &mut request.object) {
-        // Before the strategy of limit ranges, which gives one without a name a random one.
+        // Runs before the strategy of limit ranges, which generates a random name if there is none.
         let name = name(object);
         set(object, &["metadata", "name"], name);
     }
@@ -106,7 +107,7 @@ pub(super) fn prepare(request: &mut Attributes, cluster_fixture: &ClusterFixture
 fn identify(object: &mut Value) {
     let name = name(object);
     set(object, &["metadata", "name"], name);
-    // A Job's selector and its Pods' labels name it.
+    // A Job's selector and its Pods' labels contain its uid.
     if let Some(Value::String(uid)) = object.pointer("/metadata/uid").cloned()
         && let Some(spec) = object.get_mut("spec").filter(|_| !uid.is_empty())
     {
@@ -116,7 +117,7 @@ fn identify(object: &mut Value) {
     set(object, &["metadata", "creationTimestamp"], CREATED);
 }
 
-/// Writes the uid in the place of another one.
+/// Replaces one uid with another.
 fn rename(value: &mut Value, uid: &str) {
     match value {
         Value::String(text) if text == uid => UID.clone_into(text),
@@ -126,13 +127,13 @@ fn rename(value: &mut Value, uid: &str) {
     }
 }
 
-/// The name, or the one that the server makes of `generateName`.
+/// Returns the name, or the name that the server makes from `generateName`.
 fn name(object: &Value) -> String {
     let text = |field: &str| json::text(object, &["metadata", field]);
     if text("name").is_empty() { format!("{}x7k2p", text("generateName")) } else { text("name").to_owned() }
 }
 
-/// Gives a Service an address, unless it is an alias.
+/// Allocates an address for a Service, unless its type is `ExternalName`.
 ///
 /// Source: kubernetes pkg/registry/core/service/storage/alloc.go.
 fn allocate(spec: &mut Value) {
@@ -146,8 +147,8 @@ fn allocate(spec: &mut Value) {
     members.entry("ipFamilyPolicy").or_insert_with(|| "SingleStack".into());
 }
 
-/// What the server stores of `written`, with which an update of `old` ends; the generation is left alone, since it only
-/// counts.
+/// Returns what the server stores when `written` updates an object. Does not change the generation, which is
+/// only a counter.
 pub(super) fn as_updated(update: &Attributes, written: &Value, cluster_fixture: &ClusterFixture) -> Value {
     let mut request = Attributes { object: Some(written.clone()), ..update.clone() };
     cluster_fixture.prepare(&mut request);
@@ -158,7 +159,7 @@ pub(super) fn as_updated(update: &Attributes, written: &Value, cluster_fixture: 
     stored
 }
 
-/// The request that writes `written` over `stored`, which `creation` has made.
+/// Returns the request that updates `stored`, created by `creation`, to `written`.
 pub(super) fn update(creation: &Attributes, stored: Value, written: Value) -> Attributes {
     Attributes {
         operation: Operation::Update,
@@ -170,7 +171,7 @@ pub(super) fn update(creation: &Attributes, stored: Value, written: Value) -> At
     }
 }
 
-/// The request that deletes `stored`, which `creation` has made.
+/// Returns the request that deletes `stored`, created by `creation`.
 ///
 /// Source of the precondition: kubernetes pkg/registry/core/namespace/storage and apiextensions-apiserver
 /// pkg/registry/customresourcedefinition/etcd.go, `Delete`.
@@ -194,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_name_of_its_own_is_stored_the_same_each_time() {
+    fn generated_names_are_deterministic() {
         let cluster_fixture = ClusterFixture::new([]);
         for kind in ["LimitRange", "ConfigMap"] {
             let object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"generateName": "a-"}});

@@ -1,4 +1,4 @@
-//! A webhook that is verified.
+//! A webhook under verification.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,22 +16,23 @@ use serde_json::Value;
 
 use super::environment::WebhookSet;
 
-/// A webhook that is verified.
+/// A webhook under verification.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// The webhook as its configuration says.
+    /// The webhook as configured.
     pub webhook: Arc<Webhook>,
-    /// The webhook as it is called here: a call that fails is never passed over.
+    /// The webhook as called here: with failurePolicy Fail, so that failed calls are not ignored.
     pub called: Arc<Webhook>,
-    /// The whole configuration as it was written.
+    /// The whole configuration as written.
     pub configuration: Arc<Value>,
-    /// The position in `webhooks` of the configuration.
+    /// The index in the configuration's `webhooks`.
     pub index: usize,
-    /// Whether a webhook of the other phase has the same name, as in products that call both configurations alike.
+    /// Whether a webhook of the other phase has the same name, as in products that use one name for both
+    /// configurations.
     pub has_namesake: bool,
 }
 
-/// The name of a webhook that has a namesake in the other phase: it says which of the two it is.
+/// Returns the name of a webhook with its phase, if the other phase has a webhook of that name.
 pub fn with_phase(name: &str, phase: Phase) -> String {
     let phase = match phase {
         Phase::Mutating => "mutating",
@@ -41,7 +42,7 @@ pub fn with_phase(name: &str, phase: Phase) -> String {
 }
 
 impl Subject {
-    /// The webhooks of `configurations`, in dispatch order: those that mutate first.
+    /// Returns the webhooks of `configurations` in dispatch order, mutating ones first.
     ///
     /// # Errors
     /// [`ConfigError`] names the first field that cannot be read.
@@ -49,14 +50,15 @@ impl Subject {
         Self::of_shared(configurations.iter().cloned().map(Arc::new))
     }
 
-    /// As [`Self::of`]; the webhooks have the same configurations, not copies.
+    /// Like [`Self::of`], but the webhooks share their configurations.
     pub(super) fn of_shared(
         configurations: impl IntoIterator<Item = Arc<Value>>,
     ) -> Result<Vec<Self>, ConfigError> {
         Self::from_sources(configurations.into_iter().map(|configuration| (configuration, Source::Api)))
     }
 
-    /// The webhooks of `manifests`, which are from files of the API server, and of `configurations`, in dispatch order.
+    /// Returns the webhooks of `manifests`, which are manifest files of the API server, and of
+    /// `configurations`, in dispatch order.
     ///
     /// # Errors
     /// [`ConfigError`] names the first field that cannot be read.
@@ -97,7 +99,8 @@ impl Subject {
             let id = &*subject.webhook.id;
             subject.has_namesake = mutating.contains(id) && validating.contains(id);
         }
-        // Those from files first; configurations by name, byte by byte; the webhooks of one in the author's order.
+        // Webhooks from files first, then configurations by name in byte order; within a configuration, in
+        // its order.
         subjects.sort_by(|a, b| {
             let key = |subject: &Self| {
                 let Webhook { phase, source, .. } = *subject.webhook;
@@ -108,8 +111,8 @@ impl Subject {
         Ok(subjects)
     }
 
-    /// `CONFIGURATION/WEBHOOK`, with the ordinal where names are not unique, and the phase if the other phase has that name
-    /// too.
+    /// Returns `CONFIGURATION/WEBHOOK`, with the ordinal if names are not unique, and the phase if the other
+    /// phase has the same name.
     pub fn name(&self) -> String {
         let id = &self.webhook.id;
         let name = match id.ordinal {
@@ -119,22 +122,23 @@ impl Subject {
         if self.has_namesake { with_phase(&name, self.webhook.phase) } else { name }
     }
 
-    /// What serves it: the host and port of its URL, or `SERVICE.NAMESPACE.svc:PORT`.
+    /// Returns its server: the host and port of its URL, or `SERVICE.NAMESPACE.svc:PORT`.
     pub fn server(&self) -> String {
         self.webhook.client_config.target.authority()
     }
 
-    /// The entry of `webhooks` as it was written.
+    /// Returns its entry of `webhooks` as written.
     pub fn declaration(&self) -> &Value {
         self.entry_of(&self.configuration)
     }
 
-    /// The entry of `webhooks` in `configuration`, which is this one in another form; null where there is none.
+    /// Returns its entry of `webhooks` in `configuration`, another form of its configuration; null if there
+    /// is none.
     pub(super) fn entry_of<'a>(&self, configuration: &'a Value) -> &'a Value {
         at(configuration, &["webhooks"]).get(self.index).unwrap_or(&Value::Null)
     }
 
-    /// Whether the rules are for `request`, whatever the selectors and conditions say.
+    /// Returns whether its rules match `request`, regardless of selectors and conditions.
     pub fn asks_for(&self, request: &Attributes, cluster_fixture: &ClusterFixture) -> bool {
         let webhook = Webhook {
             namespace_selector: Selector::default(),
@@ -145,7 +149,7 @@ impl Subject {
         matching::is_called(&webhook, &mut cluster_fixture.run(request.clone()))
     }
 
-    /// What is to be said beside everything that is said of the webhook.
+    /// Returns a caveat about all results of the webhook, if there is one.
     pub fn caveat(&self) -> Option<String> {
         let conditions = self.webhook.match_conditions.iter();
         let names: Vec<&str> = conditions
@@ -157,12 +161,12 @@ impl Subject {
         }
         let names = names.join(", ");
         Some(format!(
-            "its matchConditions ({names}) ask what a user may do: users had only the roles of the API server and of the \
-             files"
+            "its matchConditions ({names}) check permissions: users had only the roles of the API server \
+             and of the files"
         ))
     }
 
-    /// The webhook alone, called as its phase asks for.
+    /// Returns a set with only this webhook, called in its phase.
     pub fn alone(&self) -> WebhookSet {
         let webhook = vec![Arc::clone(&self.called)];
         match self.webhook.phase {
@@ -171,7 +175,7 @@ impl Subject {
         }
     }
 
-    /// The webhook with another reinvocation policy.
+    /// Returns the webhook with another reinvocation policy.
     pub fn with_reinvocation(&self, reinvocation_policy: ReinvocationPolicy) -> Arc<Webhook> {
         Arc::new(Webhook { reinvocation_policy, ..(*self.called).clone() })
     }
@@ -200,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn webhooks_come_in_dispatch_order_and_those_that_mutate_first() {
+    fn webhooks_are_in_dispatch_order_with_mutating_ones_first() {
         let subjects = Subject::of(&[
             configuration("ValidatingWebhookConfiguration", "a", &["v"]),
             configuration("MutatingWebhookConfiguration", "z", &["y", "x", "y"]),
@@ -228,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mutating_and_a_validating_webhook_of_one_name_say_which_they_are() {
+    fn webhooks_with_the_same_name_are_distinguished_by_phase() {
         let subjects = Subject::of(&[
             configuration("ValidatingWebhookConfiguration", "a", &["x", "y"]),
             configuration("MutatingWebhookConfiguration", "a", &["x", "x"]),
@@ -239,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_that_ask_the_authorizer_have_a_caveat() {
+    fn conditions_that_use_the_authorizer_have_a_caveat() {
         let mut configuration = configuration("ValidatingWebhookConfiguration", "a", &["v", "w"]);
         configuration["webhooks"][0]["matchConditions"] = json!([
             {"name": "no-leases", "expression": "request.resource.resource != 'leases'"},
@@ -253,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_fails_is_never_passed_over() {
+    fn failed_call_is_not_ignored() {
         let subjects = Subject::of(&[configuration("ValidatingWebhookConfiguration", "a", &["v"])]).unwrap();
         assert_eq!(subjects[0].webhook.failure_policy, FailurePolicy::Ignore);
         assert_eq!(subjects[0].called.failure_policy, FailurePolicy::Fail);

@@ -1,4 +1,4 @@
-//! What the API server's validation finds wrong with an object.
+//! Runs the API server's validation on objects.
 
 use std::collections::BTreeSet;
 
@@ -9,22 +9,21 @@ use serde_json::Value;
 use super::environment::Environment;
 use super::stored;
 
-/// What the API server finds wrong with `object` if `request` carries it. Nothing if admit does not imitate that
-/// validation: nobody can say.
+/// Returns the API server's validation errors for `object` in `request`; empty if admit does not implement
+/// that validation.
 pub(super) fn faults(environment: &Environment, request: &Attributes, object: &Value) -> Vec<StatusCause> {
     let mut request = Attributes { object: Some(object.clone()), ..request.clone() };
     stored::prepare(&mut request, &environment.cluster_fixture);
     environment.cluster_fixture.invalid_fields(&request).unwrap_or_default()
 }
 
-/// What is wrong in words that do not depend on the object: the field without positions and keys, and the kind of fault,
-/// such as `spec.volumes.name: Duplicate value`.
+/// Returns an error without positions and keys, such as `spec.volumes.name: Duplicate value`.
 pub(super) fn place(cause: &StatusCause) -> String {
     let what = cause.message.split(':').next().unwrap_or_default();
     format!("{}: {what}", without_positions(&cause.field))
 }
 
-/// A field without positions and keys: `spec.volumes.name` of `spec.volumes[0].name`.
+/// Removes positions and keys from a field path: `spec.volumes[0].name` becomes `spec.volumes.name`.
 pub(super) fn without_positions(path: &str) -> String {
     let mut depth = 0_usize;
     path.chars()
@@ -39,7 +38,7 @@ pub(super) fn without_positions(path: &str) -> String {
         .collect()
 }
 
-/// Whether the API server finds fault with objects that are made of `object`, and which it would not find with `object`.
+/// Tests whether changes of an object introduce new validation errors.
 pub(super) struct Validity<'a> {
     environment: &'a Environment,
     known: BTreeSet<String>,
@@ -50,13 +49,13 @@ impl<'a> Validity<'a> {
         Self { environment, known: places(environment, object).unwrap_or_default() }
     }
 
-    /// Whether `object` has no fault but those that are known.
+    /// Returns whether `object` has only known errors.
     pub(super) fn holds_for(&self, object: &Value) -> bool {
         places(self.environment, object).is_some_and(|places| places.is_subset(&self.known))
     }
 }
 
-/// The places of all faults of an object that is created; none if no such request can be made.
+/// Returns the errors of an object on creation, without positions; none if the request cannot be built.
 fn places(environment: &Environment, object: &Value) -> Option<BTreeSet<String>> {
     let request = environment.create(object.clone()).ok()?;
     let object = request.object.as_ref()?;
@@ -68,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_has_no_positions() {
+    fn place_has_no_positions() {
         assert_eq!(without_positions("spec.volumes[0].name"), "spec.volumes.name");
         assert_eq!(without_positions("metadata.annotations[a[b].c].d"), "metadata.annotations.d");
     }

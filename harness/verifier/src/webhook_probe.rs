@@ -1,4 +1,4 @@
-//! What a probe gets that looks at webhooks and not at objects, and what the user decides about it.
+//! The context of probes of webhooks, and the settings of the checks.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,74 +9,74 @@ use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::config::Webhook;
 use kubernetes_api_server::ClusterFixture;
 
-use super::check::Obstacle;
+use super::check::Skipped;
 use super::environment::{Environment, WebhookSet};
 use super::object_probe::{Memory, ObjectProbe};
 use super::recorder::Recorder;
 use super::subject::Subject;
 
-/// Everything that a probe of a webhook needs.
+/// The context of a probe of one webhook.
 #[derive(Debug)]
 pub struct WebhookProbe<'a> {
-    /// Where requests are tried.
+    /// The environment of the requests.
     pub environment: &'a Environment,
     /// The webhook.
     pub subject: &'a Subject,
-    /// All webhooks that are verified, in dispatch order.
+    /// All verified webhooks, in dispatch order.
     pub subjects: &'a [Subject],
     /// Requests that the webhook answered, of as many kinds as the corpus has.
     pub samples: &'a [Attributes],
-    /// What the user decides.
+    /// The settings of the checks.
     pub settings: &'a Settings,
-    /// What was measured, for the report.
+    /// Measurements for the report.
     pub notes: Notes,
 }
 
-/// The configurations of all webhooks, for probes that make no call.
+/// The configurations of all webhooks, for probes without calls.
 #[derive(Debug)]
 pub struct ConfigurationSet<'a> {
     /// The webhooks.
     pub subjects: &'a [&'a Subject],
     /// Namespaces and served resources.
     pub cluster_fixture: &'a ClusterFixture,
-    /// What cannot be told, for the report.
+    /// Limitations for the report.
     pub notes: Notes,
 }
 
-/// Sentences that stand in the report also where nothing is wrong.
+/// Sentences that appear in the report even without a finding.
 #[derive(Debug, Default)]
 pub struct Notes(Mutex<Vec<String>>);
 
 impl Notes {
-    /// One more sentence.
+    /// Adds a sentence.
     pub fn add(&self, sentence: impl Into<String>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sentence.into());
     }
 
-    /// All of them.
+    /// Returns all sentences.
     pub(super) fn into_inner(self) -> Vec<String> {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl WebhookProbe<'_> {
-    /// The webhook alone.
+    /// Returns a set with only this webhook.
     pub fn alone(&self) -> WebhookSet {
         self.subject.alone()
     }
 
-    /// The webhook on trial with one request.
+    /// Creates the probe of the webhook with one request.
     pub fn object_probe<'b>(&'b self, request: &'b Attributes, memory: &'b Memory) -> ObjectProbe<'b> {
         let Self { environment, subject, subjects, .. } = *self;
         ObjectProbe { environment, subject, subjects, request, memory }
     }
 
-    /// Puts a sentence into the report, also where nothing is wrong: what was measured.
+    /// Adds a sentence to the report, such as a measurement.
     pub fn note(&self, sentence: impl Into<String>) {
         self.notes.add(sentence);
     }
 
-    /// Whether a new bundle is announced and has not come to be.
+    /// Returns whether a new bundle is expected but does not exist yet.
     pub(super) fn lacks_new_bundle(&self) -> bool {
         let rotation = self.settings.rotation.as_ref();
         rotation
@@ -84,19 +84,18 @@ impl WebhookProbe<'_> {
             .is_some_and(|bundle| bundle.read().is_none())
     }
 
-    /// The webhook as it is trusted once its certificates are renewed: by the old bundle and the new one.
+    /// Returns the webhook with a caBundle of the old and the new CA.
     ///
     /// # Errors
-    /// There is a new bundle, and none that it could stand beside.
-    pub(super) fn renewed(&self) -> Result<Subject, Obstacle> {
+    /// There is a new bundle but no old one to extend.
+    pub(super) fn renewed(&self) -> Result<Subject, Skipped> {
         let new = self.settings.rotation.as_ref().and_then(|rotation| rotation.ca_bundle.as_ref()?.read());
         let Some(new) = new else { return Ok(self.subject.clone()) };
         let mut called = (*self.subject.called).clone();
         let bundle = &mut called.client_config.ca_bundle;
         if bundle.is_empty() {
-            let reason =
-                "the configuration has no caBundle that the new one could stand beside: see --ca-file";
-            return Err(Obstacle::not_checked(reason));
+            let reason = "the configuration has no caBundle to extend with the new one: see --ca-file";
+            return Err(Skipped::not_checked(reason));
         }
         bundle.push(b'\n');
         bundle.extend(new);
@@ -104,23 +103,24 @@ impl WebhookProbe<'_> {
     }
 }
 
-/// What the user decides about the checks.
+/// The user's settings of the checks.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How many requests there are at a time where latency is measured.
+    /// The number of concurrent requests when latency is measured.
     pub concurrency: usize,
-    /// How many requests there are at a time where the webhook gets more than it can do.
+    /// The number of concurrent requests in the overload check.
     pub overload: usize,
-    /// A webhook on this machine that answers at once: how long it takes says how busy the machine is. None if there is none,
-    /// and the machine is taken for idle.
+    /// A local webhook that responds immediately: its latency shows how busy the machine is. If none, the
+    /// machine is assumed to be idle.
     pub control: Option<Arc<Webhook>>,
-    /// How long a certificate must still be valid; none is 30 days, or a third of its whole time if that is less.
+    /// The minimum remaining validity of certificates; by default 30 days, or a third of the lifetime if that
+    /// is less.
     pub horizon: Option<Duration>,
-    /// The API server that stands behind the webhooks and writes down what they do; none if there is none.
+    /// Records the requests of the webhooks to their API server, if admit serves one.
     pub recorder: Option<Recorder>,
-    /// How the certificates of the webhooks are renewed; none if they cannot be.
+    /// How the webhooks' certificates are renewed, if possible.
     pub rotation: Option<Rotation>,
-    /// How the webhooks are ended; none if they cannot be.
+    /// How the webhooks are stopped, if possible.
     pub stop: Option<Stop>,
 }
 
@@ -138,34 +138,35 @@ impl Default for Settings {
     }
 }
 
-/// How the certificates of the webhooks are renewed.
+/// How the webhooks' certificates are renewed.
 #[derive(Clone, Debug)]
 pub struct Rotation {
-    /// What renews them.
+    /// The command that renews them.
     pub command: Intervention,
-    /// What the new certificates are signed by; none if the caBundle has it already.
+    /// The CA of the new certificates; none if the caBundle already has it.
     pub ca_bundle: Option<Bundle>,
-    /// How long the command may take, and a webhook after it to show the new certificate.
+    /// The time limit of the command, and then of a webhook to present the new certificate.
     pub patience: Duration,
 }
 
-/// How the webhooks are ended.
+/// How the webhooks are stopped.
 #[derive(Clone, Debug)]
 pub struct Stop {
-    /// What ends them.
+    /// The command that stops them.
     pub command: Intervention,
-    /// How long after the beginning of the command calls still come: as long as endpoints take to be updated.
+    /// How long calls still arrive after the command starts: the time in which endpoints are updated.
     pub drain: Duration,
-    /// How long after that the command, and a webhook, may take to end.
+    /// The time limit after that for the command and the webhooks to finish.
     pub patience: Duration,
 }
 
-/// Certificates (PEM) that may come to be only while the verification runs.
+/// Certificates (PEM) that may not exist until the verification runs.
 #[derive(Clone)]
 pub struct Bundle(Arc<dyn Fn() -> Option<Vec<u8>> + Send + Sync>);
 
 impl Bundle {
-    /// What `read` finds; it is asked again and again, and says none as long as there are none.
+    /// Creates a bundle that `read` returns; `read` is called repeatedly and returns `None` until the file
+    /// exists.
     pub fn new(read: impl Fn() -> Option<Vec<u8>> + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
@@ -181,14 +182,14 @@ impl fmt::Debug for Bundle {
     }
 }
 
-/// Something that is done to the webhooks while they are called.
+/// A command that runs while the webhooks are called.
 #[derive(Clone)]
 pub struct Intervention(Arc<Intervene>);
 
 type Intervene = dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync;
 
 impl Intervention {
-    /// Does what `intervene` does; an error says why that could not be done.
+    /// Creates an intervention from a function; an error is the reason why it failed.
     pub fn new<F>(intervene: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<(), String>> + Send + 'static,
@@ -196,11 +197,11 @@ impl Intervention {
         Self(Arc::new(move || Box::pin(intervene())))
     }
 
-    /// Does it, unless that takes longer than `patience`.
+    /// Runs it, and fails if it takes longer than `patience`.
     pub(super) fn within(&self, patience: Duration) -> BoxFuture<'static, Result<(), String>> {
         let done = tokio::time::timeout(patience, (self.0)());
         Box::pin(async move {
-            let late = |_| format!("it did not end within {} s", patience.as_secs());
+            let late = |_| format!("it did not finish within {} s", patience.as_secs());
             done.await.map_err(late)?
         })
     }

@@ -47,7 +47,7 @@ pub(super) fn of(check: &str, kind: &str) -> Claim {
         "V03" => Claim::LostAddition,
         "V17" => Claim::LostField,
         "V31" if kind.starts_with("changes") => Claim::Dropped,
-        "V50" if kind == "may outlast a lease" => Claim::None(SLOWNESS),
+        "V50" if kind == "may delay lease renewals too long" => Claim::None(SLOWNESS),
         "V15" | "V22" | "V24" | "V28" | "V29" | "V30" | "V31" | "V32" | "V36" | "V45" | "V47" | "V48"
         | "V49" | "V50" | "V54" | "V55" => Claim::Ending,
         "V19" if kind == "does not decode" => Claim::Ending,

@@ -9,7 +9,7 @@ use harness::json::{at, set, text};
 use harness::server::ClusterFixture;
 use harness::verify::Subject;
 use harness::verify::report::{CheckReport, Finding};
-use harness::verify::shown::{End, ShownCall, ShownId, ShownRequest, ShownWebhook};
+use harness::verify::sample_request::{End, SampleCall, SampleRequest, SampleWebhook, WebhookRef};
 use output::OneLine;
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ pub(super) struct Setting<'a> {
 
 /// A request, and what is asserted of it.
 struct Scenario<'a> {
-    shown: &'a ShownRequest,
+    shown: &'a SampleRequest,
     then: Vec<Then>,
 }
 
@@ -145,7 +145,7 @@ fn scenarios<'a>(
 }
 
 /// How a request ends.
-fn ending(shown: &ShownRequest, setting: Setting<'_>) -> Vec<Then> {
+fn ending(shown: &SampleRequest, setting: Setting<'_>) -> Vec<Then> {
     let step = |text: String| (text, None);
     let refused = |code: i32| step(format!("the request is refused with {code}"));
     match &shown.end {
@@ -177,15 +177,15 @@ fn ending(shown: &ShownRequest, setting: Setting<'_>) -> Vec<Then> {
     }
 }
 
-fn fails_open(webhook: &ShownId, setting: Setting<'_>) -> bool {
+fn fails_open(webhook: &WebhookRef, setting: Setting<'_>) -> bool {
     let subject = setting.subjects.iter().find(|subject| webhook.is(subject));
     subject.is_some_and(|subject| subject.webhook.failure_policy == FailurePolicy::Ignore)
 }
 
 /// That the webhooks changed the object which did.
-fn changes(shown: &ShownRequest) -> Result<Vec<Then>, String> {
+fn changes(shown: &SampleRequest) -> Result<Vec<Then>, String> {
     let is_other =
-        |call: &&ShownCall| shown.webhooks.iter().any(|it| it.is_other && it.webhook == call.webhook);
+        |call: &&SampleCall| shown.webhooks.iter().any(|it| it.is_other && it.webhook == call.webhook);
     let changing: Vec<Then> = shown
         .calls
         .iter()
@@ -206,20 +206,20 @@ fn changes(shown: &ShownRequest) -> Result<Vec<Then>, String> {
 }
 
 /// What of `object` the result lacks.
-fn lost(object: &Value, shown: &ShownRequest) -> Result<Value, String> {
+fn lost(object: &Value, shown: &SampleRequest) -> Result<Value, String> {
     let found = shown.object.as_ref().unwrap_or(&Value::Null);
     pattern::missing(object, found).ok_or_else(|| "the result has all of what was there before".to_owned())
 }
 
 /// What the webhooks wrote.
-fn dropped(shown: &ShownRequest) -> Result<Value, String> {
+fn dropped(shown: &SampleRequest) -> Result<Value, String> {
     let [before, after] =
         [&shown.request.object, &shown.object].map(|it| it.as_ref().unwrap_or(&Value::Null));
     pattern::missing(after, before).ok_or_else(|| "the webhook adds nothing that could be dropped".to_owned())
 }
 
 /// What the other webhook, whose part admit played, added.
-fn added(shown: &ShownRequest) -> Option<Value> {
+fn added(shown: &SampleRequest) -> Option<Value> {
     let other = shown.webhooks.iter().find(|webhook| webhook.is_other)?;
     let call = shown.calls.iter().find(|call| call.webhook == other.webhook)?;
     let operation = call.patch.last()?;
@@ -227,8 +227,8 @@ fn added(shown: &ShownRequest) -> Option<Value> {
 }
 
 /// That one object has what the other lacks.
-fn differing(requests: &[ShownRequest]) -> Result<Vec<Scenario<'_>>, String> {
-    let objects: Vec<(&ShownRequest, &Value)> =
+fn differing(requests: &[SampleRequest]) -> Result<Vec<Scenario<'_>>, String> {
+    let objects: Vec<(&SampleRequest, &Value)> =
         requests.iter().filter_map(|shown| Some((shown, shown.object.as_ref()?))).collect();
     let [(_, one), (_, other), ..] = objects.as_slice() else {
         return Err("there are no two objects to compare".to_owned());
@@ -249,7 +249,7 @@ fn steps(
     setting: Setting<'_>,
     manifests: &mut BTreeMap<String, String>,
 ) -> Result<Vec<String>, String> {
-    let ShownRequest { request, webhooks, .. } = scenario.shown;
+    let SampleRequest { request, webhooks, .. } = scenario.shown;
     if let Some(reason) = sending::obstacle(request) {
         return Err(reason);
     }
@@ -346,7 +346,7 @@ impl Steps {
 /// and whether after the webhook that the feature itself has: configurations are called in the order of their names, and
 /// that one's begins with `admit-`.
 fn manifest(
-    webhook: &ShownWebhook,
+    webhook: &SampleWebhook,
     place: Option<(usize, bool)>,
     setting: Setting<'_>,
 ) -> Result<(String, String), String> {
@@ -394,7 +394,7 @@ fn manifest(
 }
 
 /// The labels of the namespace of a request for which the scenario's own will do, without that which the server sets.
-fn labels_of<'a>(shown: &'a ShownRequest, around: &'a [Value]) -> impl Iterator<Item = (&'a str, &'a str)> {
+fn labels_of<'a>(shown: &'a SampleRequest, around: &'a [Value]) -> impl Iterator<Item = (&'a str, &'a str)> {
     let is_another = !shown.is_about_namespace && !sending::is_namespace(&shown.request);
     let namespace = Some(&shown.request.namespace).filter(|_| is_another);
     let known = around.iter().find(move |it| {
@@ -412,6 +412,6 @@ fn defines(object: &Value, group: &str) -> bool {
 }
 
 /// The webhook's own name, as a step has it.
-fn short(webhook: &ShownId) -> &str {
+fn short(webhook: &WebhookRef) -> &str {
     &webhook.id.name
 }

@@ -6,7 +6,7 @@ use harness::attributes::{Attributes, Operation};
 use harness::json::{at, set};
 use harness::server::ClusterFixture;
 use harness::verify::corpus;
-use harness::verify::shown::ShownRequest;
+use harness::verify::sample_request::SampleRequest;
 use serde_json::{Value, json};
 
 use super::feature::{Steps, long};
@@ -38,7 +38,7 @@ pub(super) fn is_namespace(request: &Attributes) -> bool {
 
 /// Whether the request is about something outside of the scenario's namespace, so that the server must belong to the run,
 /// and no other scenario may run meanwhile.
-pub(super) fn is_outside(shown: &ShownRequest) -> bool {
+pub(super) fn is_outside(shown: &SampleRequest) -> bool {
     shown.is_about_namespace || shown.request.namespace.is_empty() || is_namespace(&shown.request)
 }
 
@@ -46,7 +46,7 @@ pub(super) fn is_outside(shown: &ShownRequest) -> bool {
 pub(super) fn of_object(
     steps: &mut Steps,
     number: usize,
-    shown: &ShownRequest,
+    shown: &SampleRequest,
     manifests: &mut BTreeMap<String, String>,
 ) {
     let request = &shown.request;

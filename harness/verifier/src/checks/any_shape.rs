@@ -1,4 +1,5 @@
-//! What checks make of objects whose parts have another shape than their kind says: users and webhooks write them.
+//! Tests that checks handle objects whose parts have other types than their kind defines: users and webhooks
+//! write them.
 
 use kubernetes_admission::attributes::{
     Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo,
@@ -6,7 +7,7 @@ use kubernetes_admission::attributes::{
 use kubernetes_api_server::ClusterFixture;
 use serde_json::{Value, json};
 
-use super::{filling, requests, v12_parallel, v21_mirror_pods, v31_subresources, v32_names};
+use super::{large_object, requests, v12_concurrency, v21_mirror_pods, v31_subresources, v32_generate_name};
 use crate::{corpus, plugins, stored};
 
 const KINDS: [(&str, &str, &str); 9] = [
@@ -18,7 +19,7 @@ const KINDS: [(&str, &str, &str); 9] = [
     ("apps", "v1", "Deployment"),
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
     ("certificates.k8s.io", "v1", "CertificateSigningRequest"),
-    // Nothing of what a Pod looks like holds for it.
+    // A custom resource named Pod does not have the fields of a Pod.
     ("example.com", "v1", "Pod"),
 ];
 
@@ -35,7 +36,7 @@ fn objects(cluster_fixture: &ClusterFixture) -> impl Iterator<Item = Value> {
     })
 }
 
-/// Pointers to everything in `value`.
+/// Collects JSON pointers to every value in `value`.
 fn places(value: &Value, prefix: &str, places: &mut Vec<String>) {
     let below: Vec<(String, &Value)> = match value {
         Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), value)).collect(),
@@ -69,8 +70,8 @@ fn creation(object: &Value, cluster_fixture: &ClusterFixture) -> Attributes {
     }
 }
 
-/// All that is made of the object of a request before a webhook sees it. What comes of it is judged elsewhere: here it
-/// comes without a panic.
+/// Runs everything that processes the object of a request before a webhook sees it. Only checks that nothing
+/// panics.
 fn make_everything(object: &Value, cluster_fixture: &ClusterFixture) {
     if let Ok(request) = cluster_fixture.create(object.clone(), "default", UserInfo::default()) {
         let mut request = request;
@@ -91,13 +92,13 @@ fn make_everything(object: &Value, cluster_fixture: &ClusterFixture) {
     for subresource in SUBRESOURCES {
         let _ = v31_subresources::change(&mut as_stored.clone(), subresource);
     }
-    let _ = v12_parallel::distinct(&request, 1);
+    let _ = v12_concurrency::distinct(&request, 1);
     let _ = v21_mirror_pods::mirrored(&request, object);
-    let _ = v32_names::unnamed(&request);
+    let _ = v32_generate_name::unnamed(&request);
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object",
         "additionalProperties": {"type": "string"}}}});
-    let _ = filling::filled(object, Some(&schema), 1024);
-    let _ = filling::filled(object, None, 1024);
+    let _ = large_object::filled(object, Some(&schema), 1024);
+    let _ = large_object::filled(object, None, 1024);
 }
 
 #[test]

@@ -1,16 +1,16 @@
-//! What has to be written so that the backend of a webhook comes up, and who is asked about it: for checks of lockouts.
+//! Finds the objects that a webhook's backend needs to start, for checks of lockouts.
 
 use kubernetes_admission::conditions::Condition;
 use kubernetes_admission::config::Webhook;
 use kubernetes_api_server::ClusterFixture;
 
-use super::matched::{self, Catch, LabelSet, Place};
+use super::match_outcome::{self, LabelSet, MatchOutcome, Place};
 use crate::check::Severity;
 
-/// Objects that somebody has to write: group, version, resource and kind.
+/// A kind of object that must be written: group, version, resource, and kind.
 pub(super) type Needed = (&'static str, &'static str, &'static str, &'static str);
 
-/// What a backend needs in its namespace to come up and to be found.
+/// The objects that a backend needs in its namespace to start and to be reachable.
 pub(super) const BACKEND: [Needed; 8] = [
     PODS,
     REPLICA_SETS,
@@ -26,23 +26,25 @@ pub(super) const REPLICA_SETS: Needed = ("apps", "v1", "replicasets", "ReplicaSe
 pub(super) const DEPLOYMENTS: Needed = ("apps", "v1", "deployments", "Deployment");
 pub(super) const SECRETS: Needed = ("", "v1", "secrets", "Secret");
 
-/// What a webhook is called for.
+/// The resources for which a webhook is called.
 #[derive(Debug, Default)]
 pub(super) struct Caught {
     /// The resources.
     pub(super) resources: Vec<&'static str>,
-    /// Resources of which nobody knows whether match conditions leave them out.
+    /// Resources for which the value of the match conditions is unknown.
     pub(super) unclear: Vec<&'static str>,
-    /// Why the first of these is not known.
+    /// Why the first of these is unknown.
     pub(super) why: String,
-    /// Whether manifests of the backend say which labels those of `resources` have; otherwise it is assumed that they have
-    /// none.
+    /// Whether the labels of `resources` are known from manifests of the backend; otherwise no labels are
+    /// assumed.
     pub(super) is_certain: bool,
 }
 
-/// The resources of `needed` that `webhook` is called for in `namespace`, when they are created or updated there for the
-/// service `name`: with the labels that the manifests give them, or else without labels. Resources of which the labels are
-/// known come alone.
+/// Returns the resources of `needed` for which `webhook` is called when they are created or updated in
+/// `namespace` for the service `name`.
+///
+/// The objects have the labels from the manifests, or none. If resources with known labels match, only these
+/// are returned.
 pub(super) fn caught(
     webhook: &Webhook,
     needed: &[Needed],
@@ -57,11 +59,11 @@ pub(super) fn caught(
         let known = cluster_fixture.given().labels_for(kind, namespace, name);
         let is_known = known.is_some() && nothing_depends_on_objects;
         for labels in known.unwrap_or_else(|| vec![LabelSet::new()]) {
-            match matched::is_written_past(webhook, &place, &labels, cluster_fixture) {
-                Catch::Called if is_known => certain.push(*resource),
-                Catch::Called => caught.resources.push(resource),
-                Catch::NotCalled => {}
-                Catch::Unclear(why) => {
+            match match_outcome::is_called_for_writes(webhook, &place, &labels, cluster_fixture) {
+                MatchOutcome::Called if is_known => certain.push(*resource),
+                MatchOutcome::Called => caught.resources.push(resource),
+                MatchOutcome::NotCalled => {}
+                MatchOutcome::Unclear(why) => {
                     if caught.unclear.is_empty() {
                         caught.why = why;
                     }
@@ -80,19 +82,19 @@ pub(super) fn caught(
     caught
 }
 
-/// Whether what is in the objects decides the condition.
+/// Returns whether the condition reads the objects.
 fn reads_objects(condition: &Condition) -> bool {
     condition.mentions("object") || condition.mentions("oldObject")
 }
 
-/// How sure it is that `webhook` is called for what [`caught`] says, and under which reserve: what is in the objects is
-/// not known here.
+/// Returns how certain the result of [`caught`] is, and the condition to add to the message, because the
+/// content of the objects is unknown.
 pub(super) fn certainty(webhook: &Webhook) -> (Severity, &'static str) {
     if webhook.match_conditions.iter().any(reads_objects) {
-        (Severity::Warning, ", unless what is in them keeps them out by its matchConditions")
+        (Severity::Warning, ", unless matchConditions exclude them by their content")
     } else if webhook.object_selector.is_empty() {
         (Severity::Error, "")
     } else {
-        (Severity::Warning, ", unless their labels keep them out of the objectSelector")
+        (Severity::Warning, ", unless the objectSelector excludes them by their labels")
     }
 }

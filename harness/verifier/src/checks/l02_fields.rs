@@ -5,11 +5,12 @@ use crate::lint::{Defect, Manifests};
 
 pub(super) const CHECK: Check = Check {
     id: "L02",
-    title: "the configuration has only fields that the API has",
+    title: "unknown configuration fields: the configuration has only fields of the API",
     severity: Severity::Error,
-    why: "A field with a typo is an error for kubectl, which asks for strict validation. Clients that do not, such as \
-          controllers and Helm before 4, get a warning at most: the field is dropped and its default takes effect, so \
-          that failPolicy: Ignore is failurePolicy: Fail.",
+    why: "A misspelled field is an error for kubectl, which requests strict validation. Other clients, such \
+          as controllers and Helm before 4, get at most a warning: the field is dropped and its default \
+          takes effect, so that failPolicy: Ignore means failurePolicy: Fail.",
+    help: "Correct the spelling, or remove the field.",
     source: "KEP-2885; apiserver pkg/endpoints/handlers/create.go",
     audience: Audience::All,
     probe: Probe::Manifests(run),
@@ -18,14 +19,16 @@ pub(super) const CHECK: Check = Check {
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
     let mut defects = Vec::new();
     for (position, configuration) in manifests.configurations() {
-        // Both versions have the same fields, but for matchConditions.
+        // Both versions have the same fields except matchConditions.
         let mut object = configuration.clone();
         if let Some(version) = object.get_mut("apiVersion") {
             *version = "admissionregistration.k8s.io/v1".into();
         }
         for field in manifests.cluster_fixture.unknown_fields(&object).unwrap_or_default() {
-            let message =
-                format!("the API server refuses it: strict decoding error: unknown field \"{field}\"");
+            let message = format!(
+                "the API server rejects the configuration: strict decoding error: unknown field \
+                         \"{field}\""
+            );
             defects.push(Defect { position, violation: Violation::new("unknown field", message).at(field) });
         }
     }

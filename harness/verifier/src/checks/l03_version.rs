@@ -1,4 +1,4 @@
-//! L03: the configuration is of a version that is served.
+//! L03: the configuration uses a served version.
 
 use kubernetes_admission::config;
 
@@ -7,11 +7,12 @@ use crate::lint::{Defect, Manifests};
 
 pub(super) const CHECK: Check = Check {
     id: "L03",
-    title: "the configuration is of v1: v1beta1 has other defaults, and is not served since 1.22",
+    title: "API version: the configuration uses v1; v1beta1 has other defaults and is not served since 1.22",
     severity: Severity::Error,
-    why: "No API server since Kubernetes 1.22 serves v1beta1: kubectl says `no matches for kind`. A new version in the \
-          first line is not all: failurePolicy, matchPolicy and timeoutSeconds have other defaults in v1, and \
-          sideEffects and admissionReviewVersions have none.",
+    why: "No API server since Kubernetes 1.22 serves v1beta1: kubectl reports `no matches for kind`. \
+          Changing apiVersion is not enough: failurePolicy, matchPolicy, and timeoutSeconds have other \
+          defaults in v1, and sideEffects and admissionReviewVersions do not have a default.",
+    help: "Set apiVersion to admissionregistration.k8s.io/v1, and set the fields that the messages name.",
     source: "Deprecated API Migration Guide, v1.22; kubernetes \
              pkg/apis/admissionregistration/{v1,v1beta1}/defaults.go",
     audience: Audience::All,
@@ -26,16 +27,16 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
         let mut told = |violation: Violation, field: &str| {
             defects.push(Defect { position, violation: violation.at(field) });
         };
-        let message = "admissionregistration.k8s.io/v1beta1 is not served since Kubernetes 1.22; the other checks read \
-                       the configuration with the defaults of v1beta1";
+        let message = "admissionregistration.k8s.io/v1beta1 is not served since Kubernetes 1.22; the other \
+                       checks use the defaults of v1beta1";
         told(Violation::new("v1beta1", message), "apiVersion");
         for differing in config::v1_differences(configuration) {
-            let message = format!("{differing}: write {} to keep it in v1", differing.v1beta1);
-            let violation = Violation::new("another default in v1", message);
+            let message = format!("{differing}: set {} to keep the behavior in v1", differing.v1beta1);
+            let violation = Violation::new("different default in v1", message);
             told(violation.with_severity(Severity::Warning), &differing.field);
         }
         for error in config::v1_errors(configuration) {
-            let message = format!("v1 refuses it: {error}");
+            let message = format!("v1 rejects the configuration: {error}");
             let violation = Violation::new("invalid in v1", message);
             told(violation.with_severity(Severity::Warning), &error.field);
         }

@@ -1,4 +1,4 @@
-//! L04: the rules name resources and operations that there are.
+//! L04: the rules name served resources and supported operations.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,19 @@ use kubernetes_admission::matching::exact_or_star;
 use kubernetes_api_server::{ClusterFixture, ServedResource, is_connection};
 
 use super::listed;
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
     id: "L04",
-    title: "its rules name resources that are served, and operations that these have",
+    title: "served resources: the rules name resources that are served and operations that these support",
     severity: Severity::Warning,
-    why: "A rule for pod, for Pods, for deployments in the core group or for an API version that is gone is valid and \
-          matches nothing: the webhook is just not called. The same holds for CONNECT of pods, since connections are \
-          made to subresources such as pods/exec, and for every other operation of these. Custom resources count by \
-          the definitions in the manifests.",
+    why: "A rule for pod, for Pods, for deployments in the core group, or for a removed API version is \
+          valid and matches nothing: the webhook is just not called. The same holds for CONNECT on pods, \
+          because connections are made to subresources such as pods/exec, and for every other operation on \
+          these subresources. Custom resources are served if the manifests have their \
+          CustomResourceDefinition.",
+    help: "Use the plural resource name, and a group and version that the API server serves.",
     source: "kubernetes admissionregistration/v1 types.go, Rule; apiserver \
              pkg/admission/plugin/webhook/predicates/rules/rules.go; the discovery of kube-apiserver 1.37.1",
     audience: Audience::All,
@@ -29,7 +31,7 @@ pub(super) const CHECK: Check = Check {
 fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     let webhook = &subject.webhook;
     if webhook.rules.is_empty() {
-        return Err(Obstacle::not_applicable("it has no rules and is never called"));
+        return Err(Skipped::not_applicable("the webhook has no rules and is never called"));
     }
     let served = cluster_fixture.resources();
     let mut violations = Vec::new();
@@ -46,7 +48,7 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
         if !unmatched.is_empty() && !unknown.is_empty() {
             undefined.extend(unmatched.iter().map(|(_, entry)| format!("{entry} of {}", unknown.join(", "))));
         } else {
-            // Who lists several may list names of several releases.
+            // A list of several resources may include names of several releases.
             let severity =
                 if unmatched.len() == rule.resources.len() { Severity::Warning } else { Severity::Note };
             for (position, entry) in unmatched {
@@ -62,22 +64,24 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     }
     if violations.is_empty() && !undefined.is_empty() {
         let undefined: Vec<&str> = undefined.iter().map(String::as_str).collect();
-        return Err(Obstacle::unequipped(format!(
-            "whether {} is served cannot be told: give the CustomResourceDefinition as well",
+        return Err(Skipped::unequipped(format!(
+            "admit cannot determine whether {} is served: add the CustomResourceDefinition",
             listed(undefined)
         )));
     }
     Ok(violations)
 }
 
-/// Whether custom resources may be in the group: these have a dot, and `apps`, `batch` and the like are the API server's own.
+/// Returns whether the group may be that of custom resources: such groups have a dot, while `apps`, `batch`,
+/// and the like are built in.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go: a group has at least two labels.
 fn is_custom(group: &str) -> bool {
     group == "*" || group.contains('.')
 }
 
-/// Whether the rule is for `served`, or with matchPolicy Equivalent for the same in another version.
+/// Returns whether the rule matches `served`, directly or with matchPolicy Equivalent through another
+/// version.
 fn names(
     rule: &Rule,
     entry: &str,
@@ -105,7 +109,7 @@ fn names(
             && equivalent().iter().any(|equivalent| is_named(&equivalent.resource)))
 }
 
-/// What is wrong with an entry that names nothing that is served, and what may have been meant.
+/// Explains why an entry matches no served resource, with a suggestion.
 fn not_served(rule: &Rule, entry: &str, served: &[ServedResource]) -> String {
     let (name, subresource) = entry.split_once('/').unwrap_or((entry, ""));
     let in_group = |group: &str| match group {
@@ -119,11 +123,11 @@ fn not_served(rule: &Rule, entry: &str, served: &[ServedResource]) -> String {
         .map(|(group, version)| if group.is_empty() { version.clone() } else { format!("{group}/{version}") })
         .collect();
     let definitions = if rule.api_groups.iter().any(|group| is_custom(group)) {
-        ", and no definition in the files adds it"
+        ", and no CustomResourceDefinition in the files adds it"
     } else {
         ""
     };
-    let what = format!("Kubernetes 1.37 does not serve {entry} of {}{definitions}", asked.join(", "));
+    let what = format!("Kubernetes 1.37 does not serve {entry} in {}{definitions}", asked.join(", "));
     let same_name: Vec<&ServedResource> = served.iter().filter(|it| it.name.resource == name).collect();
     let in_asked_group: Vec<&&ServedResource> =
         same_name.iter().filter(|it| exact_or_star(&rule.api_groups, &it.name.group)).collect();
@@ -132,7 +136,7 @@ fn not_served(rule: &Rule, entry: &str, served: &[ServedResource]) -> String {
         if has_version && !subresource.is_empty() {
             format!("{name} has no subresource {subresource}")
         } else {
-            format!("it serves {name} of {}", first.kind.api_version())
+            format!("it serves {name} in {}", first.kind.api_version())
         }
     } else if let Some(first) = same_name.first() {
         format!("{name} is in {}", in_group(&first.name.group))
@@ -146,28 +150,28 @@ fn not_served(rule: &Rule, entry: &str, served: &[ServedResource]) -> String {
                 let group = &meant.name.group;
                 let is_asked = exact_or_star(&rule.api_groups, group);
                 let elsewhere = if is_asked { String::new() } else { format!(", in {}", in_group(group)) };
-                format!("rules have the plural in lower case: {}{elsewhere}", meant.name.resource)
+                format!("rules use the plural name in lower case: {}{elsewhere}", meant.name.resource)
             }
-            None => "the rule matches nothing by it".to_owned(),
+            None => "the entry matches nothing".to_owned(),
         }
     };
     format!("{what}: {hint}")
 }
 
-/// Why no operation of the rule is ever one on what the entry names.
+/// Explains why the rule's operations never apply to the entry.
 fn operations(rule: &Rule, entry: &str) -> Option<String> {
     let (name, subresource) = entry.split_once('/').unwrap_or((entry, ""));
     let is_only_connect = rule.operations.iter().all(|operation| operation == "CONNECT");
     let has_connect = exact_or_star(&rule.operations, "CONNECT");
     if is_only_connect && subresource.is_empty() {
         return Some(format!(
-            "CONNECT of {name} never happens: connections are made to subresources, such as pods/exec and \
+            "CONNECT on {name} never happens: connections are made to subresources, such as pods/exec and \
              services/proxy"
         ));
     }
     if !has_connect && is_connection(subresource) {
         return Some(format!(
-            "the only operation of {entry} is CONNECT, which the rule does not have: it has {}",
+            "{entry} supports only CONNECT, but the rule has {}",
             rule.operations.join(", ")
         ));
     }

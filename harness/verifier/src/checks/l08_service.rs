@@ -1,21 +1,23 @@
-//! L08: the service that it names is the one of the manifests.
+//! L08: the Service of the clientConfig is in the manifests.
 
 use kubernetes_admission::config::{ServiceReference, WebhookTarget};
 use kubernetes_api_server::{ClusterFixture, Given};
 use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
     id: "L08",
-    title: "the Service that it names is in the manifests, has the port, and selects a pod",
+    title: "Service reference: the Service is in the manifests, has the port, and selects a Pod",
     severity: Severity::Error,
-    why: "A service, a namespace or a port that is misspelt is a valid configuration of which each call fails: `service \
-          \"x\" not found`, `no service port 443 found for service \"x\"`, `no endpoints available`. The port is the \
-          Service's, 443 if none is written, and not that of the container.",
-    source: "Dynamic Admission Control, Service reference; kube-aggregator pkg/apiserver/resolvers.go; apiserver \
+    why: "A misspelled Service, namespace, or port is a valid configuration, but each call fails: `service \
+          \"x\" not found`, `no service port 443 found for service \"x\"`, `no endpoints available`. The \
+          port is the Service's port, 443 if not set, and not the container's.",
+    help: "Correct the Service, or the name, namespace, or port in clientConfig.service.",
+    source: "Dynamic Admission Control, Service reference; kube-aggregator pkg/apiserver/resolvers.go; \
+             apiserver \
              pkg/util/proxy/proxy.go, ResolveCluster",
     audience: Audience::All,
     probe: Probe::Configuration(run),
@@ -23,18 +25,18 @@ pub(super) const CHECK: Check = Check {
 
 fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     let WebhookTarget::Service(reference) = &subject.webhook.client_config.target else {
-        return Err(Obstacle::not_applicable("the clientConfig has a URL"));
+        return Err(Skipped::not_applicable("clientConfig has a URL"));
     };
     let mut violations = Vec::new();
     let given = cluster_fixture.given();
     match given.service(&reference.namespace, &reference.name) {
         Some(service) => violations.extend(judge(reference, service, given)),
         None if given.services().next().is_some() => violations.push(missing(reference, given)),
-        // Nothing but the configuration was given.
+        // The manifests have no Service.
         None => {}
     }
     if reference.path.is_empty() {
-        let message = "it has no path: it is called at `/`";
+        let message = "clientConfig.service.path is not set: the webhook is called at `/`";
         let violation = Violation::new("no path", message).with_severity(Severity::Note);
         violations.push(violation.at("clientConfig.service.path"));
     }
@@ -74,15 +76,18 @@ fn judge(reference: &ServiceReference, service: &Value, given: &Given) -> Vec<Vi
     }
     let selected: Vec<&Value> = given.selected(service, namespace).collect();
     if selected.is_empty() {
-        let message = format!("the selector of the Service {namespace}/{name} picks no pod of the manifests");
-        let violation = Violation::new("selects no pod", message).with_severity(Severity::Warning);
+        let message = format!(
+            "the selector of the Service {namespace}/{name} matches no Pod in the \
+                               manifests"
+        );
+        let violation = Violation::new("selects no Pod", message).with_severity(Severity::Warning);
         violations.push(violation.at("clientConfig.service.name"));
     } else if let Some(target) = own.and_then(|port| port.get("targetPort")?.as_str())
         && !selected.iter().any(|pod| has_port(pod, target))
     {
         let message = format!(
-            "the port {port} of the Service {namespace}/{name} leads to the port {target:?} of its pods, which no \
-             container of the manifests has"
+            "port {port} of the Service {namespace}/{name} targets port {target:?}, which no container in \
+             the manifests has"
         );
         let violation = Violation::new("no such target port", message).with_severity(Severity::Warning);
         violations.push(violation.at("clientConfig.service.port"));
@@ -90,7 +95,7 @@ fn judge(reference: &ServiceReference, service: &Value, given: &Given) -> Vec<Vi
     violations
 }
 
-/// Whether a container of a pod, or of a template, has a port of this name.
+/// Returns whether a container of a Pod or of a Pod template has a port with this name.
 fn has_port(pod: &Value, name: &str) -> bool {
     let containers = ["containers", "initContainers"]
         .into_iter()

@@ -1,21 +1,25 @@
-//! L09: a webhook that is not called again does not need what later ones do.
+//! L09: a webhook with reinvocationPolicy Never runs after the others.
 
 use kubernetes_admission::config::ReinvocationPolicy;
 
-use super::common::{Certainty, Common};
+use super::common_requests::{Certainty, Common};
 use super::listed;
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::subject::Subject;
 use crate::webhook_probe::ConfigurationSet;
 
 pub(super) const CHECK: Check = Check {
     id: "L09",
-    title: "a mutating webhook with reinvocationPolicy Never is called after all others for the same requests",
+    title: "webhook order: a mutating webhook with reinvocationPolicy Never is called after all others for \
+            the same requests",
     severity: Severity::Note,
-    why: "Mutating webhooks are called one after the other: configurations in the order of their names, the webhooks of \
-          one in their order. One with reinvocationPolicy Never does not see what later ones change. Whether that \
-          matters depends on what they do: V01, V06 and V58 of `admit verify` try it.",
-    source: "Dynamic Admission Control, Reinvocation policy; Admission Webhook Good Practices, Don't rely on mutating \
+    why: "Mutating webhooks are called one after the other: configurations in the order of their names, and \
+          the webhooks of a configuration in their order. A webhook with reinvocationPolicy Never does not \
+          see what later webhooks change. Whether that matters depends on what they do: V01, V06, and V58 \
+          of `admit verify` test it.",
+    help: "Set reinvocationPolicy: IfNeeded if the webhook depends on what later webhooks change.",
+    source: "Dynamic Admission Control, Reinvocation policy; Admission Webhook Good Practices, Don't rely \
+             on mutating \
              webhook invocation order; apiserver pkg/admission/configuration/mutating_webhook_manager.go",
     audience: Audience::Mutating,
     probe: Probe::Configurations(run),
@@ -23,14 +27,14 @@ pub(super) const CHECK: Check = Check {
 
 fn run(configuration_set: &ConfigurationSet<'_>) -> Observed {
     if configuration_set.subjects.len() < 2 {
-        return Err(Obstacle::not_applicable("there is only one mutating webhook"));
+        return Err(Skipped::not_applicable("there is only one mutating webhook"));
     }
     let mut violations = Vec::new();
     for (index, first) in configuration_set.subjects.iter().enumerate() {
         if first.webhook.reinvocation_policy == ReinvocationPolicy::IfNeeded {
             continue;
         }
-        let own = Common::of(&first.webhook, configuration_set.cluster_fixture, Certainty::Certain);
+        let own = Common::new(&first.webhook, configuration_set.cluster_fixture, Certainty::Certain);
         let Some(own) = own else { continue };
         let later = configuration_set.subjects.iter().skip(index + 1);
         let later: Vec<(&&Subject, Common<'_>)> =
@@ -38,7 +42,8 @@ fn run(configuration_set: &ConfigurationSet<'_>) -> Observed {
         let Some((_, example)) = later.first() else { continue };
         let names: Vec<String> = later.iter().map(|(other, _)| other.name()).collect();
         let message = format!(
-            "with reinvocationPolicy Never it does not see what {} change later, for example at {example}",
+            "with reinvocationPolicy Never, the webhook does not see what {} change later, for example on \
+             {example}",
             listed(names.iter().map(String::as_str))
         );
         let violation = Violation::new("called before others", message).at("reinvocationPolicy");

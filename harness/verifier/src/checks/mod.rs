@@ -1,170 +1,170 @@
-//! The registry of the checks: one file each (or for a small family), one line each.
+//! The registry of the checks: one file and one line for each.
 
 mod backend;
-mod common;
-mod down;
-mod filling;
-mod l01_accepted;
+mod collection;
+mod common_requests;
+mod l01_validity;
 mod l02_fields;
 mod l03_version;
 mod l04_served;
-mod l05_wide;
-mod l06_patience;
-mod l07_bundle;
+mod l05_rule_scope;
+mod l06_timeout;
+mod l07_ca_bundle;
 mod l08_service;
 mod l09_order;
-mod l10_twice;
-mod matched;
+mod l10_duplicate_names;
+mod large_object;
+mod match_outcome;
+mod outage;
 mod overwritten;
-mod recorded;
+mod recorded_writes;
 mod requests;
-mod said;
-mod together;
-mod usual;
+mod typical_request;
 mod v01_idempotence;
 mod v02_completeness;
-mod v03_survival;
+mod v03_preserves_others;
 mod v04_restore;
-mod v05_collection;
+mod v05_collective_idempotence;
 mod v06_order;
 mod v07_convergence;
-mod v08_policy;
-mod v09_apply_twice;
+mod v08_reinvocation_policy;
+mod v09_repeated_apply;
 mod v10_write_loop;
 mod v11_determinism;
-mod v12_parallel;
+mod v12_concurrency;
 mod v13_independence;
 mod v14_unknown_fields;
 mod v15_absent_parents;
 mod v16_strict_patch;
-mod v17_sparing;
+mod v17_minimal_patch;
 mod v18_identity;
 mod v19_validity;
-mod v20_no_empty_patch;
+mod v20_empty_patch;
 mod v21_mirror_pods;
 mod v22_envelope;
 mod v23_review_versions;
-mod v24_patch_form;
+mod v24_patch_format;
 mod v25_denial;
 mod v26_warnings;
-mod v27_audit_keys;
-mod v28_detours;
+mod v27_audit_annotations;
+mod v28_redirects;
 mod v29_delete;
 mod v30_connect;
 mod v31_subresources;
-mod v32_names;
+mod v32_generate_name;
 mod v33_equivalents;
-mod v34_deletion;
-mod v35_evolution;
-mod v36_large_bodies;
+mod v34_finalizer_removal;
+mod v35_forward_compatibility;
+mod v36_large_objects;
 mod v37_malformed;
 mod v38_dry_run;
-mod v39_no_effects;
-mod v40_repeated;
+mod v39_side_effects;
+mod v40_repeated_side_effects;
 mod v41_latency;
-mod v42_departure;
-mod v43_stop;
+mod v42_client_disconnect;
+mod v43_graceful_shutdown;
 mod v44_overload;
 mod v45_certificate;
 mod v46_rotation;
-mod v47_versions;
+mod v47_tls_versions;
 mod v48_self_lockout;
-mod v49_cycle;
-mod v50_system;
-mod v51_virtual;
-mod v52_timeouts;
+mod v49_dependency_loop;
+mod v50_system_resources;
+mod v51_virtual_resources;
+mod v52_total_timeout;
 mod v53_rules;
-mod v54_bypass;
-mod v55_conditions;
+mod v54_bypass_by_label;
+mod v55_match_conditions;
 mod v56_overlap;
-mod v57_explicit;
+mod v57_explicit_defaults;
 mod v58_reinvocation;
 mod v59_round_trip;
 mod v60_list;
 mod v61_metadata;
-mod v62_conversion;
-mod v63_same_conversion;
+mod v62_conversion_response;
+mod v63_deterministic_conversion;
 mod v64_unknown_version;
 mod v65_same_version;
 mod v66_large_lists;
-mod v67_near_misses;
-mod windows;
+mod v67_invalid_objects;
+mod webhook_response;
+mod write_attribution;
 
 use super::check::Check;
 use super::comparison::Difference;
 
-/// Every check, by id.
+/// Every check of `admit verify`, by id.
 pub const ALL: &[&Check] = &[
     &v01_idempotence::CHECK,
     &v02_completeness::CHECK,
-    &v03_survival::CHECK,
+    &v03_preserves_others::CHECK,
     &v04_restore::CHECK,
-    &v05_collection::CHECK,
+    &v05_collective_idempotence::CHECK,
     &v06_order::CHECK,
     &v07_convergence::CHECK,
-    &v08_policy::CHECK,
-    &v09_apply_twice::CHECK,
+    &v08_reinvocation_policy::CHECK,
+    &v09_repeated_apply::CHECK,
     &v10_write_loop::CHECK,
     &v11_determinism::CHECK,
-    &v12_parallel::CHECK,
+    &v12_concurrency::CHECK,
     &v13_independence::CHECK,
     &v14_unknown_fields::CHECK,
     &v15_absent_parents::CHECK,
     &v16_strict_patch::CHECK,
-    &v17_sparing::CHECK,
+    &v17_minimal_patch::CHECK,
     &v18_identity::CHECK,
     &v19_validity::CHECK,
-    &v20_no_empty_patch::CHECK,
+    &v20_empty_patch::CHECK,
     &v21_mirror_pods::CHECK,
     &v22_envelope::CHECK,
     &v23_review_versions::CHECK,
-    &v24_patch_form::CHECK,
+    &v24_patch_format::CHECK,
     &v25_denial::CHECK,
     &v26_warnings::CHECK,
-    &v27_audit_keys::CHECK,
-    &v28_detours::CHECK,
+    &v27_audit_annotations::CHECK,
+    &v28_redirects::CHECK,
     &v29_delete::CHECK,
     &v30_connect::CHECK,
     &v31_subresources::CHECK,
-    &v32_names::CHECK,
+    &v32_generate_name::CHECK,
     &v33_equivalents::CHECK,
-    &v34_deletion::CHECK,
-    &v35_evolution::CHECK,
-    &v36_large_bodies::CHECK,
+    &v34_finalizer_removal::CHECK,
+    &v35_forward_compatibility::CHECK,
+    &v36_large_objects::CHECK,
     &v37_malformed::CHECK,
     &v38_dry_run::CHECK,
-    &v39_no_effects::CHECK,
-    &v40_repeated::CHECK,
+    &v39_side_effects::CHECK,
+    &v40_repeated_side_effects::CHECK,
     &v41_latency::CHECK,
-    &v42_departure::CHECK,
-    &v43_stop::CHECK,
+    &v42_client_disconnect::CHECK,
+    &v43_graceful_shutdown::CHECK,
     &v44_overload::CHECK,
     &v45_certificate::CHECK,
     &v46_rotation::CHECK,
-    &v47_versions::CHECK,
+    &v47_tls_versions::CHECK,
     &v48_self_lockout::CHECK,
-    &v49_cycle::CHECK,
-    &v50_system::CHECK,
-    &v51_virtual::CHECK,
-    &v52_timeouts::CHECK,
+    &v49_dependency_loop::CHECK,
+    &v50_system_resources::CHECK,
+    &v51_virtual_resources::CHECK,
+    &v52_total_timeout::CHECK,
     &v53_rules::CHECK,
-    &v54_bypass::CHECK,
-    &v55_conditions::CHECK,
+    &v54_bypass_by_label::CHECK,
+    &v55_match_conditions::CHECK,
     &v56_overlap::CHECK,
-    &v57_explicit::CHECK,
+    &v57_explicit_defaults::CHECK,
     &v58_reinvocation::CHECK,
     &v59_round_trip::CHECK,
     &v60_list::CHECK,
     &v61_metadata::CHECK,
-    &v62_conversion::CHECK,
-    &v63_same_conversion::CHECK,
+    &v62_conversion_response::CHECK,
+    &v63_deterministic_conversion::CHECK,
     &v64_unknown_version::CHECK,
     &v65_same_version::CHECK,
     &v66_large_lists::CHECK,
-    &v67_near_misses::CHECK,
+    &v67_invalid_objects::CHECK,
 ];
 
-/// The documentation of webhooks, and of how to use them well.
+/// Links to the Kubernetes documentation of webhooks and of good practices.
 macro_rules! dynamic {
     ($anchor:literal) => {
         concat!(
@@ -182,52 +182,52 @@ macro_rules! practices {
     };
 }
 
-/// The static checks, which need nothing but manifests, by id: each with the page of the documentation that it is about.
+/// The static checks, which need only manifests, by id, each with its page of the Kubernetes documentation.
 pub const STATIC: &[(&Check, &str)] = &[
-    (&l01_accepted::CHECK, dynamic!("webhook-configuration")),
+    (&l01_validity::CHECK, dynamic!("webhook-configuration")),
     (&l02_fields::CHECK, "https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation"),
     (
         &l03_version::CHECK,
         "https://kubernetes.io/docs/reference/using-api/deprecation-guide/#webhook-resources-v122",
     ),
     (&l04_served::CHECK, dynamic!("matching-requests-rules")),
-    (&l05_wide::CHECK, practices!("webhook-limit-scope")),
-    (&l06_patience::CHECK, practices!("small-timeout")),
-    (&l07_bundle::CHECK, dynamic!("contacting-the-webhook")),
+    (&l05_rule_scope::CHECK, practices!("webhook-limit-scope")),
+    (&l06_timeout::CHECK, practices!("small-timeout")),
+    (&l07_ca_bundle::CHECK, dynamic!("contacting-the-webhook")),
     (&l08_service::CHECK, dynamic!("service-reference")),
     (&l09_order::CHECK, dynamic!("reinvocation-policy")),
-    (&l10_twice::CHECK, dynamic!("webhook-configuration")),
+    (&l10_duplicate_names::CHECK, dynamic!("webhook-configuration")),
     (&v48_self_lockout::CHECK, practices!("avoid-self-mutation")),
-    (&v49_cycle::CHECK, practices!("avoid-dependency-loops")),
-    (&v50_system::CHECK, practices!("webhook-limit-scope")),
-    (&v51_virtual::CHECK, dynamic!("excluded-virtual-resources")),
-    (&v52_timeouts::CHECK, dynamic!("timeouts")),
+    (&v49_dependency_loop::CHECK, practices!("avoid-dependency-loops")),
+    (&v50_system_resources::CHECK, practices!("webhook-limit-scope")),
+    (&v51_virtual_resources::CHECK, dynamic!("excluded-virtual-resources")),
+    (&v52_total_timeout::CHECK, dynamic!("timeouts")),
     (&v53_rules::CHECK, dynamic!("matching-requests-rules")),
-    (&v54_bypass::CHECK, dynamic!("matching-requests-objectselector")),
-    (&v55_conditions::CHECK, dynamic!("matching-requests-matchconditions")),
+    (&v54_bypass_by_label::CHECK, dynamic!("matching-requests-objectselector")),
+    (&v55_match_conditions::CHECK, dynamic!("matching-requests-matchconditions")),
     (&v56_overlap::CHECK, practices!("ordering-idempotence")),
-    (&v57_explicit::CHECK, dynamic!("webhook-configuration")),
+    (&v57_explicit_defaults::CHECK, dynamic!("webhook-configuration")),
 ];
 
-/// The checks that compare what a webhook says to different requests: of one that answers the same request in several ways
-/// they can tell nothing.
+/// The checks that compare responses to different requests; they are invalid for a webhook that is not
+/// deterministic.
 pub(super) const COMPARING: &[&str] = &["V02", "V03", "V08", "V13", "V14", "V21", "V29", "V33", "V34"];
 
-/// The check with this id, in any case.
+/// Returns the check with this id, ignoring case.
 pub fn find(id: &str) -> Option<&'static Check> {
     ALL.iter().find(|check| check.id.eq_ignore_ascii_case(id)).copied()
 }
 
-/// The first few fields of `differences`, for a sentence.
+/// Lists the first few fields of `differences`.
 fn fields(differences: &[Difference]) -> String {
     listed(differences.iter().map(|difference| difference.path.as_str()))
 }
 
-/// The first few of `names`, for a sentence.
+/// Lists the first few of `names`.
 fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    const MOST: usize = 3;
+    const MAX_LISTED: usize = 3;
     let names: Vec<&str> = names.into_iter().collect();
-    match names.split_at_checked(MOST) {
+    match names.split_at_checked(MAX_LISTED) {
         Some((first, more)) if !more.is_empty() => format!("{} and {} more", first.join(", "), more.len()),
         Some(_) | None => names.join(", "),
     }
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_static_checks_of_a_verification_are_those_of_a_lint() {
+    fn static_checks_of_verify_and_lint_are_the_same() {
         let is_static = |check: &Check| {
             matches!(
                 check.probe,
@@ -263,13 +263,15 @@ mod tests {
     }
 
     #[test]
-    fn every_check_says_why_and_where_from() {
+    fn every_check_has_complete_texts() {
         for check in ALL.iter().chain(STATIC.iter().map(|(check, _)| check)) {
             let number = check.id.strip_prefix(['V', 'L']).filter(|number| number.len() == 2);
             let is_id = number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
             assert!(is_id, "{}", check.id);
             assert!(!check.title.is_empty() && !check.title.ends_with('.'), "{}: title", check.id);
             assert!(check.why.len() > 80 && check.why.ends_with('.'), "{}: why", check.id);
+            assert!(check.title.contains(": "), "{}: the title has no name", check.id);
+            assert!(check.help.len() > 15 && check.help.ends_with('.'), "{}: help", check.id);
             assert!(!check.source.is_empty(), "{}: source", check.id);
         }
     }

@@ -1,4 +1,4 @@
-//! Which values of an object are others afterward.
+//! Finds values of an object that a webhook overwrites.
 
 use std::collections::HashMap;
 
@@ -7,24 +7,24 @@ use serde_json::Value;
 use crate::comparison;
 use crate::shape::escaped;
 
-/// What is not looked at: who an object is, which is another check's, and the server's own.
+/// Fields that are skipped: V18 checks the identity, and the server sets the status.
 const ELSEWHERE: [&str; 3] = ["apiVersion", "kind", "status"];
-/// What users write into the metadata.
+/// The metadata fields that users write.
 const METADATA: [&str; 2] = ["labels", "annotations"];
 
-/// A value that was there and is another one.
+/// A value that changed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Overwritten {
-    /// Where it stood before, as a JSON pointer.
+    /// The JSON pointer before the change.
     pub(super) before: String,
-    /// Where it stands now.
+    /// The JSON pointer after the change.
     pub(super) after: String,
-    /// Whether it is a member of an object, which may be left to the server.
+    /// Whether it is a member of an object, which may have been omitted for its default.
     pub(super) is_member: bool,
 }
 
-/// The values of `before`, neither objects nor lists nor null, in whose place `after` has another one. Items of a list are
-/// found by their keys; a list without keys is compared if it is as long as before.
+/// Returns the scalar, non-null values of `before` that differ in `after`. List items are matched by their
+/// keys; a list without keys is compared by position if its length is unchanged.
 pub(super) fn overwritten(before: &Value, after: &Value) -> Vec<Overwritten> {
     let mut found = Vec::new();
     walk(
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_there_is_overwritten() {
+    fn only_existing_values_are_overwritten() {
         let before = json!({"metadata": {"name": "a", "labels": {"a/b": "c"}}, "spec": {"x": 1, "y": null}});
         let after =
             json!({"metadata": {"name": "b", "labels": {"a/b": "d", "e": "f"}}, "spec": {"y": 2, "z": 3}});
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_found_by_their_keys_wherever_they_stand() {
+    fn reordered_items_are_matched_by_key() {
         let before = json!({"containers": [{"name": "app", "image": "a"}], "args": ["x", "y"]});
         let after = json!({"containers": [{"name": "proxy"}, {"name": "app", "image": "b"}], "args": ["z", "x", "y"]});
         check(&before, &after, &["/containers/0/image /containers/1/image"]);

@@ -1,4 +1,4 @@
-//! Requests that several checks make of one creation.
+//! Requests that several checks derive from a creation.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use kubernetes_types::json::{self, set};
 use kubernetes_types::selector::Labels;
 use serde_json::{Value, json};
 
-use super::v29_delete::is_confused;
+use super::v29_delete::is_decoding_error;
 use crate::check::Violation;
 use crate::corpus;
 use crate::environment::{Outcome, Verdict};
 use crate::webhook_probe::WebhookProbe;
 
-/// A request about something that is not in the corpus: a connection, a subresource.
+/// A request about a target that is not in the corpus: a connection or a subresource.
 pub(super) struct Side<'a> {
     pub(super) operation: Operation,
-    /// Group, version and resource.
+    /// Group, version, and resource.
     pub(super) resource: (&'a str, &'a str, &'a str),
     pub(super) subresource: &'a str,
     pub(super) name: &'a str,
-    /// Empty for a resource without namespaces.
+    /// Empty for a cluster-scoped resource.
     pub(super) namespace: &'a str,
     pub(super) object: Value,
     pub(super) old_object: Option<Value>,
 }
 
 impl Side<'_> {
-    /// The request, as the user of this verification makes it.
+    /// Returns the request with the user of this verification.
     pub(super) fn request(self, webhook_probe: &WebhookProbe<'_>) -> Attributes {
         let (group, version, resource) = self.resource;
         let with_defaults = |mut object: Value| {
@@ -58,7 +58,7 @@ impl Side<'_> {
     }
 }
 
-/// A namespace that the webhook's selector picks: that of the samples, or the first that will do.
+/// Returns a namespace that the webhook's selector matches: that of the samples, or the first that matches.
 pub(super) fn namespace<'a>(webhook_probe: &'a WebhookProbe<'_>) -> &'a str {
     let environment = webhook_probe.environment;
     let of_samples = webhook_probe.samples.iter().map(|sample| sample.namespace.as_str());
@@ -74,23 +74,31 @@ pub(super) fn namespace<'a>(webhook_probe: &'a WebhookProbe<'_>) -> &'a str {
     known.into_iter().find(is_picked).unwrap_or(&environment.namespace)
 }
 
-/// That the selectors keep the webhook away from what its rules are for.
-pub(super) fn unpicked(names: &[String]) -> String {
+/// Returns the reason that the selectors exclude the resources of the rules.
+pub(super) fn not_selected(names: &[String]) -> String {
     let names = super::listed(names.iter().map(String::as_str));
-    format!("its rules are for {names}, but its selectors do not pick what is sent there")
+    format!("the webhook's rules match {names}, but its selectors do not match what is sent there")
 }
 
-/// What is wrong with the answer to a request `what`, which the webhook asked to see: it gives none, its patch does not
-/// apply, or it denies since it cannot read the object.
-pub(super) fn upset(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
+/// Returns a violation if the webhook fails on the request `what`, its patch does not apply, or it denies
+/// because it cannot decode the request.
+pub(super) fn failure(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
     let (kind, message) = match outcome.verdict() {
-        Verdict::Failed(reason) => ("fails", format!("on {what} it gives no valid answer: {reason}")),
-        Verdict::ServerError(status) => {
-            ("breaks", format!("on {what} its patch does not apply: {}", status.message))
-        }
-        Verdict::Denied(status) if is_confused(status.code, &status.message) => {
-            ("misreads", format!("on {what} it denies since it cannot read the request: {}", status.message))
-        }
+        Verdict::Failed(reason) => (
+            "fails",
+            format!(
+                "on {what}, the webhook does not return a valid \
+                                                      response: {reason}"
+            ),
+        ),
+        Verdict::ServerError(status) => (
+            "breaks",
+            format!("on {what}, the webhook returns a patch that does not apply: {}", status.message),
+        ),
+        Verdict::Denied(status) if is_decoding_error(status.code, &status.message) => (
+            "misreads",
+            format!("on {what}, the webhook denies because it cannot decode the request: {}", status.message),
+        ),
         Verdict::Denied(_) | Verdict::Admitted | Verdict::NoConditions(_) | Verdict::Unsupported(_) => {
             return None;
         }
@@ -98,8 +106,8 @@ pub(super) fn upset(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
     Some(Violation::new(format!("{kind} on {what}"), message).with_steps([Arc::clone(outcome)]))
 }
 
-/// The object as a client creates it from what it read: with its name and what the server and its controllers wrote
-/// into the spec, without what the server gives anew.
+/// Returns the object as a client recreates it from a stored one: with its name and the spec that the server
+/// and its controllers wrote, without the fields that the server sets on creation.
 ///
 /// Source: kubernetes pkg/registry/core/service/storage; velero pkg/restore/restore.go, `resetMetadataAndStatus`, and
 /// `pkg/restore/actions/job_action.go`.
@@ -117,7 +125,7 @@ pub(super) fn restored(stored: Value) -> Value {
     }
     match json::at(&restored, &["kind"]).as_str() {
         Some("Pod") => {
-            // The scheduler's; the server's own plugins give the rest again.
+            // Set by the scheduler; built-in plugins add the rest.
             if let Some(Value::Object(spec)) = restored.get_mut("spec") {
                 spec.entry("nodeName").or_insert_with(|| "node-1".into());
             }
@@ -140,7 +148,7 @@ mod tests {
     use crate::stored::as_stored;
 
     #[test]
-    fn a_restored_pod_has_run_and_has_no_identity() {
+    fn restored_pod_has_a_node_and_no_uid() {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "p-"},
             "spec": {"containers": [{"name": "app"}]}, "status": {"phase": "Running"}});
         let restored = restored(as_stored(&pod, &UserInfo::default(), &ClusterFixture::new([])));
@@ -150,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restored_service_has_an_address_unless_it_is_an_alias() {
+    fn restored_service_has_a_cluster_ip_unless_it_is_an_external_name() {
         let service = |spec: Value| {
             let service =
                 json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec});

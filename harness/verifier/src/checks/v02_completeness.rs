@@ -1,11 +1,11 @@
-//! V02: called again after another webhook, a webhook still does all of its work.
+//! V02: a webhook does all of its work when it is reinvoked after another webhook.
 
 use std::sync::Arc;
 
 use kubernetes_admission::config::ReinvocationPolicy;
 use kubernetes_admission::event::Round;
 
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
@@ -13,12 +13,15 @@ use crate::other_webhooks::{LIBRARY, OtherWebhook};
 
 pub(super) const CHECK: Check = Check {
     id: "V02",
-    title: "complete: reinvoked after another webhook's change, it handles another webhook's addition as it would on the first call",
+    title: "completeness on reinvocation: the webhook handles another webhook's addition as it would on the \
+            first call",
     severity: Severity::Error,
-    why: "An injector that sees its own volume or sidecar on reinvocation and returns early leaves out the containers \
-          that another webhook has added in between: they start without their mount, credentials or environment. \
-          What comes out must not depend on whether the other webhook ran before or after. Of a webhook that is never \
-          reinvoked it is a note: what it would do if somebody changed its reinvocationPolicy.",
+    why: "An injector that finds its own volume or sidecar on reinvocation and returns early skips the \
+          containers that another webhook added in the meantime: they start without their mount, \
+          credentials, or environment. The result must not depend on whether the other webhook ran before \
+          or after. For a webhook that is never reinvoked, the finding is a note: it shows what would \
+          happen with reinvocationPolicy IfNeeded.",
+    help: "Do not return early when your own change is present; check each container and volume separately.",
     source: "KEP-492, reinvocation; aws/amazon-eks-pod-identity-webhook#61; DataDog/datadog-agent#37091; \
              Azure/azure-workload-identity#1744",
     audience: Audience::Mutating,
@@ -31,8 +34,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         if is_reinvoked {
             return violation;
         }
-        let message =
-            format!("{}; with its reinvocationPolicy Never it is not called again", violation.message);
+        let message = format!("{}; with reinvocationPolicy Never, it is not called again", violation.message);
         Violation { message, ..violation }.with_severity(Severity::Note)
     });
     Ok(violations.collect())
@@ -48,19 +50,19 @@ async fn reinvoked(object_probe: &ObjectProbe<'_>) -> Observed {
                 looked = true;
                 violations.extend(violation);
             }
-            Err(Obstacle::NotApplicable(_)) => {}
-            Err(obstacle) => return Err(obstacle),
+            Err(Skipped::NotApplicable(_)) => {}
+            Err(skip) => return Err(skip),
         }
     }
     if looked {
         Ok(violations)
     } else {
-        Err(Obstacle::not_applicable("it is not called again after another webhook's change"))
+        Err(Skipped::not_applicable("the webhook is not called again after another webhook's change"))
     }
 }
 
-/// `W(g(W(x)))` against `W(g(x))`.
-async fn after(object_probe: &ObjectProbe<'_>, other: &OtherWebhook) -> Result<Option<Violation>, Obstacle> {
+/// Compares the result with reinvocation after `other` to the result with `other` first.
+async fn after(object_probe: &ObjectProbe<'_>, other: &OtherWebhook) -> Result<Option<Violation>, Skipped> {
     let at_first_sight = ObjectProbe::in_order([other.webhook(), Arc::clone(&object_probe.subject.called)]);
     let expected = object_probe.admitted(&at_first_sight, object_probe.request).await?;
     let reinvoked = object_probe.subject.with_reinvocation(ReinvocationPolicy::IfNeeded);
@@ -68,7 +70,7 @@ async fn after(object_probe: &ObjectProbe<'_>, other: &OtherWebhook) -> Result<O
         .outcome(&ObjectProbe::in_order([reinvoked, other.webhook()]), object_probe.request)
         .await;
     if !found.was_called(&object_probe.subject.webhook.id, Round::Second) {
-        return Err(Obstacle::not_applicable("it is not called again"));
+        return Err(Skipped::not_applicable("the webhook is not called again"));
     }
     let steps = [Arc::clone(&expected), Arc::clone(&found)];
     let does = other.does;
@@ -76,20 +78,22 @@ async fn after(object_probe: &ObjectProbe<'_>, other: &OtherWebhook) -> Result<O
         Verdict::Denied(status) => (
             format!("denies on reinvocation, after another webhook {does}"),
             format!(
-                "called again after another webhook {does}, it denies what it admits at first: {}",
+                "called again after another webhook {does}, the webhook denies what it allows on the first \
+                 call: {}",
                 status.message
             ),
         ),
         Verdict::ServerError(status) => (
-            format!("breaks on reinvocation, after another webhook {does}"),
+            format!("patch fails on reinvocation, after another webhook {does}"),
             format!(
-                "called again after another webhook {does}, its patch does not apply: {}",
+                "called again after another webhook {does}, the webhook returns a patch that does not \
+                 apply: {}",
                 status.message
             ),
         ),
-        Verdict::NoConditions(_) => return Err(Obstacle::no_conditions()),
+        Verdict::NoConditions(_) => return Err(Skipped::no_conditions()),
         verdict @ (Verdict::Failed(_) | Verdict::Unsupported(_)) => {
-            return Err(Obstacle::not_checked(verdict.to_string()));
+            return Err(Skipped::not_checked(verdict.to_string()));
         }
         Verdict::Admitted => {
             let (Some(expected), Some(found)) = (&expected.object, &found.object) else { return Ok(None) };
@@ -98,10 +102,11 @@ async fn after(object_probe: &ObjectProbe<'_>, other: &OtherWebhook) -> Result<O
                 return Ok(None);
             }
             if !leaves_its_result_alone(object_probe).await {
-                return Err(Obstacle::not_checked("it does not leave its own result alone: see V01"));
+                return Err(Skipped::not_checked("the webhook changes its own result: see V01"));
             }
             let message = format!(
-                "it makes another object if another webhook {does} after its first call than if that comes before: {}",
+                "the result differs depending on whether another webhook {does} before or after the \
+                 webhook's first call: {}",
                 super::fields(&differences)
             );
             let kind = format!("incomplete after another webhook {does}");
@@ -111,12 +116,13 @@ async fn after(object_probe: &ObjectProbe<'_>, other: &OtherWebhook) -> Result<O
     Ok(Some(Violation::new(kind, message).with_steps(steps)))
 }
 
-/// Whether it admits `W(x)` as it is. A webhook that does not would be reported again for each other webhook.
+/// Returns whether the webhook leaves its own result unchanged. Otherwise it would be reported for each other
+/// webhook.
 async fn leaves_its_result_alone(object_probe: &ObjectProbe<'_>) -> bool {
     let Ok(first) = object_probe.first().await else { return true };
     let Some(made) = &first.object else { return true };
     let again = object_probe.outcome(&object_probe.alone(), &object_probe.with_object(made.clone())).await;
-    // A denial is told for itself.
+    // A denial is reported separately.
     let (Verdict::Admitted, Some(again)) = (again.verdict(), &again.object) else { return true };
     object_probe.differences(made, again, Order::Free).is_empty()
 }

@@ -1,39 +1,41 @@
-//! V06: the order of the webhooks does not matter.
+//! V06: the order of the webhooks does not change the result.
 
 use std::sync::Arc;
 
-use super::together;
+use super::collection;
 use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
 use crate::comparison::{Difference, Order};
 use crate::environment::Outcome;
 use crate::object_probe::ObjectProbe;
 use crate::subject::Subject;
 
-/// Up to so many webhooks, all orders are tried; of more, each pair.
-const MOST: usize = 4;
+/// The maximum number of webhooks for which all orders are tried; for more, only pairs.
+const MAX_PERMUTED: usize = 4;
 
 pub(super) const CHECK: Check = Check {
     id: "V06",
-    title: "commuting: in whatever order the webhooks run, the object is the same in the end",
+    title: "order independence: the result is the same in every order of the webhooks",
     severity: Severity::Warning,
-    why: "Webhooks are called in the order of the names of their configurations, which nobody promises to keep and \
-          which people work around by calling them 0-… or zzz-…. Where the order decides what comes out, installing \
-          or renaming one product changes what another one does.",
-    source: "Admission Webhook Good Practices, Don't rely on mutating webhook invocation order; kubernetes/website#23992",
+    why: "Webhooks are called in the order of the names of their configurations. Kubernetes does not \
+          guarantee this order, and webhook authors work around it with names such as 0-… or zzz-…. If the \
+          order determines the result, installing or renaming one product changes what another one does.",
+    help: "Do not read or overwrite fields that another webhook sets.",
+    source: "Admission Webhook Good Practices, Don't rely on mutating webhook invocation order; \
+             kubernetes/website#23992",
     audience: Audience::Mutating,
     probe: Probe::Collection(|object_probe| Box::pin(run(object_probe))),
 };
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
-    let subjects = together::called(object_probe).await?;
+    let subjects = collection::called(object_probe).await?;
     let mut violations = Vec::new();
     for (position, one) in subjects.iter().enumerate() {
         for other in subjects.iter().skip(position + 1) {
             violations.extend(differ(object_probe, &[one, other], &[other, one]).await);
         }
     }
-    // Three that commute in pairs may still not do so together.
-    if violations.is_empty() && (3..=MOST).contains(&subjects.len()) {
+    // Webhooks that commute in pairs may still not commute together.
+    if violations.is_empty() && (3..=MAX_PERMUTED).contains(&subjects.len()) {
         for order in orders(&subjects) {
             let violation = differ(object_probe, &subjects, &order).await;
             if violation.is_some() {
@@ -45,7 +47,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(violations)
 }
 
-/// What differs between two orders of the same webhooks.
+/// Returns a violation if two orders of the same webhooks give different results.
 async fn differ(object_probe: &ObjectProbe<'_>, one: &[&Subject], other: &[&Subject]) -> Option<Violation> {
     let run = async |order: &[&Subject]| -> Arc<Outcome> {
         let webhook_set = ObjectProbe::in_order(order.iter().map(|subject| Arc::clone(&subject.called)));
@@ -63,19 +65,19 @@ async fn differ(object_probe: &ObjectProbe<'_>, one: &[&Subject], other: &[&Subj
         }
         (Some(_), Some(_)) => return None,
         (None, Some(refusal)) | (Some(refusal), None) => {
-            (format!("one order is refused: {refusal}"), Vec::new())
+            (format!("one order is rejected: {refusal}"), Vec::new())
         }
     };
-    let kind = format!("the order of {} matters", together::names(one));
+    let kind = format!("the order of {} matters", collection::names(one));
     let message = format!(
-        "in the order {} and in the order {} different objects come out: {what}",
-        together::names(one),
-        together::names(other)
+        "the order {} and the order {} give different objects: {what}",
+        collection::names(one),
+        collection::names(other)
     );
     Some(Violation::new(kind, message).with_differences(differences).with_steps([first, second]))
 }
 
-/// All orders but the first.
+/// Returns all orders except the first.
 fn orders<'a>(subjects: &[&'a Subject]) -> Vec<Vec<&'a Subject>> {
     let mut orders: Vec<Vec<&Subject>> = vec![Vec::new()];
     for subject in subjects {

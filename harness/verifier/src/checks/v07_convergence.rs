@@ -5,30 +5,32 @@ use std::sync::Arc;
 use kubernetes_admission::config::ReinvocationPolicy;
 use serde_json::Value;
 
-use super::together;
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use super::collection;
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 
 pub(super) const CHECK: Check = Check {
     id: "V07",
-    title: "converging: after one reinvocation of all webhooks nothing is left to change",
+    title: "convergence: one reinvocation of all webhooks is enough",
     severity: Severity::Error,
-    why: "kube-apiserver calls a webhook with reinvocationPolicy IfNeeded at most once more, and then goes on with \
-          whatever there is. Webhooks that still answer to each other's changes in that second round leave an object \
-          that depends on where the server stopped.",
-    source: "KEP-492: a single re-run; kubernetes/apiserver pkg/admission/plugin/webhook/mutating/reinvocationcontext.go",
+    why: "kube-apiserver calls a webhook with reinvocationPolicy IfNeeded at most once more and then \
+          continues with the object as it is. If webhooks still react to each other's changes in the second \
+          round, the stored object depends on where the server stopped.",
+    help: "Make each change independent of the fields that the other webhooks change.",
+    source: "KEP-492: a single re-run; kubernetes/apiserver \
+             pkg/admission/plugin/webhook/mutating/reinvocationcontext.go",
     audience: Audience::Mutating,
     probe: Probe::Collection(|object_probe| Box::pin(run(object_probe))),
 };
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
-    let subjects = together::called(object_probe).await?;
+    let subjects = collection::called(object_probe).await?;
     let again = |subject: &crate::subject::Subject| subject.with_reinvocation(ReinvocationPolicy::IfNeeded);
-    let two_rounds = together::admitted(object_probe, &subjects, again).await?;
-    let Some(then) = two_rounds.object.clone() else { return together::HOLDS };
-    // One more pass over the result: whoever changes something now was cut off by the server.
+    let two_rounds = collection::admitted(object_probe, &subjects, again).await?;
+    let Some(then) = two_rounds.object.clone() else { return collection::HOLDS };
+    // Runs one more round: webhooks that still change the object were cut off by the server.
     let webhook_set = ObjectProbe::in_order(
         subjects.iter().map(|subject| subject.with_reinvocation(ReinvocationPolicy::Never)),
     );
@@ -37,24 +39,25 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     match third.verdict() {
         Verdict::Admitted => {}
         Verdict::Denied(status) => {
-            let message = format!("what is there after two rounds, they deny: {}", status.message);
+            let message =
+                format!("the webhooks deny the object that two rounds produced: {}", status.message);
             let kind = "denied after two rounds";
             return Ok(vec![Violation::new(kind, message).with_steps(steps)]);
         }
-        Verdict::NoConditions(_) => return Err(Obstacle::no_conditions()),
+        Verdict::NoConditions(_) => return Err(Skipped::no_conditions()),
         verdict @ (Verdict::Failed(_) | Verdict::ServerError(_) | Verdict::Unsupported(_)) => {
-            return Err(Obstacle::not_checked(verdict.to_string()));
+            return Err(Skipped::not_checked(verdict.to_string()));
         }
     }
-    let Some(found) = &third.object else { return together::HOLDS };
+    let Some(found) = &third.object else { return collection::HOLDS };
     let differences = object_probe.differences(&then, found, Order::Counts);
     let restless = changing(object_probe, &third);
     if differences.is_empty() && restless.is_empty() {
-        return together::HOLDS;
+        return collection::HOLDS;
     }
     let kind = format!("{} still change the object after two rounds", restless.join(", "));
     let what = if differences.is_empty() {
-        "each undoes what the other does".to_owned()
+        "each webhook undoes the other's change".to_owned()
     } else {
         super::fields(&differences)
     };
@@ -62,8 +65,8 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(vec![Violation::new(kind, message).with_differences(differences).with_steps(steps)])
 }
 
-/// Who changed the object, by what each was shown: also a patch that changes nothing counts as a change where the server
-/// loses fractions of its times by it.
+/// Returns the webhooks that changed the object, by comparing what each received. A patch without effect also
+/// counts if the server loses fractions of times because of it.
 fn changing(object_probe: &ObjectProbe<'_>, outcome: &Outcome) -> Vec<String> {
     let calls: Vec<(String, Value)> = outcome
         .calls()

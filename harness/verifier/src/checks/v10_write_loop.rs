@@ -1,27 +1,30 @@
-//! V10: the owner of an object and the webhooks do not fight for ever.
+//! V10: the owner of an object and the webhooks do not undo each other's changes forever.
 
 use std::sync::Arc;
 
 use kubernetes_admission::event::{Phase, Round};
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::comparison::{self, Order};
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 use crate::stored::{as_updated, update};
 
-/// How often the owner writes.
+/// The number of writes by the owner.
 const ROUNDS: usize = 3;
 
 pub(super) const CHECK: Check = Check {
     id: "V10",
-    title: "no write loop: what the object's owner writes again and again is not undone each time",
+    title: "write loops: the webhooks do not undo what the object's owner writes",
     severity: Severity::Warning,
-    why: "A controller, a GitOps tool or an operator writes the fields that it owns until they are as it wants them. A \
-          webhook that sets one of them to something else on every update makes both of them write for ever: the \
-          resourceVersion runs, watches and etcd are kept busy, and the tool reports drift that never ends.",
-    source: "Admission Webhook Good Practices, Prevent loops caused by competing controllers; argoproj/argo-cd#22514",
+    why: "A controller, a GitOps tool, or an operator writes the fields that it owns until they have the \
+          values that it wants. If a webhook sets one of them to another value on every update, both write \
+          forever: resourceVersion keeps increasing, watches and etcd are kept busy, and the tool reports \
+          endless drift.",
+    help: "Set a field only if it is not set, or only on CREATE.",
+    source: "Admission Webhook Good Practices, Prevent loops caused by competing controllers; \
+             argoproj/argo-cd#22514",
     audience: Audience::Mutating,
     probe: Probe::Collection(|object_probe| Box::pin(run(object_probe))),
 };
@@ -43,7 +46,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         let called =
             object_probe.subjects.iter().any(|subject| updated.was_called(&subject.webhook.id, Round::First));
         if !called {
-            return Err(Obstacle::not_applicable("no mutating webhook is called for updates of the object"));
+            return Err(Skipped::not_applicable("no mutating webhook is called for updates of the object"));
         }
         let Some(found) = &updated.object else { return Ok(Vec::new()) };
         let found = as_updated(&request, found, cluster_fixture);
@@ -55,7 +58,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         }
         stored = found;
     }
-    // What the owner wrote last, and what was stored.
+    // The owner's last write and the stored object.
     let mut wanted = stored.clone();
     overlay(&mut wanted, object_probe.object());
     let wanted =
@@ -64,28 +67,28 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let (kind, message, differences) = if differences.is_empty() {
         let fields = super::fields(&changed);
         let message =
-            format!("after {ROUNDS} updates that change nothing, another changes {fields} once more");
-        ("changes more on every update", message, changed)
+            format!("after {ROUNDS} updates that change nothing, another update still changes {fields}");
+        ("changes the object on every update", message, changed)
     } else {
         let fields = super::fields(&differences);
-        let message = format!("whenever the owner writes {fields}, it is changed again");
+        let message = format!("whenever the owner writes {fields}, the webhooks change the value again");
         ("undoes what the owner writes", message, differences)
     };
     Ok(vec![Violation::new(kind, message).with_differences(differences).with_steps(steps)])
 }
 
-fn admitted(outcome: Arc<Outcome>) -> Result<Arc<Outcome>, Obstacle> {
+fn admitted(outcome: Arc<Outcome>) -> Result<Arc<Outcome>, Skipped> {
     match outcome.verdict() {
         Verdict::Admitted => Ok(outcome),
-        Verdict::Denied(_) => Err(Obstacle::not_applicable("the webhooks deny the object")),
-        Verdict::NoConditions(_) => Err(Obstacle::no_conditions()),
+        Verdict::Denied(_) => Err(Skipped::not_applicable("the webhooks deny the object")),
+        Verdict::NoConditions(_) => Err(Skipped::no_conditions()),
         verdict @ (Verdict::Failed(_) | Verdict::ServerError(_) | Verdict::Unsupported(_)) => {
-            Err(Obstacle::not_checked(verdict.to_string()))
+            Err(Skipped::not_checked(verdict.to_string()))
         }
     }
 }
 
-/// Writes what `wanted` says into `object`, and leaves the rest alone, as an apply does.
+/// Writes the fields of `wanted` into `object` and keeps the rest, as an apply does.
 pub(super) fn overlay(object: &mut Value, wanted: &Value) {
     match (object, wanted) {
         (Value::Object(members), Value::Object(wanted)) => {
@@ -115,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_writes_its_own_fields_and_no_others() {
+    fn overlay_writes_only_the_owned_fields() {
         let mut object = json!({
             "metadata": {"labels": {"a": "changed", "injected": "yes"}},
             "spec": {"containers": [{"name": "app", "image": "other", "env": []}, {"name": "proxy"}], "args": ["x"]},

@@ -1,4 +1,4 @@
-//! V11: the same request has the same answer.
+//! V11: the same request gets the same response.
 
 use std::sync::Arc;
 
@@ -9,18 +9,21 @@ use crate::comparison::Order;
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 
-/// How often the same is asked again, unless another answer comes before. A webhook that throws a coin for each answer, such
-/// as one that writes a Go map of two keys in the order of its iteration, gives the same one each time in 1 of 16,384 cases.
+/// The number of repetitions, unless a different response comes earlier. A webhook with two equally likely
+/// responses, such as one that writes a Go map of two keys in iteration order, gives the same one each time
+/// in 1 of 16,384 runs.
 const REPETITIONS: usize = 14;
 
 pub(super) const CHECK: Check = Check {
     id: "V11",
-    title: "deterministic: the same request, with a new uid, has the same answer",
+    title: "determinism: the same request gets the same response",
     severity: Severity::Error,
-    why: "kube-apiserver sends a review again when the webhook asks for that with Retry-After, calls a webhook a \
-          second time in one request, and clients retry. A webhook that draws lots, or writes the time, makes each \
-          of them another object, and no test of it can be trusted.",
-    source: "client-go rest/with_retry.go: a retry sends the same body; Dynamic Admission Control, Idempotence",
+    why: "kube-apiserver resends a review when the webhook responds with Retry-After, calls a webhook a \
+          second time within one request, and clients retry. A webhook that uses randomness or the current \
+          time yields a different object each time, and its tests are not reliable.",
+    help: "Derive values only from the object, and sort map keys before you write a patch.",
+    source: "client-go rest/with_retry.go: a retry sends the same body; Dynamic Admission Control, \
+             Idempotence",
     audience: Audience::All,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
@@ -30,23 +33,23 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let first = object_probe.answered(&alone, object_probe.request).await?;
     let mut other_bytes = None;
     for _ in 0..REPETITIONS {
-        let again = object_probe.outcome_anew(&alone, object_probe.request).await;
+        let again = object_probe.outcome_again(&alone, object_probe.request).await;
         let steps = [Arc::clone(&first), Arc::clone(&again)];
         if let Verdict::Failed(reason) = again.verdict() {
             let message =
-                format!("what it answered once, it gives no valid answer to the next time: {reason}");
-            return Ok(vec![Violation::new("fails now and then", message).with_steps(steps)]);
+                format!("the webhook answered a request once and then failed on the same request: {reason}");
+            return Ok(vec![Violation::new("fails intermittently", message).with_steps(steps)]);
         }
         if first.refusal.is_some() != again.refusal.is_some() {
             let (one, other) = (first.verdict().to_string(), again.verdict().to_string());
-            let message = format!("the same request has two answers: {one}; {other}");
-            return Ok(vec![Violation::new("changes its mind", message).with_steps(steps)]);
+            let message = format!("the same request gets two different responses: {one}; {other}");
+            return Ok(vec![Violation::new("verdict varies", message).with_steps(steps)]);
         }
         if let (Some(expected), Some(found)) = (&first.object, &again.object) {
             let differences = object_probe.differences(expected, found, Order::Counts);
             if !differences.is_empty() {
                 let message =
-                    format!("the same request comes out different: {}", super::fields(&differences));
+                    format!("the same request gives different objects: {}", super::fields(&differences));
                 let violation = Violation::new("not deterministic", message);
                 return Ok(vec![violation.with_differences(differences).with_steps(steps)]);
             }
@@ -56,12 +59,12 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         }
     }
     Ok(other_bytes.map_or_else(Vec::new, |steps| {
-        let message = "the same request has patches that are written differently and do the same";
+        let message = "the same request gets patches that differ in form but have the same effect";
         vec![Violation::new("patch varies", message).with_steps(steps).with_severity(Severity::Note)]
     }))
 }
 
-/// `response.patch` as it came.
+/// Returns `response.patch` as received.
 fn patch(outcome: &Outcome) -> Option<Value> {
     let reply = outcome.exchanges.first()?.reply.as_ref().ok()?;
     let review: Value = serde_json::from_slice(&reply.body).ok()?;

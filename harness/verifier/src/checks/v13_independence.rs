@@ -1,4 +1,4 @@
-//! V13: what a webhook does follows from what is asked for.
+//! V13: the response depends only on the content of the request.
 
 use std::sync::Arc;
 
@@ -8,23 +8,26 @@ use kubernetes_admission::event::Phase;
 use kubernetes_types::json;
 use serde_json::{Value, json};
 
-use super::said::{Said, effect_of};
-use super::v22_envelope::retold;
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use super::v22_envelope::with_exchange;
+use super::webhook_response::{WebhookResponse, effect_of};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::environment::Outcome;
-use crate::finding_log::UNSTEADY;
+use crate::finding_log::NOT_DETERMINISTIC;
 use crate::object_probe::ObjectProbe;
 use crate::shape;
 
 pub(super) const CHECK: Check = Check {
     id: "V13",
-    title: "independent: the user, managedFields, creationTimestamp and the order of members make no difference",
+    title: "independence of metadata: the user, managedFields, creationTimestamp, and member order do not \
+            change the result",
     severity: Severity::Warning,
-    why: "managedFields and creationTimestamp are there or not according to the client, the server's version and \
-          whether the object is created, applied or restored; the members of a JSON object have no order. A webhook \
-          that does something else because of them does it at random. Looking at the user may be meant, but then a \
-          controller that creates the object on somebody's behalf gets another one: it is told as a note.",
+    why: "Whether managedFields and creationTimestamp are set depends on the client, on the server's \
+          version, and on whether the object is created, applied, or restored. The members of a JSON object \
+          have no order. A webhook that depends on them behaves unpredictably. Depending on the user may be \
+          intended, but a controller that creates the object for a user then gets a different result; that \
+          is reported as a note.",
+    help: "Base the result only on the spec, labels, and annotations.",
     source: "Admission Webhook Good Practices; RFC 8259, section 4: an object is an unordered collection",
     audience: Audience::All,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
@@ -70,9 +73,9 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     }
     violations.extend(in_another_order(object_probe).await?);
     if !violations.is_empty() {
-        let again = object_probe.outcome_anew(&alone, object_probe.request).await;
+        let again = object_probe.outcome_again(&alone, object_probe.request).await;
         if departure(object_probe, "nothing", &expected, &again).is_some() {
-            return Err(Obstacle::not_checked(UNSTEADY));
+            return Err(Skipped::not_checked(NOT_DETERMINISTIC));
         }
     }
     Ok(violations)
@@ -86,10 +89,11 @@ fn departure(
 ) -> Option<Violation> {
     if expected.refusal.is_some() != found.refusal.is_some() {
         let (one, other) = (expected.verdict().to_string(), found.verdict().to_string());
-        let message = format!("with another value of {what} the answer is another one: {one}; {other}");
-        return Some(Violation::new(format!("its answer depends on {what}"), message));
+        let message = format!("with a different value of {what}, the response differs: {one}; {other}");
+        return Some(Violation::new(format!("verdict depends on {what}"), message));
     }
-    // A validating webhook makes nothing; what it sees may depend on the user, by a mutating one.
+    // A validating webhook changes nothing; the object that it receives may depend on the user through a
+    // mutating webhook.
     if object_probe.subject.webhook.phase == Phase::Validating {
         return None;
     }
@@ -104,14 +108,15 @@ fn departure(
     if differences.is_empty() {
         return None;
     }
-    let message = format!("with another value of {what} it makes another {}", super::fields(&differences));
-    Some(Violation::new(format!("what it does depends on {what}"), message).with_differences(differences))
+    let message =
+        format!("with a different value of {what}, the result differs in {}", super::fields(&differences));
+    Some(Violation::new(format!("result depends on {what}"), message).with_differences(differences))
 }
 
-/// Sends the same review with the members of each object the other way round.
-async fn in_another_order(object_probe: &ObjectProbe<'_>) -> Result<Option<Violation>, Obstacle> {
+/// Sends the same review with the members of each object in reverse order.
+async fn in_another_order(object_probe: &ObjectProbe<'_>) -> Result<Option<Violation>, Skipped> {
     const WHAT: &str = "the order of members";
-    let said = Said::of(object_probe).await?;
+    let said = WebhookResponse::to_creation(object_probe).await?;
     let Some(exchange) = said.outcome.exchanges.first() else { return Ok(None) };
     let Ok(review) = serde_json::from_slice::<Value>(&exchange.review) else { return Ok(None) };
     let mut text = String::new();
@@ -119,15 +124,15 @@ async fn in_another_order(object_probe: &ObjectProbe<'_>) -> Result<Option<Viola
     let exchange = object_probe.environment.post(&object_probe.subject.called, Bytes::from(text)).await;
     let found = effect_of(&exchange, said.object());
     let violation = found.departure(&said.effect(), object_probe).map(|(message, differences)| {
-        let kind = if differences.is_empty() { "its answer depends on" } else { "what it does depends on" };
-        let message = format!("with {WHAT} reversed {message}");
+        let kind = if differences.is_empty() { "verdict depends on" } else { "result depends on" };
+        let message = format!("with {WHAT} reversed, {message}");
         Violation::new(format!("{kind} {WHAT}"), message).with_differences(differences)
     });
-    let steps = [Arc::clone(&said.outcome), retold(&said.outcome, exchange)];
+    let steps = [Arc::clone(&said.outcome), with_exchange(&said.outcome, exchange)];
     Ok(violation.map(|violation| violation.with_steps(steps)))
 }
 
-/// `value` as JSON, the last member of each object first.
+/// Writes `value` as JSON with the members of each object in reverse order.
 fn write_backwards(value: &Value, text: &mut String) {
     match value {
         Value::Object(members) => {
@@ -163,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_turned_round_and_items_are_not() {
+    fn members_are_reversed_and_list_items_are_not() {
         let value = json!({"a": [1, {"b": "x\"y", "c": null}], "d": true});
         let mut text = String::new();
         write_backwards(&value, &mut text);

@@ -1,4 +1,4 @@
-//! V14: fields that the webhook does not know survive.
+//! V14: a webhook keeps fields that it does not know.
 
 use std::sync::Arc;
 
@@ -9,22 +9,23 @@ use kubernetes_types::json::at;
 use kubernetes_types::schema;
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::comparison::{self, Difference};
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 
-/// A field that no version of any kind has.
+/// A field that does not exist in any version of any kind.
 const UNKNOWN: &str = "admitUnknownField";
 
 pub(super) const CHECK: Check = Check {
     id: "V14",
-    title: "preserving: fields that it does not know survive, and are no reason to say no",
+    title: "unknown fields: fields that the webhook does not know are kept and do not cause a denial",
     severity: Severity::Error,
-    why: "A webhook that decodes the object into its own types, changes them and sends back the difference deletes \
-          every field that its client library is too old to know: restartPolicy of sidecars, new volume kinds, \
-          fields of custom resources. It works until the cluster is upgraded. Denying what is unknown is the same \
-          fault the other way round.",
+    why: "A webhook that decodes the object into its own types, changes them, and returns the difference \
+          deletes every field that its client library does not know: restartPolicy of sidecars, new volume \
+          types, fields of custom resources. It works until the cluster is upgraded. Denying objects with \
+          unknown fields is the same mistake in reverse.",
+    help: "Patch the raw JSON instead of the decoded type, and do not decode strictly.",
     source: "Admission Webhook Good Practices, Plan for future updates to fields; kubernetes/website#47465",
     audience: Audience::All,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
@@ -37,8 +38,8 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         Some(schema) => plant_by(&schema, &mut object),
         None if plant(&mut object, &object_probe.request.kind) => {}
         None => {
-            return Err(Obstacle::not_checked(
-                "the fields of its kind are not known: give its definition with -c",
+            return Err(Skipped::not_checked(
+                "the fields of the kind are unknown: add its CustomResourceDefinition with -c",
             ));
         }
     }
@@ -48,19 +49,17 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     match outcome.verdict() {
         Verdict::Admitted => {}
         Verdict::Denied(status) => {
-            let message = format!(
-                "it denies an object only because of fields that it does not know: {}",
-                status.message
-            );
+            let message =
+                format!("the webhook denies an object only because of unknown fields: {}", status.message);
             return Ok(vec![Violation::new("denies unknown fields", message).with_steps(steps)]);
         }
         Verdict::Failed(reason) => {
-            let message = format!("it fails only because of fields that it does not know: {reason}");
+            let message = format!("the webhook fails only because of unknown fields: {reason}");
             return Ok(vec![Violation::new("fails on unknown fields", message).with_steps(steps)]);
         }
-        Verdict::NoConditions(_) => return Err(Obstacle::no_conditions()),
+        Verdict::NoConditions(_) => return Err(Skipped::no_conditions()),
         verdict @ (Verdict::ServerError(_) | Verdict::Unsupported(_)) => {
-            return Err(Obstacle::not_checked(verdict.to_string()));
+            return Err(Skipped::not_checked(verdict.to_string()));
         }
     }
     let mut lost = Vec::new();
@@ -70,13 +69,13 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     if lost.is_empty() {
         return Ok(Vec::new());
     }
-    let message = format!("fields that it does not know are gone afterward: {}", super::fields(&lost));
+    let message = format!("the webhook removes fields that it does not know: {}", super::fields(&lost));
     Ok(vec![Violation::new("drops unknown fields", message).with_differences(lost).with_steps(steps)])
 }
 
-/// The object with the webhook's patch and nothing else: the server of today would drop itself what it does not know,
-/// the server of tomorrow will not.
-fn patched(outcome: &Outcome, object: &Value) -> Result<Option<Value>, Obstacle> {
+/// Returns the object with only the webhook's patch: the server would drop unknown fields itself, although a
+/// newer server knows them.
+fn patched(outcome: &Outcome, object: &Value) -> Result<Option<Value>, Skipped> {
     let operations = outcome.calls().find_map(|called| {
         if let CallResult::Allowed { patch: Some(operations), .. } = &called.result {
             Some(operations.to_vec())
@@ -86,24 +85,24 @@ fn patched(outcome: &Outcome, object: &Value) -> Result<Option<Value>, Obstacle>
     });
     let Some(operations) = operations else { return Ok(None) };
     let patch = Patch::decode(Value::from(operations).to_string().as_bytes());
-    let patch = patch.map_err(|error| Obstacle::not_checked(error.to_string()))?;
-    patch.apply(object).map(Some).map_err(|error| Obstacle::not_checked(error.to_string()))
+    let patch = patch.map_err(|error| Skipped::not_checked(error.to_string()))?;
+    patch.apply(object).map(Some).map_err(|error| Skipped::not_checked(error.to_string()))
 }
 
-/// Puts an unknown field into every struct of an object of the API server's own `kind`. Whether that is known.
+/// Adds an unknown field to every struct of a built-in `kind`. Returns whether the kind is known.
 fn plant(object: &mut Value, kind: &GroupVersionKind) -> bool {
     schema::for_each_struct(object, kind, &mut |members| {
         members.insert(UNKNOWN.to_owned(), "kept".into());
     })
 }
 
-/// Puts an unknown field into every struct of a custom resource, which is where its schema names properties: neither maps
-/// nor what has no schema of its own have fields.
+/// Adds an unknown field to every struct of a custom resource, that is, where its schema has properties. Maps
+/// and values without a schema do not have fields.
 fn plant_by(schema: &Value, object: &mut Value) {
     let Some(members) = object.as_object_mut() else { return };
     for (name, member) in members {
         match name.as_str() {
-            // The server's own, whatever the schema says of them.
+            // The server defines these fields, regardless of the schema.
             "apiVersion" | "kind" | "metadata" => {}
             _ => plant_below(at(schema, &["properties", name]), member),
         }
@@ -126,7 +125,7 @@ fn plant_below(schema: &Value, value: &mut Value) {
     }
 }
 
-/// The structs of `before` that are still there in `after`, without their unknown field.
+/// Finds the structs of `before` that are still in `after` but without their unknown field.
 fn missing(before: &Value, after: &Value, path: &str, lost: &mut Vec<Difference>) {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_stand_in_structs_and_not_in_maps() {
+    fn unknown_fields_are_added_to_structs_and_not_to_maps() {
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b"}},
             "spec": {"nodeSelector": {}, "containers": [{"name": "app", "resources": {"limits": {"cpu": "1"}}}]},
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_properties_of_a_schema_are_a_map_and_its_defaults_are_free() {
+    fn schema_properties_are_treated_as_a_map() {
         let definition = |schema: Value| {
             json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
                 "spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}})
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_of_an_unknown_kind_are_not_guessed() {
+    fn unknown_kind_gets_no_fields() {
         let kind = GroupVersionKind::of(&json!({"apiVersion": "example.com/v1", "kind": "Unknown"}));
         let mut object = json!({"spec": {}});
         assert!(!plant(&mut object, &kind));
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_with_its_struct_is_not_counted() {
+    fn fields_of_a_removed_struct_are_not_counted() {
         let before = json!({"spec": {UNKNOWN: 1, "containers": [{"name": "a", UNKNOWN: 1}, {"name": "b", UNKNOWN: 1}]}});
         let after = json!({"spec": {UNKNOWN: 1, "containers": [{"name": "b"}]}});
         let mut lost = Vec::new();
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_maps_of_a_custom_resource_get_no_fields() {
+    fn maps_of_a_custom_resource_get_no_fields() {
         let struct_of = |properties: Value| json!({"type": "object", "properties": properties});
         let text = json!({"type": "string"});
         let map = json!({"type": "object", "additionalProperties": struct_of(json!({"a": text}))});

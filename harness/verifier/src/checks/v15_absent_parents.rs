@@ -1,28 +1,30 @@
-//! V15: a patch applies to objects that lack what is optional.
+//! V15: a patch applies to objects without optional fields.
 
 use std::sync::Arc;
 
 use kubernetes_types::json;
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 use crate::shape::{self, pod_spec};
 
 pub(super) const CHECK: Check = Check {
     id: "V15",
-    title: "applying: its patch applies where annotations, labels, volumes, env and the like are absent",
+    title: "absent parents: the patch applies to objects without annotations, labels, volumes, env, and \
+            other optional fields",
     severity: Severity::Error,
-    why: "`add /metadata/annotations/x` fails on an object without annotations, and so does `add /spec/volumes/-` on \
-          a Pod without volumes. A patch that does not apply fails the request whatever the failurePolicy says, with \
-          an internal error that does not name the user's mistake, for there is none.",
+    why: "`add /metadata/annotations/x` fails on an object without annotations, and `add /spec/volumes/-` \
+          fails on a Pod without volumes. A patch that does not apply fails the request regardless of \
+          failurePolicy, with an internal error, although the user made no mistake.",
+    help: "Add the missing parent, `{}` or `[]`, before you add to it.",
     source: "kubernetes/kubernetes#90623; RFC 6902, add: the object to which it adds must exist",
     audience: Audience::Mutating,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// Optional parts of metadata, of a pod's spec, and of a container.
+/// Optional fields of metadata, of a Pod's spec, and of a container.
 const OF_OBJECT: [&str; 2] = ["/metadata/annotations", "/metadata/labels"];
 const OF_POD: [&str; 7] = [
     "volumes",
@@ -42,7 +44,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         object_probe.answered(&alone, object_probe.request).await?;
     }
     if let Verdict::Failed(reason) = whole.verdict() {
-        return Err(Obstacle::not_checked(reason));
+        return Err(Skipped::not_checked(reason));
     }
     let mut violations: Vec<Violation> = judge("as it is", &whole).into_iter().collect();
     let parts = optional_parts(object_probe.object());
@@ -54,13 +56,13 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         violations.extend(without(object_probe, object, &format!("without {name}")).await);
     }
     if parts.len() > 1 {
-        violations.extend(without(object_probe, bare, "without anything optional").await);
+        violations.extend(without(object_probe, bare, "without all optional fields").await);
     }
     Ok(violations)
 }
 
 async fn without(object_probe: &ObjectProbe<'_>, object: Value, what: &str) -> Option<Violation> {
-    // What is missing gets its defaults again; the token of the service account only unless the pod does without.
+    // Missing fields get their defaults; the service account token is added unless the Pod disables it.
     let mut object = object;
     if json::text(&object, &["kind"]) == "Pod" {
         json::set(&mut object, &["spec", "automountServiceAccountToken"], false);
@@ -73,10 +75,10 @@ fn judge(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
     let (kind, message) = match outcome.verdict() {
         Verdict::ServerError(status) => (
             format!("patch does not apply {what}"),
-            format!("its patch does not apply to the object {what}: {}", status.message),
+            format!("the patch does not apply to the object {what}: {}", status.message),
         ),
         Verdict::Failed(reason) => {
-            (format!("fails {what}"), format!("it fails with the object {what}, and only then: {reason}"))
+            (format!("fails {what}"), format!("the webhook fails only on the object {what}: {reason}"))
         }
         Verdict::Admitted | Verdict::Denied(_) | Verdict::NoConditions(_) | Verdict::Unsupported(_) => {
             return None;
@@ -85,7 +87,7 @@ fn judge(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
     Some(Violation::new(kind, message).with_steps([Arc::clone(outcome)]))
 }
 
-/// What `object` has and need not have: JSON pointers with the fields' names, the last items of lists first.
+/// Returns JSON pointers to the optional fields of `object` with their names, the last list items first.
 fn optional_parts(object: &Value) -> Vec<(String, &'static str)> {
     let mut parts: Vec<(String, &'static str)> = OF_OBJECT
         .iter()

@@ -1,51 +1,52 @@
-//! V16: a patch is right by the standard, not only by the API server's library.
+//! V16: a patch follows RFC 6902, not only the API server's library.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::said::Said;
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use super::webhook_response::WebhookResponse;
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::object_probe::ObjectProbe;
 use crate::shape;
 
 pub(super) const CHECK: Check = Check {
     id: "V16",
-    title: "strict: its patch is valid by RFC 6902, also where kube-apiserver's library is lenient",
+    title: "patch strictness: the patch follows RFC 6902 even where kube-apiserver's library is lenient",
     severity: Severity::Warning,
-    why: "kube-apiserver's library adds where `replace` finds nothing, counts -1 from the end and takes a missing \
-          value for null. Nobody promises that it stays so, other consumers of the same patch (tests, policy engines, \
-          MutatingAdmissionPolicy's simulators) refuse it, and mostly it is a sign that the webhook believes that \
-          something is there which is not.",
+    why: "kube-apiserver's JSON patch library adds the value when `replace` finds no target, counts -1 from \
+          the end, and treats a missing value as null. This behavior is not guaranteed. Other consumers of \
+          the patch (tests, policy engines, simulators of MutatingAdmissionPolicy) reject it, and it \
+          usually shows that the webhook expects a field that the object does not have.",
+    help: "Use `add` for fields that may be absent, and existing indexes or `-` for list items.",
     source: "RFC 6902, section 4; RFC 6901, section 4; gopkg.in/evanphx/json-patch.v4 patch.go",
     audience: Audience::Mutating,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// What is wrong with an operation: a kind, and a sentence.
+/// An error of an operation: a kind and a message.
 type Fault = (&'static str, String);
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
-    let said = Said::of(object_probe).await?;
+    let said = WebhookResponse::to_creation(object_probe).await?;
     let patch = said.patch()?;
-    // What the lenient library refuses is no patch at all: other checks tell.
+    // Other checks report a patch that even the lenient library rejects.
     if let Err(error) = patch.apply(said.object()) {
-        return Err(Obstacle::not_checked(format!("its patch does not apply: {error}")));
+        return Err(Skipped::not_checked(format!("the patch does not apply: {error}")));
     }
     let mut document = said.object().clone();
     for (index, operation) in patch.operations().iter().enumerate() {
         if let Err((kind, message)) = perform(operation, &mut document) {
-            let message = format!("operation {index} of its patch, {operation}: {message}");
+            let message = format!("operation {index} of the patch, {operation}: {message}");
             return Ok(vec![Violation::new(kind, message).with_steps([Arc::clone(&said.outcome)])]);
         }
     }
     Ok(Vec::new())
 }
 
-/// Does one operation, by the letter of RFC 6902.
+/// Applies one operation strictly by RFC 6902.
 fn perform(operation: &Value, document: &mut Value) -> Result<(), Fault> {
     let value = || {
-        let missing = || ("value missing", "it has no value".to_owned());
+        let missing = || ("value missing", "the value is missing".to_owned());
         operation.get("value").cloned().ok_or_else(missing)
     };
     let path = pointer(operation, "path")?;
@@ -59,7 +60,7 @@ fn perform(operation: &Value, document: &mut Value) -> Result<(), Fault> {
         }
         Some("test") => {
             let (expected, found) = (value()?, find(document, path)?);
-            if *found == expected { Ok(()) } else { Err(("test", format!("what stands there is {found}"))) }
+            if *found == expected { Ok(()) } else { Err(("test", format!("the current value is {found}"))) }
         }
         Some("copy") => {
             let from = pointer(operation, "from")?;
@@ -69,36 +70,39 @@ fn perform(operation: &Value, document: &mut Value) -> Result<(), Fault> {
         Some("move") => {
             let from = pointer(operation, "from")?;
             if path.strip_prefix(from).is_some_and(|rest| rest.starts_with('/')) {
-                return Err(("move into itself", "it moves something into itself".to_owned()));
+                return Err(("move into itself", "it moves a value into itself".to_owned()));
             }
             let value = remove(document, from)?;
             add(document, path, value)
         }
-        _ => Err(("op", "there is no such op".to_owned())),
+        _ => Err(("op", "the op is unknown".to_owned())),
     }
 }
 
-/// A JSON pointer. Source: RFC 6901, section 3.
+/// Returns a valid JSON pointer. Source: RFC 6901, section 3.
 fn pointer<'a>(operation: &'a Value, field: &str) -> Result<&'a str, Fault> {
     let Some(text) = operation.get(field).and_then(Value::as_str) else {
-        return Err(("pointer", format!("it has no {field}")));
+        return Err(("pointer", format!("{field} is missing")));
     };
     let is_escaped = text.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
     if (text.is_empty() || text.starts_with('/')) && is_escaped {
         Ok(text)
     } else {
-        Err(("pointer", format!("{field} is no JSON pointer")))
+        Err(("pointer", format!("{field} is not a JSON pointer")))
     }
 }
 
-/// The position that `segment` names in a list of `length` items.
+/// Parses `segment` as an index of a list of `length` items.
 fn index(segment: &str, length: usize) -> Result<usize, Fault> {
     let is_number = segment == "0"
         || (!segment.is_empty()
             && !segment.starts_with('0')
             && segment.bytes().all(|byte| byte.is_ascii_digit()));
     if !is_number {
-        return Err(("index", format!("{segment} is no index of a list: digits, and no zero in front")));
+        return Err((
+            "index",
+            format!("invalid list index {segment}: must be digits without a leading zero"),
+        ));
     }
     match segment.parse::<usize>() {
         Ok(index) if index < length => Ok(index),
@@ -115,7 +119,7 @@ fn unescaped(segment: &str) -> String {
 }
 
 fn nothing(path: &str) -> Fault {
-    ("nothing there", format!("nothing stands at {path}"))
+    ("path not found", format!("the object has no value at {path}"))
 }
 
 fn find<'a>(document: &'a mut Value, path: &str) -> Result<&'a mut Value, Fault> {
@@ -174,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_standard_allows_is_done() {
+    fn operations_allowed_by_the_rfc_are_applied() {
         check(
             &json!({"op": "add", "path": "/l/-", "value": 3}),
             &Ok(json!({"a": {"b/c": 1}, "l": [1, 2, 3]})),
@@ -202,15 +206,15 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_servers_library_does_is_a_fault() {
-        check(&json!({"op": "replace", "path": "/a/x", "value": 1}), &Err("nothing there"));
+    fn lenient_operations_are_errors() {
+        check(&json!({"op": "replace", "path": "/a/x", "value": 1}), &Err("path not found"));
         check(&json!({"op": "remove", "path": "/l/-1"}), &Err("index"));
         check(&json!({"op": "remove", "path": "/l/01"}), &Err("index"));
         check(&json!({"op": "add", "path": "/l/7", "value": 1}), &Err("index"));
         check(&json!({"op": "add", "path": "/x"}), &Err("value missing"));
         check(&json!({"op": "add", "path": "/a~2", "value": 1}), &Err("pointer"));
         check(&json!({"op": "add", "path": "a", "value": 1}), &Err("pointer"));
-        check(&json!({"op": "copy", "from": "/x", "path": "/y"}), &Err("nothing there"));
+        check(&json!({"op": "copy", "from": "/x", "path": "/y"}), &Err("path not found"));
         check(&json!({"op": "move", "from": "/a", "path": "/a/b"}), &Err("move into itself"));
         check(&json!({"op": "test", "path": "/l/1", "value": 1}), &Err("test"));
         check(&json!({"op": "merge", "path": "/a"}), &Err("op"));

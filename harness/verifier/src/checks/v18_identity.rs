@@ -1,29 +1,32 @@
-//! V18: a webhook does not change what an object is.
+//! V18: a webhook does not change the identity of an object.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::said::Said;
+use super::webhook_response::WebhookResponse;
 use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
 use crate::comparison::{Difference, Order};
 use crate::object_probe::ObjectProbe;
 
 pub(super) const CHECK: Check = Check {
     id: "V18",
-    title: "identity: kind, name, namespace, uid, resourceVersion, managedFields and status stay as they are",
+    title: "object identity: kind, name, namespace, uid, resourceVersion, managedFields, and status stay \
+            unchanged",
     severity: Severity::Error,
-    why: "These say which object it is and who owns what of it; the server gives them, or the client did. Changing the \
-          kind, the name or the namespace fails the request whatever the failurePolicy says. Other uids, \
-          resourceVersions and managedFields break optimistic locking and server-side apply, or are dropped without a \
-          word, as is a status that is written on the object itself instead of on /status.",
+    why: "These fields identify the object and record who owns its fields; the server or the client sets \
+          them. Changing the kind, name, or namespace fails the request regardless of failurePolicy. \
+          Changing uid, resourceVersion, or managedFields breaks optimistic locking and server-side apply, \
+          or the change is silently dropped. A status that is written on the object itself instead of on \
+          /status is dropped, too.",
+    help: "Remove these fields from the patch.",
     source: "kubernetes test/integration/apiserver/admissionwebhook; apiserver pkg/registry/rest/create.go; \
              API conventions, Spec and Status",
     audience: Audience::Mutating,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// What must stay, and how bad it is if it does not.
+/// The fields that must not change, with the severity of a change.
 const FIELDS: [(&str, Severity); 10] = [
     ("/apiVersion", Severity::Error),
     ("/kind", Severity::Error),
@@ -38,7 +41,7 @@ const FIELDS: [(&str, Severity); 10] = [
 ];
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
-    let said = Said::of(object_probe).await?;
+    let said = WebhookResponse::to_creation(object_probe).await?;
     let (before, after) = (said.object(), said.patched()?);
     let mut violations: Vec<Violation> = FIELDS
         .iter()
@@ -46,10 +49,10 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
             let difference = changed(before, &after, pointer)?;
             let message = match (&difference.expected, &difference.found) {
                 (Some(before), Some(after)) => {
-                    format!("its patch makes {} {after}, which was {before}", difference.path)
+                    format!("the patch changes {} to {after}; it was {before}", difference.path)
                 }
-                (None, Some(after)) => format!("its patch gives the object {} {after}", difference.path),
-                (_, None) => format!("its patch takes {} away", difference.path),
+                (None, Some(after)) => format!("the patch sets {} to {after}", difference.path),
+                (_, None) => format!("the patch removes {}", difference.path),
             };
             let violation = Violation::new(format!("changes {}", difference.path), message);
             Some(violation.with_severity(*severity).with_differences(vec![difference]))
@@ -60,14 +63,15 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
             |object: &Value| object.get("status").map_or(json!({}), |status| json!({"status": status}));
         let differences = object_probe.differences(&status(before), &status(&after), Order::Counts);
         if !differences.is_empty() {
-            // A custom resource may have no status subresource: then a status is a field as any other.
+            // A custom resource may not have a status subresource: then the status is an ordinary field.
             let severity = if object_probe.environment.is_built_in(object_probe.request) {
                 Severity::Warning
             } else {
                 Severity::Note
             };
             let message = format!(
-                "its patch writes the status on the object itself: {}; the server drops it where /status is served",
+                "the patch writes the status on the object itself: {}; the API server drops it if the \
+                 resource has a /status subresource",
                 super::fields(&differences)
             );
             violations.push(Violation::new("writes status", message).with_severity(severity));
@@ -76,8 +80,8 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(violations.into_iter().map(|violation| violation.with_steps([Arc::clone(&said.outcome)])).collect())
 }
 
-/// What stands at `pointer` now, if that is something else than before. A name where there was none is the server's own
-/// `generateName` done earlier, and no change.
+/// Returns the difference at `pointer`, if any. Setting a missing name is allowed, because it only
+/// anticipates `generateName`.
 fn changed(before: &Value, after: &Value, pointer: &str) -> Option<Difference> {
     let given =
         |object: &Value| object.pointer(pointer).filter(|value| !value.is_null() && *value != "").cloned();
@@ -94,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_identity_changes_when_it_is_another_one_or_gone() {
+    fn changed_or_removed_identity_is_a_difference() {
         let before = json!({"metadata": {"name": "a", "uid": ""}});
         let changed = |after: &Value, pointer: &str| changed(&before, after, pointer).is_some();
         assert!(changed(&json!({"metadata": {"name": "b"}}), "/metadata/name"));
@@ -104,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_be_given_where_there_is_none() {
+    fn setting_a_missing_name_is_allowed() {
         let before = json!({"metadata": {"generateName": "a-"}});
         assert_eq!(changed(&before, &json!({"metadata": {"name": "a-b"}}), "/metadata/name"), None);
     }

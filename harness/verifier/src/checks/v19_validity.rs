@@ -1,4 +1,4 @@
-//! V19: what comes out is a valid object.
+//! V19: the result is a valid object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use kubernetes_types::schema::Type;
 use kubernetes_types::status::StatusCause;
 use serde_json::{Value, json};
 
-use super::said::Said;
+use super::webhook_response::WebhookResponse;
 use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
 use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
@@ -17,28 +17,31 @@ use crate::validity::{self, place, without_positions};
 
 pub(super) const CHECK: Check = Check {
     id: "V19",
-    title: "valid: what it makes decodes, is not refused by the API server, and has no key twice in a list",
+    title: "validity: the result decodes, passes the API server's validation, and has no duplicate list keys",
     severity: Severity::Error,
-    why: "Nobody looks at the object between the webhook and the server's validation, whose error names a container \
-          or a volume that the user never wrote, or a rule of a custom resource. What the server takes may be wrong as \
-          well: two variables or owners of one name are stored and break server-side apply; a field that the kind \
-          does not have is dropped without a word, and with it whatever the webhook was installed for.",
+    why: "The first check of the mutated object is the API server's validation, whose error names a \
+          container or volume that the user never wrote, or a rule of a custom resource. An object that \
+          passes can be wrong as well: two variables or owners with one name are stored and break \
+          server-side apply, and a field that the kind does not have is silently dropped, together with the \
+          effect of the webhook.",
+    help: "Correct the field that the message names in the patch.",
     source: "Admission Webhook Good Practices, Ensure that mutations don't violate validations; kubernetes \
-             pkg/apis/core/validation; apiextensions-apiserver pkg/registry/customresource/validator.go; API types, \
+             pkg/apis/core/validation; apiextensions-apiserver pkg/registry/customresource/validator.go; \
+             API types, \
              listType and listMapKey",
     audience: Audience::Mutating,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
-    let said = Said::of(object_probe).await?;
+    let said = WebhookResponse::to_creation(object_probe).await?;
     let after = said.patched()?;
     let outcome = &said.outcome;
     let mut violations = Vec::new();
     match (outcome.verdict(), &outcome.object) {
         (Verdict::ServerError(status), _) => {
             let message =
-                format!("its patch applies, and the server cannot read what comes out: {}", status.message);
+                format!("the patch applies, but the API server cannot decode the result: {}", status.message);
             violations.push(Violation::new("does not decode", message));
         }
         (Verdict::Admitted, Some(made)) => {
@@ -54,7 +57,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(violations.into_iter().map(|violation| violation.with_steps([Arc::clone(outcome)])).collect())
 }
 
-/// What the API server finds wrong with `made`, and not with the object that the user wrote.
+/// Returns the API server's errors for `made` that the user's object does not have.
 fn refused(object_probe: &ObjectProbe<'_>, request: &Attributes, made: &Value) -> Vec<Violation> {
     let faults = |object: &Value| -> Vec<StatusCause> {
         let mut faults = validity::faults(object_probe.environment, request, object);
@@ -76,37 +79,37 @@ fn refused(object_probe: &ObjectProbe<'_>, request: &Attributes, made: &Value) -
             continue;
         }
         let (severity, kind) = if !known.is_empty() {
-            // What was invalid before, nobody would have admitted without the webhook either.
-            (Severity::Note, "refused, as before")
+            // The object would have been rejected without the webhook, too.
+            (Severity::Note, "rejected, as before")
         } else if left_out.contains(&place) {
-            (Severity::Note, "refused, in what the user left out")
+            (Severity::Note, "rejected, in fields that the user left out")
         } else {
-            (Severity::Error, "refused")
+            (Severity::Error, "rejected")
         };
-        // What writes one member as null writes others so: one cause.
+        // A webhook that writes one null usually writes several: they have one cause.
         let what = if is_null(&cause) { "null" } else { &place };
         let kind = format!("{kind}: {what}");
         if violations.iter().any(|violation| violation.kind == kind) {
             continue;
         }
-        let message = format!("the API server refuses what it makes: {}: {}", cause.field, cause.message);
+        let message = format!("the API server rejects the result: {}: {}", cause.field, cause.message);
         violations.push(Violation::new(kind, message).with_severity(severity));
     }
     violations
 }
 
-/// Whether a schema refuses a null.
+/// Returns whether the schema rejects a null.
 fn is_null(cause: &StatusCause) -> bool {
     cause.message.starts_with(r#"Invalid value: "null":"#)
 }
 
-/// Whether this says only that the rules were not asked, because of what the others say.
+/// Returns whether the cause only states that rules were not evaluated because of other errors.
 fn is_remark(cause: &StatusCause) -> bool {
     cause.field == "<nil>"
 }
 
-/// `before` with an empty object for each member that only `after` has: who leaves out the whole spec leaves out what is
-/// required in it.
+/// Returns `before` with an empty object for each member that only `after` has: a user who omits the whole
+/// spec also omits its required fields.
 fn with_empty(before: &Value, after: &Value) -> Value {
     let mut filled = before.clone();
     for (name, _) in after.as_object().into_iter().flatten().filter(|(_, member)| member.is_object()) {
@@ -117,7 +120,7 @@ fn with_empty(before: &Value, after: &Value) -> Value {
     filled
 }
 
-/// Fields that the kind does not have, and that `before` does not have either.
+/// Reports fields of `after` that neither the kind nor `before` has.
 fn unknown_fields(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value) -> Option<Violation> {
     let unknown = |object: &Value| -> BTreeSet<String> {
         let found = object_probe.environment.cluster_fixture.unknown_fields(object).unwrap_or_default();
@@ -128,13 +131,15 @@ fn unknown_fields(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value)
     if added.is_empty() {
         return None;
     }
-    let message =
-        format!("it sets fields that the kind does not have and the server drops: {}", added.join(", "));
+    let message = format!(
+        "the webhook sets fields that the kind does not have and the API server drops: {}",
+        added.join(", ")
+    );
     Some(Violation::new("sets unknown fields", message).with_severity(Severity::Warning))
 }
 
-/// Keys that are more often in a list than before, and than once. The API server stores them, and server-side apply cannot
-/// tell the items apart. Those of a custom resource are refused, but for its metadata's.
+/// Reports keys that the webhook duplicates in a list. The API server stores them, and server-side apply
+/// cannot distinguish the items. In custom resources, they are rejected except in the metadata.
 fn repeated(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value) -> Vec<Violation> {
     let kind = &object_probe.request.kind;
     if object_probe.environment.is_built_in(object_probe.request) {
@@ -152,8 +157,8 @@ fn more_often(before: &Value, after: &Value, of: Type, path: &str) -> Vec<Violat
         let before = known.get(&place).copied().unwrap_or(1);
         if times > before.max(1) {
             let Place { list, field, key } = place;
-            let message = format!("after its patch {list} has {field} {key} {times} times");
-            let kind = format!("{list}: {field} twice");
+            let message = format!("after the patch, {list} has {field} {key} {times} times");
+            let kind = format!("{list}: duplicate {field}");
             violations.push(Violation::new(kind, message).with_severity(Severity::Warning));
         }
     }
@@ -161,18 +166,18 @@ fn more_often(before: &Value, after: &Value, of: Type, path: &str) -> Vec<Violat
     violations
 }
 
-/// A key of a list.
+/// A key in a list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     /// The field without positions, such as `spec.containers.env`.
     list: String,
-    /// What the key is made of, such as `name`.
+    /// The fields of the key, such as `name`.
     field: String,
     /// The key.
     key: String,
 }
 
-/// How often each key is in one list at most.
+/// Counts the maximum occurrences of each key in a single list.
 fn count(value: &Value, of: Type, path: &str, counts: &mut BTreeMap<Place, usize>) {
     match value {
         Value::Object(members) => {
@@ -202,7 +207,7 @@ fn count(value: &Value, of: Type, path: &str, counts: &mut BTreeMap<Place, usize
     }
 }
 
-/// The key of an item, which without fields is the item itself; none if it has nothing of it.
+/// Returns the key of an item: without key fields, the item itself; none if the item has no key field.
 fn key(item: &Value, fields: &[&str]) -> Option<String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     if fields.is_empty() {
@@ -228,15 +233,20 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_there_twice_is_found_wherever_the_list_is() {
+    fn duplicate_key_is_found_in_nested_lists() {
         let spec = |spec: Value| json!({"spec": {"template": {"spec": spec}}});
         let none = spec(json!({}));
         let env = |names: [&str; 2]| {
             spec(json!({"containers": [{"name": "x", "env": names.map(|name| json!({"name": name}))}]}))
         };
-        check("apps/Deployment", &none, &env(["A", "A"]), &["spec.template.spec.containers.env: name twice"]);
+        check(
+            "apps/Deployment",
+            &none,
+            &env(["A", "A"]),
+            &["spec.template.spec.containers.env: duplicate name"],
+        );
         check("apps/Deployment", &none, &env(["A", "B"]), &[]);
-        // Two containers may well have the same variable.
+        // Two containers may have the same variable.
         let both = json!({"containers": [{"name": "x", "env": [{"name": "A"}]}, {"name": "y", "env": [{"name": "A"}]}]});
         check("apps/Deployment", &none, &spec(both), &[]);
     }
@@ -252,12 +262,12 @@ mod tests {
             "Pod",
             &json!({}),
             &ports(["TCP", "TCP"]),
-            &["spec.containers.ports: containerPort and protocol twice"],
+            &["spec.containers.ports: duplicate containerPort and protocol"],
         );
     }
 
     #[test]
-    fn a_list_that_is_one_value_may_have_anything_twice() {
+    fn atomic_list_may_have_duplicates() {
         let twice = json!([{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "UDP"}]);
         check(
             "networking.k8s.io/NetworkPolicy",
@@ -270,10 +280,10 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_has_twice_is_the_users() {
+    fn duplicates_of_the_user_are_not_reported() {
         let object = json!({"metadata": {"finalizers": ["a", "a"]}});
         check("Pod", &object, &object, &[]);
         let more = json!({"metadata": {"finalizers": ["a", "a", "a"]}});
-        check("Pod", &object, &more, &["metadata.finalizers: entry twice"]);
+        check("Pod", &object, &more, &["metadata.finalizers: duplicate entry"]);
     }
 }

@@ -1,4 +1,4 @@
-//! V21: mirror pods are left alone.
+//! V21: mirror Pods are not changed or denied.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use kubernetes_admission::attributes::{Attributes, UserInfo};
 use kubernetes_types::json::set;
 use serde_json::{Value, json};
 
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
@@ -14,13 +14,15 @@ use crate::plugins;
 
 pub(super) const CHECK: Check = Check {
     id: "V21",
-    title: "mirror pods: it neither changes nor refuses the image of a pod that runs on a node anyway",
+    title: "mirror Pods: the webhook does not change or deny the mirror Pod of a static Pod",
     severity: Severity::Warning,
-    why: "The kubelet runs static pods from files and shows each of them in the API as a mirror pod with the annotation \
-          kubernetes.io/config.mirror. Changing that changes nothing on the node: the API then shows sidecars and \
-          settings that do not exist. Refusing it hides a pod that runs, often one of the control plane, from the \
-          scheduler, from metrics and from whoever looks for it.",
-    source: "Admission Webhook Good Practices, Don't change immutable objects; kubernetes pkg/kubelet/types/pod_update.go",
+    why: "The kubelet runs static Pods from files and publishes each of them in the API as a mirror Pod \
+          with the annotation kubernetes.io/config.mirror. Changing a mirror Pod changes nothing on the \
+          node: the API then shows sidecars and settings that do not exist. Denying it hides a running Pod, \
+          often one of the control plane, from the scheduler, from metrics, and from cluster operators.",
+    help: "Allow Pods with the annotation kubernetes.io/config.mirror, without a patch.",
+    source: "Admission Webhook Good Practices, Don't change immutable objects; kubernetes \
+             pkg/kubelet/types/pod_update.go",
     audience: Audience::All,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
@@ -29,28 +31,29 @@ const NODE: &str = "node-1";
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     if object_probe.request.kind.kind != "Pod" || !object_probe.request.kind.group.is_empty() {
-        return Err(Obstacle::not_applicable("only a pod can be a mirror"));
+        return Err(Skipped::not_applicable("only a Pod can be a mirror Pod"));
     }
-    // A pod that is denied as it is may be denied as a mirror, too.
+    // A Pod that is denied may also be denied as a mirror Pod.
     let plain = object_probe.admitted(&object_probe.alone(), object_probe.request).await?;
     let request = mirrored(object_probe.request, object_probe.object());
     let outcome = object_probe.answered(&object_probe.alone(), &request).await?;
     let steps = [plain, Arc::clone(&outcome)];
     if let Verdict::Denied(status) = outcome.verdict() {
-        let message = format!("it denies the mirror of a pod that it admits itself: {}", status.message);
-        return Ok(vec![Violation::new("denies a mirror pod", message).with_steps(steps)]);
+        let message =
+            format!("the webhook denies the mirror Pod of a Pod that it allows: {}", status.message);
+        return Ok(vec![Violation::new("denies a mirror Pod", message).with_steps(steps)]);
     }
     let (Some(before), Some(after)) = (&request.object, &outcome.object) else { return Ok(Vec::new()) };
     let differences = object_probe.differences(before, after, Order::Counts);
     if differences.is_empty() {
         return Ok(Vec::new());
     }
-    let message = format!("it changes {} of a mirror pod", super::fields(&differences));
-    Ok(vec![Violation::new("changes a mirror pod", message).with_differences(differences).with_steps(steps)])
+    let message = format!("the webhook changes {} of a mirror Pod", super::fields(&differences));
+    Ok(vec![Violation::new("changes a mirror Pod", message).with_differences(differences).with_steps(steps)])
 }
 
-/// The creation of the same pod as a mirror, by the kubelet of its node: without a service account, since the API server
-/// refuses mirror pods that have one.
+/// Returns the request of a kubelet that creates the same Pod as a mirror Pod, without a service account,
+/// because the API server rejects mirror Pods that have one.
 ///
 /// Source: kubernetes plugin/pkg/admission/serviceaccount/admission.go, `Validate`.
 pub(super) fn mirrored(request: &Attributes, object: &Value) -> Attributes {

@@ -1,4 +1,4 @@
-//! V22: every answer is a complete `AdmissionReview`.
+//! V22: every response is a complete `AdmissionReview`.
 
 use std::sync::Arc;
 
@@ -7,57 +7,61 @@ use kubernetes_admission::event::Called;
 use kubernetes_types::json::at;
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::call_recorder::Exchange;
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::comparison::Difference;
 use crate::environment::{Outcome, Verdict};
-use crate::line::Exchange;
 use crate::object_probe::ObjectProbe;
 
 pub(super) const CHECK: Check = Check {
     id: "V22",
-    title: "complete envelope: apiVersion, kind, uid and allowed are right when it allows, denies, and cannot read",
+    title: "response envelope: apiVersion, kind, uid, and allowed are correct when the webhook allows, \
+            denies, and cannot decode",
     severity: Severity::Error,
-    why: "kube-apiserver refuses an answer whose apiVersion or kind differs from what it sent, or whose uid is not \
-          the request's, and takes a missing `allowed` for a denial without explanation. Often only one path lacks \
-          something: that of errors, which nobody tries until the first object that the webhook cannot decode.",
+    why: "kube-apiserver rejects a response whose apiVersion or kind differs from the request's, or whose \
+          uid is not the request's, and treats a missing `allowed` as a denial without explanation. Often \
+          only the error path is incomplete, and it is not tested until the webhook receives the first \
+          object that it cannot decode.",
+    help: "Copy apiVersion, kind, and uid from the request into every response, and set allowed, also on \
+           errors.",
     source: "Dynamic Admission Control, Response; apiserver VerifyAdmissionResponse; hashicorp/vault-k8s#363",
     audience: Audience::All,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// What is wrong with an answer.
+/// An error in a response.
 #[derive(Debug, PartialEq)]
 struct Fault {
     kind: &'static str,
-    /// A sentence without what is the object's own: webhooks that fail alike say the same.
+    /// A message independent of the object, so that webhooks that fail in the same way have the same message.
     message: String,
-    /// The field of the answer.
+    /// The field of the response.
     difference: Option<Difference>,
 }
 
-/// Where an answer goes wrong.
+/// The situation in which a response is invalid.
 struct Path {
     kind: &'static str,
-    /// The same with what was sent.
+    /// The situation with a description of the request.
     message: &'static str,
 }
 
 const ANSWERS: Path = Path { kind: "when it answers", message: "when it answers" };
 const DENIES: Path = Path { kind: "when it denies", message: "when it denies" };
 const CANNOT_READ: Path = Path {
-    kind: "when it cannot read the object",
-    message: "when it cannot read the object (its metadata is a string, its spec and data are numbers)",
+    kind: "when it cannot decode the object",
+    message: "when it cannot decode the object (metadata is a string, spec and data are numbers)",
 };
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let id = &object_probe.subject.webhook.id;
     let outcome = object_probe.outcome(&object_probe.alone(), object_probe.request).await;
     let Some(called) = outcome.calls_of(id).next() else {
-        // Says why it was not called.
+        // Returns why it was not called.
         return object_probe.answered(&object_probe.alone(), object_probe.request).await.map(|_| Vec::new());
     };
     let Some(exchange) = outcome.exchanges_of(id).next() else {
-        return Err(Obstacle::not_checked(outcome.verdict().to_string()));
+        return Err(Skipped::not_checked(outcome.verdict().to_string()));
     };
     let path = match outcome.verdict() {
         Verdict::Denied(_) => DENIES,
@@ -67,11 +71,11 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         | Verdict::NoConditions(_)
         | Verdict::Unsupported(_) => ANSWERS,
     };
-    let Ok(reply) = &exchange.reply else { return Err(Obstacle::not_checked(outcome.verdict().to_string())) };
+    let Ok(reply) = &exchange.reply else { return Err(Skipped::not_checked(outcome.verdict().to_string())) };
     let mut violations = Vec::new();
     let mut faults = faults(&exchange.review, reply.status, &reply.body);
     if reply.status != 200 {
-        let message = format!("the HTTP status is {} and not 200", reply.status);
+        let message = format!("the HTTP status is {}, not 200", reply.status);
         faults.insert(0, Fault { kind: "HTTP status", message, difference: None });
     }
     violations.extend(faults.into_iter().map(|fault| violation(&path, fault, &outcome)));
@@ -79,7 +83,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(violations)
 }
 
-/// Sends an object that no decoder can read.
+/// Sends an object that cannot be decoded.
 async fn on_the_error_path(
     object_probe: &ObjectProbe<'_>,
     called: &Called,
@@ -90,26 +94,31 @@ async fn on_the_error_path(
     let Path { kind: path, message: told } = CANNOT_READ;
     match &exchange.reply {
         Err(error) => {
-            let message = format!("{told} there is no answer: {error}");
-            vec![Violation::new(format!("no answer {path}"), message).with_steps([retold(outcome, exchange)])]
+            let message = format!("{told}, the webhook does not respond: {error}");
+            vec![
+                Violation::new(format!("no response {path}"), message)
+                    .with_steps([with_exchange(outcome, exchange)]),
+            ]
         }
-        // The API server reads no review then, and the failure policy decides.
+        // The API server does not read the review in this case, and failurePolicy applies.
         Ok(reply) if reply.status != 200 => {
             let kind = format!("HTTP status {path}");
-            let message =
-                format!("{told} it answers with HTTP {} instead of a review that says no", reply.status);
-            let steps = [retold(outcome, exchange.clone())];
+            let message = format!(
+                "{told}, the webhook returns HTTP {} instead of a review that denies the request",
+                reply.status
+            );
+            let steps = [with_exchange(outcome, exchange.clone())];
             vec![Violation::new(kind, message).with_steps(steps).with_severity(Severity::Note)]
         }
         Ok(reply) => {
             let faults = faults(&exchange.review, reply.status, &reply.body);
-            let told = retold(outcome, exchange.clone());
+            let told = with_exchange(outcome, exchange.clone());
             faults.into_iter().map(|fault| violation(&CANNOT_READ, fault, &told)).collect()
         }
     }
 }
 
-/// The review with an object whose fields have the wrong types.
+/// Returns the review with an object whose fields have wrong types.
 pub(super) fn unreadable(review: &[u8]) -> Option<Bytes> {
     let mut review: Value = serde_json::from_slice(review).ok()?;
     let object = review.pointer_mut("/request/object")?.as_object_mut()?;
@@ -119,8 +128,8 @@ pub(super) fn unreadable(review: &[u8]) -> Option<Bytes> {
     serde_json::to_vec(&review).ok().map(Bytes::from)
 }
 
-/// The outcome with another exchange, so that the report shows what was sent.
-pub(super) fn retold(outcome: &Arc<Outcome>, exchange: Exchange) -> Arc<Outcome> {
+/// Returns the outcome with another exchange, so that the report shows what was sent.
+pub(super) fn with_exchange(outcome: &Arc<Outcome>, exchange: Exchange) -> Arc<Outcome> {
     Arc::new(Outcome {
         webhook_set: outcome.webhook_set.clone(),
         request: outcome.request.clone(),
@@ -139,12 +148,12 @@ fn violation(path: &Path, fault: Fault, outcome: &Arc<Outcome>) -> Violation {
 }
 
 impl Fault {
-    /// A `field` that should be `expected`.
-    fn of(kind: &'static str, field: &str, found: &Value, expected: &str) -> Self {
+    /// Creates the error of a `field` that should be `expected`.
+    fn field(kind: &'static str, field: &str, found: &Value, expected: &str) -> Self {
         let found = Some(found).filter(|found| !found.is_null());
         let message = match found {
-            None => format!("{field} is missing: it must be {expected}"),
-            Some(_) => format!("{field} is wrong: it must be {expected}"),
+            None => format!("{field} is missing: must be {expected}"),
+            Some(_) => format!("invalid {field}: must be {expected}"),
         };
         let difference =
             Difference { path: field.to_owned(), expected: Some(expected.into()), found: found.cloned() };
@@ -152,7 +161,7 @@ impl Fault {
     }
 }
 
-/// Everything that is wrong with the body of a reply; nothing is looked for in one that has another status than 200.
+/// Returns all errors in the body of a reply with status 200; other replies are not examined.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/request/admissionreview.go, `VerifyAdmissionResponse`.
 fn faults(review: &[u8], status: u16, body: &[u8]) -> Vec<Fault> {
@@ -167,25 +176,25 @@ fn faults(review: &[u8], status: u16, body: &[u8]) -> Vec<Fault> {
             return vec![Fault { kind: "body", message, difference: None }];
         }
     };
-    // In v1beta1 the API server does not look at these, and V23 says which of them would be refused in v1.
+    // The API server does not check these fields in v1beta1; V23 reports the ones that v1 would reject.
     let is_strict = *at(&asked, &["apiVersion"]) != "admission.k8s.io/v1beta1";
     let mut faults = Vec::new();
     for field in ["apiVersion", "kind"] {
         let (expected, found) = (at(&asked, &[field]), at(&answer, &[field]));
         if is_strict && found != expected {
-            faults.push(Fault::of(field, field, found, &expected.to_string()));
+            faults.push(Fault::field(field, field, found, &expected.to_string()));
         }
     }
     let Some(response) = answer.get("response").filter(|response| response.is_object()) else {
-        faults.push(Fault::of("response", "response", at(&answer, &["response"]), "an object"));
+        faults.push(Fault::field("response", "response", at(&answer, &["response"]), "an object"));
         return faults;
     };
     let uid = at(&asked, &["request", "uid"]);
     if is_strict && response["uid"] != *uid {
-        faults.push(Fault::of("uid", "response.uid", &response["uid"], "the uid of the request"));
+        faults.push(Fault::field("uid", "response.uid", &response["uid"], "the uid of the request"));
     }
     if !response["allowed"].is_boolean() {
-        faults.push(Fault::of("allowed", "response.allowed", &response["allowed"], "true or false"));
+        faults.push(Fault::field("allowed", "response.allowed", &response["allowed"], "true or false"));
     }
     faults
 }
@@ -210,16 +219,16 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_names_the_field_and_what_it_holds() {
-        let missing = Fault::of("uid", "response.uid", &Value::Null, "the uid of the request");
-        assert_eq!(missing.message, "response.uid is missing: it must be the uid of the request");
-        let wrong = Fault::of("kind", "kind", &json!("Review"), "\"AdmissionReview\"");
-        assert_eq!(wrong.message, "kind is wrong: it must be \"AdmissionReview\"");
+    fn error_names_the_field_and_its_value() {
+        let missing = Fault::field("uid", "response.uid", &Value::Null, "the uid of the request");
+        assert_eq!(missing.message, "response.uid is missing: must be the uid of the request");
+        let wrong = Fault::field("kind", "kind", &json!("Review"), "\"AdmissionReview\"");
+        assert_eq!(wrong.message, "invalid kind: must be \"AdmissionReview\"");
         assert_eq!(wrong.difference.and_then(|it| it.found), Some(json!("Review")));
     }
 
     #[test]
-    fn every_part_of_the_envelope_is_looked_at() {
+    fn every_field_of_the_envelope_is_checked() {
         let around = |response: Value| json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
         check(&around(json!({"uid": "u", "allowed": false})), &[]);
         check(&around(json!({"uid": "U", "allowed": true})), &["uid"]);

@@ -1,4 +1,4 @@
-//! V23: every version of the review that is listed is answered in kind.
+//! V23: every listed version of the review is answered in that version.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use kubernetes_admission::config::Webhook;
 use kubernetes_types::json::{at, set};
 use serde_json::Value;
 
-use super::said::{Effect, effect_of};
-use super::v22_envelope::retold;
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use super::v22_envelope::with_exchange;
+use super::webhook_response::{Effect, effect_of};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::Memory;
 use crate::subject::Subject;
@@ -17,28 +17,34 @@ use crate::webhook_probe::WebhookProbe;
 
 pub(super) const CHECK: Check = Check {
     id: "V23",
-    title: "review versions: each that admissionReviewVersions lists is answered in kind and alike, others are refused",
+    title: "review versions: the webhook answers every listed version in that version and denies unknown \
+            versions",
     severity: Severity::Error,
-    why: "kube-apiserver sends the first listed version that it knows, and refuses an answer of another one; which it \
-          knows changes with its release. A version that is listed because an example had it, and that nobody ever \
-          tried, fails on the day of an upgrade or a rollback, for every request. A webhook that answers a version that \
-          it cannot know allows what it has not read.",
-    source: "Dynamic Admission Control, Response; KEP-492, AdmissionReview v1; admissionregistration.k8s.io/v1 types, \
+    why: "kube-apiserver sends the first listed version that it knows and rejects a response in another \
+          version; which versions it knows changes between releases. A listed version that was copied from \
+          an example and never tested fails every request on the day of an upgrade or a rollback. A webhook \
+          that answers a version that it cannot know allows what it has not read.",
+    help: "List only versions that the webhook supports, and respond in the version of the request.",
+    source: "Dynamic Admission Control, Response; KEP-492, AdmissionReview v1; \
+             admissionregistration.k8s.io/v1 types, \
              admissionReviewVersions",
     audience: Audience::All,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 
-/// The versions that some API server speaks.
+/// The versions that API servers support.
 const KNOWN: [&str; 2] = ["v1", "v1beta1"];
-/// A version that none speaks.
+/// An unsupported version.
 const UNKNOWN: &str = "v9";
-/// How many requests are tried.
+/// The number of requests tried.
 const SAMPLES: usize = 4;
 
 async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     if webhook_probe.samples.is_empty() {
-        return Err(Obstacle::not_applicable("its rules and selectors pick no object of the corpus"));
+        return Err(Skipped::not_applicable(
+            "no object in the corpus matches the webhook's rules and \
+                                             selectors",
+        ));
     }
     let listed = &webhook_probe.subject.webhook.admission_review_versions;
     let versions: Vec<&str> =
@@ -72,8 +78,8 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
             if let Some((other, before, effect)) = &expected
                 && let Some((what, differences)) = found.departure(effect, &object_probe)
             {
-                let kind = format!("another answer in {version}");
-                let message = format!("asked in {version} instead of {other}, {what}");
+                let kind = format!("different response in {version}");
+                let message = format!("with {version} instead of {other}, {what}");
                 let steps = [Arc::clone(before), Arc::clone(&outcome)];
                 note(Violation::new(kind, message).with_differences(differences).with_steps(steps));
             }
@@ -81,28 +87,32 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
         }
     }
     let Some(first) = first else {
-        return Err(Obstacle::not_applicable("it lists no version that kube-apiserver speaks"));
+        return Err(Skipped::not_applicable(
+            "admissionReviewVersions lists no version that kube-apiserver \
+                                             supports",
+        ));
     };
-    // Who answers nothing at all has no trouble with versions.
+    // A webhook that answers no request at all does not have a problem with versions.
     if let Some(reason) = failure.filter(|_| !is_answered) {
-        return Err(Obstacle::not_checked(reason));
+        return Err(Skipped::not_checked(reason));
     }
     unlisted(webhook_probe, &first).await.into_iter().for_each(&mut note);
     Ok(violations)
 }
 
-/// The webhook as if it listed this version alone.
+/// Returns the webhook as if it listed only this version.
 fn only(subject: &Subject, version: &str) -> crate::environment::WebhookSet {
     let webhook =
         Webhook { admission_review_versions: vec![version.to_owned()], ..(*subject.called).clone() };
     Subject { called: Arc::new(webhook), ..subject.clone() }.alone()
 }
 
-/// What is wrong with an answer in `version`. The API server checks nothing of v1beta1 but whether it can be read.
+/// Returns the errors of a response in `version`. The API server only checks that a v1beta1 response can be
+/// decoded.
 fn envelope(version: &str, outcome: &Arc<Outcome>) -> Vec<Violation> {
     let steps = || [Arc::clone(outcome)];
     if let Verdict::Failed(reason) = outcome.verdict() {
-        let message = format!("a review of {version}, which it lists, is not answered: {reason}");
+        let message = format!("the webhook lists {version} but fails on a review in that version: {reason}");
         return vec![Violation::new(format!("fails in {version}"), message).with_steps(steps())];
     }
     let Some(exchange) = outcome.exchanges.first() else { return Vec::new() };
@@ -120,7 +130,7 @@ fn envelope(version: &str, outcome: &Arc<Outcome>) -> Vec<Violation> {
             (wanted != found).then(|| {
                 let field = pointer.trim_start_matches('/').replace('/', ".");
                 let message = format!(
-                    "its answer to {version} has {field} {} and not {}",
+                    "the response to a {version} review has {field} {}, expected {}",
                     found.unwrap_or(&Value::Null),
                     wanted.unwrap_or(&Value::Null)
                 );
@@ -131,14 +141,14 @@ fn envelope(version: &str, outcome: &Arc<Outcome>) -> Vec<Violation> {
         .collect()
 }
 
-/// Sends a review of a version that nobody lists.
+/// Sends a review in a version that is not listed.
 async fn unlisted(webhook_probe: &WebhookProbe<'_>, outcome: &Arc<Outcome>) -> Option<Violation> {
     let mut review: Value = serde_json::from_slice(&outcome.exchanges.first()?.review).ok()?;
     set(&mut review, &["apiVersion"], format!("admission.k8s.io/{UNKNOWN}"));
     let body = Bytes::from(serde_json::to_vec(&review).ok()?);
     let exchange = webhook_probe.environment.post(&webhook_probe.subject.called, body).await;
     let (kind, message, severity) = match &exchange.reply {
-        Err(error) => ("no answer", format!("there is no answer: {error}"), Severity::Warning),
+        Err(error) => ("no answer", format!("the webhook does not respond: {error}"), Severity::Warning),
         Ok(reply) if reply.status >= 500 => {
             ("HTTP status", format!("the HTTP status is {}", reply.status), Severity::Note)
         }
@@ -146,12 +156,12 @@ async fn unlisted(webhook_probe: &WebhookProbe<'_>, outcome: &Arc<Outcome>) -> O
         Ok(_) => match effect_of(&exchange, at(&review, &["request", "object"])) {
             Effect::Denied(_) => return None,
             Effect::Admitted(_) => {
-                ("admits", "it admits what it cannot have read".to_owned(), Severity::Note)
+                ("admits", "the webhook allows what it cannot have read".to_owned(), Severity::Note)
             }
             Effect::Broken(what) => ("no review", what, Severity::Note),
         },
     };
-    let message = format!("asked in {UNKNOWN}, a version that there is not: {message}");
-    let violation = Violation::new(format!("{kind} in a version that there is not"), message);
-    Some(violation.with_severity(severity).with_steps([retold(outcome, exchange)]))
+    let message = format!("asked in the unsupported version {UNKNOWN}: {message}");
+    let violation = Violation::new(format!("{kind} in an unsupported version"), message);
+    Some(violation.with_severity(severity).with_steps([with_exchange(outcome, exchange)]))
 }

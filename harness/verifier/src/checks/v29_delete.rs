@@ -1,4 +1,4 @@
-//! V29: DELETE has no object.
+//! V29: a webhook handles DELETE, which has no object.
 
 use std::iter;
 use std::sync::Arc;
@@ -6,25 +6,28 @@ use std::sync::Arc;
 use kubernetes_admission::attributes::Attributes;
 use serde_json::json;
 
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 use crate::stored;
 
 pub(super) const CHECK: Check = Check {
     id: "V29",
-    title: "DELETE: it reads oldObject, since object is null, and answers without a patch",
+    title: "DELETE requests: the webhook reads oldObject, because object is null, and returns no patch",
     severity: Severity::Error,
-    why: "On DELETE, `object` is null and what is deleted stands in `oldObject`; in the deletion of a collection the \
-          request has no name either. A webhook that decodes `object` all the same crashes or denies, namespaces hang \
-          in Terminating, and a patch fails the request whatever the failurePolicy says.",
-    source: "Dynamic Admission Control, Request; KEP-492; kubernetes/kubernetes#96715, #66425; slok/kubewebhook#63",
+    why: "On DELETE, `object` is null and `oldObject` holds the object to be deleted; when a collection is \
+          deleted, the request does not have a name either. A webhook that decodes `object` anyway crashes \
+          or denies, namespaces hang in Terminating, and a patch fails the request regardless of \
+          failurePolicy.",
+    help: "On DELETE, read request.oldObject and return no patch.",
+    source: "Dynamic Admission Control, Request; KEP-492; kubernetes/kubernetes#96715, #66425; \
+             slok/kubewebhook#63",
     audience: Audience::All,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// What a webhook says that looked for an object and found none, or another one: the words of runtimes and libraries, and
-/// none that the author of a rule would choose.
+/// Phrases in the errors of runtimes and libraries that did not find the expected object. Rule authors do not
+/// write them.
 const SIGNS: [&str; 9] = [
     "no content to decode",
     "unexpected end of json",
@@ -40,7 +43,7 @@ const SIGNS: [&str; 9] = [
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let stored = object_probe.stored(object_probe.object())?;
     let delete = stored::delete(object_probe.request, stored);
-    // Of some resources, such as namespaces, no collection can be deleted.
+    // Some resources, such as namespaces, do not support deletecollection.
     let resource = object_probe.environment.cluster_fixture.resource(&delete.resource);
     let has_collection =
         resource.is_some_and(|resource| resource.verbs.iter().any(|verb| verb == "deletecollection"));
@@ -52,7 +55,10 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     for (request, what) in iter::once((delete, "DELETE")).chain(collection) {
         let outcome = object_probe.outcome(&object_probe.alone(), &request).await;
         if outcome.mismatch(&object_probe.subject.webhook.id).is_some() {
-            return Err(Obstacle::not_applicable("its rules and selectors do not pick DELETE of the object"));
+            return Err(Skipped::not_applicable(
+                "the webhook's rules and selectors do not match DELETE of \
+                                                 the object",
+            ));
         }
         violations.extend(judge(&outcome, what));
     }
@@ -61,11 +67,19 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
 
 fn judge(outcome: &Arc<Outcome>, what: &str) -> Option<Violation> {
     let (kind, message) = match outcome.verdict() {
-        Verdict::Failed(reason) => ("fails", format!("on {what} it gives no valid answer: {reason}")),
-        Verdict::ServerError(status) => ("sends a patch", format!("on {what}: {}", status.message)),
-        Verdict::Denied(status) if is_confused(status.code, &status.message) => (
+        Verdict::Failed(reason) => (
+            "fails",
+            format!(
+                "on {what}, the webhook does not return a valid \
+                                                      response: {reason}"
+            ),
+        ),
+        Verdict::ServerError(status) => {
+            ("sends a patch", format!("on {what}, the patch fails: {}", status.message))
+        }
+        Verdict::Denied(status) if is_decoding_error(status.code, &status.message) => (
             "misses the object",
-            format!("on {what} it denies, since it looks for an object: {}", status.message),
+            format!("on {what}, the webhook denies because it does not find an object: {}", status.message),
         ),
         Verdict::Denied(_) | Verdict::Admitted | Verdict::NoConditions(_) | Verdict::Unsupported(_) => {
             return None;
@@ -74,8 +88,8 @@ fn judge(outcome: &Arc<Outcome>, what: &str) -> Option<Violation> {
     Some(Violation::new(format!("{kind} on {what}"), message).with_steps([Arc::clone(outcome)]))
 }
 
-/// Whether a denial is about the request itself rather than about what it asks for.
-pub(super) fn is_confused(code: i32, message: &str) -> bool {
+/// Returns whether a denial is caused by the form of the request and not by its content.
+pub(super) fn is_decoding_error(code: i32, message: &str) -> bool {
     let message = message.to_lowercase();
     (code == 400 || code >= 500) && SIGNS.iter().any(|sign| message.contains(sign))
 }

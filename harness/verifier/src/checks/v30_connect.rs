@@ -1,4 +1,4 @@
-//! V30: CONNECT shows options instead of an object.
+//! V30: a webhook handles CONNECT, which has options as its object.
 
 use std::sync::Arc;
 
@@ -7,22 +7,24 @@ use kubernetes_types::json::set;
 use serde_json::{Value, json};
 
 use super::requests::{self, Side};
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::webhook_probe::WebhookProbe;
 
 pub(super) const CHECK: Check = Check {
     id: "V30",
-    title: "CONNECT: it reads PodExecOptions and the like, and does without options",
+    title: "CONNECT requests: the webhook reads PodExecOptions and similar kinds, and does not need options",
     severity: Severity::Error,
-    why: "For exec, attach, port-forward and proxy, `object` is not the Pod but a PodExecOptions, without metadata and \
-          labels; there is no oldObject, and `options` is null. A webhook that asked for CONNECT and decodes a Pod, or \
-          looks at the metadata of what it gets, fails, and nobody can open a shell when it is needed most.",
+    why: "For exec, attach, port-forward, and proxy, `object` is not the Pod but a kind such as \
+          PodExecOptions, without metadata and labels; oldObject and `options` are null. A webhook that \
+          matches CONNECT and decodes a Pod, or reads the metadata of the object, fails, and users cannot \
+          open a shell exactly when they need it.",
+    help: "On CONNECT, decode the kind in request.kind, and read the Pod's name from the request.",
     source: "KEP-492, Connection Options; apiserver pkg/endpoints/handlers/rest.go, ConnectResource",
     audience: Audience::All,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 
-/// Resource, subresource and what is shown.
+/// Returns resources, subresources, and the objects of their CONNECT requests.
 fn connections() -> [(&'static str, &'static str, Value); 6] {
     let options = |kind: &str, fields: Value| {
         let mut options = fields;
@@ -48,7 +50,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     let id = &webhook_probe.subject.webhook.id;
     let mut violations: Vec<Violation> = Vec::new();
     let mut looked = false;
-    let mut unpicked = Vec::new();
+    let mut not_selected = Vec::new();
     for (resource, subresource, object) in connections() {
         let side = Side {
             operation: Operation::Connect,
@@ -66,18 +68,18 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
         let name = format!("{resource}/{subresource}");
         let outcome = Arc::new(webhook_probe.environment.admit(&webhook_probe.alone(), &request).await);
         if outcome.calls_of(id).next().is_none() {
-            unpicked.push(name);
+            not_selected.push(name);
             continue;
         }
         looked = true;
-        violations.extend(requests::upset(&format!("CONNECT to {name}"), &outcome));
+        violations.extend(requests::failure(&format!("CONNECT to {name}"), &outcome));
     }
     if looked {
         return Ok(violations);
     }
-    Err(Obstacle::not_applicable(if unpicked.is_empty() {
-        "its rules pick no CONNECT".to_owned()
+    Err(Skipped::not_applicable(if not_selected.is_empty() {
+        "the webhook's rules do not match CONNECT".to_owned()
     } else {
-        requests::unpicked(&unpicked)
+        requests::not_selected(&not_selected)
     }))
 }

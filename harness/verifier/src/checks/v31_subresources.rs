@@ -1,4 +1,4 @@
-//! V31: subresources show other kinds, or keep other fields.
+//! V31: a webhook handles the kinds of subresources.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use kubernetes_types::selector::Selector;
 use serde_json::{Value, json};
 
 use super::requests::{self, Side};
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::comparison::{self, Difference, Order};
 use crate::corpus;
 use crate::environment::Outcome;
@@ -21,12 +21,15 @@ use crate::webhook_probe::WebhookProbe;
 
 pub(super) const CHECK: Check = Check {
     id: "V31",
-    title: "subresources: it reads what scale, eviction, binding, token and resize show, and keeps to the status on status",
+    title: "subresources: the webhook reads the kinds of scale, eviction, binding, token, and resize, and \
+            changes only the status on /status",
     severity: Severity::Error,
-    why: "A rule for `pods/*` or `*/*` brings more than Pods: pods/eviction is a policy/v1 Eviction, pods/binding a \
-          Binding, deployments/scale an autoscaling/v1 Scale, and a webhook that takes them for the object denies or \
-          breaks drains, scheduling and autoscaling. On /status the server keeps the status and drops the rest, so that \
-          a mutation of the spec there never arrives.",
+    why: "A rule for `pods/*` or `*/*` matches more than Pods: pods/eviction is a policy/v1 Eviction, \
+          pods/binding a Binding, deployments/scale an autoscaling/v1 Scale. A webhook that treats them as \
+          the parent object denies or breaks drains, scheduling, and autoscaling. On /status, the API \
+          server keeps only the status, so a mutation of the spec is lost.",
+    help: "Check request.subResource and request.kind before you decode the object, or match only the \
+           subresources that you handle.",
     source: "admissionregistration.k8s.io/v1 types, resources; kubernetes/kubernetes#113594; \
              pkg/registry/core/pod/strategy.go, podStatusStrategy",
     audience: Audience::All,
@@ -36,8 +39,8 @@ pub(super) const CHECK: Check = Check {
 async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     let cluster_fixture = &webhook_probe.environment.cluster_fixture;
     let id = &webhook_probe.subject.webhook.id;
-    let mut found = Found::default();
-    let (mut unpicked, mut untried) = (Vec::new(), Vec::new());
+    let mut found = SubresourceViolations::default();
+    let (mut not_selected, mut untried) = (Vec::new(), Vec::new());
     let mut looked = false;
     for (resource, subresource) in served(cluster_fixture) {
         let name = format!("{}/{}", resource.name.resource, subresource.name);
@@ -55,37 +58,40 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
         }
         let outcome = Arc::new(webhook_probe.environment.admit(&webhook_probe.alone(), &request).await);
         if outcome.calls_of(id).next().is_none() {
-            unpicked.push(name);
+            not_selected.push(name);
             continue;
         }
         looked = true;
         let what = format!("{} of {name}", request.operation);
         let kind = format!("{} of {}", request.operation, subresource.name);
-        found.add(&name, &what, &kind, requests::upset(&what, &outcome));
+        found.add(&name, &what, &kind, requests::failure(&what, &outcome));
         if subresource.name == "status" && webhook_probe.subject.webhook.phase == Phase::Mutating {
             found.add(&name, &what, &kind, beyond_the_status(&what, &outcome));
         }
     }
-    let untold = (!untried.is_empty())
-        .then(|| format!("admit makes no request for {}", super::listed(untried.iter().map(String::as_str))));
+    let untold = (!untried.is_empty()).then(|| {
+        format!("admit cannot build a request for {}", super::listed(untried.iter().map(String::as_str)))
+    });
     if looked {
-        let unpicked = (!unpicked.is_empty()).then(|| requests::unpicked(&unpicked));
-        untold.into_iter().chain(unpicked).for_each(|note| webhook_probe.note(note));
+        let not_selected = (!not_selected.is_empty()).then(|| requests::not_selected(&not_selected));
+        untold.into_iter().chain(not_selected).for_each(|note| webhook_probe.note(note));
         return Ok(found.violations());
     }
     Err(match untold {
-        Some(untold) => Obstacle::not_checked(untold),
-        None if unpicked.is_empty() => Obstacle::not_applicable("its rules pick no subresource"),
-        None => Obstacle::not_applicable(requests::unpicked(&unpicked)),
+        Some(untold) => Skipped::not_checked(untold),
+        None if not_selected.is_empty() => {
+            Skipped::not_applicable("the webhook's rules match no subresource")
+        }
+        None => Skipped::not_applicable(requests::not_selected(&not_selected)),
     })
 }
 
-/// Violations, with the subresources that show the same.
+/// Violations, with the other subresources that have the same violation.
 #[derive(Default)]
-pub(crate) struct Found(Vec<(Violation, Vec<String>)>);
+pub(crate) struct SubresourceViolations(Vec<(Violation, Vec<String>)>);
 
-impl Found {
-    /// Takes a violation that `name` shows, which is one of `kind` beside those of other resources.
+impl SubresourceViolations {
+    /// Adds a violation of `name`, or adds `name` to a known violation of the same `kind`.
     fn add(&mut self, name: &str, what: &str, kind: &str, violation: Option<Violation>) {
         let Some(mut violation) = violation else { return };
         violation.kind = violation.kind.replace(what, kind);
@@ -108,7 +114,7 @@ impl Found {
     }
 }
 
-/// What is written, and is no connection.
+/// Returns the writable subresources that are not connections.
 fn served(cluster_fixture: &ClusterFixture) -> impl Iterator<Item = (ServedResource, ServedSubresource)> {
     cluster_fixture.resources().into_iter().flat_map(|resource| {
         let subresources = resource.subresources.clone().into_iter().filter(|subresource| {
@@ -119,7 +125,7 @@ fn served(cluster_fixture: &ClusterFixture) -> impl Iterator<Item = (ServedResou
     })
 }
 
-/// What it changes of the spec in an update of the status.
+/// Reports changes of the spec in an update of the status.
 fn beyond_the_status(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
     let (before, after) = (outcome.request.object.as_ref()?, outcome.object.as_ref()?);
     let dropped: Vec<Difference> =
@@ -130,7 +136,8 @@ fn beyond_the_status(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
     if dropped.is_empty() {
         return None;
     }
-    let message = format!("on {what} it changes {}, which the server drops there", super::fields(&dropped));
+    let message =
+        format!("on {what}, the webhook changes {}, which the API server drops", super::fields(&dropped));
     let violation = Violation::new(format!("changes the spec on {what}"), message);
     let violation = violation.with_severity(Severity::Warning).with_differences(dropped);
     Some(violation.with_steps([Arc::clone(outcome)]))
@@ -138,7 +145,7 @@ fn beyond_the_status(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
 
 const NAME: &str = "admit-verify";
 
-/// What a client sends there; none if admit does not know.
+/// Returns a client's request to the subresource; none if admit cannot build one.
 fn request(
     webhook_probe: &WebhookProbe<'_>,
     resource: &ServedResource,
@@ -167,7 +174,7 @@ fn request(
             (None, body(json!({"metadata": metadata, "target": target})))
         }
         "token" => {
-            // The name comes after the mutating webhooks.
+            // The server sets the name after the mutating webhooks.
             let metadata = match webhook_probe.subject.webhook.phase {
                 Phase::Mutating => json!({"namespace": json::at(&metadata, &["namespace"])}),
                 Phase::Validating => metadata,
@@ -178,7 +185,7 @@ fn request(
         name => {
             let mut old_object = stored(webhook_probe, resource)?;
             if name == "resize" {
-                // What has requests keeps its quality of service.
+                // A Pod with resource requests keeps its QoS class.
                 ask_for_cpu(&mut old_object, "100m")?;
                 old_object = as_stored(
                     &old_object,
@@ -194,11 +201,12 @@ fn request(
     Some(side(webhook_probe, resource, subresource, object, old_object))
 }
 
-/// Writes into `object` what its subresource is for; none if admit does not know, or the object has no place for it.
+/// Makes a typical change through the subresource; none if admit does not know one, or the object has no
+/// place for it.
 pub(super) fn change(object: &mut Value, subresource: &str) -> Option<()> {
     let is_written = match subresource {
         "status" if object["kind"] == "Pod" => set(object, &["status", "phase"], "Running"),
-        // What a status holds is told by nothing: it is written as it is.
+        // The content of a status is unknown, so it is not changed.
         "status" => true,
         "finalize" => set(object, &["spec", "finalizers"], json!([])),
         "approval" => {
@@ -217,13 +225,14 @@ pub(super) fn change(object: &mut Value, subresource: &str) -> Option<()> {
     is_written.then_some(())
 }
 
-/// Writes what the first container of a Pod requests; none if it has no container.
+/// Sets the CPU request of the first container of a Pod; none if it has no container.
 fn ask_for_cpu(pod: &mut Value, cpu: &str) -> Option<()> {
     let container = pod.pointer_mut("/spec/containers/0")?;
     set(container, &["resources"], json!({"requests": {"cpu": cpu}})).then_some(())
 }
 
-/// An object of the resource, with the labels that the webhook's selector asks for; none if the corpus has none.
+/// Returns an object of the resource with the labels that the webhook's selector requires; none if the corpus
+/// has none.
 fn stored(webhook_probe: &WebhookProbe<'_>, resource: &ServedResource) -> Option<Value> {
     let mut of_kind = webhook_probe.samples.iter().filter(|sample| sample.resource == resource.name);
     if let Some(object) = of_kind.find_map(|sample| sample.object.as_ref()) {
@@ -276,7 +285,7 @@ fn side(
     side.request(webhook_probe)
 }
 
-/// A request as far as rules look at it.
+/// Returns a request with only the fields that rules match.
 fn unknown(
     webhook_probe: &WebhookProbe<'_>,
     resource: &ServedResource,

@@ -1,4 +1,4 @@
-//! V37: what is no review is refused, and nothing comes of it.
+//! V37: a webhook rejects malformed input and keeps working.
 
 use std::sync::Arc;
 
@@ -10,66 +10,70 @@ use kubernetes_types::json::{at, set};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::said;
-use super::usual::{self, Usual};
-use super::v22_envelope::retold;
+use super::typical_request::{self, TypicalRequest};
+use super::v22_envelope::with_exchange;
+use super::webhook_response;
+use crate::call_recorder::{Direct, Exchange, JSON};
 use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
 use crate::comparison::Order;
 use crate::environment::{Outcome, Verdict};
-use crate::line::{Direct, Exchange, JSON};
 use crate::object_probe::Memory;
 use crate::webhook_probe::WebhookProbe;
 
 pub(super) const CHECK: Check = Check {
     id: "V37",
-    title: "malformed input: refused with a 4xx or a denial, and the next review is answered as before",
+    title: "malformed input: the webhook rejects it with a 4xx or a denial, and answers the next review as \
+            before",
     severity: Severity::Warning,
-    why: "Anybody who reaches the port can send anything: scanners, health checks of load balancers, a person with curl. \
-          A webhook that panics there, hangs, or lets something pass that it could not read, fails the same way on the \
-          first review that a future version writes otherwise; and if its process ends, every write that it matches \
-          fails until it is back.",
-    source: "kubernetes-sigs/controller-runtime pkg/webhook/admission/http.go, which answers 200 with a review that \
+    why: "Everyone who reaches the port can send anything: scanners, health checks of load balancers, a \
+          person with curl. A webhook that panics, hangs, or allows input that it could not read will do \
+          the same on the first review that a future version encodes differently. If its process ends, \
+          every write that it matches fails until it is back.",
+    help: "Return status 400 for a body that you cannot decode, and recover from panics in the handler.",
+    source: "kubernetes-sigs/controller-runtime pkg/webhook/admission/http.go, which answers 200 with a \
+             review that \
              says 400: that is as good; Go net/http, which closes the connection when a handler panics",
     audience: Audience::All,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 
-/// Something that is no review, or does not come as one.
+/// Malformed input, or a review that is sent incorrectly.
 struct Malformed {
     what: &'static str,
     method: Method,
     content_type: &'static str,
     body: Option<Bytes>,
-    /// How bad it is to answer that with 200 and without a denial; none if it is right.
+    /// The severity of a response with status 200 and without a denial; none if that is correct.
     pass: Option<Severity>,
 }
 
 async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
-    let usual = Usual::of(webhook_probe, webhook_probe.subject).await?;
-    // What differs anyway says nothing about what came between.
-    let mut is_stable = change(webhook_probe, &usual, &*ask(webhook_probe, &usual).await).is_none();
+    let typical = TypicalRequest::new(webhook_probe, webhook_probe.subject).await?;
+    // A response that varies anyway cannot show an effect of the input.
+    let mut is_stable = change(webhook_probe, &typical, &*ask(webhook_probe, &typical).await).is_none();
     let mut violations = Vec::new();
-    for malformed in malformed(&usual.review) {
+    for malformed in malformed(&typical.review) {
         let what = malformed.what;
         let (exchange, fault) = send(webhook_probe, &malformed).await;
         if let Some((kind, text, severity)) = fault {
-            let violation = Violation::new(format!("{kind} on {what}"), format!("on {what} {text}"));
-            let steps = [retold(&usual.outcome, exchange)];
+            let violation = Violation::new(format!("{kind} on {what}"), format!("on {what}, {text}"));
+            let steps = [with_exchange(&typical.outcome, exchange)];
             violations.push(violation.with_severity(severity).with_steps(steps));
         }
-        let after = ask(webhook_probe, &usual).await;
+        let after = ask(webhook_probe, &typical).await;
         if let Verdict::Failed(reason) = after.verdict() {
-            let message = format!("after {what} it gives no valid answer any more: {reason}");
-            let violation = Violation::new(format!("does not survive {what}"), message);
+            let message = format!("after {what}, the webhook no longer returns a valid response: {reason}");
+            let violation = Violation::new(format!("stops responding after {what}"), message);
             violations.push(violation.with_severity(Severity::Error).with_steps([after]));
             break;
         }
-        if is_stable && let Some(change) = change(webhook_probe, &usual, &after) {
-            let message = format!("after {what} {change}");
-            let steps = [Arc::clone(&usual.outcome), after];
-            violations
-                .push(Violation::new(format!("answers otherwise after {what}"), message).with_steps(steps));
-            // It may have come to stay.
+        if is_stable && let Some(change) = change(webhook_probe, &typical, &after) {
+            let message = format!("after {what}, {change}");
+            let steps = [Arc::clone(&typical.outcome), after];
+            violations.push(
+                Violation::new(format!("responds differently after {what}"), message).with_steps(steps),
+            );
+            // The difference may be permanent.
             is_stable = false;
         }
     }
@@ -93,17 +97,17 @@ fn malformed(review: &Bytes) -> Vec<Malformed> {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "b"}});
     let unreadable = Some(Severity::Warning);
     vec![
-        body("a text that is no JSON", Bytes::from_static(b"this is no JSON"), unreadable),
+        body("text that is not JSON", Bytes::from_static(b"this is no JSON"), unreadable),
         body("an empty body", Bytes::new(), unreadable),
-        body("a review that is cut off", review.slice(..review.len() / 2), unreadable),
+        body("a truncated review", review.slice(..review.len() / 2), unreadable),
         body("an object of another kind", text(&other), unreadable),
-        // No API server sends that, and a framework that decodes it hands it on.
+        // API servers do not send this, and a framework that decodes it passes it on.
         body(
             "a review without a request",
             text(&json!({"apiVersion": api_version, "kind": kind})),
             Some(Severity::Note),
         ),
-        // Whether it is refused is V23's.
+        // V23 checks whether it is denied.
         body("a review of an unknown version", text(&unknown), None),
         Malformed { what: "a GET", method: Method::GET, content_type: "", body: None, pass: None },
         Malformed {
@@ -113,7 +117,7 @@ fn malformed(review: &Bytes) -> Vec<Malformed> {
     ]
 }
 
-/// What is wrong: a kind, a part of a sentence, and how bad it is.
+/// An error: a kind, a part of a sentence, and a severity.
 type Fault = (&'static str, String, Severity);
 
 async fn send(webhook_probe: &WebhookProbe<'_>, malformed: &Malformed) -> (Exchange, Option<Fault>) {
@@ -152,30 +156,33 @@ async fn send(webhook_probe: &WebhookProbe<'_>, malformed: &Malformed) -> (Excha
 fn judge(reply: &Result<Reply, CallError>, pass: Option<Severity>) -> Option<Fault> {
     let reply = match reply {
         Ok(reply) => reply,
-        Err(error) if usual::is_late(error) => {
-            return Some(("hangs", format!("it never answers: {error}"), Severity::Warning));
+        Err(error) if typical_request::is_late(error) => {
+            return Some(("hangs", format!("the webhook does not respond: {error}"), Severity::Warning));
         }
         Err(error) => {
-            let text = format!("it ends the connection, as one does that panics: {error}");
-            return Some(("gives no answer", text, Severity::Warning));
+            let text = format!("the webhook closes the connection, as after a panic: {error}");
+            return Some(("closes the connection", text, Severity::Warning));
         }
     };
     let status = reply.status;
     match status {
         500.. => {
-            let text = format!("it says that the fault is its own: HTTP status {status} instead of a 4xx");
+            let text = format!("the webhook returns HTTP status {status} instead of a 4xx");
             Some(("HTTP status", text, Severity::Note))
         }
         200..=299 => {
             let severity = pass?;
-            let response = said::response(reply);
+            let response = webhook_response::response(reply);
             match response.map(|response| at(&response, &["allowed"]).as_bool()) {
                 Some(Some(true)) => {
-                    Some(("allows", "it allows what it cannot have understood".to_owned(), severity))
+                    Some(("allows", "the webhook allows what it cannot have understood".to_owned(), severity))
                 }
                 Some(Some(false)) => None,
                 Some(None) | None => {
-                    let text = format!("it answers with HTTP status {status} and no review that says no");
+                    let text = format!(
+                        "the webhook returns HTTP status {status} without a review that \
+                                        denies the request"
+                    );
                     Some(("HTTP status", text, Severity::Note))
                 }
             }
@@ -184,23 +191,23 @@ fn judge(reply: &Result<Reply, CallError>, pass: Option<Severity>) -> Option<Fau
     }
 }
 
-async fn ask(webhook_probe: &WebhookProbe<'_>, usual: &Usual<'_>) -> Arc<Outcome> {
-    Arc::new(webhook_probe.environment.admit(&webhook_probe.alone(), usual.request).await)
+async fn ask(webhook_probe: &WebhookProbe<'_>, typical: &TypicalRequest<'_>) -> Arc<Outcome> {
+    Arc::new(webhook_probe.environment.admit(&webhook_probe.alone(), typical.request).await)
 }
 
-/// How an answer differs from the usual one.
-fn change(webhook_probe: &WebhookProbe<'_>, usual: &Usual<'_>, found: &Outcome) -> Option<String> {
-    let expected = &usual.outcome;
+/// Describes how a response differs from the typical one.
+fn change(webhook_probe: &WebhookProbe<'_>, typical: &TypicalRequest<'_>, found: &Outcome) -> Option<String> {
+    let expected = &typical.outcome;
     if expected.refusal.is_some() != found.refusal.is_some() {
         let (before, after) = (expected.verdict(), found.verdict());
-        return Some(format!("the same request is told something else: `{before}`, then `{after}`"));
+        return Some(format!("the same request gets different responses: `{before}`, then `{after}`"));
     }
     let memory = Memory::default();
-    let object_probe = webhook_probe.object_probe(usual.request, &memory);
+    let object_probe = webhook_probe.object_probe(typical.request, &memory);
     let differences =
         object_probe.differences(expected.object.as_ref()?, found.object.as_ref()?, Order::Counts);
     (!differences.is_empty())
-        .then(|| format!("the same object comes out otherwise: {}", super::fields(&differences)))
+        .then(|| format!("the same object gets a different result: {}", super::fields(&differences)))
 }
 
 #[cfg(test)]
@@ -215,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_a_4xx_or_a_review_that_says_no() {
+    fn rejection_is_a_4xx_or_a_denying_review() {
         check(400, "what is this?", None);
         check(404, "", None);
         check(200, r#"{"response": {"uid": "", "allowed": false, "status": {"code": 400}}}"#, None);
@@ -225,9 +232,9 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_a_hang_or_a_panic() {
+    fn missing_response_is_a_timeout_or_a_panic() {
         for (text, expected) in
-            [("Post \"u\": EOF", "gives no answer"), ("Post \"u\": context deadline exceeded", "hangs")]
+            [("Post \"u\": EOF", "closes the connection"), ("Post \"u\": context deadline exceeded", "hangs")]
         {
             let fault = judge(&Err(CallError::Transport(text.to_owned())), None);
             assert_eq!(fault.map(|(kind, _, _)| kind), Some(expected));

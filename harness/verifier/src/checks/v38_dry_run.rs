@@ -1,4 +1,4 @@
-//! V38: a dry run writes nothing, and says what the real run says.
+//! V38: a dry run has no side effects and the same response as the real run.
 
 use std::sync::Arc;
 
@@ -6,27 +6,29 @@ use kubernetes_admission::attributes::Attributes;
 use kubernetes_types::json::set;
 use serde_json::json;
 
-use super::recorded;
-use super::windows::{Seen, Watched, Windows};
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use super::recorded_writes;
+use super::write_attribution::{Attribution, Watched, WriteAttribution};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::comparison::{self, Order};
 use crate::environment::{Outcome, Verdict};
-use crate::finding_log::UNSTEADY;
+use crate::finding_log::NOT_DETERMINISTIC;
 use crate::webhook_probe::WebhookProbe;
 
 pub(super) const CHECK: Check = Check {
     id: "V38",
-    title: "honest about dry runs: it writes nothing, and answers as it does in a real run",
+    title: "dry-run side effects: the webhook writes nothing on a dry run and responds as in a real run",
     severity: Severity::Error,
-    why: "sideEffects None or NoneOnDryRun is a promise: the API server calls the webhook on dry runs because of it. \
-          kubectl diff, GitOps tools and autoscalers make dry runs all the time; a webhook that writes then leaves \
-          objects that nobody wanted, and one that answers otherwise makes their previews wrong.",
+    why: "sideEffects None or NoneOnDryRun is a promise: because of it, the API server calls the webhook on \
+          dry runs. kubectl diff, GitOps tools, and autoscalers send dry runs all the time. A webhook that \
+          writes on a dry run leaves unwanted objects behind, and one that responds differently makes the \
+          previews wrong.",
+    help: "Skip every write if request.dryRun is true, and compute the response as typical.",
     source: "Dynamic Admission Control, Side effects",
     audience: Audience::All,
     probe: Probe::Effects(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 
-/// What becomes of the requests as dry runs.
+/// Sends the requests as dry runs.
 async fn dry_runs(webhook_probe: &WebhookProbe<'_>, samples: &[Attributes]) -> Vec<Arc<Outcome>> {
     let mut outcomes = Vec::new();
     for sample in samples {
@@ -41,48 +43,55 @@ async fn dry_runs(webhook_probe: &WebhookProbe<'_>, samples: &[Attributes]) -> V
 
 async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     if webhook_probe.samples.is_empty() {
-        return Err(Obstacle::not_applicable("its rules and selectors pick no object of the corpus"));
+        return Err(Skipped::not_applicable(
+            "no object in the corpus matches the webhook's rules and \
+                                             selectors",
+        ));
     }
     if !webhook_probe.subject.webhook.side_effects.allow_dry_run() {
-        return Err(Obstacle::not_applicable("it is not called on dry runs: sideEffects is Some or Unknown"));
+        return Err(Skipped::not_applicable(
+            "the webhook is not called on dry runs: sideEffects is Some or \
+                                             Unknown",
+        ));
     }
-    let samples = recorded::first_samples(webhook_probe);
+    let samples = recorded_writes::first_samples(webhook_probe);
     let alone = webhook_probe.alone();
     let mut violations = Vec::new();
     let mut dry_outcomes = Vec::new();
-    let mut windows = match &webhook_probe.settings.recorder {
-        Some(recorder) => Some(Windows::of(recorder, Watched::Writes, samples).await),
+    let mut attribution = match &webhook_probe.settings.recorder {
+        Some(recorder) => Some(WriteAttribution::new(recorder, Watched::Writes, samples).await),
         None => None,
     };
     let seen = loop {
-        if let Some(windows) = &mut windows {
-            windows.begin();
+        if let Some(attribution) = &mut attribution {
+            attribution.begin();
         }
         let outcomes = dry_runs(webhook_probe, samples).await;
-        // The answers of the first time are those that are compared.
+        // The responses of the first round are compared.
         if dry_outcomes.is_empty() {
             dry_outcomes = outcomes;
         }
-        match &mut windows {
-            None => break Seen::Nothing { note: None },
-            Some(windows) => match windows.end().await {
-                Seen::Again => {}
-                seen @ (Seen::Caused { .. } | Seen::Nothing { .. }) => break seen,
+        match &mut attribution {
+            None => break Attribution::Nothing { note: None },
+            Some(attribution) => match attribution.end().await {
+                Attribution::Again => {}
+                seen @ (Attribution::Caused { .. } | Attribution::Nothing { .. }) => break seen,
             },
         }
     };
     match seen {
-        Seen::Again | Seen::Nothing { note: None } => {}
-        Seen::Nothing { note: Some(note) } => webhook_probe.note(note),
-        Seen::Caused { count, first } => {
-            let message = format!("in {} dry runs it wrote {count} times, first {first}", samples.len());
+        Attribution::Again | Attribution::Nothing { note: None } => {}
+        Attribution::Nothing { note: Some(note) } => webhook_probe.note(note),
+        Attribution::Caused { count, first } => {
+            let message =
+                format!("in {} dry runs, the webhook wrote {count} times, first {first}", samples.len());
             let violation = Violation::new("writes on dry runs", message);
             violations.push(violation.with_steps(dry_outcomes.first().cloned()));
         }
     }
     for (sample, dry) in samples.iter().zip(&dry_outcomes) {
         if let Verdict::Failed(reason) = dry.verdict() {
-            return Err(Obstacle::not_checked(reason));
+            return Err(Skipped::not_checked(reason));
         }
         let real = Arc::new(webhook_probe.environment.admit(&alone, sample).await);
         let differs = |other: &Outcome| {
@@ -92,21 +101,23 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
             let [one, other] = [sample, sample].map(|sample| webhook_probe.environment.admit(&alone, sample));
             let again = webhook_probe.environment.admit(&alone, &dry.request);
             if differs(&one.await) || differs(&other.await) || !differs(&again.await) {
-                return Err(Obstacle::not_checked(UNSTEADY));
+                return Err(Skipped::not_checked(NOT_DETERMINISTIC));
             }
         }
         let steps = [Arc::clone(&real), Arc::clone(dry)];
         if real.refusal.is_some() != dry.refusal.is_some() {
-            let message = format!("the real run says `{}`, the dry run `{}`", real.verdict(), dry.verdict());
-            violations.push(Violation::new("another verdict on dry runs", message).with_steps(steps));
+            let message = format!("the real run gives `{}`, the dry run `{}`", real.verdict(), dry.verdict());
+            violations.push(Violation::new("different verdict on dry runs", message).with_steps(steps));
             break;
         }
         let (Some(expected), Some(found)) = (&real.object, &dry.object) else { continue };
         let differences = comparison::differences(expected, found, &sample.kind, Order::Counts);
         if !differences.is_empty() {
-            let message =
-                format!("on a dry run it changes the object otherwise: {}", super::fields(&differences));
-            let violation = Violation::new("another result on dry runs", message);
+            let message = format!(
+                "on a dry run, the webhook changes the object differently: {}",
+                super::fields(&differences)
+            );
+            let violation = Violation::new("different result on dry runs", message);
             violations.push(violation.with_differences(differences).with_steps(steps));
             break;
         }
@@ -116,12 +127,12 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     }
     match &webhook_probe.settings.recorder {
         None => {
-            let reason = "its answers are the same, but what it writes is not recorded: give it the kubeconfig of \
-                          --api-server-out";
-            Err(Obstacle::unequipped(reason))
+            let reason = "the responses are the same, but the webhook's writes are not recorded: run it \
+                          with the kubeconfig from --api-server-out";
+            Err(Skipped::unequipped(reason))
         }
         Some(recorder) if !recorder.was_contacted() => {
-            Err(recorded::never_contacted("its answers are the same, but it has"))
+            Err(recorded_writes::never_contacted("the responses are the same, but the webhook"))
         }
         Some(_) => Ok(violations),
     }

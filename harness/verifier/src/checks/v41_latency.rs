@@ -1,4 +1,4 @@
-//! V41: quick enough for its own timeout.
+//! V41: the latency is well below the timeout.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,47 +6,55 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt as _};
 use tokio::time::Instant;
 
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::environment::{Outcome, Verdict, WebhookSet};
 use crate::webhook_probe::WebhookProbe;
 
 pub(super) const CHECK: Check = Check {
     id: "V41",
-    title: "quick: the first answer, and 99 of 100 at the expected concurrency, come within half of timeoutSeconds",
+    title: "latency: the first response and 99 of 100 responses at the expected concurrency take less than \
+            half of timeoutSeconds",
     severity: Severity::Warning,
-    why: "Every request that matches waits for the webhook, and all mutating webhooks wait for each other. One that \
-          needs most of its timeout on a quiet day exceeds it on a busy one: then requests fail, or the webhook is \
-          passed over, and which of the two depends on the failurePolicy. The first call needs a connection, a TLS \
-          handshake and whatever the webhook does only once: so does each after a pause, and after a new start.",
-    source: "Admission Webhook Good Practices, Set a small timeout value; Dynamic Admission Control, Availability",
+    why: "Every matching request waits for the webhook, and mutating webhooks run one after the other. A \
+          webhook that needs most of its timeout on a quiet day exceeds it on a busy day. Requests then \
+          fail, or the webhook is skipped, depending on failurePolicy. The first call also needs a \
+          connection, a TLS handshake, and one-time initialization, and so does each call after a pause or \
+          a restart.",
+    help: "Answer from a cache, without network calls in the handler.",
+    source: "Admission Webhook Good Practices, Set a small timeout value; Dynamic Admission Control, \
+             Availability",
     audience: Audience::All,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 
-/// How many requests are measured.
+/// The number of measured requests.
 const REQUESTS: usize = 100;
-/// No more is asked after so many timeouts of the webhook.
-const PATIENCE: u32 = 2;
-/// How many measurements must say that it is slow: the machine may be busy with something else during one.
+/// The time limit of a measurement, in timeouts of the webhook.
+const MAX_TIMEOUTS: u32 = 2;
+/// The number of measurements that must be slow, because other work may slow the machine during one of them.
 const MEASUREMENTS: usize = 3;
 
 async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     let Some(sample) = webhook_probe.samples.first() else {
-        return Err(Obstacle::not_applicable("its rules and selectors pick no object of the corpus"));
+        return Err(Skipped::not_applicable(
+            "no object in the corpus matches the webhook's rules and \
+                                             selectors",
+        ));
     };
     let timeout = webhook_probe.subject.webhook.timeout;
     let alone = webhook_probe.alone();
-    // Other checks have made the first call, if there are any.
+    // Other checks, if any, have made the first call.
     if webhook_probe.environment.first_call(&webhook_probe.subject.webhook).is_none() {
         webhook_probe.environment.admit(&alone, sample).await;
     }
-    let mut measured = Measured::of(webhook_probe, &alone).await?;
+    let mut measured = Measured::new(webhook_probe, &alone).await?;
     for _ in 1..MEASUREMENTS {
         if measured.p99 < timeout / 2 {
             break;
         }
-        let again = Measured::of(webhook_probe, &alone).await?;
-        // Who does not answer is not asked for ever, and what is not asked is over at once.
+        let again = Measured::new(webhook_probe, &alone).await?;
+        // The time limit cuts off a measurement of a webhook that does not respond, so such a measurement
+        // looks fast.
         if again.all_came && again.p99 < measured.p99 {
             measured = again;
         }
@@ -60,9 +68,9 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     }
     if let Some(first) = webhook_probe.environment.first_call(&webhook_probe.subject.webhook) {
         let figure =
-            format!("the first call of this run: {}, with connection and TLS handshake", written(first));
+            format!("first call of this run: {}, including connection and TLS handshake", written(first));
         webhook_probe.note(figure.clone());
-        // One that is always slow is no slower at first.
+        // A webhook that is always slow is not reported again for its first call.
         if first >= timeout / 2 && violations.is_empty() {
             let message = format!("with a timeout of {} s: {figure}", timeout.as_secs());
             violations.push(Violation::new("slow at first", message));
@@ -71,25 +79,25 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     Ok(violations)
 }
 
-/// How long [`REQUESTS`] calls took.
+/// The latencies of [`REQUESTS`] calls.
 struct Measured {
-    /// 99 of 100 took no longer.
+    /// The 99th percentile.
     p99: Duration,
-    /// Whether all were answered in time.
+    /// Whether all calls were answered in time.
     all_came: bool,
-    /// For people.
+    /// The figures for the report.
     figures: String,
-    /// The one that took longest.
+    /// The slowest call.
     slowest: Option<Arc<Outcome>>,
 }
 
 impl Measured {
-    /// Makes the calls, as many at a time as `--concurrency` says.
+    /// Makes the calls with the concurrency of `--concurrency`.
     ///
     /// # Errors
-    /// The webhook was not called, or fails otherwise than by taking too long.
-    async fn of(webhook_probe: &WebhookProbe<'_>, alone: &WebhookSet) -> Result<Self, Obstacle> {
-        let until = Instant::now() + webhook_probe.subject.webhook.timeout * PATIENCE;
+    /// The webhook was not called, or failed for another reason than a timeout.
+    async fn new(webhook_probe: &WebhookProbe<'_>, alone: &WebhookSet) -> Result<Self, Skipped> {
+        let until = Instant::now() + webhook_probe.subject.webhook.timeout * MAX_TIMEOUTS;
         let concurrency = webhook_probe.settings.concurrency.max(1);
         let calls = webhook_probe.samples.iter().cloned().cycle().take(REQUESTS).map(|sample| async move {
             if Instant::now() >= until {
@@ -110,13 +118,13 @@ impl Measured {
         if let Some(reason) = failures.first()
             && !failures.iter().any(|reason| reason.contains("deadline exceeded"))
         {
-            return Err(Obstacle::not_checked(reason.to_string()));
+            return Err(Skipped::not_checked(reason.to_string()));
         }
         let Some(p99) = percentile(&times, 99) else {
-            return Err(Obstacle::not_checked("it was not called"));
+            return Err(Skipped::not_checked("the webhook was not called"));
         };
         let figures = format!(
-            "p50 {}, p90 {}, p99 {} of {} answers, {concurrency} at a time",
+            "p50 {}, p90 {}, p99 {} of {} responses, {concurrency} at a time",
             written(percentile(&times, 50).unwrap_or_default()),
             written(percentile(&times, 90).unwrap_or_default()),
             written(p99),
@@ -132,13 +140,13 @@ impl Measured {
     }
 }
 
-/// The time within which so many of a hundred answers came: the nearest rank of sorted `times`.
+/// Returns the percentile of sorted `times` by the nearest-rank method.
 fn percentile(times: &[Duration], percent: usize) -> Option<Duration> {
     let rank = (times.len() * percent).div_ceil(100);
     times.get(rank.saturating_sub(1)).copied()
 }
 
-/// For people: `3.2 ms`, `1.5 s`.
+/// Formats a duration for reports: `3.2 ms`, `1.5 s`.
 pub(super) fn written(time: Duration) -> String {
     if time < Duration::from_secs(1) {
         format!("{:.1} ms", time.as_secs_f64() * 1000.0)
@@ -152,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percentile_is_the_nearest_rank() {
+    fn percentile_uses_the_nearest_rank() {
         let times: Vec<Duration> = (1..=200).map(Duration::from_millis).collect();
         for (percent, expected) in [(50, 100), (90, 180), (99, 198), (100, 200)] {
             assert_eq!(percentile(&times, percent), Some(Duration::from_millis(expected)), "{percent}");

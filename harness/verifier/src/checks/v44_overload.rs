@@ -1,4 +1,4 @@
-//! V44: too many calls at a time are shed, not held, and leave nothing behind.
+//! V44: excess concurrent calls are rejected quickly, and the webhook recovers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,157 +7,164 @@ use futures::future::join_all;
 use kubernetes_admission::config::Webhook;
 use tokio::time::Instant;
 
-use super::usual::{self, Usual};
+use super::typical_request::{self, TypicalRequest};
 use super::v41_latency::written;
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::call_recorder::Exchange;
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::environment::Connection;
-use crate::line::Exchange;
 use crate::webhook_probe::WebhookProbe;
 
 pub(super) const CHECK: Check = Check {
     id: "V44",
-    title: "overload: many calls at a time are answered, or fail within timeoutSeconds, and it recovers",
+    title: "overload: many concurrent calls are answered or fail within timeoutSeconds, and the webhook \
+            recovers",
     severity: Severity::Warning,
-    why: "When a namespace is restored or a node is drained, an API server has hundreds of writes under way, and each of \
-          them calls. A webhook that holds more calls than it can do makes all of them wait for their timeout, and works on \
-          answers that nobody waits for any more; one that says 429 or 503 at once fails some and serves the others. \
-          Worse is one that stays slow, or away, when the wave is over. `--overload` says how many calls come at a time.",
+    why: "When a namespace is restored or a node is drained, an API server has hundreds of writes in \
+          flight, and each of them calls the webhook. A webhook that queues more calls than it can handle \
+          makes all of them wait for their timeout and works on responses that no caller waits for. One \
+          that returns 429 or 503 at once fails some calls and serves the others. It is worse if the \
+          webhook stays slow or unavailable after the wave. `--overload` sets the number of concurrent \
+          calls.",
+    help: "Limit the number of concurrent requests, and return 429 or 503 for the rest.",
     source: "Admission Webhook Good Practices, Use a small timeout, load balancing; kube-apiserver, \
              --max-mutating-requests-inflight",
     audience: Audience::All,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 
-/// How many calls, one after the other, say how quick it is.
-const UNHURRIED: usize = 10;
-/// How many times its own timeout a webhook may take to recover.
-const PATIENCE: u32 = 2;
-/// A call that takes longer than before by no more than that, or than twice as long, is as quick as before.
+/// The number of sequential calls that measure the normal response time.
+const IDLE_CALLS: usize = 10;
+/// The time limit for recovery, in timeouts of the webhook.
+const RECOVERY_TIMEOUTS: u32 = 2;
+/// The tolerance: a call up to this much slower, or up to twice as slow, counts as equally fast.
 const NOISE: Duration = Duration::from_millis(50);
-/// How often a webhook that has not recovered is asked.
+/// The interval between calls of a webhook that has not recovered.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// How many waves must leave calls without an answer: the machine may be busy with something else during one.
+/// The number of waves with unanswered calls, because other work may slow the machine during one of them.
 const WAVES: usize = 3;
-/// How many of them must come when the machine is not too busy for the control.
+/// The number of these waves during which the control must be fast.
 const CLEAR_WAVES: usize = 2;
 
 async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
-    let usual = Usual::of(webhook_probe, webhook_probe.subject).await?;
+    let typical = TypicalRequest::new(webhook_probe, webhook_probe.subject).await?;
     let timeout = webhook_probe.subject.called.timeout;
-    let calm = Calm::of(webhook_probe, &usual).await?;
+    let baseline = IdleBaseline::new(webhook_probe, &typical).await?;
     let number = webhook_probe.settings.overload.max(1);
     let mut hangs = None;
     let mut clear = 0;
     let mut slowest_control = Duration::ZERO;
     for wave_number in 0..WAVES {
-        let wave = join_all((0..number).map(|_| call(webhook_probe, &usual))).await;
+        let wave = join_all((0..number).map(|_| call(webhook_probe, &typical))).await;
         if wave_number == 0 {
             webhook_probe.note(figures(&wave));
         }
         let hang = late(&wave, timeout);
-        if let Some(violation) = calm.is_not_back(webhook_probe, &usual, number).await? {
+        if let Some(violation) = baseline.is_not_back(webhook_probe, &typical, number).await? {
             return Ok(hang.into_iter().chain([violation]).collect());
         }
         let Some(hang) = hang else { return Ok(Vec::new()) };
         hangs.get_or_insert(hang);
-        match control_wave(webhook_probe, &usual, number).await {
+        match control_wave(webhook_probe, &typical, number).await {
             Some(took) if took >= timeout / 2 => slowest_control = slowest_control.max(took),
             Some(_) | None => clear += 1,
         }
     }
     if clear < CLEAR_WAVES {
         let reason = format!(
-            "this machine is too busy: of {number} calls at a time to a webhook that answers at once, the last one took {}",
+            "this machine is too busy: of {number} concurrent calls to a webhook that responds immediately, \
+             the last one took {}",
             written(slowest_control)
         );
-        return Err(Obstacle::not_checked(reason));
+        return Err(Skipped::not_checked(reason));
     }
     Ok(hangs.into_iter().collect())
 }
 
-async fn call(webhook_probe: &WebhookProbe<'_>, usual: &Usual<'_>) -> Exchange {
+async fn call(webhook_probe: &WebhookProbe<'_>, typical: &TypicalRequest<'_>) -> Exchange {
     webhook_probe
         .environment
-        .call(&webhook_probe.subject.called, usual.review.clone(), Connection::Kept)
+        .call(&webhook_probe.subject.called, typical.review.clone(), Connection::Kept)
         .await
 }
 
-/// Calls the control; none if there is none.
-async fn call_control(webhook_probe: &WebhookProbe<'_>, usual: &Usual<'_>) -> Option<Duration> {
+/// Calls the control webhook, if there is one.
+async fn call_control(webhook_probe: &WebhookProbe<'_>, typical: &TypicalRequest<'_>) -> Option<Duration> {
     let control = webhook_probe.settings.control.as_ref()?;
     let webhook = Webhook { timeout: webhook_probe.subject.called.timeout, ..(**control).clone() };
-    Some(webhook_probe.environment.call_control(&webhook, usual.review.clone(), Connection::Kept).await.took)
+    Some(
+        webhook_probe.environment.call_control(&webhook, typical.review.clone(), Connection::Kept).await.took,
+    )
 }
 
-/// How long the slowest of as many calls of the control took; none if there is none.
+/// Returns the duration of the slowest of `number` concurrent calls of the control webhook, if there is one.
 async fn control_wave(
     webhook_probe: &WebhookProbe<'_>,
-    usual: &Usual<'_>,
+    typical: &TypicalRequest<'_>,
     number: usize,
 ) -> Option<Duration> {
-    join_all((0..number).map(|_| call_control(webhook_probe, usual))).await.into_iter().flatten().max()
+    join_all((0..number).map(|_| call_control(webhook_probe, typical))).await.into_iter().flatten().max()
 }
 
-/// How long single calls took before the first wave: the slowest of [`UNHURRIED`].
-struct Calm {
+/// The duration of single calls before the first wave: the slowest of [`IDLE_CALLS`].
+struct IdleBaseline {
     webhook: Duration,
-    /// None without a control.
+    /// None without a control webhook.
     control: Option<Duration>,
 }
 
-impl Calm {
+impl IdleBaseline {
     /// # Errors
-    /// It does not answer.
-    async fn of(webhook_probe: &WebhookProbe<'_>, usual: &Usual<'_>) -> Result<Self, Obstacle> {
+    /// The webhook does not respond.
+    async fn new(webhook_probe: &WebhookProbe<'_>, typical: &TypicalRequest<'_>) -> Result<Self, Skipped> {
         let (mut webhook, mut control) = (Duration::ZERO, None);
-        for _ in 0..UNHURRIED {
-            let exchange = call(webhook_probe, usual).await;
-            usual::answered(&exchange).map_err(Obstacle::NotChecked)?;
+        for _ in 0..IDLE_CALLS {
+            let exchange = call(webhook_probe, typical).await;
+            typical_request::answered(&exchange).map_err(Skipped::NotChecked)?;
             webhook = webhook.max(exchange.took);
-            control = control.max(call_control(webhook_probe, usual).await);
+            control = control.max(call_control(webhook_probe, typical).await);
         }
         Ok(Self { webhook, control })
     }
 
-    /// What is wrong if the webhook is not as quick as before once a wave of `number` calls is over.
+    /// Returns a violation if the webhook is slower than before after a wave of `number` calls.
     ///
     /// # Errors
-    /// It is not, and neither is the control.
+    /// Both the webhook and the control webhook are slower.
     async fn is_not_back(
         &self,
         webhook_probe: &WebhookProbe<'_>,
-        usual: &Usual<'_>,
+        typical: &TypicalRequest<'_>,
         number: usize,
-    ) -> Result<Option<Violation>, Obstacle> {
-        let (started, patience) = (Instant::now(), webhook_probe.subject.called.timeout * PATIENCE);
+    ) -> Result<Option<Violation>, Skipped> {
+        let (started, patience) = (Instant::now(), webhook_probe.subject.called.timeout * RECOVERY_TIMEOUTS);
         let state = loop {
-            let exchange = call(webhook_probe, usual).await;
-            let is_late = exchange.reply.as_ref().is_err_and(usual::is_late);
-            let (state, is_slow) = match usual::answered(&exchange) {
+            let exchange = call(webhook_probe, typical).await;
+            let is_late = exchange.reply.as_ref().is_err_and(typical_request::is_late);
+            let (state, is_slow) = match typical_request::answered(&exchange) {
                 Ok(()) if is_as_quick(exchange.took, self.webhook) => return Ok(None),
                 Ok(()) => (format!("a single call takes {}", written(exchange.took)), true),
-                Err(reason) => (format!("a single call gets no answer: {reason}"), is_late),
+                Err(reason) => (format!("a single call gets no response: {reason}"), is_late),
             };
             if started.elapsed() < patience {
                 tokio::time::sleep(PERIOD).await;
                 continue;
             }
             if let (true, Some(before)) = (is_slow, self.control)
-                && let Some(took) = call_control(webhook_probe, usual).await
+                && let Some(took) = call_control(webhook_probe, typical).await
                 && !is_as_quick(took, before)
             {
                 let reason = format!(
-                    "this machine is too busy: after {number} calls at a time {state}, and one to a webhook that answers \
-                     at once takes {}",
+                    "this machine is too busy: after {number} concurrent calls, {state}, and a call to a \
+                     webhook that responds immediately takes {}",
                     written(took)
                 );
-                return Err(Obstacle::not_checked(reason));
+                return Err(Skipped::not_checked(reason));
             }
             break state;
         };
         let message = format!(
-            "{} after {number} calls at a time {state}, and before it took {} at most",
+            "{} after {number} concurrent calls, {state}; before, it took {} at most",
             written(started.elapsed()),
             written(self.webhook)
         );
@@ -170,21 +177,23 @@ fn is_as_quick(took: Duration, before: Duration) -> bool {
 }
 
 fn late(wave: &[Exchange], timeout: Duration) -> Option<Violation> {
-    let late = wave.iter().filter(|exchange| exchange.reply.as_ref().is_err_and(usual::is_late)).count();
+    let late =
+        wave.iter().filter(|exchange| exchange.reply.as_ref().is_err_and(typical_request::is_late)).count();
     let message = format!(
-        "of {} calls at a time {late} got no answer within the timeout of {} s; shed what is too much at once",
+        "of {} concurrent calls, {late} got no response within the timeout of {} s; reject excess calls \
+         immediately",
         wave.len(),
         timeout.as_secs()
     );
     (late > 0).then(|| Violation::new("hangs under load", message))
 }
 
-/// What came of the calls.
+/// Summarizes the calls.
 fn figures(wave: &[Exchange]) -> String {
     let mut failures: BTreeMap<String, usize> = BTreeMap::new();
     let mut slowest = Duration::ZERO;
     for exchange in wave {
-        match usual::answered(exchange) {
+        match typical_request::answered(exchange) {
             Ok(()) => slowest = slowest.max(exchange.took),
             Err(reason) => *failures.entry(reason).or_default() += 1,
         }
@@ -195,7 +204,7 @@ fn figures(wave: &[Exchange]) -> String {
         None => String::new(),
     };
     format!(
-        "of {} calls at a time {} were answered, the last one after {}{shed}",
+        "of {} concurrent calls, {} were answered, the last one after {}{shed}",
         wave.len(),
         wave.len() - failed,
         written(slowest)
@@ -207,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_as_quick_may_be_twice_as_slow_and_some_noise() {
+    fn twice_the_latency_and_noise_are_tolerated() {
         let millis = Duration::from_millis;
         for (took, before, expected) in
             [(50, 1, true), (52, 1, false), (200, 100, true), (201, 100, false), (130, 80, true)]

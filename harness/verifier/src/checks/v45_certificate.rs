@@ -1,22 +1,25 @@
-//! V45: the certificate is right, and stays so for a while.
+//! V45: the certificate is valid and does not expire soon.
 
 use std::time::Duration;
 
 use admission_webhook_client::{CertificateFacts, Inspection};
 use jiff::Timestamp;
 
-use super::usual;
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use super::typical_request;
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::webhook_probe::WebhookProbe;
 
 pub(super) const CHECK: Check = Check {
     id: "V45",
-    title: "certificate: it verifies against the caBundle for the service's name, and so it will for a while",
+    title: "certificate: it is valid for the service's name, is signed by the caBundle, and does not expire \
+            soon",
     severity: Severity::Error,
-    why: "When a webhook's certificate expires, often exactly one year after it was installed, every write that the \
-          webhook matches is blocked; a certificate for another name, from another authority, or with only a Common \
-          Name blocks them at once. The authority in the caBundle ends, too. A certificate that is made for a few days is renewed in time \
-          by whoever made it: it must have a third of its time left.",
+    why: "When a webhook's certificate expires, often exactly one year after installation, every write that \
+          the webhook matches is blocked. A certificate for another name, from another authority, or with \
+          only a Common Name blocks them immediately. The authority in the caBundle expires, too. A \
+          short-lived certificate is renewed by its issuer, so at least a third of its lifetime must be \
+          left.",
+    help: "Renew the certificate automatically, for example with cert-manager.",
     source: "kubernetes/apiserver pkg/util/webhook/client.go; Go crypto/x509, Certificate.Verify; \
              rancher/rancher#35068; knative/serving#6537",
     audience: Audience::All,
@@ -25,9 +28,9 @@ pub(super) const CHECK: Check = Check {
 
 async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     let inspected = webhook_probe.environment.inspect(&webhook_probe.subject.webhook).await;
-    let inspection = inspected.map_err(Obstacle::NotChecked)?;
+    let inspection = inspected.map_err(Skipped::NotChecked)?;
     if let (Some(complaint), true) = (&inspection.complaint, inspection.chain.is_empty()) {
-        return Err(Obstacle::not_checked(format!("it shows no certificate: {complaint}")));
+        return Err(Skipped::not_checked(format!("the server presents no certificate: {complaint}")));
     }
     let now = Timestamp::now();
     for (what, certificate) in certificates(&inspection) {
@@ -35,32 +38,34 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     }
     let mut violations = judge(&inspection, now, webhook_probe.settings.horizon);
     if inspection.complaint.is_some() {
-        violations = usual::with_first_request(webhook_probe, violations).await;
+        violations = typical_request::with_first_request(webhook_probe, violations).await;
     }
     Ok(violations)
 }
 
-/// The server's own certificate, and those that are trusted.
+/// Returns the server's certificate and the trusted ones.
 fn certificates(inspection: &Inspection) -> impl Iterator<Item = (&'static str, &CertificateFacts)> {
     let leaf = inspection.chain.first().map(|leaf| ("the certificate", leaf));
     leaf.into_iter().chain(inspection.trusted.iter().map(|trusted| ("the authority", trusted)))
 }
 
-/// The subject, after a space; nothing where there is none, as where only the alternative names count.
+/// Returns the subject after a space; empty if the certificate has only alternative names.
 pub(super) fn name(certificate: &CertificateFacts) -> String {
     if certificate.subject.is_empty() { String::new() } else { format!(" {}", certificate.subject) }
 }
 
-/// How long a certificate must still be valid where nobody says.
+/// The default minimum remaining validity.
 const HORIZON: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Which part of its time must be left of one that is made for less than three times that.
+/// The fraction of a short lifetime that must remain.
 const PART: u32 = 3;
 
 fn judge(inspection: &Inspection, now: Timestamp, horizon: Option<Duration>) -> Vec<Violation> {
     if let Some(complaint) = &inspection.complaint {
-        let message =
-            format!("asked as {}, it shows what the API server refuses: {complaint}", inspection.server_name);
-        return vec![Violation::new("refused certificate", message)];
+        let message = format!(
+            "for the server name {}, the API server rejects the certificate: {complaint}",
+            inspection.server_name
+        );
+        return vec![Violation::new("rejected certificate", message)];
     }
     let mut violations = Vec::new();
     for (what, certificate) in certificates(inspection) {
@@ -69,7 +74,8 @@ fn judge(inspection: &Inspection, now: Timestamp, horizon: Option<Duration>) -> 
     violations
 }
 
-/// That a certificate is valid for less than `horizon`, by default 30 days or a third of its whole time; `what` it is.
+/// Reports a certificate that is valid for less than `horizon`, by default 30 days or a third of its
+/// lifetime.
 pub(super) fn ends_soon(
     what: &str,
     certificate: &CertificateFacts,
@@ -83,18 +89,19 @@ pub(super) fn ends_soon(
         return None;
     }
     let days = days_left(certificate, now);
-    let message = format!("{what}{} ends at {}: {}", name(certificate), certificate.not_after, written(days));
-    Some(Violation::new(format!("{what} ends soon"), message).with_severity(Severity::Warning))
+    let message =
+        format!("{what}{} expires at {}: {}", name(certificate), certificate.not_after, written(days));
+    Some(Violation::new(format!("{what} expires soon"), message).with_severity(Severity::Warning))
 }
 
-/// Whole days, negative when they are over.
+/// Returns the remaining whole days; negative after expiry.
 fn days_left(certificate: &CertificateFacts, now: Timestamp) -> i64 {
     certificate.not_after.duration_since(now).as_hours().div_euclid(24)
 }
 
 fn written(days: i64) -> String {
     match days {
-        ..=-1 => format!("{} days over", -days),
+        ..=-1 => format!("expired {} days ago", -days),
         1 => "1 day left".to_owned(),
         days => format!("{days} days left"),
     }
@@ -129,24 +136,24 @@ mod tests {
     }
 
     #[test]
-    fn both_the_certificate_and_its_authority_must_last() {
+    fn certificate_and_authority_must_not_expire_soon() {
         let (soon, late) = ("2026-01-15T00:00:00Z", "2027-01-01T00:00:00Z");
         check(&inspection(late, late, None), &[]);
-        check(&inspection(soon, late, None), &["the certificate ends soon"]);
-        check(&inspection(late, soon, None), &["the authority ends soon"]);
-        check(&inspection(soon, soon, None), &["the certificate ends soon", "the authority ends soon"]);
-        check(&inspection(late, late, Some("x509: no")), &["refused certificate"]);
+        check(&inspection(soon, late, None), &["the certificate expires soon"]);
+        check(&inspection(late, soon, None), &["the authority expires soon"]);
+        check(&inspection(soon, soon, None), &["the certificate expires soon", "the authority expires soon"]);
+        check(&inspection(late, late, Some("x509: no")), &["rejected certificate"]);
     }
 
     #[test]
-    fn what_is_made_for_a_few_days_must_have_a_third_of_them_left() {
+    fn short_lived_certificate_needs_a_third_of_its_lifetime() {
         let kinds = |leaf: &str, horizon| {
             let late = "2030-01-01T00:00:00Z";
             let inspection = inspection(leaf, late, None);
             let now = "2026-01-01T00:00:00Z".parse().unwrap();
             judge(&inspection, now, horizon).len()
         };
-        // Made for seven days, of which six and a half, or two, are left.
+        // Certificates for seven days, with six and a half, or two, days left.
         let (young, old) = ("2026-01-06T12:00:00Z", "2026-01-01T07:00:00Z");
         assert_eq!((kinds(young, None), kinds(young, Some(HORIZON))), (0, 1));
         assert_eq!(kinds(old, None), 1);
@@ -154,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_counts_when_it_is_whole() {
+    fn only_whole_days_are_counted() {
         let facts = |not_after: &str| CertificateFacts {
             subject: String::new(),
             not_before: Timestamp::UNIX_EPOCH,

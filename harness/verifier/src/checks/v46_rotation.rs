@@ -1,4 +1,4 @@
-//! V46: a renewed certificate is shown without a restart, and no call fails meanwhile.
+//! V46: a renewed certificate is used without a restart or failed calls.
 
 use std::time::Duration;
 
@@ -8,46 +8,49 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, join, join_all};
 use tokio::time::{Instant, sleep};
 
-use super::usual::{self, Usual};
+use super::typical_request::{self, TypicalRequest};
 use super::v41_latency::written;
-use crate::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Disruption, Observed, Probe, Severity, Skipped, Violation};
 use crate::environment::Connection;
 use crate::subject::Subject;
 use crate::webhook_probe::{Rotation, WebhookProbe};
 
 pub(super) const CHECK: Check = Check {
     id: "V46",
-    title: "rotation: a renewed certificate is shown without a restart, and with both CAs in the bundle no call fails",
+    title: "certificate rotation: the server presents a renewed certificate without a restart, and no call \
+            fails while the bundle has both CAs",
     severity: Severity::Error,
-    why: "Certificates of webhooks are renewed every few weeks, while nobody looks. A server that reads its certificate \
-          only at the start shows the old one until it has expired, and then every write that the webhook matches fails \
-          until somebody restarts it. Where the authority changes too, the new one stands beside the old one in the \
-          caBundle for a while: a call that fails even then has met a server between two certificates. \
-          `--rotate-command` renews them.",
+    why: "Webhook certificates are renewed every few weeks, unattended. A server that reads its certificate \
+          only at startup presents the old one until it has expired, and then every write that the webhook \
+          matches fails until the server is restarted. If the CA changes too, the caBundle holds the old \
+          and the new CA for a while: a call that fails even then reached a server in the middle of the \
+          change. `--rotate-command` renews the certificates.",
+    help: "Reload the certificate when its files change, for example with controller-runtime's certwatcher.",
     source: "kubevirt/kubevirt#15210, #5289; kubernetes-sigs/controller-runtime pkg/certwatcher",
     audience: Audience::All,
-    probe: Probe::Intervention(Occasion::Rotation, |stations| Box::pin(run(stations))),
+    probe: Probe::Intervention(Disruption::Rotation, |webhook_probes| Box::pin(run(webhook_probes))),
 };
 
-/// How many handshakes in a row show that the new certificate stays.
-const SURE: u32 = 10;
-/// How long nothing is asked between two rounds of calls.
+/// The number of consecutive handshakes that confirm the new certificate.
+const CONFIRMATIONS: u32 = 10;
+/// The pause between two rounds of calls.
 const PERIOD: Duration = Duration::from_millis(20);
 
 type Command = Shared<BoxFuture<'static, Result<(), String>>>;
 
-async fn run(stations: &[WebhookProbe<'_>]) -> Vec<Observed> {
-    let Some(rotation) = stations.first().and_then(|webhook_probe| webhook_probe.settings.rotation.as_ref())
+async fn run(webhook_probes: &[WebhookProbe<'_>]) -> Vec<Observed> {
+    let Some(rotation) =
+        webhook_probes.first().and_then(|webhook_probe| webhook_probe.settings.rotation.as_ref())
     else {
-        let reason = "no command is given that renews its certificate: see --rotate-command";
-        return stations.iter().map(|_| Err(Obstacle::unequipped(reason))).collect();
+        let reason = "no command to renew the certificate: see --rotate-command";
+        return webhook_probes.iter().map(|_| Err(Skipped::unequipped(reason))).collect();
     };
-    let before = join_all(stations.iter().map(Before::of)).await;
+    let before = join_all(webhook_probes.iter().map(Before::new)).await;
     if before.iter().all(Result::is_err) {
         return before.into_iter().map(|before| before.map(|_| Vec::new())).collect();
     }
     let command = rotation.command.within(rotation.patience).shared();
-    let following = before.into_iter().zip(stations).map(|(before, webhook_probe)| {
+    let following = before.into_iter().zip(webhook_probes).map(|(before, webhook_probe)| {
         let command = command.clone();
         async move { follow(webhook_probe, rotation, before?, command).await }
     });
@@ -56,30 +59,31 @@ async fn run(stations: &[WebhookProbe<'_>]) -> Vec<Observed> {
 
 /// A webhook before its certificate is renewed.
 struct Before<'a> {
-    usual: Usual<'a>,
+    typical: TypicalRequest<'a>,
     leaf: Vec<u8>,
 }
 
 impl<'a> Before<'a> {
-    async fn of(webhook_probe: &WebhookProbe<'a>) -> Result<Self, Obstacle> {
+    async fn new(webhook_probe: &WebhookProbe<'a>) -> Result<Self, Skipped> {
         let subject = webhook_probe.renewed()?;
-        let usual = Usual::of(webhook_probe, &subject).await?;
+        let typical = TypicalRequest::new(webhook_probe, &subject).await?;
         let inspected = webhook_probe.environment.inspect(&subject.called).await;
-        match inspected.map_err(Obstacle::NotChecked)? {
-            Inspection { complaint: Some(complaint), .. } => {
-                Err(Obstacle::not_checked(format!("its certificate is refused before, see V45: {complaint}")))
-            }
-            Inspection { chain, .. } => Ok(Self { usual, leaf: leaf(chain) }),
+        match inspected.map_err(Skipped::NotChecked)? {
+            Inspection { complaint: Some(complaint), .. } => Err(Skipped::not_checked(format!(
+                "the certificate is rejected before the renewal, see V45: \
+                                                   {complaint}"
+            ))),
+            Inspection { chain, .. } => Ok(Self { typical, leaf: leaf(chain) }),
         }
     }
 }
 
-/// The server's own certificate of a chain; empty if it showed none.
+/// Returns the server's certificate of a chain; empty if there is none.
 fn leaf(chain: Vec<CertificateFacts>) -> Vec<u8> {
     chain.into_iter().next().map(|leaf| leaf.der).unwrap_or_default()
 }
 
-/// What went wrong while the certificate was renewed.
+/// The failures during the renewal of the certificate.
 #[derive(Debug, Default)]
 struct Failures {
     calls: u64,
@@ -98,22 +102,23 @@ impl Failures {
 
     fn violation(self) -> Option<Violation> {
         let message = format!(
-            "with the old and the new CA in the bundle, {} of {} handshakes and calls failed meanwhile, first: {}",
+            "with the old and the new CA in the bundle, {} of {} handshakes and calls failed during the \
+             renewal, first: {}",
             self.failed, self.calls, self.first?
         );
-        Some(Violation::new("fails while its certificate is renewed", message))
+        Some(Violation::new("fails during the certificate renewal", message))
     }
 }
 
-/// What one round of a handshake and two calls came to.
-struct Asked {
-    /// The certificate that was shown, if any was.
+/// The results of one handshake and two calls.
+struct RoundResult {
+    /// The certificate that the server presented, if any.
     leaf: Option<Vec<u8>>,
     results: [Result<(), String>; 3],
 }
 
-/// A handshake, a call over a kept connection, and one over a new one.
-async fn round(webhook_probe: &WebhookProbe<'_>, subject: &Subject, review: &Bytes) -> Asked {
+/// Makes a handshake, a call over a kept connection, and a call over a new one.
+async fn round(webhook_probe: &WebhookProbe<'_>, subject: &Subject, review: &Bytes) -> RoundResult {
     let environment = webhook_probe.environment;
     let (leaf, handshake) = match environment.inspect(&subject.called).await {
         Ok(inspection) => {
@@ -123,13 +128,13 @@ async fn round(webhook_probe: &WebhookProbe<'_>, subject: &Subject, review: &Byt
         Err(reason) => (None, Err(reason)),
     };
     let call = async |connection| {
-        usual::answered(&environment.call(&subject.called, review.clone(), connection).await)
+        typical_request::answered(&environment.call(&subject.called, review.clone(), connection).await)
     };
-    Asked { leaf, results: [handshake, call(Connection::Kept).await, call(Connection::New).await] }
+    RoundResult { leaf, results: [handshake, call(Connection::Kept).await, call(Connection::New).await] }
 }
 
-/// Calls a webhook, over new connections and a kept one, until it has shown a new certificate for a while or had the time
-/// to.
+/// Calls a webhook over new connections and a kept one until it has presented a new certificate for a while
+/// or the time limit is reached.
 async fn follow(
     webhook_probe: &WebhookProbe<'_>,
     rotation: &Rotation,
@@ -140,19 +145,21 @@ async fn follow(
     let mut renewed = 0;
     let mut ended = None;
     let mut shown_after = None;
-    while renewed < SURE {
+    while renewed < CONFIRMATIONS {
         match command.peek() {
-            Some(Err(reason)) => return Err(Obstacle::not_checked(format!("--rotate-command: {reason}"))),
+            Some(Err(reason)) => return Err(Skipped::not_checked(format!("--rotate-command: {reason}"))),
             Some(Ok(())) if webhook_probe.lacks_new_bundle() => {
-                let reason = "--rotate-command has ended, and what --rotated-ca-bundle names is not there";
-                return Err(Obstacle::not_checked(reason));
+                let reason = "--rotate-command has finished, but the file of --rotated-ca-bundle does not \
+                              exist";
+                return Err(Skipped::not_checked(reason));
             }
             Some(Ok(())) if ended.get_or_insert_with(Instant::now).elapsed() > rotation.patience => break,
             Some(Ok(())) | None => {}
         }
         let subject = webhook_probe.renewed()?;
-        let round = round(webhook_probe, &subject, &before.usual.review).await;
-        // A new bundle that came to be meanwhile was there before the new certificate, and the calls did not know it.
+        let round = round(webhook_probe, &subject, &before.typical.review).await;
+        // A bundle that appeared during the round was written before the new certificate, so the calls could
+        // not trust it yet.
         let is_outdated = webhook_probe.renewed()?.called.client_config != subject.called.client_config;
         if is_outdated && round.results.iter().any(Result::is_err) {
             continue;
@@ -170,12 +177,13 @@ async fn follow(
     let mut violations: Vec<Violation> = failures.violation().into_iter().collect();
     if renewed == 0 {
         let message = format!(
-            "{} after the end of --rotate-command it still shows the certificate that it had before",
+            "{} after the end of --rotate-command, the server still presents the old certificate",
             written(rotation.patience)
         );
         violations.push(Violation::new("keeps the old certificate", message));
     } else if let Some(time) = shown_after {
-        webhook_probe.note(format!("the new certificate was shown {} after the command", written(time)));
+        webhook_probe
+            .note(format!("the server presented the new certificate {} after the command", written(time)));
     }
     Ok(violations)
 }

@@ -1,4 +1,4 @@
-//! V53: the rules are for what their author meant.
+//! V53: the rules match what their author intended.
 
 use std::collections::BTreeSet;
 
@@ -6,33 +6,36 @@ use kubernetes_admission::config::{FailurePolicy, MatchPolicy, Rule, Scope, Webh
 use kubernetes_api_server::{ClusterFixture, ServedResource, is_connection};
 use kubernetes_types::selector::Labels;
 
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
     id: "V53",
-    title: "its rules catch what they seem to: stars, subresources, scope, matchPolicy, labels",
+    title: "rule pitfalls: the rules match what they seem to match",
     severity: Severity::Warning,
-    why: "`*` is every resource and no subresource, `*/*` is both; a subresource is asked for in its parent's group, \
-          whatever the kind of its body; scope and matchPolicy Exact leave out more than one thinks; and the bodies of \
-          scale, eviction, binding, token and of connections have no labels that a selector could pick. A rule that \
-          never matches gives no error: the webhook is just not called.",
+    why: "`*` matches every resource and no subresource, `*/*` matches both. A subresource is in the group \
+          of its parent, whatever the kind of its body. scope and matchPolicy Exact exclude more than \
+          expected. The bodies of scale, eviction, binding, token, and of connections do not have labels \
+          that a selector could match. A rule that never matches gives no error: the webhook is just not \
+          called.",
+    help: "Correct the rule or selector as the message says.",
     source: "kubernetes admissionregistration/v1 types.go, RuleWithOperations; apiserver \
-             pkg/admission/plugin/webhook/predicates/{rules/rules.go,object/matcher.go}; kubernetes/kubernetes#132287",
+             pkg/admission/plugin/webhook/predicates/{rules/rules.go,object/matcher.go}; \
+             kubernetes/kubernetes#132287",
     audience: Audience::All,
     probe: Probe::Configuration(run),
 };
 
-/// Subresources whose body is of another group than they are: the subresource and the body's group.
+/// Subresources whose body has another group than the resource: the subresource and the body's group.
 const BODIES_OF_OTHER_GROUPS: [(&str, &str); 3] =
     [("scale", "autoscaling"), ("eviction", "policy"), ("token", "authentication.k8s.io")];
-/// Subresources whose body is an object without the labels of the one that it belongs to.
+/// Subresources whose body does not have the labels of the parent object.
 const OTHER_LABELS: [&str; 4] = ["scale", "eviction", "binding", "token"];
 
 fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     let webhook = &subject.webhook;
     if webhook.rules.is_empty() {
-        return Err(Obstacle::not_applicable("it has no rules and is never called"));
+        return Err(Skipped::not_applicable("the webhook has no rules and is never called"));
     }
     let served = cluster_fixture.resources();
     let mut violations = Vec::new();
@@ -53,18 +56,16 @@ fn resources(webhook: &Webhook) -> impl Iterator<Item = &str> {
 
 fn stars(webhook: &Webhook) -> Option<Violation> {
     let has = |wanted: &str| resources(webhook).any(|entry| entry == wanted);
-    // Whoever lists some beside the star has thought of them.
+    // An author who lists subresources in addition to `*` has considered them.
     let lists_some = resources(webhook).any(|entry| entry.contains('/'));
     let (kind, message) = if has("*/*") {
         (
             "all subresources",
-            "`*/*` is for every subresource, too: status, scale, exec, and whatever comes; is that meant?",
+            "`*/*` also matches every subresource: status, scale, exec, and future ones; list the \
+             subresources that you need",
         )
     } else if has("*") && !lists_some {
-        (
-            "no subresources",
-            "`*` is for no subresource: not for pods/exec, pods/ephemeralcontainers or */scale",
-        )
+        ("no subresources", "`*` matches no subresource: not pods/exec, pods/ephemeralcontainers, or */scale")
     } else {
         return None;
     };
@@ -75,18 +76,18 @@ fn body_of_other_group(rule: &Rule) -> Option<Violation> {
     let entry = rule.resources.iter().find_map(|entry| {
         let (_, subresource) = entry.split_once('/')?;
         let (_, group) = BODIES_OF_OTHER_GROUPS.into_iter().find(|(name, _)| *name == subresource)?;
-        // Whoever lists another group as well has thought of it.
+        // An author who also lists another group has considered it.
         (rule.api_groups == [group]).then_some((entry, group))
     });
     let (entry, group) = entry?;
     let message = format!(
-        "a rule for {entry} in the group {group} never matches: that is the group of the body; the resource is in its \
-         parent's group"
+        "a rule for {entry} in the group {group} never matches: that is the group of the body; use the \
+         group of the parent resource"
     );
     Some(Violation::new("the group of the body", message))
 }
 
-/// Resources that a rule names and its scope leaves out.
+/// Reports resources that a rule names and its scope excludes.
 fn scope(rule: &Rule, served: &[ServedResource]) -> Option<Violation> {
     let (namespaced, word) = match rule.scope {
         Scope::All => return None,
@@ -114,8 +115,8 @@ fn scope(rule: &Rule, served: &[ServedResource]) -> Option<Violation> {
         return None;
     }
     let left_out = left_out.into_iter().collect::<Vec<_>>().join(", ");
-    let message = format!("a rule for {left_out} with the scope {word} never matches them");
-    Some(Violation::new(format!("left out by the scope {word}"), message))
+    let message = format!("a rule for {left_out} with scope {word} never matches");
+    Some(Violation::new(format!("excluded by scope {word}"), message))
 }
 
 fn exact(webhook: &Webhook) -> Option<Violation> {
@@ -127,8 +128,8 @@ fn exact(webhook: &Webhook) -> Option<Violation> {
         FailurePolicy::Fail => Severity::Warning,
         FailurePolicy::Ignore => Severity::Note,
     };
-    let message = "matchPolicy Exact: who writes the same objects through another served group or version is not seen; \
-                   take Equivalent unless the rules name them all";
+    let message = "matchPolicy Exact: the webhook is not called for the same objects in another served \
+                   group or version; use Equivalent unless the rules name them all";
     Some(Violation::new("matchPolicy Exact", message).with_severity(severity).at("matchPolicy"))
 }
 
@@ -138,7 +139,7 @@ fn labels(webhook: &Webhook) -> Option<Violation> {
         return None;
     }
     let is_picked_anyway = selector.matches(Labels::default());
-    // The body of a connection has no metadata at all: not even a selector for what has no label picks it.
+    // The body of a connection has no metadata, so no selector matches it, not even one for absent labels.
     let never: BTreeSet<&str> = resources(webhook)
         .filter(|entry| {
             let subresource = entry.split_once('/').map_or("", |(_, name)| name);
@@ -150,7 +151,8 @@ fn labels(webhook: &Webhook) -> Option<Violation> {
     }
     let never = never.into_iter().collect::<Vec<_>>().join(", ");
     let message = format!(
-        "the objectSelector `{selector}` never picks {never}: what is sent there does not have the labels of the object"
+        "the objectSelector `{selector}` never matches {never}: the request body does not have the labels \
+         of the object"
     );
-    Some(Violation::new("a selector where there are no labels", message).at("objectSelector"))
+    Some(Violation::new("objectSelector without labels to match", message).at("objectSelector"))
 }

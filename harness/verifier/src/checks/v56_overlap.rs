@@ -1,24 +1,27 @@
-//! V56: the webhooks of one product divide the requests among themselves.
+//! V56: at most one webhook of a product is called for a request.
 
-use super::common::{Certainty, Common, UNKNOWN_OBJECTS};
-use super::matched;
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use super::common_requests::{Certainty, Common, UNKNOWN_OBJECTS};
+use super::match_outcome;
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::subject::Subject;
 use crate::webhook_probe::ConfigurationSet;
 
 pub(super) const CHECK: Check = Check {
     id: "V56",
-    title: "no overlap: at most one of the mutating webhooks of a product is called for a request",
+    title: "overlap: at most one mutating webhook of a product is called for a request",
     severity: Severity::Warning,
-    why: "Injectors have several webhooks for one and the same handler, one for each way to ask for it: by a label of the \
-          namespace, by one of the Pod, by a revision. If the selectors of two pick the same Pod, it is injected twice, \
-          or by two revisions. That shows only for label sets that nobody tried.",
+    why: "Injectors have several webhooks for the same handler, one for each way to request injection: by a \
+          label of the namespace, by a label of the Pod, or by a revision. If the selectors of two webhooks \
+          match the same Pod, it is injected twice, or by two revisions. This shows only for label sets \
+          that are rarely tested.",
+    help: "Make the selectors mutually exclusive, for example with the operator DoesNotExist.",
     source: "Istio, pkg/config/analysis/analyzers/webhook: it tries all label sets that the selectors name",
     audience: Audience::Mutating,
     probe: Probe::Configurations(run),
 };
 
-/// How many labels at the end of a webhook's name are the product's: as in `rev.object.sidecar-injector.istio.io`.
+/// The number of trailing labels of a webhook's name that identify the product, as in
+/// `rev.object.sidecar-injector.istio.io`.
 const PRODUCT: usize = 3;
 
 fn run(configuration_set: &ConfigurationSet<'_>) -> Observed {
@@ -33,7 +36,8 @@ fn run(configuration_set: &ConfigurationSet<'_>) -> Observed {
             }
             are_related = true;
             let both = |certainty| {
-                Common::of(&first.webhook, configuration_set.cluster_fixture, certainty)?.and(&second.webhook)
+                Common::new(&first.webhook, configuration_set.cluster_fixture, certainty)?
+                    .and(&second.webhook)
             };
             let (one, other) = (first.name(), second.name());
             if let Some(both) = both(Certainty::Certain) {
@@ -41,17 +45,17 @@ fn run(configuration_set: &ConfigurationSet<'_>) -> Observed {
                 let violation = Violation::new(format!("{one} and {other} overlap"), message);
                 violations.push(violation.about(&first.webhook.id));
             } else if let Some(both) = both(Certainty::Possible) {
-                unclear = Err(matched::unclear(&both.to_string(), UNKNOWN_OBJECTS));
+                unclear = Err(match_outcome::unclear(&both.to_string(), UNKNOWN_OBJECTS));
             }
         }
     }
     if !are_related {
-        return Err(Obstacle::not_applicable("no two mutating webhooks belong to one product"));
+        return Err(Skipped::not_applicable("no two mutating webhooks belong to one product"));
     }
     if violations.is_empty() { unclear } else { Ok(violations) }
 }
 
-/// Whether both go to the same handler, or their names say so.
+/// Returns whether both webhooks have the same handler or the same product name.
 fn is_one_product(a: &Subject, b: &Subject) -> bool {
     let product = |subject: &Subject| {
         let labels: Vec<&str> = subject.webhook.id.name.rsplitn(PRODUCT + 1, '.').collect();

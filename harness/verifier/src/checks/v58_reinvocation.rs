@@ -1,33 +1,36 @@
-//! V58: a webhook that changes Pods is called again when a later one changes them.
+//! V58: a webhook that changes Pods is reinvoked after later changes.
 
 use std::sync::Arc;
 
 use kubernetes_admission::config::ReinvocationPolicy;
 
-use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::object_probe::ObjectProbe;
 use crate::other_webhooks::LIBRARY;
 
 pub(super) const CHECK: Check = Check {
     id: "V58",
-    title: "a webhook that changes the containers or volumes of Pods asks to be called again when a later one changes them",
+    title: "reinvocation of injectors: a webhook that changes containers or volumes of Pods is called again \
+            after later changes",
     severity: Severity::Warning,
-    why: "Most clusters have several webhooks that change Pods, and none knows whose turn is when. With \
-          reinvocationPolicy Never a webhook never sees the sidecars that a later one adds: they go without its mount, \
-          its credentials, its limits. With IfNeeded it is called once more, which it must stand: see V01 and V02. \
-          Where nothing that it does depends on what other webhooks add, as far as that was tried, it is a note.",
+    why: "Most clusters have several webhooks that change Pods, and their order is not known. With \
+          reinvocationPolicy Never, a webhook never sees the sidecars that a later webhook adds: they run \
+          without its mount, credentials, or limits. With IfNeeded, it is called once more, which it must \
+          tolerate: see V01 and V02. If no test showed that its result depends on what other webhooks add, \
+          the finding is a note.",
+    help: "Set reinvocationPolicy: IfNeeded.",
     source: "KEP-492, Reinvocation; istio/istio#54562; aws/amazon-eks-pod-identity-webhook#61",
     audience: Audience::Mutating,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// What of a Pod other webhooks add to: a label is set once and for all, a container may come later.
+/// The Pod fields that other webhooks extend: a label is set once, but containers may be added later.
 const INJECTED: [&str; 3] = ["spec.containers", "spec.initContainers", "spec.volumes"];
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     if (object_probe.request.kind.group.as_str(), object_probe.request.kind.kind.as_str()) != ("", "Pod") {
-        return Err(Obstacle::not_applicable("the object is no Pod"));
+        return Err(Skipped::not_applicable("the object is not a Pod"));
     }
     let first = object_probe.first().await?;
     let Some(object) = &first.object else { return Ok(Vec::new()) };
@@ -42,22 +45,22 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let fields = super::fields(&differences);
     let violation = if depends_on_others(object_probe).await {
         let message = format!(
-            "with reinvocationPolicy Never it changes {fields}: the containers that later webhooks add to a Pod it \
-             never sees; if they matter to it, set IfNeeded"
+            "with reinvocationPolicy Never, the webhook changes {fields} but never sees the containers that \
+             later webhooks add to a Pod; if they matter, set IfNeeded"
         );
         Violation::new("injects without reinvocation", message)
     } else {
         let message = format!(
-            "with reinvocationPolicy Never it changes {fields}, whatever other webhooks add before or after it; if it \
-             is ever to do something to their containers, set IfNeeded"
+            "with reinvocationPolicy Never, the webhook changes {fields} regardless of what other webhooks \
+             add; if it must ever change their containers, set IfNeeded"
         );
-        Violation::new("injects regardless of others, without reinvocation", message)
+        Violation::new("injects regardless of other webhooks, without reinvocation", message)
             .with_severity(Severity::Note)
     };
     Ok(vec![violation.with_differences(differences).with_steps([first])])
 }
 
-/// Whether another object comes out if another webhook's change comes after its call than if that comes before.
+/// Returns whether the result depends on whether another webhook's change comes before or after the call.
 async fn depends_on_others(object_probe: &ObjectProbe<'_>) -> bool {
     for other in LIBRARY.iter().filter(|other| other.applies_to(object_probe.object())) {
         let called = Arc::clone(&object_probe.subject.called);
@@ -66,7 +69,7 @@ async fn depends_on_others(object_probe: &ObjectProbe<'_>) -> bool {
         let after = object_probe
             .outcome(&ObjectProbe::in_order([called, other.webhook()]), object_probe.request)
             .await;
-        // What is not admitted cannot be compared, and is no proof that nothing is missed.
+        // Rejected objects cannot be compared, so the result counts as dependent.
         let (Some(before), Some(after)) = (before.admitted(), after.admitted()) else { return true };
         if !object_probe.differences(before, after, Order::Free).is_empty() {
             return true;

@@ -1,4 +1,4 @@
-//! V59: what is converted to another version and back is still there.
+//! V59: a round-trip conversion loses no fields.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -10,13 +10,16 @@ use super::listed;
 
 pub(super) const CHECK: Check = Check {
     id: "V59",
-    title: "round trip: an object that is converted to another version and back has lost nothing",
+    title: "round trip: an object converted to another version and back keeps all its fields",
     severity: Severity::Error,
-    why: "Objects are stored in one version and read and written in all of them: a client that reads an object in one \
-          version and writes it back takes with it whatever the conversion lost, and nobody is told. A field without a \
-          place in the other version has to be kept, most often in an annotation. What the schema of the other version \
-          does not have is pruned on the way, as the API server does. Fields may be added, amounts, times and durations \
-          may be written in another way, and fields that say nothing may be left out.",
+    why: "Objects are stored in one version and read and written in all of them. If a client reads an \
+          object in one version and writes it back, fields that the conversion lost are removed from the \
+          stored object without an error. A field that the other version does not have must be kept, \
+          usually in an annotation. Fields that are not in the schema of the other version are pruned on \
+          the way, as the API server does. The conversion may add fields, write quantities, times, and \
+          durations in another form, and omit fields with empty values.",
+    help: "Keep fields that the other version does not have in an annotation, and restore them on the way \
+           back.",
     source: "Versions in CustomResourceDefinitions, Webhook conversion; apiextensions-apiserver \
              pkg/apiserver/customresource_handler.go",
     audience: Audience::Conversion,
@@ -33,7 +36,7 @@ async fn look(probe: &ConverterProbe<'_>, Case { object, to, .. }: &Case) -> Obs
     let converted = probe.converter.pruned(converted);
     let (back, returned) = probe.converted(&converted, from).await?;
     let mut lost = lost(object, &probe.converter.pruned(returned));
-    // Of the rest of the metadata the API server takes nothing from a webhook.
+    // The API server ignores the webhook's other metadata.
     lost.retain(|path| {
         !path.starts_with("/metadata")
             || ["/metadata/labels", "/metadata/annotations"].iter().any(|kept| path.starts_with(kept))
@@ -41,8 +44,8 @@ async fn look(probe: &ConverterProbe<'_>, Case { object, to, .. }: &Case) -> Obs
     if lost.is_empty() {
         return Ok(Vec::new());
     }
-    probe.check_steady(object, to).await?;
+    probe.check_deterministic(object, to).await?;
     let fields = listed(lost.iter().map(String::as_str));
-    let message = format!("from {from} to {to} and back an object loses {fields}");
+    let message = format!("an object converted from {from} to {to} and back loses {fields}");
     Ok(vec![Violation::new(format!("lost between {from} and {to}"), message).with_exchanges([there, back])])
 }

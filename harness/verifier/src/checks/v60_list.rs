@@ -1,28 +1,29 @@
-//! V60: objects do not depend on others in the same review.
+//! V60: the conversion of an object does not depend on others in the review.
 
 use futures::FutureExt as _;
 
 use crate::check::{Audience, Check, Probe, Severity, Violation};
-use crate::converter::{Answer, Case, ConverterProbe, Seen};
+use crate::converter::{Answer, Case, ConversionObservations, ConverterProbe};
 
 pub(super) const CHECK: Check = Check {
     id: "V60",
-    title: "list: objects of one review are converted as each of them alone",
+    title: "lists: each object of a review is converted as if it were alone",
     severity: Severity::Warning,
-    why: "A review has a list of objects, and each must be converted as if it were alone. A converter that uses one \
-          variable for all of them carries fields of one object into the next.",
+    why: "A review has a list of objects, and each must be converted as if it were alone. A converter that \
+          reuses one variable for all of them copies fields of one object into the next.",
+    help: "Use a new variable for each object of the list.",
     source: "apiextensions-apiserver pkg/apis/apiextensions/v1/types.go, ConversionRequest",
     audience: Audience::Conversion,
     probe: Probe::Conversion(|probe| run(probe).boxed()),
 };
 
-/// How many objects are sent at a time.
-const MOST: usize = 8;
+/// The number of objects in a review.
+const OBJECTS: usize = 8;
 
-async fn run(probe: &ConverterProbe<'_>) -> Seen {
+async fn run(probe: &ConverterProbe<'_>) -> ConversionObservations {
     let mut seen = Vec::new();
     for cases in probe.pairs() {
-        let cases: Vec<Case> = cases.into_iter().take(MOST).collect();
+        let cases: Vec<Case> = cases.into_iter().take(OBJECTS).collect();
         let observed = look(probe, &cases).await;
         let object = observed.as_ref().ok().and_then(|(object, _)| object.clone());
         seen.push((object, observed.map(|(_, violations)| violations)));
@@ -33,9 +34,9 @@ async fn run(probe: &ConverterProbe<'_>) -> Seen {
     seen
 }
 
-type Found = (Option<serde_json::Value>, Vec<Violation>);
+type ListResult = (Option<serde_json::Value>, Vec<Violation>);
 
-async fn look(probe: &ConverterProbe<'_>, cases: &[Case]) -> Result<Found, crate::Obstacle> {
+async fn look(probe: &ConverterProbe<'_>, cases: &[Case]) -> Result<ListResult, crate::Skipped> {
     let Some(Case { to, .. }) = cases.first() else { return Err(probe.nothing()) };
     let objects: Vec<_> = cases.iter().map(|case| case.object.clone()).collect();
     let mut alone = Vec::new();
@@ -46,18 +47,21 @@ async fn look(probe: &ConverterProbe<'_>, cases: &[Case]) -> Result<Found, crate
     let together = match answer {
         Answer::Converted(together) => together,
         Answer::Failed(message) => {
-            let message = format!("objects that it converts alone fail together: {message}");
+            let message = format!(
+                "objects that the webhook converts one by one fail in one review: \
+                                   {message}"
+            );
             return Ok((None, vec![Violation::new("fails", message).with_exchanges([exchange])]));
         }
         Answer::Invalid(fault) => {
-            return Err(crate::Obstacle::not_checked(format!("{}: see V62", fault.message)));
+            return Err(crate::Skipped::not_checked(format!("{}: see V62", fault.message)));
         }
     };
     let pairs = objects.iter().zip(alone.into_iter().zip(together));
     for (object, ((single, alone), together)) in pairs {
         if alone != together {
-            probe.check_steady(object, to).await?;
-            let message = "an object is converted to another one if others are in the same review";
+            probe.check_deterministic(object, to).await?;
+            let message = "the result of a conversion depends on the other objects in the review";
             let violation = Violation::new("differs", message).with_exchanges([single, exchange]);
             return Ok((Some(object.clone()), vec![violation]));
         }

@@ -1,4 +1,4 @@
-//! V61: a conversion leaves the metadata alone, but for labels and annotations.
+//! V61: a conversion changes only labels and annotations in the metadata.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -11,12 +11,15 @@ use crate::converter::{Case, ConverterProbe};
 
 pub(super) const CHECK: Check = Check {
     id: "V61",
-    title: "metadata: a conversion changes labels and annotations at most, and those are valid",
+    title: "conversion of metadata: only labels and annotations change, and they stay valid",
     severity: Severity::Error,
-    why: "The API server refuses a converted object with another name, namespace or uid, and with labels or annotations \
-          that are invalid; whatever needs the conversion then fails. Other changes of the metadata, such as finalizers, \
-          it passes over: a webhook that makes them expects something that does not happen.",
-    source: "apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go, validateConvertedObject and \
+    why: "The API server rejects a converted object with another name, namespace, or uid, or with invalid \
+          labels or annotations; the request that needs the conversion then fails. The API server ignores \
+          other changes of the metadata, such as finalizers: a webhook that makes them expects something \
+          that does not happen.",
+    help: "Copy the metadata unchanged, except for labels and annotations.",
+    source: "apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go, validateConvertedObject \
+             and \
              restoreObjectMeta",
     audience: Audience::Conversion,
     probe: Probe::Conversion(|probe| probe.each(run).boxed()),
@@ -39,7 +42,7 @@ fn faults(before: &Value, after: &Value) -> Vec<(String, String, Severity)> {
     let Some(after) = after.as_object() else {
         return vec![(
             "no metadata".to_owned(),
-            "an object comes back without metadata".to_owned(),
+            "the converted object has no metadata".to_owned(),
             Severity::Error,
         )];
     };
@@ -48,7 +51,7 @@ fn faults(before: &Value, after: &Value) -> Vec<(String, String, Severity)> {
         let (before, after) = (at(before, &[field]), after.get(field).unwrap_or(&Value::Null));
         let is_empty = |value: &Value| value.as_str().unwrap_or_default().is_empty();
         if before != after && !(is_empty(before) && is_empty(after)) {
-            let message = format!("metadata.{field} was {before} and comes back as {after}");
+            let message = format!("the conversion changes metadata.{field} from {before} to {after}");
             faults.push((field.to_owned(), message, Severity::Error));
         }
     }
@@ -56,7 +59,7 @@ fn faults(before: &Value, after: &Value) -> Vec<(String, String, Severity)> {
         let invalid = match after.get(field) {
             None | Some(Value::Null) => None,
             Some(Value::Object(entries)) => entries.iter().find_map(|(key, value)| wrong(field, key, value)),
-            Some(_) => Some(format!("metadata.{field} is no map")),
+            Some(_) => Some(format!("metadata.{field} is not a map")),
         };
         faults.extend(invalid.map(|message| (format!("invalid {field}"), message, Severity::Error)));
     }
@@ -65,18 +68,20 @@ fn faults(before: &Value, after: &Value) -> Vec<(String, String, Severity)> {
     for field in others.filter(|field| !own.contains(&field.as_str())) {
         let (before, after) = (at(before, &[field]), after.get(field).unwrap_or(&Value::Null));
         if before != after && !faults.iter().any(|(kind, ..)| kind == field) {
-            let message =
-                format!("metadata.{field} was {before} and comes back as {after}, which is passed over");
+            let message = format!(
+                "the conversion changes metadata.{field} from {before} to {after}, which the API \
+                         server ignores"
+            );
             faults.push((field.clone(), message, Severity::Warning));
         }
     }
     faults
 }
 
-/// What is wrong with a label or annotation.
+/// Returns the error of a label or annotation, if any.
 fn wrong(field: &str, key: &str, value: &Value) -> Option<String> {
     let Some(text) = value.as_str() else {
-        return Some(format!("metadata.{field}[{key}] is {value}, not a text"));
+        return Some(format!("metadata.{field}[{key}] is {value}, not a string"));
     };
     let (wrong_key, wrong_value) = if field == "labels" {
         (names::label_key(key), names::label_value(text))

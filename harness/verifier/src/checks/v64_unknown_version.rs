@@ -1,23 +1,25 @@
-//! V64: a version that is not known is refused in words.
+//! V64: an unknown version is rejected with a message.
 
 use futures::FutureExt as _;
 
 use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
-use crate::converter::{Answer, ConverterProbe, Seen};
+use crate::converter::{Answer, ConversionObservations, ConverterProbe};
 
 pub(super) const CHECK: Check = Check {
     id: "V64",
-    title: "unknown version: objects are not converted to a version that the definition does not have",
+    title: "unknown version: the webhook does not convert to a version that the definition does not have",
     severity: Severity::Warning,
-    why: "While a definition gets a new version, or loses one, replicas of the webhook that do not know it are asked for it. \
-          Such a review is to be answered with the result Failure and a message, which the client sees: a crash or an \
-          HTTP error hides why, and an object that is merely renamed is stored with fields that its version does not have.",
+    why: "While a CustomResourceDefinition gains or loses a version, replicas of the webhook that do not \
+          know the version receive requests for it. The correct response has the result Failure and a \
+          message, which the client sees. A crash or an HTTP error hides the reason, and an object that is \
+          merely renamed is stored with fields that its version does not have.",
+    help: "Return the result Failure with a message for an unknown desiredAPIVersion.",
     source: "Versions in CustomResourceDefinitions, Webhook conversion, Response",
     audience: Audience::Conversion,
     probe: Probe::Conversion(|probe| run(probe).boxed()),
 };
 
-async fn run(probe: &ConverterProbe<'_>) -> Seen {
+async fn run(probe: &ConverterProbe<'_>) -> ConversionObservations {
     let Some(case) = probe.pairs().into_iter().flatten().next() else {
         return vec![(None, Err(probe.nothing()))];
     };
@@ -27,14 +29,14 @@ async fn run(probe: &ConverterProbe<'_>) -> Seen {
 }
 
 async fn look(probe: &ConverterProbe<'_>, object: &serde_json::Value, known: &str) -> Observed {
-    // Of a webhook that answers nothing there is nothing more to say.
+    // A webhook that fails on known versions is not checked further.
     probe.converted(object, known).await?;
     let unknown = probe.converter.unknown();
     let (exchange, answer) = probe.convert(std::slice::from_ref(object), &unknown).await;
     let (kind, message) = match answer {
         Answer::Failed(_) => return Ok(Vec::new()),
         Answer::Converted(_) => {
-            ("converted", format!("an object is converted to {unknown}, which does not exist"))
+            ("converted", format!("the webhook converts an object to {unknown}, which does not exist"))
         }
         Answer::Invalid(fault) => {
             (fault.kind, format!("asked for {unknown}, which does not exist: {}", fault.message))

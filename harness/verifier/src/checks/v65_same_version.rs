@@ -1,24 +1,26 @@
-//! V65: an object of the version already is passed through, or refused in words.
+//! V65: an object in the requested version is returned unchanged or rejected.
 
 use futures::FutureExt as _;
 
 use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
-use crate::converter::{Answer, ConverterProbe, Seen, lost};
+use crate::converter::{Answer, ConversionObservations, ConverterProbe, lost};
 
 pub(super) const CHECK: Check = Check {
     id: "V65",
-    title: "same version: an object that is of the version already is passed through or refused, not changed",
+    title: "same version: an object that already has the requested version is returned unchanged or rejected",
     severity: Severity::Warning,
-    why: "kube-apiserver does not send such objects, but other programs that call conversion webhooks do, and a list may \
-          hold objects of several versions. Converters that upstream and controller-runtime write answer them with the \
-          result Failure, which is right, too; losing fields of them or failing with an HTTP error is not.",
+    why: "kube-apiserver does not send such objects, but other programs that call conversion webhooks do, \
+          and a list may hold objects of several versions. The upstream and controller-runtime converters \
+          respond with the result Failure, which is also correct; losing fields or failing with an HTTP \
+          error is not.",
+    help: "Return the object unchanged if its apiVersion is the desiredAPIVersion.",
     source: "apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go, getObjectsToConvert",
     audience: Audience::Conversion,
     probe: Probe::Conversion(|probe| run(probe).boxed()),
 };
 
-async fn run(probe: &ConverterProbe<'_>) -> Seen {
-    let mut seen: Seen = Vec::new();
+async fn run(probe: &ConverterProbe<'_>) -> ConversionObservations {
+    let mut seen: ConversionObservations = Vec::new();
     let mut done: Vec<String> = Vec::new();
     for case in probe.pairs().into_iter().flatten() {
         let own = case.object.get("apiVersion").and_then(serde_json::Value::as_str).unwrap_or_default();
@@ -37,7 +39,7 @@ async fn run(probe: &ConverterProbe<'_>) -> Seen {
 }
 
 async fn look(probe: &ConverterProbe<'_>, object: &serde_json::Value, own: &str, other: &str) -> Observed {
-    // Of a webhook that answers nothing there is nothing more to say.
+    // A webhook that fails on other versions is not checked further.
     probe.converted(object, other).await?;
     let (exchange, answer) = probe.convert(std::slice::from_ref(object), own).await;
     let (kind, message) = match answer {
@@ -48,11 +50,11 @@ async fn look(probe: &ConverterProbe<'_>, object: &serde_json::Value, own: &str,
             if fields.is_empty() {
                 return Ok(Vec::new());
             }
-            probe.check_steady(object, other).await?;
+            probe.check_deterministic(object, other).await?;
             let fields = super::listed(fields.iter().map(String::as_str));
-            ("changed", format!("an object that is of {own} already loses {fields} of its spec"))
+            ("changed", format!("an object that is already in {own} loses {fields} of its spec"))
         }
-        Answer::Invalid(fault) => (fault.kind, format!("an object is of {own} already: {}", fault.message)),
+        Answer::Invalid(fault) => (fault.kind, format!("an object is already in {own}: {}", fault.message)),
     };
     Ok(vec![Violation::new(kind, message).with_exchanges([exchange])])
 }

@@ -1,27 +1,29 @@
-//! V66: a review of 3 MiB is answered, in time.
+//! V66: a review of 3 MiB is converted in time.
 
 use futures::FutureExt as _;
 use kubernetes_types::json::set;
 use serde_json::Value;
 
 use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
-use crate::converter::{Answer, ConverterProbe, Seen};
+use crate::converter::{Answer, ConversionObservations, ConverterProbe};
 
 pub(super) const CHECK: Check = Check {
     id: "V66",
-    title: "large lists: a review of 3 MiB is converted within the 30 s that the API server waits",
+    title: "large lists: a review of 3 MiB is converted within the API server's timeout of 30 s",
     severity: Severity::Warning,
-    why: "An object may have 3 MiB in a request, and a review has a list of them. A webhook, or a proxy in front of it, that \
-          takes smaller bodies only, or takes longer than 30 seconds, makes objects that are stored unreadable.",
+    why: "An object in a request may have 3 MiB, and a review has a list of objects. A webhook, or a proxy \
+          in front of it, that accepts only smaller bodies or takes longer than 30 s makes stored objects \
+          unreadable.",
+    help: "Raise the body limit of the framework and of every proxy, and convert without network calls.",
     source: "apiserver pkg/server/config.go, MaxRequestBodyBytes; client-go rest/config.go",
     audience: Audience::Conversion,
     probe: Probe::Conversion(|probe| run(probe).boxed()),
 };
 
-/// How large the objects of the review are together, in bytes.
+/// The total size of the objects in the review, in bytes.
 const BYTES: usize = 3 << 20;
 
-async fn run(probe: &ConverterProbe<'_>) -> Seen {
+async fn run(probe: &ConverterProbe<'_>) -> ConversionObservations {
     let Some(case) = probe.pairs().into_iter().flatten().next() else {
         return vec![(None, Err(probe.nothing()))];
     };
@@ -31,7 +33,7 @@ async fn run(probe: &ConverterProbe<'_>) -> Seen {
 }
 
 async fn look(probe: &ConverterProbe<'_>, object: &Value, to: &str) -> Observed {
-    // Of a webhook that does not convert one object, or not several, V62 speaks.
+    // V62 reports a webhook that cannot convert one object or several.
     probe.converted(object, to).await?;
     let of = |count: usize| -> Vec<Value> {
         let numbered = |number: usize| {
@@ -43,16 +45,17 @@ async fn look(probe: &ConverterProbe<'_>, object: &Value, to: &str) -> Observed 
         (0..count).map(numbered).collect()
     };
     if let (_, Answer::Invalid(fault)) = probe.convert(&of(2), to).await {
-        return Err(crate::Obstacle::not_checked(format!("{}: see V62", fault.message)));
+        return Err(crate::Skipped::not_checked(format!("{}: see V62", fault.message)));
     }
     let count = BYTES / object.to_string().len().max(1) + 1;
     let (exchange, answer) = probe.convert(&of(count), to).await;
     let (kind, message) = match answer {
         Answer::Converted(_) => return Ok(Vec::new()),
-        Answer::Failed(message) => ("refused", message),
+        Answer::Failed(message) => ("rejected", message),
         Answer::Invalid(fault) => (fault.kind, fault.message),
     };
     let seconds = exchange.took.as_secs();
-    let message = format!("{count} objects of 3 MiB are not converted, after {seconds} s: {message}");
+    let message =
+        format!("{count} objects of 3 MiB in total are not converted, after {seconds} s: {message}");
     Ok(vec![Violation::new(kind, message)])
 }

@@ -1,30 +1,30 @@
-//! What a conversion webhook answered, read as strictly as the API demands.
+//! Decodes the response of a conversion webhook as strictly as the API requires.
 
 use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
-use super::super::line::Exchange;
+use super::super::call_recorder::Exchange;
 
-/// What a conversion webhook answered.
+/// The response of a conversion webhook.
 #[derive(Clone, Debug)]
 pub(in super::super) enum Answer {
-    /// As many objects as were sent, in the version that was asked for.
+    /// The converted objects: as many as were sent, in the requested version.
     Converted(Vec<Value>),
-    /// That it could not convert them, and why.
+    /// The conversion failed, with the reason.
     Failed(String),
-    /// Something else.
+    /// The response is invalid.
     Invalid(Fault),
 }
 
-/// Why an answer is not valid.
+/// Why a response is invalid.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Fault {
-    /// In words that do not depend on the objects.
+    /// The kind of error, independent of the objects.
     pub(in super::super) kind: &'static str,
     pub(in super::super) message: String,
 }
 
-/// What `exchange` says to a review of `version` with this uid.
+/// Decodes the response in `exchange` to a review of `version` with this uid.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`.
 pub(super) fn read(exchange: &Exchange, version: &str, uid: &str, sent: &[Value], to: &str) -> Answer {
@@ -41,18 +41,22 @@ fn valid(
     sent: &[Value],
     to: &str,
 ) -> Result<Answer, (&'static str, String)> {
-    let reply =
-        exchange.reply.as_ref().map_err(|error| ("no answer", format!("there is no answer: {error}")))?;
+    let reply = exchange
+        .reply
+        .as_ref()
+        .map_err(|error| ("no answer", format!("the webhook does not respond: {error}")))?;
     if !(200..300).contains(&reply.status) {
-        return Err(("HTTP status", format!("it answers with HTTP {} instead of a review", reply.status)));
+        return Err((
+            "HTTP status",
+            format!("the webhook returns HTTP {} instead of a review", reply.status),
+        ));
     }
     let review: Value = serde_json::from_slice(&reply.body)
-        .map_err(|error| ("not JSON", format!("the answer is not JSON: {error}")))?;
+        .map_err(|error| ("not JSON", format!("the response is not JSON: {error}")))?;
     let claimed = (text(&review, &["apiVersion"]), text(&review, &["kind"]));
     let expected = format!("apiextensions.k8s.io/{version}");
     if claimed != (&*expected, "ConversionReview") {
-        let message =
-            format!("the answer is of {} {}, not of {expected} ConversionReview", claimed.0, claimed.1);
+        let message = format!("the response is {} {}, not {expected} ConversionReview", claimed.0, claimed.1);
         return Err(("another review", message));
     }
     let response = at(&review, &["response"]);
@@ -68,7 +72,7 @@ fn valid(
         "Success" => {}
         "Failure" if !message.is_empty() => return Ok(Answer::Failed(message.to_owned())),
         "Failure" => {
-            return Err(("no message", "the result is Failure, without a message that says why".to_owned()));
+            return Err(("no message", "the result is Failure without a message".to_owned()));
         }
         other => {
             return Err(("result", format!("response.result.status is `{other}`, not Success or Failure")));
@@ -76,16 +80,19 @@ fn valid(
     }
     let objects = at(response, &["convertedObjects"]).as_array().cloned().unwrap_or_default();
     if objects.len() != sent.len() {
-        return Err(("count", format!("{} objects came back for {}", objects.len(), sent.len())));
+        return Err((
+            "count",
+            format!("the response has {} objects, expected {}", objects.len(), sent.len()),
+        ));
     }
     for (object, sent) in objects.iter().zip(sent) {
         let found = text(object, &["apiVersion"]);
         if found != to {
-            return Err(("version", format!("an object came back as `{found}`, and {to} was asked for")));
+            return Err(("version", format!("a converted object has apiVersion `{found}`, not {to}")));
         }
         let (before, after) = (text(sent, &["kind"]), text(object, &["kind"]));
         if before != after {
-            return Err(("kind", format!("a {before} came back as `{after}`")));
+            return Err(("kind", format!("a {before} is returned as `{after}`")));
         }
     }
     let name = |object: &Value| text(object, &["metadata", "name"]).to_owned();
@@ -96,7 +103,7 @@ fn valid(
         sorted.sort_unstable();
         others.sort_unstable();
         if sorted == others {
-            return Err(("order", "objects came back in another order than they were sent in".to_owned()));
+            return Err(("order", "the objects are not returned in the order of the request".to_owned()));
         }
     }
     Ok(Answer::Converted(objects))

@@ -1,4 +1,4 @@
-//! What of an object is lost on the way to another version and back.
+//! Finds fields that a conversion to another version and back loses.
 
 use std::str::FromStr as _;
 
@@ -6,11 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 use kubernetes_types::quantity;
 use serde_json::Value;
 
-/// The fields of `before`, as JSON pointers, that `after` does not have or has with another meaning.
+/// Returns JSON pointers to the fields of `before` that are missing in `after` or have a different meaning.
 ///
-/// Honest converters do more than copy: fields may be added, as defaults and as annotations; fields that say nothing
-/// (null, false, 0 and what is empty) may be left out; amounts, times and durations may be written in another way; and a
-/// list may come back in another order.
+/// Correct converters do more than copy: they may add defaults and annotations, omit empty fields (null,
+/// false, 0, empty), write quantities, times, and durations in another form, and reorder lists.
 pub(in super::super) fn lost(before: &Value, after: &Value) -> Vec<String> {
     let mut lost = Vec::new();
     walk(before, Some(after), "", &mut lost);
@@ -44,7 +43,7 @@ fn walk(before: &Value, after: Option<&Value>, path: &str, lost: &mut Vec<String
     }
 }
 
-/// Whether a field is as good as absent.
+/// Returns whether a value is equivalent to an absent one.
 fn says_nothing(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_or_another_value_is_lost() {
+    fn missing_or_changed_values_are_lost() {
         check(&json!({"a": 1, "b": {"c": "x"}}), &json!({"a": 2}), &["/a", "/b"]);
         check(&json!({"a": {"b/c": true}}), &json!({"a": {"b/c": false}}), &["/a/b~1c"]);
         check(&json!({"a": [{"n": 1}, {"n": 2}]}), &json!({"a": [{"n": 1}, {"n": 3}]}), &["/a/1/n"]);
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_honest_converters_do_loses_nothing() {
+    fn equivalent_forms_are_not_lost() {
         for (before, after) in [
             (json!({"a": 1}), json!({"a": 1, "b": "default"})),
             (json!({"a": null, "b": false, "c": 0, "d": "", "e": [], "f": {"g": {}}}), json!({})),

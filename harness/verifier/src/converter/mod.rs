@@ -1,4 +1,4 @@
-//! A conversion webhook that is verified, and what a probe of it gets.
+//! A conversion webhook under verification, and the context of its probes.
 
 mod answer;
 mod loss;
@@ -14,31 +14,31 @@ use serde_json::{Value, json};
 
 pub(super) use self::answer::Answer;
 pub(super) use self::loss::lost;
-pub(super) use super::check::Seen;
-use super::check::{Check, Observed, Obstacle, Probe, Violation};
+use super::call_recorder::Exchange;
+pub(super) use super::check::ConversionObservations;
+use super::check::{Check, Observed, Probe, Skipped, Violation};
 use super::corpus::{self, Made, NearMiss};
 use super::environment::Environment;
-use super::line::Exchange;
 use super::shrink::Shrinking;
 use super::subject::Subject;
 
-/// How long kube-apiserver waits for a conversion.
+/// The conversion timeout of kube-apiserver.
 ///
 /// Source: client-go `rest/config.go`.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How many objects of each version are converted.
+/// The number of objects converted for each version.
 const OBJECTS: usize = 16;
-/// How many versions are converted to each other.
+/// The number of versions converted to each other.
 const VERSIONS: usize = 6;
-/// How many smaller objects are tried for one finding.
+/// The number of smaller objects tried for one finding.
 const OFFERS: usize = 100;
-/// Why checks that compare answers say nothing.
-const UNSTEADY: &str = "the same objects convert to different ones: see V63";
+/// The reason for a webhook whose responses cannot be compared.
+const NOT_DETERMINISTIC: &str = "the same objects convert to different results: see V63";
 
-/// A conversion webhook that is verified.
+/// A conversion webhook under verification.
 #[derive(Clone, Debug)]
 pub struct Converter {
-    /// How it is called: the webhook `DEFINITION/conversion`.
+    /// The webhook to call, named `DEFINITION/conversion`.
     pub subject: Subject,
     group: String,
     kind: String,
@@ -47,7 +47,7 @@ pub struct Converter {
     versions: Vec<Version>,
 }
 
-/// A served version of a definition, with objects of it.
+/// A served version of a definition, with its objects.
 #[derive(Clone, Debug)]
 struct Version {
     shape: corpus::Version,
@@ -56,8 +56,8 @@ struct Version {
 }
 
 impl Converter {
-    /// How the webhook of `definition` is called, as a configuration of one webhook; none if no webhook converts its
-    /// objects.
+    /// Returns the conversion webhook of `definition` as a configuration with one webhook; none if no webhook
+    /// converts its objects.
     pub fn configuration(definition: &Value) -> Option<Value> {
         if text(definition, &["kind"]) != "CustomResourceDefinition"
             || text(definition, &["spec", "conversion", "strategy"]) != "Webhook"
@@ -75,7 +75,8 @@ impl Converter {
         }))
     }
 
-    /// The webhook of `definition`, called as its `configuration` says; none if it knows no review that is known here.
+    /// Creates the webhook of `definition`, called as in `configuration`; none if it supports no known review
+    /// version.
     ///
     /// # Errors
     /// The first field of the configuration that cannot be read.
@@ -105,20 +106,20 @@ impl Converter {
         }))
     }
 
-    /// Waits so long for an answer instead of the 30 s of kube-apiserver.
+    /// Sets the timeout, which is 30 s in kube-apiserver.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.subject.called = Arc::new(Webhook { timeout, ..(*self.subject.called).clone() });
         self
     }
 
-    /// Whether `object` is one of its custom resources.
+    /// Returns whether `object` is one of its custom resources.
     pub(super) fn is_of(&self, object: &Value) -> bool {
         let group = text(object, &["apiVersion"]).split_once('/').map(|(group, _)| group);
         group == Some(self.group.as_str()) && text(object, &["kind"]) == self.kind
     }
 
-    /// A version that the definition does not have.
+    /// Returns a version that the definition does not have.
     pub(super) fn unknown(&self) -> String {
         format!("{}/v99", self.group)
     }
@@ -127,25 +128,25 @@ impl Converter {
         self.versions.iter().map(|version| &version.shape).find(|version| version.api_version == api_version)
     }
 
-    /// The other versions than this one.
+    /// Returns the versions other than `api_version`.
     fn others(&self, api_version: &str) -> impl Iterator<Item = &str> {
         let versions = self.versions.iter().map(|version| version.shape.api_version.as_str());
         versions.filter(move |other| *other != api_version)
     }
 
-    /// How many of the objects that were made from the schemas are not valid and are not sent, by the reason.
+    /// Returns the numbers of generated objects that are invalid and not sent, by reason.
     pub(super) fn left_out(&self) -> impl Iterator<Item = (&str, u64)> {
         let left_out = self.versions.iter().flat_map(|version| &version.made.left_out);
         left_out.map(|(reason, count)| (reason.as_str(), *count))
     }
 
-    /// The object as the API server decodes it; none if it would not store it.
+    /// Returns the object as the API server decodes it; none if it would not store it.
     fn valid(&self, object: Value) -> Option<Value> {
         let (object, errors) = self.version(text(&object, &["apiVersion"]))?.judged(object).ok()?;
         errors.is_empty().then_some(object)
     }
 
-    /// The object without the fields that the schema of its version does not have.
+    /// Removes the fields that are not in the schema of its version.
     pub(super) fn pruned(&self, object: Value) -> Value {
         match self.version(text(&object, &["apiVersion"])) {
             Some(version) => version.pruned(object),
@@ -174,30 +175,30 @@ impl Converter {
     }
 }
 
-/// An object, where it came from, and the version that it is converted to.
+/// An object, its origin, and the target version of the conversion.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) object: Value,
-    /// Whether the user gave it, and it was not made from the schema.
+    /// Whether the user gave the object; otherwise it was generated from the schema.
     pub(super) is_given: bool,
-    /// The `apiVersion`.
+    /// The target `apiVersion`.
     pub(super) to: String,
 }
 
-/// Everything that a probe of a conversion webhook needs.
+/// The context of a probe of a conversion webhook.
 #[derive(Debug)]
 pub struct ConverterProbe<'a> {
     pub(super) environment: &'a Environment,
     pub(super) converter: &'a Converter,
-    /// Objects of the definition that the user gave.
+    /// The user's objects of the definition.
     pub(super) given: &'a [Value],
 }
 
-/// What looks at the conversion of one object.
-pub(super) type LooksAtCase = for<'b> fn(&'b ConverterProbe<'b>, &'b Case) -> BoxFuture<'b, Observed>;
+/// A probe of the conversion of one object.
+pub(super) type CaseProbeFn = for<'b> fn(&'b ConverterProbe<'b>, &'b Case) -> BoxFuture<'b, Observed>;
 
 impl ConverterProbe<'_> {
-    /// The objects of each version that the API server would store, and each of the other versions.
+    /// Returns the objects of each version that the API server would store, paired with each other version.
     pub(super) fn pairs(&self) -> Vec<Vec<Case>> {
         let converter = self.converter;
         let mut pairs = Vec::new();
@@ -229,8 +230,8 @@ impl ConverterProbe<'_> {
         pairs
     }
 
-    /// Objects of each version that the API server does not store any more: what is wrong, the object, and another
-    /// version.
+    /// Returns objects of each version that the API server no longer stores: the violated constraint, the
+    /// object, and another version.
     pub(super) fn near_misses(&self) -> Vec<(&str, Case)> {
         let converter = self.converter;
         let mut cases = Vec::new();
@@ -238,7 +239,7 @@ impl ConverterProbe<'_> {
             let Some(other) = converter.others(&version.shape.api_version).next() else { continue };
             for (index, NearMiss { what, object }) in version.near_misses.iter().enumerate() {
                 let object = converter.completed(object.clone(), index, &self.environment.namespace);
-                // As it is read from the storage.
+                // As read from storage.
                 if let Ok((object, errors)) = version.shape.judged(object)
                     && !errors.is_empty()
                 {
@@ -249,16 +250,19 @@ impl ConverterProbe<'_> {
         cases
     }
 
-    /// Why there may be nothing to convert.
-    pub(super) fn nothing(&self) -> Obstacle {
+    /// Returns why there is nothing to convert.
+    pub(super) fn nothing(&self) -> Skipped {
         if self.converter.versions.len() < 2 {
-            Obstacle::not_applicable("the definition serves one version only")
+            Skipped::not_applicable("the definition serves only one version")
         } else {
-            Obstacle::not_checked("no object made from the schemas is valid: give objects with -f")
+            Skipped::not_checked(
+                "no object generated from the schemas is valid: add your own objects with \
+                                   -f",
+            )
         }
     }
 
-    /// Asks for `objects` in the version `to`.
+    /// Converts `objects` to the version `to`.
     pub(super) async fn convert(&self, objects: &[Value], to: &str) -> (Exchange, Answer) {
         let uid = format!("6f3d1d2e-1111-4000-8000-{:012}", self.environment.calls());
         let review = json!({
@@ -273,39 +277,40 @@ impl ConverterProbe<'_> {
         (exchange, answer)
     }
 
-    /// The one object in the version `to`.
+    /// Converts one object to the version `to`.
     ///
     /// # Errors
-    /// There is none.
-    pub(super) async fn converted(&self, object: &Value, to: &str) -> Result<(Exchange, Value), Obstacle> {
+    /// The conversion fails.
+    pub(super) async fn converted(&self, object: &Value, to: &str) -> Result<(Exchange, Value), Skipped> {
         let (exchange, answer) = self.convert(std::slice::from_ref(object), to).await;
         match answer {
             Answer::Converted(objects) => match objects.into_iter().next() {
                 Some(object) => Ok((exchange, object)),
-                None => Err(Obstacle::not_checked("there is no converted object: see V62")),
+                None => Err(Skipped::not_checked("the response has no converted object: see V62")),
             },
-            Answer::Failed(message) => Err(Obstacle::not_checked(format!(
-                "an object could not be converted ({message}): see V62, and give objects with -f"
+            Answer::Failed(message) => Err(Skipped::not_checked(format!(
+                "an object could not be converted ({message}): see V62, and add your own objects with -f"
             ))),
-            Answer::Invalid(fault) => Err(Obstacle::not_checked(format!("{}: see V62", fault.message))),
+            Answer::Invalid(fault) => Err(Skipped::not_checked(format!("{}: see V62", fault.message))),
         }
     }
 
     /// # Errors
-    /// The same object is not always converted to the same one.
-    pub(super) async fn check_steady(&self, object: &Value, to: &str) -> Result<(), Obstacle> {
+    /// The same object is not always converted to the same result.
+    pub(super) async fn check_deterministic(&self, object: &Value, to: &str) -> Result<(), Skipped> {
         let (_, first) = self.converted(object, to).await?;
         for _ in 0..2 {
             if self.converted(object, to).await?.1 != first {
-                return Err(Obstacle::not_checked(UNSTEADY));
+                return Err(Skipped::not_checked(NOT_DETERMINISTIC));
             }
         }
         Ok(())
     }
 
-    /// What `looks` sees of each object and each other version; the first object of each kind of finding is made small.
-    pub(super) async fn each(&self, looks: LooksAtCase) -> Seen {
-        let mut seen: Seen = Vec::new();
+    /// Runs `looks` on each object and each other version, and minimizes the first object of each kind of
+    /// finding.
+    pub(super) async fn each(&self, looks: CaseProbeFn) -> ConversionObservations {
+        let mut seen: ConversionObservations = Vec::new();
         let mut kinds: Vec<String> = Vec::new();
         for case in self.pairs().into_iter().flatten() {
             let observed = looks(self, &case).await;
@@ -332,10 +337,10 @@ impl ConverterProbe<'_> {
         seen
     }
 
-    async fn smallest(&self, looks: LooksAtCase, case: Case, found: Violation) -> (Value, Violation) {
+    async fn smallest(&self, looks: CaseProbeFn, case: Case, found: Violation) -> (Value, Violation) {
         let mut smallest = found;
         let mut shrinking = Shrinking::new(case.object.clone(), OFFERS);
-        // Defaults that come back are no progress.
+        // Restored defaults are not progress.
         let is_valid = |object: &Value| {
             object.pointer("/metadata/uid").is_some()
                 && self.converter.valid(object.clone()).is_some_and(|valid| valid == *object)
@@ -352,13 +357,13 @@ impl ConverterProbe<'_> {
     }
 }
 
-/// What `check` sees of `converter`; none if it is for others.
+/// Runs `check` on `converter`; returns none if the check is for other webhooks.
 pub(super) async fn observe(
     check: &'static Check,
     environment: &Environment,
     converter: &Converter,
     given: &[Value],
-) -> Option<Seen> {
+) -> Option<ConversionObservations> {
     let Probe::Conversion(probe) = check.probe else { return None };
     let given: Vec<Value> = given.iter().filter(|object| converter.is_of(object)).cloned().collect();
     let converter_probe = ConverterProbe { environment, converter, given: &given };

@@ -1,29 +1,29 @@
-//! Objects of the kinds without pods in them, as `kinds.json` has them: a small one and a full one of each.
+//! Objects of kinds without Pods, from `kinds.json`: a small and a full one of each.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// How many objects of one kind there are.
+/// The number of objects of one kind.
 pub(super) const COUNT: usize = 6;
 
 const KINDS: &str = include_str!("kinds.json");
 
-/// What the table says of one kind.
+/// The table's entry for one kind.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Entry {
     pub(super) api_version: String,
     pub(super) kind: String,
-    /// What every object has to have there, such as a name that follows from the spec.
+    /// Required metadata, such as a name that follows from the spec.
     #[serde(default)]
     metadata: Map<String, Value>,
-    /// What stands beside `metadata` in an object with no more than it needs.
+    /// The other members of a minimal object.
     small: Value,
-    /// The same of one with most of what may be there.
+    /// The other members of an object with most optional fields.
     full: Value,
 }
 
-/// Every kind of the table.
+/// Returns every kind of the table.
 pub(super) fn all() -> Vec<Entry> {
     match serde_json::from_str(KINDS) {
         Ok(kinds) => kinds,
@@ -32,7 +32,7 @@ pub(super) fn all() -> Vec<Entry> {
 }
 
 impl Entry {
-    /// The object number `index`: small and full ones with all shapes of labels, with names and without.
+    /// Returns object number `index`: small and full ones with all shapes of labels, with names and without.
     pub(super) fn object(&self, index: usize) -> Value {
         let mut object =
             if matches!(index % COUNT, 1 | 2 | 4) { self.full.clone() } else { self.small.clone() };

@@ -1,4 +1,4 @@
-//! The built-in corpus: objects of many shapes, always the same.
+//! The built-in corpus: a fixed set of objects of many shapes.
 
 mod custom;
 mod kinds;
@@ -17,22 +17,23 @@ pub(crate) use self::custom::{Made, NearMiss, Version, versions};
 use super::environment::Environment;
 use super::subject::Subject;
 
-/// Makes the object of a number.
+/// Generates the object with a number.
 type Make = Box<dyn Fn(usize) -> Value + Send>;
 
-/// Where the objects of the built-in corpus live.
+/// The namespace of the built-in corpus.
 pub const NAMESPACE: &str = "admit-verify";
 
-/// The Namespace of the built-in corpus, with the labels that the webhooks' namespace selectors ask for.
+/// Returns the Namespace of the built-in corpus, with the labels that the webhooks' namespace selectors
+/// require.
 pub fn namespace(subjects: &[Subject]) -> Value {
     let labels = labels(subjects.iter().map(|subject| &subject.webhook.namespace_selector));
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
 }
 
-/// Objects of the kinds that the rules of `subjects` match: most kinds of the API server, and custom resources of
-/// `definitions` that are valid.
+/// Returns objects of the kinds that the rules of `subjects` match: most built-in kinds, and valid custom
+/// resources of `definitions`.
 ///
-/// An object has the labels that the webhooks' object selectors ask for, if it has labels at all.
+/// Objects with labels have the labels that the webhooks' object selectors require.
 pub fn built_in(
     subjects: &[Subject],
     definitions: &[Value],
@@ -62,7 +63,7 @@ pub fn built_in(
     })
 }
 
-/// An object of `kind`, which has a name and no labels; none if the corpus has none of the kind.
+/// Returns an object of `kind` with a name and without labels; none if the corpus has none.
 pub fn example(kind: &GroupVersionKind, cluster_fixture: &ClusterFixture) -> Option<Value> {
     let built_in = makers(&[]).into_iter().map(|(_, make)| make(0));
     let custom = || {
@@ -73,7 +74,7 @@ pub fn example(kind: &GroupVersionKind, cluster_fixture: &ClusterFixture) -> Opt
     examples.next().or_else(custom)
 }
 
-/// What makes the objects of each kind, and how many of them.
+/// Returns the generators of each kind and their numbers of objects.
 fn makers(definitions: &[Value]) -> Vec<(usize, Make)> {
     let mut makers: Vec<(usize, Make)> = vec![(pods::COUNT, Box::new(pods::pod))];
     for kind in others::KINDS {
@@ -91,13 +92,14 @@ fn makers(definitions: &[Value]) -> Vec<(usize, Make)> {
     makers
 }
 
-/// Whether the rules of a webhook match the creation of `object`, whatever its selectors say.
+/// Returns whether the rules of a webhook match the creation of `object`, regardless of its selectors.
 fn is_matched(object: &Value, subjects: &[Subject], environment: &Environment) -> bool {
     let Ok(request) = environment.create(object.clone()) else { return false };
     subjects.iter().any(|subject| subject.asks_for(&request, &environment.cluster_fixture))
 }
 
-/// The kinds that the rules of `subjects` may match and of which the corpus has no objects, as `apiVersion kind`.
+/// Returns the kinds (as `apiVersion kind`) that the rules of `subjects` may match but the corpus does not
+/// have.
 pub fn missing(subjects: &[Subject], definitions: &[Value], environment: &Environment) -> Vec<String> {
     let known: Vec<GroupVersionKind> =
         makers(definitions).into_iter().map(|(_, make)| GroupVersionKind::of(&make(0))).collect();
@@ -127,7 +129,8 @@ fn is_empty(value: &Value) -> bool {
     value.as_object().is_none_or(Map::is_empty)
 }
 
-/// Metadata in one of 18 shapes, with labels and annotations absent, empty or there, and a name or the beginning of one.
+/// Returns metadata in one of 18 shapes, with labels and annotations absent, empty, or present, and a name or
+/// generateName.
 fn metadata(variant: usize, index: usize) -> Value {
     let labels = match variant % 3 {
         0 => None,
@@ -149,7 +152,7 @@ fn metadata(variant: usize, index: usize) -> Value {
     members.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// Writes what every object has: what it is, and metadata in the shape number `index`.
+/// Sets apiVersion, kind, and metadata in the shape number `index`.
 fn complete(object: &mut Value, api_version: &str, kind: &str, index: usize) {
     set(object, &["apiVersion"], api_version);
     set(object, &["kind"], kind);
@@ -182,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn only_kinds_that_a_rule_matches_are_there() {
+    fn corpus_has_only_kinds_that_a_rule_matches() {
         let kinds = |objects: &[Value]| -> BTreeSet<String> {
             objects.iter().map(|object| object["kind"].as_str().unwrap().to_owned()).collect()
         };
@@ -193,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_pods_have_the_same_shape() {
+    fn all_pods_have_different_shapes() {
         let pods = objects(&[""], &["pods"], &json!({}));
         let shapes: BTreeSet<String> = pods
             .iter()
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_a_selector_asks_for_are_there() {
+    fn objects_have_the_labels_that_a_selector_requires() {
         let selected = objects(&[""], &["pods"], &json!({"matchLabels": {"inject": "yes"}}));
         let with = selected.iter().filter(|pod| pod["metadata"]["labels"]["inject"] == "yes").count();
         assert!(with >= 60 && with < selected.len(), "{with}");

@@ -1,17 +1,17 @@
-//! Services, config maps, secrets, and what makes pods: each of many shapes.
+//! Services, `ConfigMaps`, Secrets, and workloads, each in many shapes.
 
 use kubernetes_types::json::{at, set};
 use serde_json::{Map, Value, json};
 
 use super::pods;
 
-/// How many objects of one kind there are.
+/// The number of objects of one kind.
 pub(super) const COUNT: usize = 12;
 
-/// The object number `index` of one kind.
+/// Generates object number `index` of a kind.
 type Make = fn(usize) -> Value;
 
-/// The kinds beside Pod, by their `apiVersion` and `kind`.
+/// The kinds other than Pod, by `apiVersion` and `kind`.
 pub(super) const KINDS: [(&str, &str, Make); 11] = [
     ("apps/v1", "Deployment", |index| workload(index, &json!({"replicas": 2}), "Always")),
     ("apps/v1", "StatefulSet", |index| workload(index, &json!({"serviceName": "app"}), "Always")),
@@ -34,19 +34,19 @@ pub(super) const KINDS: [(&str, &str, Make); 11] = [
     ("v1", "Secret", secret),
 ];
 
-/// The object number `index` of a kind.
+/// Returns object number `index` of a kind.
 pub(super) fn object((api_version, kind, make): (&str, &str, Make), index: usize) -> Value {
     let mut object = make(index);
     super::complete(&mut object, api_version, kind, index);
     object
 }
 
-/// A pod template; the stride visits all features of the pods.
+/// Returns a Pod template; the stride covers all features of the Pods.
 fn template(index: usize, restart_policy: &str) -> Value {
     let pod = pods::pod(index * 19 % pods::COUNT);
     let mut spec = at(&pod, &["spec"]).clone();
     set(&mut spec, &["restartPolicy"], restart_policy);
-    // Only a pod that runs has one.
+    // Only a running Pod has one.
     if let Some(spec) = spec.as_object_mut() {
         spec.remove("nodeName");
     }

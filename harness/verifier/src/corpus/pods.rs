@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use kubernetes_types::json::set;
 
-/// What changes a plain pod's spec or metadata into a more interesting one.
+/// A change of a plain Pod's spec or metadata.
 type Feature = fn(&mut Value);
 
-/// The annotation of a pod that a node runs from a file.
+/// The annotation of a static Pod's mirror Pod.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// The features, each of which is combined with [`VARIANTS`] shapes of metadata and containers.
@@ -20,7 +20,7 @@ const FEATURES: [Feature; 18] = [
         spec(pod, "initContainers", json!([sidecar]));
     },
     |pod| {
-        // Where others leave it to the server.
+        // Other features leave it to the server's default.
         container(pod, "imagePullPolicy", json!("Never"));
         container(pod, "terminationMessagePolicy", json!("FallbackToLogsOnError"));
         spec(pod, "terminationGracePeriodSeconds", json!(5));
@@ -41,7 +41,7 @@ const FEATURES: [Feature; 18] = [
         let token = json!({"name": "token", "projected": {"sources": [
             {"serviceAccountToken": {"path": "token", "audience": "vault"}},
         ]}});
-        // What another feature has mounted must stay.
+        // Volumes of other features must stay.
         match pod.pointer_mut("/spec/volumes").and_then(Value::as_array_mut) {
             Some(volumes) => volumes.push(token),
             None => spec(pod, "volumes", json!([token])),
@@ -150,20 +150,20 @@ fn container(pod: &mut Value, field: &str, value: Value) {
     }
 }
 
-/// Sets what stands at `path` in the metadata.
+/// Sets the value at `path` in the metadata.
 fn metadata(pod: &mut Value, path: &[&str], value: Value) {
     if let Some(metadata) = pod.get_mut("metadata") {
         set(metadata, path, value);
     }
 }
 
-/// How many shapes of metadata and containers there are for each feature.
+/// The number of shapes of metadata and containers for each feature.
 const VARIANTS: usize = 12;
 
-/// How many pods there are.
+/// The number of Pods.
 pub(super) const COUNT: usize = FEATURES.len() * VARIANTS;
 
-/// The pod number `index`; after [`COUNT`] pods the features begin again.
+/// Returns Pod number `index`; after [`COUNT`] Pods, the features repeat.
 pub(super) fn pod(index: usize) -> Value {
     let (feature, variant) = (index / VARIANTS, index % VARIANTS);
     let containers: Vec<Value> = ["app", "worker", "cache"]
@@ -174,7 +174,7 @@ pub(super) fn pod(index: usize) -> Value {
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": super::metadata(variant, index), "spec": {"containers": containers},
     });
-    // The second half of the variants has another feature as well.
+    // The second half of the variants has an additional feature.
     let other = (variant >= VARIANTS / 2).then_some(feature + variant * 5);
     for feature in std::iter::once(feature).chain(other) {
         if let Some(change) = FEATURES.iter().cycle().nth(feature) {

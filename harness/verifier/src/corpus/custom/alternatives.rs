@@ -1,18 +1,18 @@
-//! A schema without alternatives: what `allOf` says, and one of `anyOf` and of `oneOf`.
+//! Resolves alternatives in a schema: `allOf`, and one branch of `anyOf` and of `oneOf`.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// How deep alternatives may be in each other.
-const DEEPEST: usize = 8;
+/// The maximum nesting depth of alternatives.
+const MAX_DEPTH: usize = 8;
 
-/// The schema that a value fits that fits number `turn` of each of its alternatives.
+/// Returns a schema that requires branch `turn` of each of its alternatives.
 ///
-/// It is not exact: what is made by it still has to be checked.
+/// The result is approximate: generated objects must still be validated.
 pub(super) fn chosen(schema: &Value, turn: usize) -> Cow<'_, Value> {
     match schema.as_object() {
-        Some(members) if has_any(members) => Cow::Owned(Value::Object(resolved(members, turn, DEEPEST))),
+        Some(members) if has_any(members) => Cow::Owned(Value::Object(resolved(members, turn, MAX_DEPTH))),
         _ => Cow::Borrowed(schema),
     }
 }
@@ -37,7 +37,7 @@ fn resolved(members: &Map<String, Value>, turn: usize, depth: usize) -> Map<Stri
             overlay(&mut schema, branch, turn, depth);
         }
     }
-    // What the others of `oneOf` demand would make two of them fit.
+    // Fields that the other branches of `oneOf` require would make two branches match.
     let demanded: Vec<&str> = one.iter().chain(&not).flat_map(required).collect();
     let kept: Vec<String> = schema.get("required").map(names).unwrap_or_default();
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
@@ -46,7 +46,7 @@ fn resolved(members: &Map<String, Value>, turn: usize, depth: usize) -> Map<Stri
     schema
 }
 
-/// The fields that a branch demands, if it demands nothing else.
+/// Returns the fields that a branch requires, if it requires nothing else.
 fn required(branch: &Value) -> Vec<&str> {
     branch["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
@@ -56,7 +56,7 @@ fn names(required: &Value) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Writes into `schema` what `branch` says beside it; of two limits the stricter one stays.
+/// Merges `branch` into `schema`; of two limits, the stricter one is kept.
 fn overlay(schema: &mut Map<String, Value>, branch: &Value, turn: usize, depth: usize) {
     let Value::Object(branch) = branch else { return };
     let branch = if has_any(branch) { &resolved(branch, turn, depth.saturating_sub(1)) } else { branch };

@@ -1,4 +1,4 @@
-//! Custom resources from the structural schema of their definition.
+//! Generates custom resources from the structural schemas of their definition.
 
 mod alternatives;
 mod near_misses;
@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 use self::values::{Amount, Variant};
 use crate::shape;
 
-/// How many objects there are of each version.
+/// The number of objects for each version.
 const COUNT: usize = 12;
-/// How many are made at most, until so many of them are valid.
+/// The maximum number of attempts to generate that many valid objects.
 const ATTEMPTS: usize = 48;
-/// How many parts of an object are taken away at most, until the rest is valid.
+/// The maximum number of parts to remove from an object until the rest is valid.
 const REMOVALS: usize = 24;
-/// How many near misses there are of each version.
+/// The number of near misses for each version.
 const NEAR_MISSES: usize = 64;
 
 /// A served version of a definition.
@@ -33,28 +33,28 @@ pub(crate) struct Version {
     pub(crate) api_version: String,
     kind: String,
     schema: Value,
-    /// What the API server makes of the schema, or what of it admit does not apply.
+    /// The compiled schema, or the part of it that admit does not support.
     compiled: Result<Arc<Compiled>, String>,
 }
 
-/// The objects made from a schema.
+/// The objects generated from a schema.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Made {
-    /// Those that the API server would store.
+    /// The objects that the API server would store.
     pub(crate) valid: Vec<Value>,
-    /// How many it would not, by what it says of them.
+    /// The number of rejected objects by error.
     pub(crate) left_out: BTreeMap<String, u64>,
 }
 
-/// An object with one thing wrong.
+/// An object with one violated constraint.
 #[derive(Clone, Debug)]
 pub(crate) struct NearMiss {
-    /// What is wrong: a path and the keyword of the schema, `/spec/size maximum`.
+    /// The violated constraint: a path and the keyword of the schema, such as `/spec/size maximum`.
     pub(crate) what: String,
     pub(crate) object: Value,
 }
 
-/// The served versions of a definition.
+/// Returns the served versions of a definition.
 pub(crate) fn versions(definition: &Value) -> Vec<Version> {
     let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
@@ -78,7 +78,7 @@ impl Version {
         Self { api_version, kind, schema, compiled }
     }
 
-    /// Different objects, of which those are kept that are valid.
+    /// Generates different objects and keeps the valid ones.
     pub(crate) fn made(&self) -> Made {
         let mut made = Made::default();
         for object in (0..ATTEMPTS).map(|index| self.object(index)) {
@@ -93,10 +93,10 @@ impl Version {
         made
     }
 
-    /// The object without the parts in which the API server finds something wrong, such as a list that breaks a rule.
+    /// Returns the object without the invalid parts, such as a list that violates a rule.
     ///
     /// # Errors
-    /// What is wrong with the object, if it is wrong as a whole.
+    /// The error of the object, if it is invalid as a whole.
     fn without_faults(&self, mut object: Value) -> Result<Value, String> {
         let mut errors = self.judged(object.clone())?.1;
         for _ in 0..REMOVALS {
@@ -117,8 +117,8 @@ impl Version {
         errors.first().map_or(Ok(object), |error| Err(error.to_string()))
     }
 
-    /// Objects that the API server refuses, each of which differs in one place from one of `valid`: by how many items,
-    /// how large a number, a missing field.
+    /// Returns invalid objects, each of which differs in one place from a valid one: the number of items, the
+    /// size of a number, a missing field.
     pub(crate) fn near_misses(&self, valid: &[Value]) -> Vec<NearMiss> {
         let mut found: Vec<NearMiss> = Vec::new();
         for object in valid {
@@ -136,19 +136,19 @@ impl Version {
         found
     }
 
-    /// The object without the fields that the schema does not have.
+    /// Returns the object without the fields that the schema does not have.
     pub(crate) fn pruned(&self, mut object: Value) -> Value {
         if let Ok(schema) = &self.compiled {
-            // Metadata that are none stay: what compares objects speaks of them.
+            // Invalid metadata stays, because comparisons report it.
             let _ = schema.decode(&mut object, true);
         }
         object
     }
 
-    /// The object as the API server decodes it, and what is wrong with it.
+    /// Returns the object as the API server decodes it, and its validation errors.
     ///
     /// # Errors
-    /// It cannot be told.
+    /// admit does not support the schema.
     pub(crate) fn judged(&self, mut object: Value) -> Result<(Value, Vec<FieldError>), String> {
         let schema = self.compiled.as_ref().map_err(Clone::clone)?;
         schema.decode(&mut object, true).map_err(|error| error.to_string())?;
@@ -159,7 +159,7 @@ impl Version {
         judged.map(|judgment| (object, judgment.errors)).map_err(|unsupported| unsupported.to_string())
     }
 
-    /// The object number `index`, which the schema allows as far as that can be told from each of its fields.
+    /// Returns object number `index`, in which each field fits its own schema.
     pub(super) fn object(&self, index: usize) -> Value {
         let (amount, turn) = (Amount::of(index), index / Amount::COUNT);
         let mut object = values::value(&self.schema, Variant { amount, turn, depth: 0 });
@@ -177,7 +177,10 @@ impl Version {
 impl Made {
     fn leave_out(&mut self, version: &Version, reason: &str) {
         let Version { api_version, kind, .. } = version;
-        let reason = format!("an object made from the schema of {api_version} {kind} is not valid: {reason}");
+        let reason = format!(
+            "an object generated from the schema of {api_version} {kind} is not valid: \
+                              {reason}"
+        );
         *self.left_out.entry(reason).or_default() += 1;
     }
 }
@@ -190,15 +193,15 @@ fn pointer(segments: &[&str]) -> String {
     segments.iter().fold(String::new(), |pointer, segment| pointer + "/" + &shape::escaped(segment))
 }
 
-/// Removes the members of an error's field that its message names, as in `namespace cannot be set`.
+/// Removes the members that an error's message names, as in `namespace cannot be set`.
 fn remove_named(object: &mut Value, error: &FieldError) -> bool {
     let words = error.detail.split(|letter: char| !letter.is_ascii_alphanumeric());
     let words: Vec<String> = words.map(str::to_ascii_lowercase).collect();
     object.pointer_mut(&pointer(&segments(&error.field))).is_some_and(|field| remove_deepest(field, &words))
 }
 
-/// Removes the field of an error, or, if it is one that is missing, what it is missing in. False if that would leave an
-/// object without its `spec`, or touch its metadata.
+/// Removes the field of an error, or the parent of a missing field. Returns false if that would remove the
+/// object's `spec` or change its metadata.
 fn remove_field(object: &mut Value, field: &str) -> bool {
     let mut segments = segments(field);
     while segments.len() > 1 && segments.first() != Some(&"metadata") {
@@ -210,7 +213,7 @@ fn remove_field(object: &mut Value, field: &str) -> bool {
     false
 }
 
-/// Removes the members with one of these names, in lower case, that have no such members themselves.
+/// Removes the members with one of these names, in lower case, that do not contain such members.
 fn remove_deepest(value: &mut Value, names: &[String]) -> bool {
     match value {
         Value::Object(members) => {

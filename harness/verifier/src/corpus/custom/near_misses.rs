@@ -1,16 +1,16 @@
-//! Objects with one thing that their schema does not allow.
+//! Generates objects that violate one constraint of their schema.
 
 use serde_json::{Map, Value, json};
 
 use super::{NearMiss, pattern, strings};
 
-/// How many items or characters are added at most to have too many.
-const LONGEST: usize = 4096;
-/// Texts of which most patterns do not match one.
+/// The maximum number of items or characters to add to exceed a limit.
+const MAX_LENGTH: usize = 4096;
+/// Texts that most patterns do not match.
 const STRANGE: [&str; 5] = ["", "!", " ~", "\u{7f}", "-"];
 
-/// What differs from `object` in one place, where a constraint of `schema` is broken. The API server may allow some of
-/// them all the same: a default comes back, another alternative fits.
+/// Returns copies of `object` that violate one constraint of `schema`. The API server may still accept some
+/// of them because of a default or another alternative.
 pub(super) fn of(schema: &Value, object: &Value) -> Vec<NearMiss> {
     let mut walk = Walk { object, found: Vec::new() };
     walk.visit(schema, object, "");
@@ -78,7 +78,7 @@ impl Walk<'_> {
             self.add(pointer, "minProperties", few.into());
         }
         let most = schema["maxProperties"].as_u64().and_then(|most| usize::try_from(most).ok());
-        let most = most.filter(|most| *most < LONGEST);
+        let most = most.filter(|most| *most < MAX_LENGTH);
         if let (Some(most), Some(example)) = (most, members.values().next()) {
             let more = (members.len()..=most).map(|index| (format!("more{index}"), example.clone()));
             self.add(
@@ -88,7 +88,7 @@ impl Walk<'_> {
             );
         }
         for (name, member) in members {
-            // What every object has is not described by the schema.
+            // The schema does not describe the members that every object has.
             if pointer.is_empty() && ["apiVersion", "kind", "metadata"].contains(&name.as_str()) {
                 continue;
             }
@@ -105,7 +105,7 @@ impl Walk<'_> {
         if let Some(few) = limit("minItems").and_then(|least| items.get(..least.checked_sub(1)?)) {
             self.add(pointer, "minItems", few.into());
         }
-        let most = limit("maxItems").filter(|most| *most < LONGEST);
+        let most = limit("maxItems").filter(|most| *most < MAX_LENGTH);
         if let (Some(most), Some(last)) = (most, items.last()) {
             let more = std::iter::repeat_n(last, (most + 1).saturating_sub(items.len()));
             self.add(pointer, "maxItems", items.iter().chain(more).cloned().collect());
@@ -126,7 +126,7 @@ impl Walk<'_> {
         if least > 0 {
             self.add(pointer, "minLength", text.chars().take(least - 1).collect::<String>().into());
         }
-        if most < LONGEST {
+        if most < MAX_LENGTH {
             let more = (most + 1).saturating_sub(text.chars().count());
             self.add(pointer, "maxLength", format!("{text}{}", "x".repeat(more)).into());
         }

@@ -1,17 +1,17 @@
-//! Numbers that a schema allows.
+//! Generates numbers that a schema allows.
 
 use serde_json::Value;
 
-/// Beyond it numbers of JSON are no longer exact.
-const LARGEST: i64 = 1 << 53;
+/// The limit up to which JSON numbers are exact.
+const MAX_EXACT: i64 = 1 << 53;
 
-/// Number `turn` of the whole numbers that are allowed, from the smallest one or from one.
+/// Returns allowed integer number `turn`, starting with the minimum or with one.
 pub(super) fn integer(schema: &Value, turn: usize) -> Value {
     let limit = |name: &str| schema.get(name).and_then(whole);
     let excluded = |name: &str| i64::from(schema[name] == true);
     let step = limit("multipleOf").filter(|step| *step > 0).unwrap_or(1);
     let least = limit("minimum").map(|least| least.saturating_add(excluded("exclusiveMinimum")));
-    let largest = if schema["format"] == "int32" { i32::MAX.into() } else { LARGEST };
+    let largest = if schema["format"] == "int32" { i32::MAX.into() } else { MAX_EXACT };
     let most = limit("maximum").map_or(largest, |most| most.saturating_sub(excluded("exclusiveMaximum")));
     let begin = least.unwrap_or(most.min(step));
     let first = match begin.rem_euclid(step) {
@@ -24,13 +24,13 @@ pub(super) fn integer(schema: &Value, turn: usize) -> Value {
     first.saturating_add(turn.saturating_mul(step)).into()
 }
 
-/// Number `turn` of the numbers that are allowed, in steps of one or of what they must be multiples of.
+/// Returns allowed number number `turn`, in steps of one or of `multipleOf`.
 pub(super) fn number(schema: &Value, turn: usize) -> Value {
     let limit = |name: &str| schema.get(name).and_then(Value::as_f64);
     let (least, most) = (limit("minimum"), limit("maximum"));
     let step = limit("multipleOf").filter(|step| *step > 0.0);
     let begin = least.unwrap_or_else(|| most.map_or(1.0, |most| most.min(1.0)));
-    // A fraction of what is allowed, so that narrow limits have numbers between them.
+    // A fraction of the allowed range, so that narrow limits have numbers between them.
     let width = most.map_or(8.0, |most| (most - begin).clamp(0.0, 8.0));
     let turn = u8::try_from(turn % 7).map_or(0.0, f64::from);
     let is_excluded = schema["exclusiveMinimum"] == true || schema["exclusiveMaximum"] == true;
@@ -41,13 +41,13 @@ pub(super) fn number(schema: &Value, turn: usize) -> Value {
     })
 }
 
-/// A number of JSON, which has no fraction if it is whole.
+/// Returns a JSON number, without a fraction if it is an integer.
 fn written(number: f64) -> Value {
-    // The shortest text of it has none.
+    // Its shortest text has no fraction.
     serde_json::from_str(&number.to_string()).unwrap_or_else(|_| number.into())
 }
 
-/// A limit of whole numbers, which may be written as a fraction.
+/// Returns a limit of integers, which may be written as a fraction.
 fn whole(limit: &Value) -> Option<i64> {
     let written = || limit.as_f64().filter(|limit| limit.fract() == 0.0)?.to_string().parse().ok();
     limit.as_i64().or_else(written)

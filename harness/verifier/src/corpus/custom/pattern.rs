@@ -1,29 +1,29 @@
-//! Texts that a regular expression matches.
+//! Generates texts that match a regular expression.
 
 use kubernetes_cel::regexp::Regexp;
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
-/// Why there is no text.
-struct Obstacle;
+/// No matching text was found.
+struct NoText;
 
-/// How many characters and nodes of an expression a text may take.
+/// The maximum number of characters and expression nodes for a text.
 const BUDGET: usize = 20_000;
-/// How much longer than it must be a text is tried to be made.
+/// The additional lengths that are tried.
 const LONGER: [u32; 10] = [0, 1, 2, 3, 5, 8, 16, 40, 100, 250];
-/// How many alternatives are tried.
+/// The number of alternatives that are tried.
 const CHOICES: usize = 6;
-/// The characters that are taken if a class has them, in this order.
+/// The preferred characters of a class, in this order.
 const USUAL: &str = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-._/:@ +=,";
 
-/// Whether `text` matches the expression, which is none if it cannot be read.
+/// Returns whether `text` matches the expression; none if the expression is invalid.
 pub(super) fn is_match(expression: &str, text: &str) -> bool {
     Regexp::new(expression).is_ok_and(|expression| expression.is_match(text))
 }
 
-/// A text of `least` to `most` characters that `expression` matches; another one each `turn` if there are several. None if
-/// none was found.
+/// Returns a text of `least` to `most` characters that matches `expression`, a different one for each `turn`
+/// if possible; none if none was found.
 pub(super) fn text(expression: &str, turn: usize, least: usize, most: usize) -> Option<String> {
-    // What is allowed is what Go's expressions match; this one gives suggestions.
+    // Go's regular expressions decide what is valid; this one only suggests texts.
     let regexp = Regexp::new(expression).ok()?;
     let parsed = regex_syntax::Parser::new().parse(expression).ok()?;
     let is_fitting = |text: &str| (least..=most).contains(&text.chars().count()) && regexp.is_match(text);
@@ -38,7 +38,7 @@ pub(super) fn text(expression: &str, turn: usize, least: usize, most: usize) -> 
             if is_fitting(&writer.text) {
                 return Some(writer.text);
             }
-            // An expression that is not anchored allows anything behind it.
+            // An unanchored expression allows any text after the match.
             if short > 0 && is_fitting(&padded()) {
                 return Some(padded());
             }
@@ -50,25 +50,25 @@ pub(super) fn text(expression: &str, turn: usize, least: usize, most: usize) -> 
 struct Writer {
     text: String,
     budget: usize,
-    /// Which characters and alternatives are taken.
+    /// Selects characters and alternatives.
     choice: usize,
-    /// How often something is repeated beyond what it must be.
+    /// The number of repetitions beyond the minimum.
     longer: u32,
 }
 
 impl Writer {
-    fn write(&mut self, part: &Hir) -> Result<(), Obstacle> {
+    fn write(&mut self, part: &Hir) -> Result<(), NoText> {
         self.spend(1)?;
         match part.kind() {
             HirKind::Empty | HirKind::Look(_) => Ok(()),
             HirKind::Literal(literal) => {
-                let literal = std::str::from_utf8(&literal.0).map_err(|_not_text| Obstacle)?;
+                let literal = std::str::from_utf8(&literal.0).map_err(|_not_text| NoText)?;
                 self.spend(literal.len())?;
                 self.text.push_str(literal);
                 Ok(())
             }
             HirKind::Class(class) => {
-                self.text.push(character(class, self.choice).ok_or(Obstacle)?);
+                self.text.push(character(class, self.choice).ok_or(NoText)?);
                 Ok(())
             }
             HirKind::Repetition(Repetition { min, max, sub, .. }) => {
@@ -81,19 +81,19 @@ impl Writer {
             HirKind::Capture(capture) => self.write(&capture.sub),
             HirKind::Concat(parts) => parts.iter().try_for_each(|part| self.write(part)),
             HirKind::Alternation(parts) => {
-                let index = self.choice.checked_rem(parts.len()).ok_or(Obstacle)?;
-                self.write(parts.get(index).ok_or(Obstacle)?)
+                let index = self.choice.checked_rem(parts.len()).ok_or(NoText)?;
+                self.write(parts.get(index).ok_or(NoText)?)
             }
         }
     }
 
-    fn spend(&mut self, amount: usize) -> Result<(), Obstacle> {
-        self.budget = self.budget.checked_sub(amount).ok_or(Obstacle)?;
+    fn spend(&mut self, amount: usize) -> Result<(), NoText> {
+        self.budget = self.budget.checked_sub(amount).ok_or(NoText)?;
         Ok(())
     }
 }
 
-/// Number `choice` of the usual characters of a class, or its first one.
+/// Returns preferred character number `choice` of a class, or its first one.
 fn character(class: &Class, choice: usize) -> Option<char> {
     let ranges: Vec<(char, char)> = match class {
         Class::Unicode(class) => class.iter().map(|range| (range.start(), range.end())).collect(),

@@ -1,13 +1,13 @@
-//! Texts that a schema allows.
+//! Generates strings that a schema allows.
 
 use serde_json::Value;
 
 use super::pattern;
 
-/// The longest text that is made for `minLength`, in characters.
-const LONGEST: usize = 4096;
+/// The maximum length of a string generated for `minLength`, in characters.
+const MAX_LENGTH: usize = 4096;
 
-/// Texts of each format that kube-apiserver knows, but for `password`, which is any text.
+/// Example strings for each format that kube-apiserver knows, except `password`, which accepts any string.
 ///
 /// Source: kube-openapi `pkg/validation/strfmt`.
 pub(super) const FORMATS: [(&str, [&str; 2]); 25] = [
@@ -38,13 +38,13 @@ pub(super) const FORMATS: [(&str, [&str; 2]); 25] = [
     ("uuid5", ["6f3d1d2e-0000-5000-8000-000000000001", "6f3d1d2e-0000-5000-8000-000000000002"]),
 ];
 
-/// The lengths that are allowed, in characters.
+/// Returns the allowed lengths in characters.
 pub(super) fn lengths(schema: &Value) -> (usize, usize) {
     let limit = |name: &str| schema.get(name).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
     (limit("minLength").unwrap_or(0), limit("maxLength").unwrap_or(usize::MAX))
 }
 
-/// A text that is allowed; one that is not if none was found.
+/// Returns an allowed string, or a string that is not allowed if none was found.
 pub(super) fn string(schema: &Value, turn: usize) -> String {
     let (least, most) = lengths(schema);
     let of_format = schema["format"].as_str().and_then(|format| {
@@ -56,7 +56,7 @@ pub(super) fn string(schema: &Value, turn: usize) -> String {
         let is_match = |text: &&&str| pattern::is_match(expression, text);
         let fitting = of_format.filter(is_match).map(|text| (*text).to_owned());
         return fitting
-            .or_else(|| pattern::text(expression, turn, least, most.min(LONGEST)))
+            .or_else(|| pattern::text(expression, turn, least, most.min(MAX_LENGTH)))
             .unwrap_or_else(|| "text".to_owned());
     }
     match of_format {
@@ -65,16 +65,16 @@ pub(super) fn string(schema: &Value, turn: usize) -> String {
     }
 }
 
-/// A text where a number could stand as well.
+/// Returns a string for a field that also accepts a number.
 pub(super) fn int_or_string(schema: &Value, turn: usize) -> String {
     if schema.get("pattern").is_some() { string(schema, turn) } else { (turn + 1).to_string() }
 }
 
 fn of_length(turn: usize, least: usize, most: usize) -> String {
     let mut text = if turn == 0 { "text".to_owned() } else { format!("text{turn}") };
-    let missing = least.min(LONGEST).saturating_sub(text.len());
+    let missing = least.min(MAX_LENGTH).saturating_sub(text.len());
     text.extend(std::iter::repeat_n('x', missing));
-    // The end is what differs.
+    // The strings differ at the end.
     let surplus = text.len().saturating_sub(most);
     if turn == 0 {
         text.truncate(most);

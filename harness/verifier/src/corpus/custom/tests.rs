@@ -1,4 +1,4 @@
-//! Objects made from schemas, and near misses.
+//! Tests generated objects and near misses.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ fn version(schema: &Value) -> Version {
     Version::new("example.com/v1".to_owned(), "Widget".to_owned(), schema.clone())
 }
 
-/// A resource with one field, which is required.
+/// Returns a resource with one field, which is required.
 fn of_field(schema: &Value) -> Version {
     version(&json!({"type": "object", "required": ["field"], "properties": {"field": schema}}))
 }
@@ -52,7 +52,7 @@ fn a_cluster() -> Value {
 }
 
 #[test]
-fn what_a_schema_asks_for_is_valid() {
+fn generated_objects_are_valid() {
     let version = version(&a_cluster());
     let Made { valid, left_out } = version.made();
     assert_eq!(valid.len(), COUNT, "{left_out:#?}");
@@ -71,7 +71,7 @@ fn what_a_schema_asks_for_is_valid() {
 }
 
 #[test]
-fn what_a_rule_refuses_is_taken_away_and_the_rest_stays() {
+fn parts_that_a_rule_rejects_are_removed() {
     let version = version(&json!({"type": "object", "required": ["spec"], "properties": {"spec": {
         "type": "object", "required": ["replicas", "jobs"], "properties": {
             "replicas": {"type": "integer"},
@@ -90,7 +90,7 @@ fn what_a_rule_refuses_is_taken_away_and_the_rest_stays() {
 }
 
 #[test]
-fn what_a_rule_refuses_is_left_out_and_counted() {
+fn objects_that_a_rule_rejects_are_counted() {
     let version = version(&json!({"type": "object", "properties": {"spec": {
         "type": "object", "required": ["size", "kind"],
         "properties": {"size": {"type": "integer", "minimum": 1}, "kind": {"type": "string"}},
@@ -106,7 +106,7 @@ fn what_a_rule_refuses_is_left_out_and_counted() {
 }
 
 #[test]
-fn what_cannot_be_made_is_counted() {
+fn objects_that_cannot_be_generated_are_counted() {
     let schema = json!({"type": "string", "pattern": "^a", "maxLength": 0});
     let Made { valid, left_out } = of_field(&schema).made();
     assert!(valid.is_empty());
@@ -114,7 +114,7 @@ fn what_cannot_be_made_is_counted() {
 }
 
 #[test]
-fn near_misses_are_refused_each_for_one_reason() {
+fn near_misses_are_rejected_for_one_reason() {
     let version = version(&a_cluster());
     let valid = version.made().valid;
     let near_misses = version.near_misses(&valid);
@@ -150,7 +150,7 @@ fn near_misses_are_refused_each_for_one_reason() {
 }
 
 #[test]
-fn texts_match_usual_patterns() {
+fn texts_match_common_patterns() {
     for (pattern, least, most) in [
         (r"^$|^https?://.+", 9, 100),
         (r"^[A-Z][a-zA-Z0-9_]*$", 1, 5),
@@ -174,7 +174,7 @@ fn texts_match_usual_patterns() {
 }
 
 #[test]
-fn large_patterns_end() {
+fn large_patterns_terminate() {
     for pattern in ["^((a{900}){900}){900}$", "^(((a*)*)*)*b{1000}$", r"^\p{Greek}{1000}(x|y){1000}$", "(("] {
         let text = pattern::text(pattern, 0, 0, 5);
         assert!(text.is_none(), "{pattern}: {text:?}");
@@ -182,7 +182,7 @@ fn large_patterns_end() {
 }
 
 #[test]
-fn limits_are_kept() {
+fn limits_are_respected() {
     for (schema, expected) in [
         (json!({"type": "string", "minLength": 6}), json!("textxx")),
         (json!({"type": "string", "maxLength": 2}), json!("te")),

@@ -1,4 +1,4 @@
-//! Values that a schema allows.
+//! Generates values that a schema allows.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/types_jsonschema.go`.
 
@@ -6,42 +6,43 @@ use serde_json::{Map, Value, json};
 
 use super::{alternatives, numbers, strings};
 
-/// How deep a schema is followed: it may contain itself by way of `x-kubernetes-preserve-unknown-fields`.
-const DEEPEST: usize = 12;
-/// How many items and members are made where a schema asks for more.
-const MOST: usize = 256;
+/// The maximum depth of generated values: a schema may contain itself through
+/// `x-kubernetes-preserve-unknown-fields`.
+const MAX_DEPTH: usize = 12;
+/// The maximum number of generated items and members.
+const MAX_ITEMS: usize = 256;
 
-/// How much of what a schema allows is there.
+/// The share of optional parts to generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Amount {
-    /// Everything, lists with two items.
-    Most,
+    /// Everything, and lists with two items.
+    All,
     /// Only what is required.
-    Least,
-    /// What is required, and of the rest every other or so; each second time all objects and lists, and every other of the
+    Required,
+    /// Required parts and about half of the rest; every second time all objects and lists, and half of the
     /// values in them.
     Half,
 }
 
 impl Amount {
-    /// How many there are.
+    /// The number of variants.
     pub(super) const COUNT: usize = 3;
 
-    /// That of the object number `index`.
+    /// Returns the amount for object number `index`.
     pub(super) fn of(index: usize) -> Self {
         match index % Self::COUNT {
-            0 => Self::Most,
-            1 => Self::Least,
+            0 => Self::All,
+            1 => Self::Required,
             _ => Self::Half,
         }
     }
 }
 
-/// Which of the values that a schema allows.
+/// Selects one of the values that a schema allows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Variant {
     pub(super) amount: Amount,
-    /// Counts values that differ: the first one is the default if there is one.
+    /// The number of the value: the first one is the default if there is one.
     pub(super) turn: usize,
     pub(super) depth: usize,
 }
@@ -51,37 +52,37 @@ impl Variant {
         Self { depth: self.depth + 1, ..self }
     }
 
-    /// Whether a property is there that is not required. Nearly all objects have a spec.
+    /// Returns whether to generate an optional property. Nearly all objects have a spec.
     fn is_wanted(self, position: usize, property: &Value) -> bool {
         let is_structure = || property["type"] == "object" || property["type"] == "array";
         match self.amount {
-            Amount::Least => self.depth == 0 && self.turn > 0,
-            Amount::Most => self.depth < DEEPEST,
+            Amount::Required => self.depth == 0 && self.turn > 0,
+            Amount::All => self.depth < MAX_DEPTH,
             Amount::Half if self.depth == 0 => true,
-            Amount::Half if self.turn.is_multiple_of(2) && is_structure() => self.depth < DEEPEST,
-            Amount::Half => self.depth < DEEPEST && is_chosen(position, self.turn, self.depth),
+            Amount::Half if self.turn.is_multiple_of(2) && is_structure() => self.depth < MAX_DEPTH,
+            Amount::Half => self.depth < MAX_DEPTH && is_chosen(position, self.turn, self.depth),
         }
     }
 }
 
-/// Whether a position is in one of two halves, which turn about. Which these are changes every second turn, and with the
-/// depth, so that two fields are not always there together.
+/// Returns whether a position is in the selected half. The halves change every second turn and with the
+/// depth, so that two fields are not always present together.
 fn is_chosen(position: usize, turn: usize, depth: usize) -> bool {
     let mut mixed: usize = 0;
     for part in [position, turn / 2, depth] {
-        // As splitmix64 does it, in 32 bits.
+        // The mixing function of splitmix64, in 32 bits.
         mixed = (mixed ^ part).wrapping_add(1).wrapping_mul(0x9e37_79b9) & 0xffff_ffff;
         mixed ^= mixed >> 15;
     }
     (mixed >> 7) % 2 == turn % 2
 }
 
-/// A value that `schema` allows.
+/// Returns a value that `schema` allows.
 pub(super) fn value(schema: &Value, variant: Variant) -> Value {
     let schema = &*alternatives::chosen(schema, variant.turn);
     let Variant { amount, turn, .. } = variant;
     let is_object = schema["type"] == "object";
-    if turn == 0 && (!is_object || amount == Amount::Least) {
+    if turn == 0 && (!is_object || amount == Amount::Required) {
         for given in ["default", "example"] {
             if let Some(value) = schema.get(given) {
                 return value.clone();
@@ -119,7 +120,7 @@ fn object(schema: &Value, variant: Variant) -> Value {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let is_required = |name: &str| required.contains(&name);
-    let least = count(schema, "minProperties").unwrap_or(0).min(MOST);
+    let least = count(schema, "minProperties").unwrap_or(0).min(MAX_ITEMS);
     let most = count(schema, "maxProperties").unwrap_or(usize::MAX);
     let mut members = Map::new();
     if schema["x-kubernetes-embedded-resource"] == true {
@@ -138,7 +139,7 @@ fn object(schema: &Value, variant: Variant) -> Value {
         }
     }
     if let Some(additional) = schema.get("additionalProperties").filter(|schema| schema.is_object()) {
-        let wanted = usize::from(variant.amount != Amount::Least && variant.depth < DEEPEST);
+        let wanted = usize::from(variant.amount != Amount::Required && variant.depth < MAX_DEPTH);
         let wanted = least.saturating_sub(members.len()).max(wanted).min(most.saturating_sub(members.len()));
         for index in 0..wanted {
             let name = if index == 0 { "key".to_owned() } else { format!("key{index}") };
@@ -154,12 +155,12 @@ fn object(schema: &Value, variant: Variant) -> Value {
 
 fn array(schema: &Value, variant: Variant) -> Value {
     let wanted = match variant.amount {
-        _ if variant.depth >= DEEPEST => 0,
-        Amount::Most => 2,
-        Amount::Least => 0,
+        _ if variant.depth >= MAX_DEPTH => 0,
+        Amount::All => 2,
+        Amount::Required => 0,
         Amount::Half => 1,
     };
-    let least = count(schema, "minItems").unwrap_or(0).min(MOST);
+    let least = count(schema, "minItems").unwrap_or(0).min(MAX_ITEMS);
     let wanted = least.max(wanted).min(count(schema, "maxItems").unwrap_or(usize::MAX));
     let items = &schema["items"];
     let keys: Vec<&str> = schema["x-kubernetes-list-map-keys"]
@@ -176,7 +177,7 @@ fn array(schema: &Value, variant: Variant) -> Value {
         keys => keys.iter().all(|key| one.get(key) == other.get(key)),
     };
     let mut made: Vec<Value> = Vec::new();
-    // Of a few values some come again.
+    // With few possible values, some are repeated.
     for index in 0..2 * wanted {
         if made.len() == wanted {
             break;

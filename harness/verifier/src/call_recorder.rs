@@ -1,0 +1,214 @@
+//! Records every exchange with the webhooks, answers for admit's own webhooks, and skips webhooks that do not
+//! respond.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use admission_webhook_client::{HttpsCaller, RedirectOrRetry};
+use bytes::Bytes;
+use http::Method;
+use kubernetes_admission::caller::{Call, CallError, Caller, Reply};
+use kubernetes_admission::config::{Webhook, WebhookId, WebhookTarget};
+use tokio::time::Instant;
+
+use super::other_webhooks;
+use super::turn::Turn;
+
+/// The number of consecutive timeouts after which a webhook is skipped: waiting for further timeouts gives no
+/// new information.
+const MAX_TIMEOUTS: u32 = 5;
+
+/// The `Content-Type` of a review.
+pub(super) const JSON: &str = "application/json";
+
+/// A review and its undecoded reply.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// The body that was sent.
+    pub review: Bytes,
+    /// The reply, or why there is none.
+    pub reply: Result<Reply, CallError>,
+    /// How long it took.
+    pub took: Duration,
+    /// The redirects and retry requests before the final reply.
+    pub redirects_and_retries: Vec<RedirectOrRetry>,
+    /// Whether admit answered in place of another webhook.
+    pub is_other_webhook: bool,
+    /// How it was sent, if it bypassed the dispatcher.
+    pub direct: Option<Direct>,
+}
+
+/// How a request was sent that bypassed the dispatcher, as no API server sends it.
+#[derive(Clone, Debug)]
+pub struct Direct {
+    /// The webhook that was called.
+    pub webhook: Arc<WebhookId>,
+    /// The HTTP method.
+    pub method: Method,
+    /// The `Content-Type`; empty without a body.
+    pub content_type: &'static str,
+}
+
+impl Direct {
+    /// Returns the method and `Content-Type` of a review.
+    pub(super) fn review(webhook: &Webhook) -> Self {
+        Self { webhook: Arc::clone(&webhook.id), method: Method::POST, content_type: JSON }
+    }
+}
+
+/// State shared by all requests of an environment.
+#[derive(Debug)]
+pub(super) struct CallRecorder {
+    https: HttpsCaller,
+    silent: Mutex<HashMap<WebhookTarget, (u32, CallError)>>,
+    calls: AtomicU64,
+    /// The duration of each webhook's first call; none while it is in flight.
+    first: Mutex<HashMap<WebhookTarget, Option<Duration>>>,
+}
+
+impl CallRecorder {
+    pub(super) fn new(https: HttpsCaller) -> Self {
+        Self { https, silent: Mutex::default(), calls: AtomicU64::new(0), first: Mutex::default() }
+    }
+
+    pub(super) fn https(&self) -> &HttpsCaller {
+        &self.https
+    }
+
+    /// Returns the number of calls to webhooks.
+    pub(super) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Counts a call.
+    pub(super) fn count(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the duration of a webhook's first call, including the connection.
+    pub(super) fn first(&self, target: &WebhookTarget) -> Option<Duration> {
+        self.firsts().get(target).copied().flatten()
+    }
+
+    /// Returns whether a call that starts now is the first one.
+    fn begins(&self, target: &WebhookTarget) -> bool {
+        let mut firsts = self.firsts();
+        if firsts.contains_key(target) {
+            return false;
+        }
+        firsts.insert(target.clone(), None);
+        true
+    }
+
+    fn firsts(&self) -> std::sync::MutexGuard<'_, HashMap<WebhookTarget, Option<Duration>>> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls a webhook, unless it timed out too often.
+    pub(super) async fn call(
+        &self,
+        call: Call<'_>,
+        redirects_and_retries: &mut Vec<RedirectOrRetry>,
+    ) -> Result<Reply, CallError> {
+        let target = &call.client_config.target;
+        if let Some((count, error)) = self.silences().get(target)
+            && *count >= MAX_TIMEOUTS
+        {
+            return Err(error.clone());
+        }
+        self.count();
+        let is_first = self.begins(target);
+        let started = Instant::now();
+        let reply = self.https.call_noting(call.clone(), redirects_and_retries).await;
+        if is_first {
+            self.firsts().insert(target.clone(), Some(started.elapsed()));
+        }
+        let mut silent = self.silences();
+        match &reply {
+            Err(error) if is_silence(error) => {
+                let entry = silent.entry(target.clone()).or_insert((0, error.clone()));
+                entry.0 += 1;
+            }
+            Ok(_) | Err(_) => {
+                silent.remove(target);
+            }
+        }
+        drop(silent);
+        reply
+    }
+
+    fn silences(&self) -> std::sync::MutexGuard<'_, HashMap<WebhookTarget, (u32, CallError)>> {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns whether the webhook did not respond at all. A connection that closes early is a response.
+fn is_silence(error: &CallError) -> bool {
+    match error {
+        CallError::Client(_) => true,
+        CallError::TooManyRequests | CallError::Unsupported(_) => false,
+        CallError::Transport(text) => {
+            ["deadline exceeded", "dial tcp", "x509:", "tls:"].iter().any(|part| text.contains(part))
+        }
+    }
+}
+
+/// Records the calls of one request through the dispatcher.
+#[derive(Debug)]
+pub(super) struct RecordingCaller {
+    shared: Arc<CallRecorder>,
+    exchanges: Arc<Mutex<Vec<Exchange>>>,
+    turn: Option<Arc<Turn>>,
+}
+
+/// The exchanges of a [`RecordingCaller`], oldest first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Exchanges(Arc<Mutex<Vec<Exchange>>>);
+
+impl Exchanges {
+    /// Takes the exchanges recorded so far.
+    pub(super) fn take(&self) -> Vec<Exchange> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl RecordingCaller {
+    /// Creates a recorder whose large exchanges wait for `turn`, if set.
+    pub(super) fn new(shared: Arc<CallRecorder>, exchanges: &Exchanges, turn: Option<Arc<Turn>>) -> Self {
+        Self { shared, exchanges: Arc::clone(&exchanges.0), turn }
+    }
+}
+
+impl Caller for RecordingCaller {
+    async fn call(&self, call: Call<'_>) -> Result<Reply, CallError> {
+        let started = Instant::now();
+        let own = match &call.client_config.target {
+            WebhookTarget::Url(url) => other_webhooks::answer(url, &call.body),
+            WebhookTarget::Service(_) => None,
+        };
+        let is_other_webhook = own.is_some();
+        let review = call.body.clone();
+        let mut redirects_and_retries = Vec::new();
+        let reply = match own {
+            Some(reply) => Ok(reply),
+            None => self.shared.call(call, &mut redirects_and_retries).await,
+        };
+        let took = started.elapsed();
+        if let Some(turn) = &self.turn {
+            let replied = reply.as_ref().map_or(0, |reply| reply.body.len());
+            turn.keep(review.len().saturating_add(replied)).await;
+        }
+        let exchange = Exchange {
+            review,
+            reply: reply.clone(),
+            took,
+            redirects_and_retries,
+            is_other_webhook,
+            direct: None,
+        };
+        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).push(exchange);
+        reply
+    }
+}

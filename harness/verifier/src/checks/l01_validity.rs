@@ -1,0 +1,72 @@
+//! L01: the API server accepts the configuration.
+
+use kubernetes_admission::config;
+use kubernetes_api_server::ClusterFixture;
+use kubernetes_types::json::set;
+use serde_json::Value;
+
+use crate::check::{Audience, Check, Probe, Severity, Violation};
+use crate::lint::{Defect, Manifests};
+
+pub(super) const CHECK: Check = Check {
+    id: "L01",
+    title: "configuration validity: the API server accepts the configuration",
+    severity: Severity::Error,
+    why: "A configuration that the API server rejects is never stored, so the webhook is not called, or an \
+          older configuration stays in effect. The message is the API server's own. V55 reports errors in \
+          matchConditions.",
+    help: "Correct the field that the message names.",
+    source: "kubernetes pkg/apis/admissionregistration/validation/validation.go; apiserver \
+             pkg/endpoints/handlers/create.go",
+    audience: Audience::All,
+    probe: Probe::Manifests(run),
+};
+
+fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
+    let mut defects = Vec::new();
+    for (position, configuration) in manifests.configurations() {
+        // L03 reports v1beta1 field by field.
+        if config::is_v1beta1(configuration) {
+            continue;
+        }
+        let mut refused = |kind: &str, what: &str, field: &str| {
+            let message = format!("the API server rejects the configuration: {what}");
+            defects.push(Defect { position, violation: Violation::new(kind, message).at(field) });
+        };
+        if let Err(status) = manifests.cluster_fixture.unknown_fields(configuration) {
+            let field = field_of_wrong_type(configuration, &status.message, &manifests.cluster_fixture);
+            refused("cannot be decoded", &status.message, &field);
+            continue;
+        }
+        let mut complete = configuration.clone();
+        config::set_defaults(&mut complete);
+        for error in config::validate(&complete) {
+            if !(manifests.is_readable(position) && error.field.contains(".matchConditions")) {
+                refused("invalid", &error.to_string(), &error.field);
+            }
+        }
+    }
+    defects
+}
+
+/// Returns the path of the field that cannot be decoded. The API server's message has no list positions, so
+/// each webhook is decoded alone to find its index.
+fn field_of_wrong_type(configuration: &Value, message: &str, cluster_fixture: &ClusterFixture) -> String {
+    let has_no_webhooks = Vec::new();
+    let webhooks = configuration.get("webhooks").and_then(Value::as_array).unwrap_or(&has_no_webhooks);
+    let is_wrong = |webhook: &Value| {
+        let mut alone = configuration.clone();
+        set(&mut alone, &["webhooks"], vec![webhook.clone()]);
+        cluster_fixture.unknown_fields(&alone).is_err()
+    };
+    let path = message.split_once("Go struct field ").and_then(|(_, rest)| rest.split_once(" of type "));
+    let path = path.and_then(|(path, _)| path.split_once('.')).map_or("", |(_, path)| path);
+    match (path.strip_prefix("webhooks."), webhooks.iter().position(is_wrong)) {
+        (Some(field), Some(index)) => {
+            let outermost = field.split('.').next().unwrap_or_default();
+            format!("webhooks[{index}].{outermost}")
+        }
+        (None, Some(index)) => format!("webhooks[{index}]"),
+        (_, None) => path.to_owned(),
+    }
+}

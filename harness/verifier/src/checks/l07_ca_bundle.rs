@@ -1,0 +1,141 @@
+//! L07: the caBundle verifies the certificate and does not expire soon.
+
+use admission_webhook_client::{bundled, verified};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kubernetes_admission::config::{ClientConfig, ServiceReference, WebhookTarget};
+use kubernetes_types::json::{at, text};
+use serde_json::Value;
+
+use super::v45_certificate::{ends_soon, name};
+use crate::check::{Audience, Check, Probe, Severity, Violation};
+use crate::lint::{Defect, Manifests};
+use crate::subject::Subject;
+
+pub(super) const CHECK: Check = Check {
+    id: "L07",
+    title: "caBundle: it is set, readable, contains the certificate's authority, and does not expire soon",
+    severity: Severity::Error,
+    why: "Without a valid caBundle, no call reaches the webhook, and with failurePolicy Fail everything \
+          that it matches is rejected. If it is empty, the API server uses the root certificates of its \
+          machine, which do not issue certificates for Services. A serving certificate in place of its \
+          authority has to be replaced at each renewal. The check compares the caBundle with the Secret in \
+          the manifests that the Service's Pods mount; V45 checks the certificate that the running webhook \
+          presents.",
+    help: "Set caBundle to the certificate of the authority, or let cert-manager inject it.",
+    source: "apiserver pkg/util/webhook/client.go; client-go transport/transport.go, TLSConfigFor; Go \
+             crypto/x509; \
+             cert-manager, CA Injector; OpenShift, Service CA certificates",
+    audience: Audience::All,
+    probe: Probe::Manifests(run),
+};
+
+/// Annotations with which a controller injects the caBundle.
+///
+/// Source: cert-manager pkg/apis/certmanager/v1/types.go; openshift/service-ca-operator.
+const INJECTED_BY: [&str; 4] = [
+    "cert-manager.io/inject-ca-from",
+    "cert-manager.io/inject-ca-from-secret",
+    "cert-manager.io/inject-apiserver-ca",
+    "service.beta.openshift.io/inject-cabundle",
+];
+
+/// Source: kubernetes core/v1 types.go, `TLSCertKey`.
+const CERTIFICATE: &str = "tls.crt";
+
+fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
+    let mut defects = Vec::new();
+    for (subject, position) in manifests.webhooks() {
+        for violation in judge(subject, manifests) {
+            let violation = violation.at("clientConfig.caBundle");
+            defects.push(manifests.located(violation, Some((subject, position))));
+        }
+    }
+    defects
+}
+
+fn judge(subject: &Subject, manifests: &Manifests<'_>) -> Vec<Violation> {
+    let annotations = at(&subject.configuration, &["metadata", "annotations"]);
+    let is_injected =
+        |key: &&str| annotations.get(*key).and_then(Value::as_str).is_some_and(|it| !it.is_empty());
+    if INJECTED_BY.iter().any(is_injected) {
+        return Vec::new();
+    }
+    let config = &subject.webhook.client_config;
+    if config.ca_bundle.is_empty() {
+        return match config.target {
+            // A certificate of a public CA needs no caBundle.
+            WebhookTarget::Url(_) => Vec::new(),
+            WebhookTarget::Service(_) => {
+                let message = "caBundle is not set, and no annotation requests its injection: until it is \
+                               set, the API server trusts only the system's root certificates";
+                vec![Violation::new("no caBundle", message).with_severity(Severity::Note)]
+            }
+        };
+    }
+    if config.ca_bundle.trim_ascii().is_empty() {
+        let message = "caBundle is a whitespace placeholder, and no annotation requests its injection: \
+                       until it is replaced, each call fails";
+        return vec![Violation::new("a placeholder", message).with_severity(Severity::Warning)];
+    }
+    let certificates = match bundled(&config.ca_bundle) {
+        Ok(certificates) => certificates,
+        Err(error) => {
+            let message = format!("each call fails: {error}");
+            return vec![Violation::new("cannot be read", message)];
+        }
+    };
+    let mut violations = Vec::new();
+    for certificate in &certificates {
+        let ends_soon = ends_soon("the authority", certificate, manifests.now, manifests.horizon);
+        violations.extend(ends_soon.map(|violation| {
+            let is_over = certificate.not_after < manifests.now && certificates.len() == 1;
+            if is_over { violation.with_severity(Severity::Error) } else { violation }
+        }));
+    }
+    if certificates.iter().all(|certificate| !certificate.is_authority) {
+        let names: String = certificates.iter().map(name).collect();
+        let message = format!(
+            "caBundle has no CA certificate, only{}: calls fail once that certificate is renewed",
+            if names.is_empty() { " one without a name" } else { &names }
+        );
+        violations.push(Violation::new("no authority", message).with_severity(Severity::Warning));
+    }
+    violations.extend(does_not_sign(config, manifests));
+    violations
+}
+
+/// Reports that the API server would reject the certificate that the backend mounts. If several Secrets have
+/// a certificate for the Service, all of them must fail.
+fn does_not_sign(config: &ClientConfig, manifests: &Manifests<'_>) -> Option<Violation> {
+    let WebhookTarget::Service(reference) = &config.target else { return None };
+    let given = manifests.cluster_fixture.given();
+    let ServiceReference { namespace, name, .. } = reference;
+    let pods = given.selected(given.service(namespace, name)?, namespace);
+    let host = reference.host();
+    let mut first = None;
+    for secret in pods.flat_map(|pod| given.mounted_secrets(pod, namespace)) {
+        let served = certificate(secret);
+        let verdict = served.and_then(|served| verified(&config.ca_bundle, &served, &host, manifests.now));
+        let complaint = match verdict {
+            None => continue,
+            Some(Ok(())) => return None,
+            Some(Err(complaint)) => complaint,
+        };
+        first.get_or_insert_with(|| {
+            let secret = text(secret, &["metadata", "name"]);
+            let message = format!(
+                "each call fails: the Pods of the Service {namespace}/{name} present the certificate in the \
+                 Secret {secret}, which the API server rejects: {complaint}"
+            );
+            Violation::new("does not sign the certificate", message)
+        });
+    }
+    first
+}
+
+/// Returns `tls.crt` of a Secret.
+fn certificate(secret: &Value) -> Option<Vec<u8>> {
+    let plain = at(secret, &["stringData", CERTIFICATE]).as_str().map(|pem| pem.as_bytes().to_vec());
+    plain.or_else(|| STANDARD.decode(at(secret, &["data", CERTIFICATE]).as_str()?).ok())
+}

@@ -1,0 +1,82 @@
+//! Helpers for checks of what a webhook writes to its API server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kubernetes_admission::attributes::Attributes;
+
+use crate::check::{Observed, Skipped};
+use crate::environment::{Outcome, Verdict};
+use crate::recorder::Recorder;
+use crate::webhook_probe::WebhookProbe;
+
+/// The number of requests tried.
+pub(super) const SAMPLES: usize = 8;
+/// The time after a response in which a write may still arrive.
+const SETTLING: Duration = Duration::from_millis(300);
+
+/// Waits for writes that arrive after the response.
+pub(super) async fn settle() {
+    tokio::time::sleep(SETTLING).await;
+}
+
+/// Returns the recorder of the webhook's API server and the requests to try.
+///
+/// # Errors
+/// [`Skipped`] if there is no recorder or no request to try.
+pub(super) fn equipment<'a>(
+    webhook_probe: &'a WebhookProbe<'_>,
+) -> Result<(&'a Recorder, &'a [Attributes]), Skipped> {
+    if webhook_probe.samples.is_empty() {
+        return Err(Skipped::not_applicable(
+            "no object in the corpus matches the webhook's rules and \
+                                             selectors",
+        ));
+    }
+    let Some(recorder) = &webhook_probe.settings.recorder else {
+        let reason = "the webhook's writes are not recorded: run it with the kubeconfig from \
+                      --api-server-out";
+        return Err(Skipped::unequipped(reason));
+    };
+    Ok((recorder, first_samples(webhook_probe)))
+}
+
+/// Returns the first few sample requests of the webhook.
+pub(super) fn first_samples<'a>(webhook_probe: &WebhookProbe<'a>) -> &'a [Attributes] {
+    webhook_probe.samples.get(..SAMPLES).unwrap_or(webhook_probe.samples)
+}
+
+/// Returns the outcome of a request if the webhook alone gives a valid response.
+///
+/// # Errors
+/// [`Skipped`] if the webhook fails.
+pub(super) async fn answered(
+    webhook_probe: &WebhookProbe<'_>,
+    request: &Attributes,
+) -> Result<Arc<Outcome>, Skipped> {
+    let outcome = Arc::new(webhook_probe.environment.admit(&webhook_probe.alone(), request).await);
+    match outcome.verdict() {
+        Verdict::Failed(reason) => Err(Skipped::not_checked(reason)),
+        Verdict::Admitted
+        | Verdict::Denied(_)
+        | Verdict::ServerError(_)
+        | Verdict::NoConditions(_)
+        | Verdict::Unsupported(_) => Ok(outcome),
+    }
+}
+
+/// Returns the result for a run without writes.
+pub(super) fn nothing_seen(recorder: &Recorder) -> Observed {
+    if recorder.was_contacted() {
+        return Ok(Vec::new());
+    }
+    Err(never_contacted("the webhook"))
+}
+
+/// Returns the reason that the API server has received no request; `subject` starts the sentence.
+pub(super) fn never_contacted(subject: &str) -> Skipped {
+    Skipped::Uncontacted(format!(
+        "{subject} never sent a request to the API server of --api-server-out: check that it uses that \
+         kubeconfig"
+    ))
+}

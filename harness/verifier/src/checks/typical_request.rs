@@ -1,0 +1,77 @@
+//! Helpers for checks that call a webhook directly: a review that it answers, and the definition of a valid
+//! response.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kubernetes_admission::attributes::Attributes;
+use kubernetes_admission::caller::CallError;
+use kubernetes_types::json::at;
+
+use super::webhook_response;
+use crate::call_recorder::Exchange;
+use crate::check::{Skipped, Violation};
+use crate::environment::{Outcome, Verdict};
+use crate::subject::Subject;
+use crate::webhook_probe::WebhookProbe;
+
+/// A request that a webhook answers, with its normal response.
+pub(super) struct TypicalRequest<'a> {
+    /// The request.
+    pub(super) request: &'a Attributes,
+    /// The outcome.
+    pub(super) outcome: Arc<Outcome>,
+    /// The review that was sent.
+    pub(super) review: Bytes,
+}
+
+impl<'a> TypicalRequest<'a> {
+    /// Sends the first sample to `subject` and keeps its response.
+    ///
+    /// # Errors
+    /// [`Skipped`] if there is no sample, or the webhook fails.
+    pub(super) async fn new(webhook_probe: &WebhookProbe<'a>, subject: &Subject) -> Result<Self, Skipped> {
+        let Some(request) = webhook_probe.samples.first() else {
+            return Err(Skipped::not_applicable(
+                "no object in the corpus matches the webhook's rules and \
+                                                 selectors",
+            ));
+        };
+        let outcome = Arc::new(webhook_probe.environment.admit(&subject.alone(), request).await);
+        if let Verdict::Failed(reason) = outcome.verdict() {
+            return Err(Skipped::not_checked(reason));
+        }
+        let Some(exchange) = outcome.exchanges_of(&subject.webhook.id).next() else {
+            return Err(Skipped::not_checked("the webhook is not called"));
+        };
+        Ok(Self { request, review: exchange.review.clone(), outcome })
+    }
+}
+
+/// Adds the outcome of the first sample request to violations of an unreachable webhook.
+pub(super) async fn with_first_request(
+    webhook_probe: &WebhookProbe<'_>,
+    violations: Vec<Violation>,
+) -> Vec<Violation> {
+    let Some(request) = webhook_probe.samples.first() else { return violations };
+    let outcome = Arc::new(webhook_probe.environment.admit(&webhook_probe.alone(), request).await);
+    violations.into_iter().map(|violation| violation.with_steps([Arc::clone(&outcome)])).collect()
+}
+
+/// Checks that the webhook answered a review.
+///
+/// # Errors
+/// The error, or what was returned instead.
+pub(super) fn answered(exchange: &Exchange) -> Result<(), String> {
+    let reply = exchange.reply.as_ref().map_err(ToString::to_string)?;
+    match webhook_response::response(reply) {
+        Some(response) if at(&response, &["allowed"]).is_boolean() => Ok(()),
+        Some(_) | None if reply.status != 200 => Err(format!("HTTP status {}", reply.status)),
+        Some(_) | None => Err("the response is not a review".to_owned()),
+    }
+}
+
+/// Returns whether the call timed out.
+pub(super) fn is_late(error: &CallError) -> bool {
+    error.to_string().contains("deadline exceeded")
+}

@@ -1,0 +1,101 @@
+//! V34: a webhook allows the removal of finalizers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kubernetes_types::json::{at, set};
+use serde_json::{Value, json};
+
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::environment::Verdict;
+use crate::object_probe::ObjectProbe;
+use crate::shape;
+use crate::stored::{as_deleting, update};
+
+pub(super) const CHECK: Check = Check {
+    id: "V34",
+    title: "finalizer removal: the webhook allows an update that only removes a finalizer from an object \
+            being deleted",
+    severity: Severity::Error,
+    why: "Deletion of an object with finalizers starts with an update: its deletionTimestamp is set, and \
+          controllers clean up and remove their finalizers one by one. A webhook that applies its rules for \
+          new objects to these updates, or adds its own finalizer again, keeps the object and its namespace \
+          in Terminating forever.",
+    help: "Allow updates of objects that have a deletionTimestamp, without a patch.",
+    source: "red-hat-data-services/opendatahub-operator#2242; kubernetes Finalizers; API conventions, \
+             metadata",
+    audience: Audience::All,
+    probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
+};
+
+const FINALIZER: &str = "admit.dev/cleanup";
+
+async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
+    let created = object_probe.admitted(&object_probe.alone(), object_probe.request).await?;
+    let Some(made) = &created.object else { return Ok(Vec::new()) };
+    let mut stored = object_probe.stored(made)?;
+    if let Some(Value::Array(finalizers)) = stored.pointer_mut("/metadata/finalizers") {
+        finalizers.push(FINALIZER.into());
+    } else {
+        set(&mut stored, &["metadata", "finalizers"], json!([FINALIZER]));
+    }
+    let stored = as_deleting(stored, &object_probe.environment.cluster_fixture);
+    let mut written = stored.clone();
+    if let Some(Value::Array(finalizers)) = written.pointer_mut("/metadata/finalizers") {
+        finalizers.pop();
+        if finalizers.is_empty() {
+            shape::remove(&mut written, "/metadata/finalizers");
+        }
+    }
+    let request = update(object_probe.request, stored, written.clone());
+    let updated = object_probe.outcome(&object_probe.alone(), &request).await;
+    if updated.mismatch(&object_probe.subject.webhook.id).is_some() {
+        let reason = "the webhook's rules and selectors do not match UPDATE of the object";
+        return Err(Skipped::not_applicable(reason));
+    }
+    let steps = [Arc::clone(&updated)];
+    let (kind, message) = match updated.verdict() {
+        Verdict::Admitted => {
+            let before = finalizers(&written);
+            let added: Vec<&str> = updated
+                .object
+                .as_ref()
+                .map(finalizers)
+                .unwrap_or_default()
+                .difference(&before)
+                .copied()
+                .collect();
+            if added.is_empty() {
+                return Ok(Vec::new());
+            }
+            let message = format!(
+                "the webhook adds finalizers to an object that is being deleted: {}",
+                added.join(", ")
+            );
+            ("adds a finalizer", message)
+        }
+        Verdict::Denied(status) => {
+            let message = format!("the webhook denies the removal of a finalizer: {}", status.message);
+            ("denies a finalizer removal", message)
+        }
+        verdict @ (Verdict::Failed(_) | Verdict::ServerError(_)) => (
+            "fails on a finalizer removal",
+            format!(
+                "the webhook fails when a finalizer is removed: \
+                                                      {verdict}"
+            ),
+        ),
+        Verdict::NoConditions(_) => return Err(Skipped::no_conditions()),
+        Verdict::Unsupported(what) => return Err(Skipped::not_checked(what)),
+    };
+    Ok(vec![Violation::new(kind, message).with_steps(steps)])
+}
+
+fn finalizers(object: &Value) -> BTreeSet<&str> {
+    at(object, &["metadata", "finalizers"])
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
+}

@@ -1,0 +1,262 @@
+//! V55: match conditions are valid, useful, total, and cheap.
+
+use std::sync::Arc;
+
+use kubernetes_admission::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
+use kubernetes_admission::cluster_state::ClusterState as _;
+use kubernetes_admission::conditions::{BUDGET, Condition, Evaluation, Known, Outcome, settled};
+use kubernetes_admission::config::{self, FailurePolicy, MatchPolicy, Rule, Webhook};
+use kubernetes_admission::matching::{self, exact_or_star};
+use kubernetes_api_server::ClusterFixture;
+use kubernetes_types::status::FieldError;
+
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::object_probe::ObjectProbe;
+use crate::stored::{delete, update};
+use crate::subject::Subject;
+
+pub(super) const CHECK: Check = Check {
+    id: "V55",
+    title: "match conditions: matchConditions are valid, exclude some requests but not all, always have a \
+            value, and stay within the cost budget",
+    severity: Severity::Error,
+    why: "A match condition that fails, for example because it reads object.metadata.labels on DELETE, \
+          where object is null, rejects the request if failurePolicy is Fail and skips the webhook if it is \
+          Ignore. Both happen without a call, so the webhook's own logs do not show it. The same happens if \
+          a condition exceeds the cost budget. A condition that is false for everything that the rules \
+          match disables the webhook.",
+    help: "Guard optional fields with `has()`, and check `object != null` if the rules match DELETE.",
+    source: "KEP-3716; apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go; \
+             pkg/apis/cel/config.go",
+    audience: Audience::All,
+    probe: Probe::ConfigurationAndObject(configuration, |object_probe| Box::pin(object(object_probe))),
+};
+
+/// Costs above the budget divided by this are reported, because objects grow.
+const NEAR: u64 = 2;
+
+fn configuration(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
+    let webhook = &subject.webhook;
+    if webhook.match_conditions.is_empty() {
+        return Err(none());
+    }
+    let violations = refused(subject);
+    if !violations.is_empty() || webhook.rules.is_empty() {
+        return Ok(violations);
+    }
+    Ok(constant(webhook, &known(webhook, cluster_fixture)))
+}
+
+fn none() -> Skipped {
+    Skipped::not_applicable("the webhook has no matchConditions")
+}
+
+/// Returns the API server's errors: too many conditions, missing or invalid names, expressions that do not
+/// compile to a bool.
+fn refused(subject: &Subject) -> Vec<Violation> {
+    let own = format!("webhooks[{}].matchConditions", subject.index);
+    let errors = config::validate(&subject.configuration).into_iter();
+    let of_conditions = errors.filter(|error| error.field.starts_with(&own));
+    let entry = format!("webhooks[{}].", subject.index);
+    let violation = |error: FieldError| {
+        let at = error.field.strip_prefix(&entry).unwrap_or_default().to_owned();
+        let field = error.field.split('.').next_back().unwrap_or_default().to_owned();
+        let message = format!("the API server rejects the configuration: {error}");
+        Violation::new(format!("rejected {field}"), message).at(at)
+    };
+    of_conditions.map(violation).collect()
+}
+
+/// Reports conditions that have the same value for every request that the rules match.
+fn constant(webhook: &Webhook, known: &[Known]) -> Vec<Violation> {
+    let conditions = &webhook.match_conditions;
+    let is_always = |condition: &&Condition, value: bool| {
+        known.iter().all(|known| settled(condition, known) == Some(value))
+    };
+    let is_left_out =
+        |known: &Known| conditions.iter().any(|condition| settled(condition, known) == Some(false));
+    let never = |which: String, at: String| {
+        let message = format!("{which} for no request that the rules match: the webhook is never called");
+        Violation::new("never called", message).at(at)
+    };
+    let all = || "matchConditions".to_owned();
+    if known.is_empty() {
+        return Vec::new();
+    }
+    if let Some((index, condition)) =
+        conditions.iter().enumerate().find(|(_, condition)| is_always(condition, false))
+    {
+        return vec![never(format!("condition {} is true", condition.name), format!("{}[{index}]", all()))];
+    }
+    if known.iter().all(is_left_out) {
+        return vec![never("the conditions are all true".to_owned(), all())];
+    }
+    let idle = conditions.iter().enumerate().filter(|(_, condition)| is_always(condition, true));
+    idle.map(|(index, condition)| {
+        let message = format!(
+            "condition {} is true for every request that the rules match: it excludes nothing",
+            condition.name
+        );
+        let violation = Violation::new(format!("{} is always true", condition.name), message);
+        violation.with_severity(Severity::Note).at(format!("{}[{index}]", all()))
+    })
+    .collect()
+}
+
+/// Returns what the rules of `webhook` imply about the requests that they match; together these cover all of
+/// them.
+fn known(webhook: &Webhook, cluster_fixture: &ClusterFixture) -> Vec<Known> {
+    webhook.rules.iter().flat_map(|rule| known_of(rule, webhook.match_policy, cluster_fixture)).collect()
+}
+
+fn known_of(rule: &Rule, policy: MatchPolicy, cluster_fixture: &ClusterFixture) -> Vec<Known> {
+    let operations: Vec<Operation> =
+        [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect]
+            .into_iter()
+            .filter(|operation| exact_or_star(&rule.operations, operation.as_str()))
+            .collect();
+    let mut known = Vec::new();
+    for entry in &rule.resources {
+        let (name, subresource) = entry.split_once('/').unwrap_or((entry, ""));
+        let subresource = (subresource != "*").then_some(subresource);
+        for group in &rule.api_groups {
+            for version in &rule.api_versions {
+                let about = if [name, group, version].contains(&"*") {
+                    None
+                } else {
+                    let resource = GroupVersionResource::new(group, version, name);
+                    requested(&resource, subresource, policy, cluster_fixture)
+                };
+                for operation in &operations {
+                    match &about {
+                        None => known.push(Known::new(*operation, None, subresource, None, None)),
+                        Some((kind, requested)) => known.extend(requested.iter().map(|(resource, own)| {
+                            Known::new(*operation, Some(resource), subresource, kind.as_ref(), own.as_ref())
+                        })),
+                    }
+                }
+            }
+        }
+    }
+    known
+}
+
+/// The resource of a request and its kind.
+type Requested = (GroupVersionResource, Option<GroupVersionKind>);
+
+/// Returns the kind that a webhook with a rule for `resource` receives, and the requested resources: with
+/// matchPolicy Equivalent also other versions. Returns `None` if they are unknown.
+fn requested(
+    resource: &GroupVersionResource,
+    subresource: Option<&str>,
+    policy: MatchPolicy,
+    cluster_fixture: &ClusterFixture,
+) -> Option<(Option<GroupVersionKind>, Vec<Requested>)> {
+    // A subresource may have another kind.
+    let kind_of = |resource: &GroupVersionResource| {
+        let served = cluster_fixture.resource(resource)?;
+        (subresource == Some("")).then_some(served.kind)
+    };
+    let is_served = cluster_fixture.resource(resource).is_some();
+    let kind = kind_of(resource);
+    let own = (resource.clone(), kind.clone());
+    match policy {
+        MatchPolicy::Exact => Some((kind, vec![own])),
+        MatchPolicy::Equivalent if is_served => {
+            let equivalents = cluster_fixture.equivalent_resources(resource, "");
+            let others = equivalents.iter().map(|equivalent| {
+                let kind = kind_of(&equivalent.resource);
+                ((*equivalent.resource).clone(), kind)
+            });
+            Some((kind, others.chain([own]).collect()))
+        }
+        MatchPolicy::Equivalent => None,
+    }
+}
+
+/// Evaluates the conditions for the creation of the object, an update that changes nothing, and its deletion.
+async fn object(object_probe: &ObjectProbe<'_>) -> Observed {
+    let webhook = &object_probe.subject.webhook;
+    if webhook.match_conditions.is_empty() {
+        return Err(none());
+    }
+    let mut requests = vec![object_probe.request.clone()];
+    if let Ok(stored) = object_probe.stored(object_probe.object()) {
+        requests.push(update(object_probe.request, stored.clone(), stored.clone()));
+        requests.push(delete(object_probe.request, stored));
+    }
+    let cluster_fixture = &object_probe.environment.cluster_fixture;
+    let mut looked = false;
+    let mut violations: Vec<Violation> = Vec::new();
+    for request in requests {
+        // Conditions are evaluated if the rules and selectors match the request.
+        let mut run = cluster_fixture.run(request.clone());
+        let Some(evaluation) = matching::decide(webhook, &mut run).conditions else { continue };
+        looked = true;
+        let mut found = judge(webhook, &request, &evaluation);
+        found.retain(|violation| violations.iter().all(|known| known.kind != violation.kind));
+        // If a condition fails, the webhook is not called; the outcome shows how the server handles that.
+        if !found.is_empty() && matches!(evaluation.outcome, Outcome::OutOfBudget | Outcome::Errors(_)) {
+            let outcome = object_probe.outcome(&object_probe.alone(), &request).await;
+            found = found.into_iter().map(|violation| violation.with_steps([Arc::clone(&outcome)])).collect();
+        }
+        violations.extend(found);
+    }
+    if looked {
+        Ok(violations)
+    } else {
+        Err(Skipped::not_applicable("the webhook's rules and selectors do not match the object"))
+    }
+}
+
+fn judge(webhook: &Webhook, request: &Attributes, evaluation: &Evaluation) -> Vec<Violation> {
+    let what = format!("{} of {}", request.operation, request.resource.group_resource());
+    let follows = match webhook.failure_policy {
+        FailurePolicy::Fail => "the request is rejected",
+        FailurePolicy::Ignore => "the webhook is skipped",
+    };
+    let mut violations = Vec::new();
+    match &evaluation.outcome {
+        Outcome::OutOfBudget => {
+            let message = format!(
+                "for the {what}, the conditions cost more than the budget of {BUDGET}: {follows} without a \
+                 call"
+            );
+            violations.push(Violation::new("over the budget of all conditions", message));
+        }
+        Outcome::Errors(_) => {
+            for condition in &evaluation.conditions {
+                if let Err(error) = &condition.value {
+                    let kind = format!("{} has no value for a {}", condition.name, request.operation);
+                    let message = format!(
+                        "for the {what}, condition {} fails: {error}; {follows} without a call",
+                        condition.name
+                    );
+                    violations.push(Violation::new(kind, message));
+                }
+            }
+        }
+        Outcome::True | Outcome::False { .. } => {
+            let near = |what: String, cost: u64, budget: u64| {
+                let message = format!(
+                    "{what} cost {cost} of {budget}: a larger object may exceed the budget, and then \
+                     {follows} without a call"
+                );
+                Violation::new("near the budget", message).with_severity(Severity::Warning)
+            };
+            let costly = |cost: u64, budget: u64| cost > budget / NEAR;
+            let mut each = evaluation.conditions.iter();
+            if let Some(one) = each.find(|condition| costly(condition.cost, kubernetes_cel::COST_LIMIT)) {
+                let whole = format!("for the {what}, condition {}", one.name);
+                violations.push(near(whole, one.cost, kubernetes_cel::COST_LIMIT));
+            } else if costly(evaluation.cost(), BUDGET) {
+                violations.push(near(
+                    format!("for the {what}, all conditions together"),
+                    evaluation.cost(),
+                    BUDGET,
+                ));
+            }
+        }
+    }
+    violations
+}

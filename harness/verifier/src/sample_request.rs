@@ -1,0 +1,214 @@
+//! Represents the requests that reproduce a finding in a form that can be sent to an API server.
+
+use kubernetes_admission::attributes::Attributes;
+use kubernetes_admission::config::{ReinvocationPolicy, Webhook, WebhookId};
+use kubernetes_admission::dispatcher::Refusal;
+use kubernetes_admission::event::{CallResult, Phase, Round};
+use kubernetes_types::secrets::{Masker, is_secret_kind};
+use serde_json::Value;
+
+use super::environment::{Outcome, Verdict};
+use super::subject::Subject;
+
+/// A request as an API server receives it, its webhooks, and its outcome.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampleRequest {
+    /// The webhooks in dispatch order, mutating ones first.
+    pub webhooks: Vec<SampleWebhook>,
+    /// The request as the first webhook saw it.
+    pub request: Attributes,
+    /// The object after the mutating webhooks; none if the request creates none or is rejected.
+    pub object: Option<Value>,
+    /// The outcome.
+    pub end: End,
+    /// The calls, in order.
+    pub calls: Vec<SampleCall>,
+    /// Whether the request needs this namespace and not another one with the same labels.
+    pub is_about_namespace: bool,
+}
+
+/// Identifies a webhook: a mutating and a validating one may have the same id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookRef {
+    /// The phase in which it is called.
+    pub phase: Phase,
+    /// The configuration and the name.
+    pub id: WebhookId,
+}
+
+impl WebhookRef {
+    pub(super) fn new(phase: Phase, id: &WebhookId) -> Self {
+        Self { phase, id: id.clone() }
+    }
+
+    /// Returns whether it identifies `subject`.
+    pub fn is(&self, subject: &Subject) -> bool {
+        self.phase == subject.webhook.phase && self.id == *subject.webhook.id
+    }
+}
+
+/// A webhook of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SampleWebhook {
+    /// The webhook.
+    pub webhook: WebhookRef,
+    /// Whether it is one of [`super::other_webhooks::LIBRARY`].
+    pub is_other: bool,
+    /// The reinvocation policy that was used, which may differ from its configuration.
+    pub reinvocation_policy: ReinvocationPolicy,
+    /// Whether its address does not respond: the finding is about an outage.
+    pub is_down: bool,
+}
+
+impl SampleWebhook {
+    fn of(webhook: &Webhook) -> Self {
+        Self {
+            webhook: WebhookRef::new(webhook.phase, &webhook.id),
+            is_other: super::other_webhooks::is_one(webhook),
+            reinvocation_policy: webhook.reinvocation_policy,
+            is_down: false,
+        }
+    }
+}
+
+/// A call of a webhook.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampleCall {
+    /// The webhook.
+    pub webhook: WebhookRef,
+    /// The round.
+    pub round: Round,
+    /// Whether the call changed the object.
+    pub changed: bool,
+    /// The operations of its patch.
+    pub patch: Vec<Value>,
+}
+
+/// The outcome of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the ways in which a request ends")]
+pub enum End {
+    /// It is admitted.
+    Admitted,
+    /// A webhook denied the request.
+    Denied {
+        /// The webhook.
+        webhook: WebhookRef,
+        /// The HTTP status of the server's response.
+        code: i32,
+        /// The message of the server's response.
+        message: String,
+    },
+    /// A webhook failed, so its failurePolicy applies.
+    Failed {
+        /// The webhook.
+        webhook: WebhookRef,
+    },
+    /// The server rejects the request regardless of failurePolicy, for example because a patch does not
+    /// apply.
+    Refused {
+        /// The HTTP status of the server's response.
+        code: i32,
+    },
+    /// The match conditions of a webhook failed, so its failurePolicy applies without a call.
+    NoConditions {
+        /// The webhook.
+        webhook: WebhookRef,
+        /// The reason in kube-apiserver's words.
+        reason: String,
+    },
+    /// admit does not support the request.
+    Unknown,
+}
+
+impl SampleRequest {
+    /// Returns the request of an outcome; none if a review bypassed the dispatcher.
+    pub(super) fn of(outcome: &Outcome) -> Option<Self> {
+        if outcome.exchanges.iter().any(|exchange| exchange.direct.is_some()) {
+            return None;
+        }
+        let webhooks = outcome.webhook_set.mutating.iter().chain(&outcome.webhook_set.validating);
+        let webhooks = webhooks.map(|webhook| SampleWebhook::of(webhook));
+        let calls = outcome.calls().map(|called| {
+            let (changed, patch) = match &called.result {
+                CallResult::Allowed { patch, changed } => (*changed, patch.clone()),
+                CallResult::Denied(_) | CallResult::Failed { .. } | CallResult::ServerError { .. } => {
+                    (false, None)
+                }
+            };
+            let webhook = WebhookRef::new(called.phase, &called.webhook);
+            SampleCall {
+                webhook,
+                round: called.round,
+                changed,
+                patch: patch.map(|patch| patch.to_vec()).unwrap_or_default(),
+            }
+        });
+        Some(Self {
+            webhooks: webhooks.collect(),
+            request: outcome.request.clone(),
+            object: outcome.admitted().cloned(),
+            end: End::of(outcome),
+            calls: calls.collect(),
+            is_about_namespace: false,
+        })
+    }
+
+    /// Creates a request to a webhook that is down: its failurePolicy applies if it is called.
+    pub(super) fn while_down(webhook: &Webhook, request: Attributes, is_called: bool) -> Self {
+        let met = SampleWebhook { is_down: true, ..SampleWebhook::of(webhook) };
+        let (object, end) = if is_called {
+            (None, End::Failed { webhook: met.webhook.clone() })
+        } else {
+            (request.object.clone(), End::Admitted)
+        };
+        let webhooks = vec![met];
+        Self { webhooks, request, object, end, calls: Vec::new(), is_about_namespace: false }
+    }
+
+    /// Restricts the request to the namespace that it names.
+    pub(super) fn about_its_namespace(self) -> Self {
+        Self { is_about_namespace: true, ..self }
+    }
+
+    /// Masks the values of Secrets.
+    pub(super) fn mask(&mut self, masker: &mut Masker) {
+        let objects = [&mut self.request.object, &mut self.request.old_object, &mut self.object];
+        for object in objects.into_iter().flatten() {
+            masker.document(object);
+        }
+        if is_secret_kind(&self.request.kind) {
+            for call in &mut self.calls {
+                masker.patch(&mut call.patch);
+            }
+        }
+    }
+}
+
+impl End {
+    fn of(outcome: &Outcome) -> Self {
+        let code = match &outcome.refusal {
+            Some(Refusal::Status(status)) => status.code,
+            Some(Refusal::Unsupported(_)) | None => 0,
+        };
+        // The webhook that rejected the request.
+        let refusing = outcome.calls().find(|called| !matches!(called.result, CallResult::Allowed { .. }));
+        let refusing = refusing.map(|called| WebhookRef::new(called.phase, &called.webhook));
+        match (outcome.verdict(), refusing) {
+            (Verdict::Admitted, _) => Self::Admitted,
+            (Verdict::Denied(status), Some(webhook)) => {
+                Self::Denied { webhook, code, message: status.message.clone() }
+            }
+            (Verdict::Failed(_), Some(webhook)) => Self::Failed { webhook },
+            (Verdict::ServerError(_), _) => Self::Refused { code },
+            (Verdict::NoConditions(reason), _) => match outcome.failed_conditions().next() {
+                Some((failed, _)) => {
+                    let webhook = WebhookRef::new(failed.phase, &failed.webhook);
+                    Self::NoConditions { webhook, reason: reason.to_owned() }
+                }
+                None => Self::Unknown,
+            },
+            (Verdict::Denied(_) | Verdict::Failed(_), None) | (Verdict::Unsupported(_), _) => Self::Unknown,
+        }
+    }
+}
