@@ -18,6 +18,7 @@ mod limits;
 mod lint;
 mod metrics;
 mod own_webhooks;
+mod pictures;
 mod process_cleanup;
 mod review;
 mod run;

@@ -1,4 +1,4 @@
-//! `admit verify` as an Indexed Job, with the README's commands word for word: many pods say what one says.
+//! `admit verify` as an Indexed Job, with the guide's commands word for word: many pods say what one says.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::fixture::{Cluster, fakes, text};
 
-const README: &str = include_str!("../../README.md");
+const GUIDE: &str = include_str!("../../docs/guide/verify.md");
 const MANIFEST: &str = include_str!("../../examples/verify-job.yaml");
 
 /// Of the cluster and of the fakes' configuration.
@@ -43,9 +43,9 @@ fn objects() -> Vec<Value> {
     (0..20).flat_map(pair).collect()
 }
 
-/// The commands of the README's block that creates the Job, as a reader types them.
+/// Returns the commands of the guide's block that creates the Job, as a reader types them.
 fn commands() -> Vec<String> {
-    let blocks = README.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let blocks = GUIDE.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
     let block = blocks.into_iter().find(|block| block.contains("verify-job.yaml")).unwrap();
     let mut commands: Vec<String> = Vec::new();
     for line in block.lines() {
