@@ -1,12 +1,12 @@
 Feature: Audit annotations
-  The audit log tells who changed an object on its way: each call of a mutating webhook leaves an annotation that says
-  whether it changed something, and one with its patch. Webhooks can add what they want to be known later.
+  The audit log records who changed an object during admission. Each call of a mutating webhook adds one annotation that
+  says whether the object changed and one that contains the patch. Webhooks can add annotations of their own.
 
   Source: Dynamic admission control, "Mutating webhook auditing annotations"; apiserver
   pkg/admission/plugin/webhook/mutating/dispatcher.go and pkg/admission/audit.go
 
-  Rule: Every call of a mutating webhook is told, with whether it changed the object
-    Scenario: One that does and one that does not
+  Rule: The audit log records every call of a mutating webhook and whether it changed the object
+    Scenario: One webhook changes the object and another does not
       Given a mutating webhook "labels" for configmaps
       And "labels" adds the label "team=blue"
       And a mutating webhook "watcher" for configmaps
@@ -17,13 +17,13 @@ Feature: Audit annotations
         metadata: {name: settings}
         """
       Then the request is admitted
-      And the audit log says that "labels" changed the object in the first round
-      And the audit log says that "watcher" did not change the object in the first round
-      And the audit log says that "labels" was not called in the second round
+      And the audit log records that "labels" changed the object in the first round
+      And the audit log records that "watcher" did not change the object in the first round
+      And the audit log records that "labels" was not called in the second round
 
-    Scenario: A call in the second round is told beside that of the first
+    Scenario: A call in the second round has its own annotation
       Given a mutating webhook "early" for configmaps
-      And "early" may be reinvoked
+      And "early" has the reinvocation policy IfNeeded
       And a mutating webhook "labels" for configmaps
       And "labels" adds the label "team=blue"
       When this object is created:
@@ -33,10 +33,10 @@ Feature: Audit annotations
         metadata: {name: settings}
         """
       Then the request is admitted
-      And the audit log says that "early" did not change the object in the first round
-      And the audit log says that "early" did not change the object in the second round
+      And the audit log records that "early" did not change the object in the first round
+      And the audit log records that "early" did not change the object in the second round
 
-    Scenario: A webhook that denies has been called, too
+    Scenario: A call that denies the request is recorded
       Given a mutating webhook "guard" for configmaps
       And "guard" denies the request with the message "not today"
       When this object is created:
@@ -45,11 +45,11 @@ Feature: Audit annotations
         kind: ConfigMap
         metadata: {name: settings}
         """
-      Then the request is refused with 400
-      And the audit log says that "guard" did not change the object in the first round
+      Then the request is rejected with 400
+      And the audit log records that "guard" did not change the object in the first round
 
-  Rule: From the level Request on, the log has the patch
-    Scenario: The operations as the webhook sent them
+  Rule: At the level Request and higher, the audit log contains the patch
+    Scenario: The patch is recorded as the webhook returned it
       Given a mutating webhook "stage" for configmaps
       And "stage" patches the object:
         """yaml
@@ -63,15 +63,15 @@ Feature: Audit annotations
         data: {color: blue}
         """
       Then the request is admitted
-      And the audit log has the patch of "stage" in the first round:
+      And the audit log records the patch of "stage" in the first round:
         """yaml
         - {op: add, path: /data/stage, value: production}
         """
 
-  Rule: What a webhook wants to be known stands in the log under its name
+  Rule: A webhook's own audit annotations are prefixed with its name
     Source: Dynamic admission control, "Response"; apiserver pkg/admission/audit.go
 
-    Scenario Outline: The annotations of a <kind> webhook that <verdict>
+    Scenario Outline: The audit annotations of a <kind> webhook that <verdict> are recorded
       Given a <kind> webhook "policy" for configmaps
       And "policy" behaves like this:
         """yaml
@@ -88,8 +88,8 @@ Feature: Audit annotations
       And the audit annotation "limit" of "policy" is "3"
 
       Examples:
-        | kind       | verdict | behavior | decided          |
-        | mutating   | allows  | allow     | admitted         |
-        | validating | allows  | allow     | admitted         |
-        | mutating   | denies  | deny      | refused with 400 |
-        | validating | denies  | deny      | refused with 400 |
+        | kind       | verdict | behavior | decided           |
+        | mutating   | allows  | allow    | admitted          |
+        | validating | allows  | allow    | admitted          |
+        | mutating   | denies  | deny     | rejected with 400 |
+        | validating | denies  | deny     | rejected with 400 |

@@ -1,17 +1,17 @@
 Feature: Authenticating to webhooks
-  A webhook that must not answer everybody can demand credentials. kube-apiserver shows none unless it was started with
-  --admission-control-config-file: that file names a kubeconfig for each of the two plugins that call webhooks, whose users
-  are named after the hosts and ports of webhooks, or "*" for all of them.
+  A webhook can require credentials. kube-apiserver sends none unless it was started with
+  --admission-control-config-file. That file names one kubeconfig for each of the two plugins that call webhooks. The users
+  in the kubeconfig are named after the host and port of a webhook, or "*" for all webhooks.
 
-  The scenarios with the tag @admission-control-config-file are about an API server whose mutating plugin has a user "*" with the
-  token "s3cret", and whose validating plugin has a user "*" with the name "jane" and the password "d0e". They are skipped
-  without that option, and so on a cluster: its API server has been started with flags of its own.
+  The scenarios tagged @admission-control-config-file need an API server whose mutating plugin has the user "*" with the
+  token "s3cret" and whose validating plugin has the user "*" with the name "jane" and the password "d0e". They are skipped
+  without that option, and on clusters, whose API servers were started with other flags.
 
   Source: Dynamic admission control, "Authenticate API servers"; apiserver pkg/util/webhook/authentication.go
 
-  Rule: A webhook answers an API server that shows what it demands
+  Rule: A webhook that requires credentials answers an API server that sends them
     @admission-control-config-file
-    Scenario: A mutating webhook gets the token of its plugin
+    Scenario: A mutating webhook receives the token of its plugin
       Given a mutating webhook "labels" for configmaps
       And "labels" behaves like this:
         """yaml
@@ -29,7 +29,7 @@ Feature: Authenticating to webhooks
       And the object has the label "team=blue"
 
     @admission-control-config-file
-    Scenario: A validating webhook gets the user and the password of its plugin
+    Scenario: A validating webhook receives the user name and password of its plugin
       Given a validating webhook "policy" for configmaps
       And "policy" behaves like this:
         """yaml
@@ -43,11 +43,11 @@ Feature: Authenticating to webhooks
         kind: ConfigMap
         metadata: {name: settings}
         """
-      Then the request is refused with 400
+      Then the request is rejected with 400
       And the message contains "I know you, but no"
 
     @admission-control-config-file
-    Scenario: The credentials of one plugin are not those of the other
+    Scenario: Plugins do not share credentials
       Given a validating webhook "policy" for configmaps
       And "policy" behaves like this:
         """yaml
@@ -59,11 +59,11 @@ Feature: Authenticating to webhooks
         kind: ConfigMap
         metadata: {name: settings}
         """
-      Then the request is refused with 500 InternalError
+      Then the request is rejected with 500 InternalError
       And the message contains "the server has asked for the client to provide credentials"
 
-  Rule: A webhook that does not get what it demands is a failed call, and no verdict
-    Scenario: With the failure policy Fail the request is refused
+  Rule: Missing credentials make the call fail; they do not deny the request
+    Scenario: The request is rejected with the failure policy Fail
       Given a mutating webhook "labels" for configmaps
       And "labels" has the failure policy Fail
       And "labels" behaves like this:
@@ -76,12 +76,12 @@ Feature: Authenticating to webhooks
         kind: ConfigMap
         metadata: {name: settings}
         """
-      Then the request is refused with 500 InternalError
+      Then the request is rejected with 500 InternalError
       And the message contains 'failed calling webhook "labels.admit.example.com"'
       And the message contains "the server has asked for the client to provide credentials"
       And the configmap "settings" does not exist
 
-    Scenario: With the failure policy Ignore it is admitted without the webhook
+    Scenario: The request is admitted with the failure policy Ignore
       Given a mutating webhook "labels" for configmaps
       And "labels" has the failure policy Ignore
       And "labels" behaves like this:
@@ -101,9 +101,9 @@ Feature: Authenticating to webhooks
         """yaml
         metadata: {labels: {team: blue}}
         """
-      And the audit log says that "labels" failed open
+      And the audit log records that "labels" failed open
 
-    Scenario: A webhook that demands a password sees the call that it does not answer
+    Scenario: A webhook that requires a password receives the call that it rejects
       Given a validating webhook "policy" for configmaps
       And "policy" has the failure policy Fail
       And "policy" behaves like this:
@@ -116,5 +116,5 @@ Feature: Authenticating to webhooks
         kind: ConfigMap
         metadata: {name: settings}
         """
-      Then the request is refused with 500 InternalError
+      Then the request is rejected with 500 InternalError
       And "policy" is called once

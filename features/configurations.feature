@@ -1,13 +1,13 @@
 Feature: Webhook configurations
-  Webhooks are configured by objects of the API: who may write them decides at run time which webhooks there are. The
-  server reads a configuration a moment after it was written, and refuses one that contradicts itself.
+  Webhooks are configured by API objects and can change while the server runs. The server uses a new configuration shortly
+  after it was written, and rejects an invalid one.
 
   Source: Dynamic admission control, "Webhook configuration"; kubernetes pkg/apis/admissionregistration/validation
 
-  Rule: A configuration takes effect while the server runs
+  Rule: A configuration takes effect without a restart
     Source: Dynamic admission control, "Configure admission webhooks on the fly"
 
-    Scenario: A rule that is added decides about the next request
+    Scenario: A rule that is added applies to the next request
       Given a validating webhook "policy" for secrets
       And "policy" denies the request with the message "not today"
       When this object is created:
@@ -18,16 +18,16 @@ Feature: Webhook configurations
         """
       Then the request is admitted
       And "policy" is not called
-      Given "policy" is also registered for configmaps in v1
-      When the configmap "settings" gets the label "team=blue"
-      Then the request is refused with 400
+      Given "policy" also matches configmaps in v1
+      When the label "team=blue" is added to the configmap "settings"
+      Then the request is rejected with 400
       And "policy" is called once
 
-  Rule: What is left out has a default
+  Rule: Omitted fields are defaulted
     Source: Dynamic admission control, "Matching requests: matchPolicy", "Reinvocation policy", "Failure policy", "Timeouts";
     KEP-492, "timeout configuration", "V1 API"
 
-    Scenario: The defaults of v1
+    Scenario: A v1 configuration gets the documented defaults
       When this object is created:
         """yaml
         apiVersion: admissionregistration.k8s.io/v1
@@ -54,8 +54,8 @@ Feature: Webhook configurations
           reinvocationPolicy: Never
         """
 
-  Rule: Webhooks have names by which logs and metrics tell them apart
-    Scenario Outline: A configuration whose webhook is called <what> is refused
+  Rule: Webhook names are unique domain names
+    Scenario Outline: A configuration with <what> is rejected
       When this object is created:
         """yaml
         apiVersion: admissionregistration.k8s.io/v1
@@ -65,11 +65,11 @@ Feature: Webhook configurations
         - {name: <first>, clientConfig: {url: "https://127.0.0.1:9443/"}, sideEffects: None, admissionReviewVersions: [v1]}
         - {name: policy.admit.example.com, clientConfig: {url: "https://127.0.0.1:9443/"}, sideEffects: None, admissionReviewVersions: [v1]}
         """
-      Then the request is refused with 422 Invalid
+      Then the request is rejected with 422 Invalid
       And the message contains '<because>'
 
       Examples:
-        | what                      | configuration           | first                    | because                                                              |
-        | like another one          | names.admit.example.com | policy.admit.example.com | webhooks[1].name: Duplicate value: "policy.admit.example.com"         |
-        | by less than three labels | names.admit.example.com | admit.example            | should be a domain with at least three segments separated by dots    |
-        | in a configuration whose name is no DNS subdomain | Names_ | other.admit.example.com | metadata.name: Invalid value: "Names_"                        |
+        | what                                      | configuration           | first                    | because                                                           |
+        | a duplicate webhook name                  | names.admit.example.com | policy.admit.example.com | webhooks[1].name: Duplicate value: "policy.admit.example.com"     |
+        | a webhook name of fewer than three labels | names.admit.example.com | admit.example            | should be a domain with at least three segments separated by dots |
+        | a name that is not a DNS subdomain        | Names_                  | other.admit.example.com  | metadata.name: Invalid value: "Names_"                            |

@@ -1,12 +1,12 @@
 Feature: Conversion webhooks
-  A custom resource may be served in several versions that differ in more than their name. It is stored in one of them, and
-  the definition names a webhook that converts objects from one version to another.
+  The versions of a custom resource can differ in more than their name. The API server stores objects in one version, and
+  calls the conversion webhook in the CustomResourceDefinition to convert objects from one version to another.
 
   Source: apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go
 
-  Rule: An object is converted where another version than the stored one is asked for
-    Scenario: What is stored is shown in the version of the request
-      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" that a webhook converts:
+  Rule: Objects are converted when the requested version is not the stored version
+    Scenario: A stored object is returned in the version of the request
+      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" and this conversion webhook:
         """yaml
         convert: {moves: [{version: v2, from: /spec/size, to: /spec/replicas}]}
         """
@@ -26,15 +26,15 @@ Feature: Conversion webhooks
         spec: {replicas: 4}
         """
       Then the request is admitted
-      And the first review of "careful" contains:
+      And the first review sent to "careful" contains:
         """yaml
         request:
           object: {apiVersion: shop.example.com/v2, spec: {replicas: 4}}
           oldObject: {apiVersion: shop.example.com/v2, spec: {replicas: 3}}
         """
 
-    Scenario: It is converted for the storage and back for the answer
-      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" that a webhook converts:
+    Scenario: An object is converted for storage and back for the response
+      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" and this conversion webhook:
         """yaml
         convert: {trail: example.com/converted}
         """
@@ -51,8 +51,8 @@ Feature: Conversion webhooks
         metadata: {annotations: {example.com/converted: "v2,v1,v2"}}
         """
 
-    Scenario: An admission webhook of another version sees the converted object
-      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" that a webhook converts:
+    Scenario: An admission webhook for another version receives the converted object
+      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" and this conversion webhook:
         """yaml
         convert: {moves: [{version: v2, from: /spec/size, to: /spec/replicas}]}
         """
@@ -65,15 +65,15 @@ Feature: Conversion webhooks
         spec: {size: 3}
         """
       Then the request is admitted
-      And the first review of "careful" contains:
+      And the first review sent to "careful" contains:
         """yaml
         request:
           object: {apiVersion: shop.example.com/v2, spec: {replicas: 3}}
         """
 
-  Rule: Nothing softens a conversion that fails
-    Scenario: A conversion for the storage fails
-      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" that a webhook converts:
+  Rule: A failed conversion always rejects the request
+    Scenario: A failed conversion for storage rejects the request
+      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" and this conversion webhook:
         """yaml
         convert: {fail: not today}
         """
@@ -83,11 +83,11 @@ Feature: Conversion webhooks
         kind: Widget
         metadata: {name: gear}
         """
-      Then the request is refused with 500
+      Then the request is rejected with 500
       And the message contains "failed: not today"
 
-    Scenario: A conversion for an admission webhook fails, whatever its failure policy
-      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" that a webhook converts:
+    Scenario: A failed conversion for an admission webhook rejects the request, whatever the failure policy
+      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" and this conversion webhook:
         """yaml
         convert: {fail: not today}
         """
@@ -99,12 +99,12 @@ Feature: Conversion webhooks
         kind: Widget
         metadata: {name: gear}
         """
-      Then the request is refused with 500 InternalError
+      Then the request is rejected with 500 InternalError
       And the message contains "failed: not today"
       And "careful" is not called
 
-    Scenario: The webhook is not there
-      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" that a webhook converts:
+    Scenario: An unreachable conversion webhook rejects the request
+      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" and this conversion webhook:
         """yaml
         bad-response: {status: 503}
         """
@@ -114,12 +114,12 @@ Feature: Conversion webhooks
         kind: Widget
         metadata: {name: gear}
         """
-      Then the request is refused with 500
+      Then the request is rejected with 500
       And the message contains "the server is currently unable to handle the request"
 
-  Rule: Of the metadata a conversion may change labels and annotations
-    Scenario: Another name is refused
-      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" that a webhook converts:
+  Rule: A conversion may change labels and annotations but no other metadata
+    Scenario: A conversion that changes the name is rejected
+      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" and this conversion webhook:
         """yaml
         convert: {objects: {/metadata/name: other}}
         """
@@ -129,11 +129,11 @@ Feature: Conversion webhooks
         kind: Widget
         metadata: {name: gear}
         """
-      Then the request is refused with 500
+      Then the request is rejected with 500
       And the message contains "must have the same name: gear != other"
 
-    Scenario: Labels are changed, and finalizers are not
-      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" that a webhook converts:
+    Scenario: Changed labels are kept and changed finalizers are ignored
+      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" and this conversion webhook:
         """yaml
         convert: {objects: {/metadata/labels: {team: blue}, /metadata/finalizers: [example.com/stays]}}
         """
@@ -150,50 +150,50 @@ Feature: Conversion webhooks
         metadata: {finalizers: [example.com/stays]}
         """
 
-  Rule: What the webhook answers is checked before it counts
-    `admit fakes list conversion` tells all faults of conversion webhooks.
+  Rule: The API server validates the response of a conversion webhook
+    `admit fakes list conversion` lists all faults of conversion webhooks.
 
-    Scenario Outline: With the fault <fault> an object cannot be stored
-      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" whose conversion webhook has the fault "<fault>"
+    Scenario Outline: An object is not stored if the conversion webhook has the fault <fault>
+      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" and a conversion webhook with the fault "<fault>"
       When this object is created:
         """yaml
         apiVersion: shop.example.com/v2
         kind: Widget
         metadata: {name: gear}
         """
-      Then the request is refused with 500
+      Then the request is rejected with 500
       And the message contains "<words>"
 
-      Examples: The review
-        | fault                                | words                                      |
-        | conversion-uid-missing               | expected response.uid=                     |
-        | conversion-without-objects           | returned 0 objects, expected 1             |
-        | conversion-with-too-many-objects     | returned 2 objects, expected 1             |
-        | conversion-fails-without-a-message   | response.result.status was 'Failure'       |
-        | conversion-fails-with-a-status       | unknown conversion                         |
-        | admission-review-for-a-conversion    | is registered for version                  |
-        | conversion-review-without-response   | no response provided                       |
-        | conversion-answer-is-not-json        | json parse error                           |
+      Examples: The ConversionReview
+        | fault                              | words                                |
+        | conversion-uid-missing             | expected response.uid=               |
+        | conversion-without-objects         | returned 0 objects, expected 1       |
+        | conversion-with-too-many-objects   | returned 2 objects, expected 1       |
+        | conversion-fails-without-a-message | response.result.status was 'Failure' |
+        | conversion-fails-with-a-status     | unknown conversion                   |
+        | admission-review-for-a-conversion  | is registered for version            |
+        | conversion-review-without-response | no response provided                 |
+        | conversion-answer-is-not-json      | json parse error                     |
 
-      Examples: The objects
-        | fault                                | words                                      |
-        | converted-to-another-version         | invalid groupVersion                       |
-        | converted-object-of-another-kind     | invalid kind                               |
-        | conversion-changes-the-namespace     | must have the same namespace               |
-        | conversion-changes-the-uid           | must have the same UID                     |
-        | conversion-drops-the-metadata        | must have the same name                    |
-        | converted-label-is-a-number          | must be a string                           |
+      Examples: The converted objects
+        | fault                            | words                        |
+        | converted-to-another-version     | invalid groupVersion         |
+        | converted-object-of-another-kind | invalid kind                 |
+        | conversion-changes-the-namespace | must have the same namespace |
+        | conversion-changes-the-uid       | must have the same UID       |
+        | conversion-drops-the-metadata    | must have the same name      |
+        | converted-label-is-a-number      | must be a string             |
 
-      Examples: The connection and the status
-        | fault                                | words                                      |
-        | conversion-connection-closed         | EOF                                        |
-        | conversion-certificate-expired       | certificate has expired                    |
-        | conversion-authority-unknown         | unknown authority                          |
-        | conversion-status-500                | an error on the server                     |
-        | conversion-status-404                | could not find the requested resource      |
+      Examples: The connection and the HTTP status
+        | fault                          | words                                 |
+        | conversion-connection-closed   | EOF                                   |
+        | conversion-certificate-expired | certificate has expired               |
+        | conversion-authority-unknown   | unknown authority                     |
+        | conversion-status-500          | an error on the server                |
+        | conversion-status-404          | could not find the requested resource |
 
-    Scenario: A field that a conversion loses is gone, and nothing says so
-      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" whose conversion webhook has the fault "conversion-loses-a-field"
+    Scenario: A field that a conversion drops is lost without an error
+      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" and a conversion webhook with the fault "conversion-loses-a-field"
       When this object is created:
         """yaml
         apiVersion: shop.example.com/v2

@@ -1,31 +1,31 @@
-Feature: Webhooks that stand in their own way
-  A webhook that runs in the cluster may be called for what it needs itself: its own pods, or those of the cluster's
-  system. While it is down, nobody can start it again.
+Feature: Webhook deadlocks
+  A webhook that runs in the cluster may be called for its own pods, or for the pods of system components that it needs.
+  While the webhook is down, those pods cannot be created.
 
   Source: Dynamic admission control, "Avoiding deadlocks in self-hosted webhooks"; Admission Webhook Good Practices
 
-  Rule: A webhook that is called for its own pods cannot come back
-    Scenario: The pod of a webhook that is down is refused because the webhook is down
+  Rule: A webhook that matches its own pods cannot be restarted
+    Scenario: A pod of an unavailable webhook is rejected by that webhook
       Given a mutating webhook "labels" for pods
       And "labels" has the failure policy Fail
       And "labels" refuses connections
       When a pod with the label "app=labels" is created
-      Then the request is refused with 500 InternalError
+      Then the request is rejected with 500 InternalError
       And the message contains 'failed calling webhook "labels.admit.example.com"'
       And the pod "web" does not exist
 
-    Scenario: A webhook that demands a label of every pod refuses its own
+    Scenario: A webhook that requires a label on every pod rejects its own pod
       Given a mutating webhook "policy" for pods
       And "policy" behaves like this:
         """yaml
         when: {if: {label: {env: prod}}, then: allow, otherwise: {deny: {message: pods need the label env=prod}}}
         """
       When a pod with the label "app=policy" is created
-      Then the request is refused with 400
+      Then the request is rejected with 400
       And the message contains "pods need the label env=prod"
 
-  Rule: A namespace selector leaves out the namespace where the webhook runs
-    Scenario: The pod of a webhook that is down starts in its own namespace
+  Rule: A namespace selector exempts the webhook's own namespace
+    Scenario: A pod of an unavailable webhook is admitted in the exempted namespace
       Given the namespace has the label "app.example.com/runs=labels"
       And a mutating webhook "labels" for pods
       And "labels" is configured with:
@@ -38,7 +38,7 @@ Feature: Webhooks that stand in their own way
       When a pod with the label "app=labels" is created
       Then the request is admitted
 
-    Scenario: An object selector on its own pods helps, too, but clients that create pods choose their labels
+    Scenario: An object selector exempts the webhook's pods, but clients choose the labels of their pods
       Source: KEP-492, "Object selector"
 
       Given a mutating webhook "labels" for pods
@@ -52,14 +52,14 @@ Feature: Webhooks that stand in their own way
       When a pod with the label "app=labels" is created
       Then the request is admitted
 
-  Rule: The namespace of the system is left out in the same way
+  Rule: A namespace selector exempts kube-system in the same way
     Source: Dynamic admission control, "Avoiding operating on the kube-system namespace"
 
     @in-process @envtest @serial
-    Scenario Outline: What is created in kube-system is <seen> by a webhook <which>
-      Not on a cluster: a scenario takes no namespace there that it has not made.
+    Scenario Outline: A webhook <which> is <called> for objects in kube-system
+      Not on a cluster: a scenario does not change namespaces of a cluster that it did not create.
 
-      Given the webhooks are called for the namespace "kube-system", too
+      Given webhooks are also called in the namespace "kube-system"
       And a validating webhook "policy" for configmaps
       And "policy" is configured with:
         """yaml
@@ -75,6 +75,6 @@ Feature: Webhooks that stand in their own way
       Then the request is <decided>
 
       Examples:
-        | seen     | which                  | expressions                                                                | decided          |
-        | seen     | for all namespaces     | []                                                                         | refused with 400 |
-        | not seen | that leaves it out     | [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}] | admitted         |
+        | called     | which                     | expressions                                                                  | decided           |
+        | called     | for all namespaces        | []                                                                           | rejected with 400 |
+        | not called | that excludes kube-system | [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}] | admitted          |

@@ -1,12 +1,12 @@
 Feature: Dry runs and side effects
-  A dry run asks what would happen: the server does everything but store the object. A webhook that changes something
-  elsewhere would do so for nothing, so that each says whether it has such side effects.
+  A dry run goes through admission but does not store the object. Each webhook declares whether it has side effects, because
+  a webhook with side effects would cause them during a dry run, too.
 
   Source: Dynamic admission control, "Side effects"; apiserver
   pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go
 
   Rule: Webhooks without side effects on dry runs are called for dry runs
-    Scenario Outline: A webhook with the side effects <side effects> is told that it is a dry run
+    Scenario Outline: A webhook with sideEffects <side effects> is called for a dry run, with dryRun set to true
       Given a mutating webhook "labels" for configmaps
       And "labels" is configured with:
         """yaml
@@ -23,7 +23,7 @@ Feature: Dry runs and side effects
       Then the request is admitted
       And the object has the label "team=blue"
       And the configmap "settings" does not exist
-      And the first review of "labels" contains:
+      And the first review sent to "labels" contains:
         """yaml
         request: {dryRun: true, options: {dryRun: [All]}}
         """
@@ -33,7 +33,7 @@ Feature: Dry runs and side effects
         | None         |
         | NoneOnDryRun |
 
-    Scenario: A request that is none says so, too
+    Scenario: A request that is not a dry run has dryRun set to false
       Given a validating webhook "policy" for configmaps
       When this object is created:
         """yaml
@@ -42,12 +42,12 @@ Feature: Dry runs and side effects
         metadata: {name: settings}
         """
       Then the request is admitted
-      And the first review of "policy" contains:
+      And the first review sent to "policy" contains:
         """yaml
         request: {dryRun: false}
         """
 
-    Scenario: A dry run can be denied
+    Scenario: A webhook can deny a dry run
       Given a validating webhook "policy" for configmaps
       And "policy" denies the request with the message "not today"
       And requests are dry runs
@@ -57,13 +57,13 @@ Feature: Dry runs and side effects
         kind: ConfigMap
         metadata: {name: settings}
         """
-      Then the request is refused with 400
+      Then the request is rejected with 400
       And the message contains "not today"
 
-  Rule: A webhook with side effects leaves them out on dry runs
+  Rule: A webhook with NoneOnDryRun avoids its side effects on dry runs
     Source: Dynamic admission control, "Side effects", "Best practices: Side effects"
 
-    Scenario: A webhook that looks whether it is a dry run answers as ever
+    Scenario: A webhook that checks dryRun returns the same response
       Given a mutating webhook "counter" for configmaps
       And "counter" is configured with:
         """yaml
@@ -87,13 +87,13 @@ Feature: Dry runs and side effects
       And the object has the label "team=blue"
       And the configmap "settings" does not exist
 
-  Rule: A configuration must say that there are none, at least on dry runs
-    Only a server of years ago took Some and Unknown. Where such a configuration is still stored, dry runs that its webhooks
-    match are refused, whatever the failure policy says.
+  Rule: A configuration must declare that there are no side effects, at least on dry runs
+    Only v1beta1 accepted Some and Unknown. If such a configuration is still stored, dry runs that match its webhooks are
+    rejected, whatever the failure policy.
 
     Source: Dynamic admission control, "Side effects"; KEP-492, "Goals"
 
-    Scenario Outline: A configuration <that says> is refused
+    Scenario Outline: A configuration <that says> is rejected
       When this object is created:
         """yaml
         apiVersion: admissionregistration.k8s.io/v1
@@ -107,11 +107,11 @@ Feature: Dry runs and side effects
           sideEffects: <side effects>
           admissionReviewVersions: [v1]
         """
-      Then the request is refused with 422 Invalid
+      Then the request is rejected with 422 Invalid
       And the message contains '<because>'
 
       Examples:
-        | that says                     | side effects | because                                                                        |
-        | that says nothing of them     | null         | webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun |
-        | that says Some                | Some         | webhooks[0].sideEffects: Unsupported value: "Some": supported values: "None", "NoneOnDryRun" |
-        | that says Unknown             | Unknown      | webhooks[0].sideEffects: Unsupported value: "Unknown": supported values: "None", "NoneOnDryRun" |
+        | that says                    | side effects | because                                                                                         |
+        | without sideEffects          | null         | webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun                 |
+        | with the sideEffects Some    | Some         | webhooks[0].sideEffects: Unsupported value: "Some": supported values: "None", "NoneOnDryRun"    |
+        | with the sideEffects Unknown | Unknown      | webhooks[0].sideEffects: Unsupported value: "Unknown": supported values: "None", "NoneOnDryRun" |

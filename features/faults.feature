@@ -1,14 +1,14 @@
 Feature: Faults
-  A webhook can go wrong in its connection, its certificate, its HTTP, its review or its patch. Whatever it is, the server
-  does one of three things with the request. `admit fakes list` tells all faults and which of the three it is.
+  The connection, the certificate, the HTTP response, the review, or the patch of a webhook can be broken. The server treats
+  each fault in one of three ways. `admit fakes list` lists all faults and how the server treats each.
 
   Source: Dynamic admission control, "Failure policy"; apiserver
   pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go and pkg/admission/plugin/webhook/request
 
-  Rule: Of a webhook that cannot be asked or does not say anything that is understood, the failure policy decides
-    Its class is policy.
+  Rule: failurePolicy applies when a webhook is unreachable or its response is unreadable
+    These faults have the class policy.
 
-    Scenario Outline: With the fault <fault> and the policy Fail the request is refused
+    Scenario Outline: With the failure policy Fail, the fault <fault> rejects the request
       Given a <kind> webhook "broken" for configmaps
       And "broken" has the fault "<fault>"
       And "broken" has the failure policy Fail
@@ -18,7 +18,7 @@ Feature: Faults
         kind: ConfigMap
         metadata: {name: settings}
         """
-      Then the request is refused with 500 InternalError
+      Then the request is rejected with 500 InternalError
       And the message contains 'failed calling webhook "broken.admit.example.com": '
       And the configmap "settings" does not exist
 
@@ -32,7 +32,7 @@ Feature: Faults
         | validating | intermediate-missing         |
         | mutating   | tls-1-1-only                 |
 
-      Examples: The answer
+      Examples: The response
         | kind       | fault            |
         | validating | hang             |
         | mutating   | cut-off-body     |
@@ -41,7 +41,7 @@ Feature: Faults
         | validating | allowed-is-text  |
         | mutating   | patch-not-base64 |
 
-    Scenario Outline: With the fault <fault> and the policy Ignore the request is admitted
+    Scenario Outline: With the failure policy Ignore, a request is admitted in spite of the fault <fault>
       Given a <kind> webhook "broken" for configmaps
       And "broken" has the fault "<fault>"
       And "broken" has the failure policy Ignore
@@ -53,26 +53,26 @@ Feature: Faults
         """
       Then the request is admitted
       And the configmap "settings" exists
-      And the audit log says that "broken" failed open
+      And the audit log records that "broken" failed open
 
       Examples: The connection and the certificate
-        | kind       | fault               |
-        | mutating   | connection-refused  |
-        | validating | silent-handshake    |
-        | validating | unknown-authority   |
-        | mutating   | authority-expired   |
+        | kind       | fault              |
+        | mutating   | connection-refused |
+        | validating | silent-handshake   |
+        | validating | unknown-authority  |
+        | mutating   | authority-expired  |
 
-      Examples: The answer
+      Examples: The response
         | kind       | fault        |
         | mutating   | bad-chunks   |
         | validating | status-404   |
         | mutating   | E07-wrong    |
         | mutating   | P01-no-patch |
 
-  Rule: An answer that is understood counts, whatever the failure policy is
-    Its class is immune: that it refuses or cannot be applied is no failure of the call.
+  Rule: failurePolicy does not apply to a readable response
+    These faults have the class immune: a denial or a patch that cannot be applied is not a failed call.
 
-    Scenario Outline: With the fault <fault> the request is refused though the policy is Ignore
+    Scenario Outline: With the failure policy Ignore, the fault <fault> still rejects the request
       Given a <kind> webhook "broken" for configmaps
       And "broken" has the fault "<fault>"
       And "broken" has the failure policy Ignore
@@ -82,23 +82,23 @@ Feature: Faults
         kind: ConfigMap
         metadata: {name: settings}
         """
-      Then the request is refused with <code>
+      Then the request is rejected with <code>
       And "broken" is called once
       And the configmap "settings" does not exist
 
       Examples:
-        | kind       | fault                             | code |
-        | validating | denial-without-a-word             | 400  |
-        | mutating   | denial-with-a-patch               | 400  |
-        | validating | allowed-missing                   | 400  |
-        | mutating   | op-unknown                        | 500  |
-        | mutating   | test-that-fails                   | 500  |
-        | mutating   | patch-of-the-namespace            | 400  |
+        | kind       | fault                  | code |
+        | validating | denial-without-a-word  | 400  |
+        | mutating   | denial-with-a-patch    | 400  |
+        | validating | allowed-missing        | 400  |
+        | mutating   | op-unknown             | 500  |
+        | mutating   | test-that-fails        | 500  |
+        | mutating   | patch-of-the-namespace | 400  |
 
-  Rule: What only looks broken is accepted
-    Its class is accepted: the request is admitted also under the policy Fail.
+  Rule: Some faults are accepted
+    These faults have the class accepted: the request is admitted even with the failure policy Fail.
 
-    Scenario Outline: With the fault <fault> the request is admitted though the policy is Fail
+    Scenario Outline: With the failure policy Fail, a request is admitted in spite of the fault <fault>
       Given a <kind> webhook "odd" for configmaps
       And "odd" has the fault "<fault>"
       And "odd" has the failure policy Fail
@@ -110,13 +110,13 @@ Feature: Faults
         """
       Then the request is admitted
       And the configmap "settings" exists
-      And the audit log does not say that "odd" failed open
+      And the audit log does not record that "odd" failed open
 
       Examples:
-        | kind       | fault                     |
-        | validating | intermediate-shown        |
+        | kind       | fault                      |
+        | validating | intermediate-shown         |
         | mutating   | certificate-without-usages |
-        | validating | status-201-with-a-review  |
-        | mutating   | redirect-307              |
-        | validating | gzip                      |
-        | mutating   | patch-without-operations  |
+        | validating | status-201-with-a-review   |
+        | mutating   | redirect-307               |
+        | validating | gzip                       |
+        | mutating   | patch-without-operations   |

@@ -1,13 +1,13 @@
 Feature: Match conditions
-  A webhook's rules and selectors say for which resources and labels it is called. A match condition is a CEL expression
-  about the request itself: the webhook is called only if each of its conditions is true.
+  The rules and selectors of a webhook choose requests by resource and labels. A match condition is a CEL expression about the
+  request. The webhook is called only if all of its match conditions are true.
 
   Source: KEP-3716, "API"; Dynamic admission control, "Matching requests: matchConditions"; apiserver
   pkg/admission/plugin/webhook/matchconditions/matcher.go
 
   Rule: A webhook is called only if every condition is true
 
-    Scenario Outline: A <kind> webhook for everything but what says skip-me
+    Scenario Outline: A <kind> webhook whose condition excludes the name skip-me <is called> for <name>
       Given a <kind> webhook "policy" for configmaps
       And "policy" has the match condition "not-skipped":
         """cel
@@ -29,7 +29,7 @@ Feature: Match conditions
         | validating | settings | is called once |
         | validating | skip-me  | is not called  |
 
-    Scenario Outline: Two conditions, <of which>
+    Scenario Outline: A webhook with two conditions <is called> if <of which>
       Given a validating webhook "policy" for configmaps
       And "policy" has the match condition "team":
         """cel
@@ -50,13 +50,13 @@ Feature: Match conditions
       And "policy" <is called>
 
       Examples:
-        | of which        | labels       | stage      | is called      |
-        | both are true   | {team: blue} | production | is called once |
-        | one is true     | {team: blue} | test       | is not called  |
-        | the other is    | {}           | production | is not called  |
-        | neither is true | {}           | test       | is not called  |
+        | of which                | labels       | stage      | is called      |
+        | both are true           | {team: blue} | production | is called once |
+        | only the first is true  | {team: blue} | test       | is not called  |
+        | only the second is true | {}           | production | is not called  |
+        | neither is true         | {}           | test       | is not called  |
 
-    Scenario: A changed condition decides about the next request
+    Scenario: A changed condition applies to the next request
       Given a validating webhook "policy" for configmaps
       And "policy" denies the request with the message "seen"
       And "policy" has the match condition "never":
@@ -80,12 +80,12 @@ Feature: Match conditions
         kind: ConfigMap
         metadata: {name: second}
         """
-      Then the request is refused with 400
+      Then the request is rejected with 400
       And the message contains "denied the request: seen"
 
-  Rule: A condition sees the object as the webhook would, and the request
+  Rule: A condition can use the request and the object as the webhook would receive it
 
-    Scenario: In the mutating phase it sees what earlier webhooks changed
+    Scenario: In the mutating phase, a condition sees the changes of earlier webhooks
       Given a mutating webhook "first" for configmaps
       And "first" adds the label "team=blue"
       And a mutating webhook "second" for configmaps
@@ -102,9 +102,9 @@ Feature: Match conditions
       Then the request is admitted
       And the webhooks are called in the order "first, second"
 
-    Scenario: It is evaluated again before the webhook is reinvoked
+    Scenario: A condition is evaluated again before a reinvocation
       Given a mutating webhook "first" for configmaps
-      And "first" may be reinvoked
+      And "first" has the reinvocation policy IfNeeded
       And "first" has the match condition "not-yet-blue":
         """cel
         !has(object.metadata.labels) || !('team' in object.metadata.labels)
@@ -120,22 +120,22 @@ Feature: Match conditions
       Then the request is admitted
       And "first" is called once
 
-    Scenario: An update is judged by both objects
-      Given a config map "settings" with the label "team=blue" exists
+    Scenario: For an update, a condition can use both objects
+      Given a ConfigMap "settings" with the label "team=blue" exists
       And a validating webhook "policy" for configmaps
-      And "policy" is registered only for UPDATE
+      And "policy" matches only the operation UPDATE
       And "policy" has the match condition "team-changes":
         """cel
         object.metadata.?labels.team != oldObject.metadata.?labels.team
         """
-      When the configmap "settings" gets the label "team=green"
+      When the label "team=green" is added to the configmap "settings"
       Then the request is admitted
       And "policy" is called once
 
-    Scenario: A deletion has only the old object
-      Given a config map "settings" with the label "team=blue" exists
+    Scenario: For a deletion, a condition can use only the old object
+      Given a ConfigMap "settings" with the label "team=blue" exists
       And a validating webhook "policy" for configmaps
-      And "policy" is registered only for DELETE
+      And "policy" matches only the operation DELETE
       And "policy" has the match condition "blue":
         """cel
         object == null && oldObject.metadata.labels.team == 'blue' && request.operation == 'DELETE'
@@ -144,7 +144,7 @@ Feature: Match conditions
       Then the request is admitted
       And "policy" is called once
 
-    Scenario Outline: A dry run is <seen>
+    Scenario Outline: A condition can <select> dry runs
       Given requests are dry runs
       And a validating webhook "policy" for configmaps
       And "policy" has the match condition "dry-run":
@@ -161,14 +161,14 @@ Feature: Match conditions
       And "policy" <is called>
 
       Examples:
-        | seen     | expression      | is called      |
-        | seen     | request.dryRun  | is called once |
-        | left out | !request.dryRun | is not called  |
+        | select  | expression      | is called      |
+        | select  | request.dryRun  | is called once |
+        | exclude | !request.dryRun | is not called  |
 
-  Rule: A webhook is asked only about what concerns it
+  Rule: A condition limits a webhook to the objects that it handles
     Source: KEP-3716, "Scope an NFS access management webhook to Pods mounting NFS volumes"
 
-    Scenario Outline: A webhook for pods with NFS volumes is <called> for a pod with a volume of type <type>
+    Scenario Outline: A webhook for pods with NFS volumes is <called> for a pod with the volume type <type>
       Given a validating webhook "nfs access" for pods
       And "nfs access" has the match condition "nfs-volume-present":
         """cel
@@ -187,17 +187,17 @@ Feature: Match conditions
       And "nfs access" <is called>
 
       Examples:
-        | called     | type     | volume                               | is called      |
+        | called     | type     | volume                                 | is called      |
         | called     | nfs      | {server: nfs.example.com, path: /data} | is called once |
-        | not called | emptyDir | {}                                   | is not called  |
+        | not called | emptyDir | {}                                     | is not called  |
 
-  Rule: Requests that the cluster depends on are left out by conditions
-    The rules are for objects in namespaces: no namespace selector would keep the others of the cluster out.
+  Rule: Conditions can exclude requests that the cluster depends on
+    The rules match only namespaced objects: a namespace selector cannot exclude cluster-scoped objects.
 
     Source: KEP-3716, "Exclude resources from a wildcard rule", "Exempt system users from security policy"; Dynamic admission
     control, "Matching requests: matchConditions"
 
-    Scenario: The leases by which nodes say that they are alive
+    Scenario: Node leases are excluded
       Given a validating webhook "everything" for *
       And "everything" is configured with:
         """yaml
@@ -218,7 +218,7 @@ Feature: Match conditions
       Then the request is admitted
       And "everything" is not called
 
-    Scenario Outline: Requests for RBAC pass by, and <others>
+    Scenario Outline: A condition that excludes RBAC resources <others>
       Given a validating webhook "everything" for *
       And "everything" is configured with:
         """yaml
@@ -236,13 +236,13 @@ Feature: Match conditions
       And "everything" <is called>
 
       Examples:
-        | others         | object                                                                                      | is called      |
-        | roles do       | {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: reader}, rules: []} | is not called  |
-        | secrets do not | {apiVersion: v1, kind: Secret, metadata: {name: token}}                                     | is called once |
+        | others              | object                                                                                      | is called      |
+        | is false for roles  | {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: reader}, rules: []} | is not called  |
+        | is true for secrets | {apiVersion: v1, kind: Secret, metadata: {name: token}}                                     | is called once |
 
-    Scenario Outline: What the controllers of kube-system write passes by, and what <user> writes <does>
-      Given the user "<user>" may create configmaps
-      And requests are made by the user "<user>" of the group "<group>"
+    Scenario Outline: A condition that excludes the controllers of kube-system <does>
+      Given the user "<user>" can create configmaps
+      And requests are sent by the user "<user>" in the group "<group>"
       And a validating webhook "policy" for configmaps
       And "policy" denies the request with the message "seen"
       And "policy" has the match condition "exclude-kube-system-service-accounts":
@@ -258,18 +258,18 @@ Feature: Match conditions
       Then "policy" <is called>
 
       Examples:
-        | user                                       | group                              | does | is called      |
-        | system:serviceaccount:kube-system:deployer | system:serviceaccounts:kube-system | too  | is not called  |
-        | jane                                       | developers                         | not  | is called once |
+        | user                                       | group                              | does                      | is called      |
+        | system:serviceaccount:kube-system:deployer | system:serviceaccounts:kube-system | is false for a controller | is not called  |
+        | jane                                       | developers                         | is true for a user        | is called once |
 
-  Rule: The authorizer says what the client may do
+  Rule: A condition can use the authorizer
     Source: KEP-3716, "Exempt system users from security policy"
 
 
-    Scenario Outline: A client who may break the glass is not judged, <another> is
-      Given the user "jane" may create configmaps
-      And the user "jane" may <verb> secrets
-      And requests are made by the user "jane"
+    Scenario Outline: A condition that exempts users with the verb breakglass <another>
+      Given the user "jane" can create configmaps
+      And the user "jane" can <verb> secrets
+      And requests are sent by the user "jane"
       And a validating webhook "policy" for configmaps
       And "policy" denies the request with the message "seen"
       And "policy" has the match condition "breakglass":
@@ -285,13 +285,13 @@ Feature: Match conditions
       Then "policy" <is called>
 
       Examples:
-        | another           | verb       | is called      |
-        | and she           | breakglass | is not called  |
-        | who may only read | get        | is called once |
+        | another                  | verb       | is called      |
+        | is false for such a user | breakglass | is not called  |
+        | is true for other users  | get        | is called once |
 
-    Scenario: It knows the resource of the request
-      Given the user "jane" may create configmaps
-      And requests are made by the user "jane"
+    Scenario: The authorizer can check the resource of the request
+      Given the user "jane" can create configmaps
+      And requests are sent by the user "jane"
       And a validating webhook "policy" for configmaps
       And "policy" has the match condition "may-not-delete":
         """cel
@@ -306,11 +306,11 @@ Feature: Match conditions
       Then the request is admitted
       And "policy" is called once
 
-  Rule: A condition that fails is decided by the failure policy
+  Rule: The failure policy applies when a condition cannot be evaluated
     Source: KEP-3716, "API"; Dynamic admission control, "Matching requests: matchConditions", "Failure policy"
 
 
-    Scenario: With the policy Fail the request is refused, without a call
+    Scenario: With the failure policy Fail, the request is rejected without a call
       Given a validating webhook "policy" for configmaps
       And "policy" has the failure policy Fail
       And "policy" has the match condition "stage":
@@ -323,11 +323,11 @@ Feature: Match conditions
         kind: ConfigMap
         metadata: {name: settings}
         """
-      Then the request is refused with 403 Forbidden
+      Then the request is rejected with 403 Forbidden
       And the message contains "is forbidden: expression 'object.data.stage == 'production'' resulted in error: no such key: data"
       And "policy" is not called
 
-    Scenario: With the policy Ignore the webhook is passed over
+    Scenario: With the failure policy Ignore, the webhook is skipped
       Given a mutating webhook "policy" for configmaps
       And "policy" has the failure policy Ignore
       And "policy" adds the label "seen=yes"
@@ -344,7 +344,7 @@ Feature: Match conditions
       Then the request is admitted
       And "policy" is not called
 
-    Scenario: A condition that is false counts more than one that fails
+    Scenario: A condition that is false takes precedence over one that fails
       Given a validating webhook "policy" for configmaps
       And "policy" has the failure policy Fail
       And "policy" has the match condition "stage":
@@ -364,11 +364,11 @@ Feature: Match conditions
       Then the request is admitted
       And "policy" is not called
 
-  Rule: Evaluation has a budget
+  Rule: The evaluation of conditions has a cost budget
     Source: KEP-3716, "Performance"
 
 
-    Scenario: An expression that costs too much fails
+    Scenario: An expression that exceeds the cost limit fails
       Given a validating webhook "policy" for configmaps
       And "policy" has the match condition "expensive":
         """cel
@@ -381,10 +381,10 @@ Feature: Match conditions
         kind: ConfigMap
         metadata: {name: settings}
         """
-      Then the request is refused with 403 Forbidden
+      Then the request is rejected with 403 Forbidden
       And the message contains "operation cancelled: actual cost limit exceeded"
 
-    Scenario: A third question to the authorizer costs more than an expression may
+    Scenario: A third authorizer check exceeds the cost limit of an expression
       Given a validating webhook "policy" for configmaps
       And "policy" has the match condition "asks-thrice":
         """cel
@@ -396,10 +396,10 @@ Feature: Match conditions
         kind: ConfigMap
         metadata: {name: settings}
         """
-      Then the request is refused with 403 Forbidden
+      Then the request is rejected with 403 Forbidden
       And the message contains "operation cancelled: actual cost limit exceeded"
 
-    Scenario: All conditions of a webhook share a budget
+    Scenario: All conditions of a webhook share one budget
       Given a validating webhook "policy" for configmaps
       And "policy" has the match condition "first":
         """cel
@@ -423,12 +423,12 @@ Feature: Match conditions
         kind: ConfigMap
         metadata: {name: settings}
         """
-      Then the request is refused with 403 Forbidden
+      Then the request is rejected with 403 Forbidden
       And the message contains "validation failed due to running out of cost budget, no further validation rules will be run"
 
-  Rule: A condition that cannot be compiled is refused with its configuration
+  Rule: A condition that does not compile makes its configuration invalid
 
-    Scenario Outline: A configuration whose condition <is wrong> is refused
+    Scenario Outline: A configuration whose condition <is wrong> is rejected
       When this object is created:
         """yaml
         apiVersion: admissionregistration.k8s.io/v1
@@ -443,14 +443,14 @@ Feature: Match conditions
           admissionReviewVersions: [v1]
           matchConditions: [{name: condition, expression: "<expression>"}]
         """
-      Then the request is refused with 422 Invalid
+      Then the request is rejected with 422 Invalid
       And the message contains "webhooks[0].matchConditions[0].expression: Invalid value:"
       And the message contains "<because>"
 
       Examples:
-        | is wrong                        | kind       | expression              | because                                                                                    |
-        | is no expression                | Validating | object.metadata.name == | compilation failed: ERROR: <input>:1:24: Syntax error: mismatched input                    |
-        | names what is not declared      | Mutating   | params.stage == 'x'     | compilation failed: ERROR: <input>:1:1: undeclared reference to 'params' (in container '') |
-        | reads a field that is not there | Validating | request.uid == 'x'      | compilation failed: ERROR: <input>:1:8: undefined field 'uid'                              |
-        | compares different types        | Mutating   | request.dryRun == 'yes' | found no matching overload for '_==_' applied to '(bool, string)'                          |
-        | is a text                       | Validating | request.operation       | must evaluate to bool but got string                                                       |
+        | is wrong                          | kind       | expression              | because                                                                                    |
+        | has a syntax error                | Validating | object.metadata.name == | compilation failed: ERROR: <input>:1:24: Syntax error: mismatched input                    |
+        | uses an undeclared variable       | Mutating   | params.stage == 'x'     | compilation failed: ERROR: <input>:1:1: undeclared reference to 'params' (in container '') |
+        | reads a field that does not exist | Validating | request.uid == 'x'      | compilation failed: ERROR: <input>:1:8: undefined field 'uid'                              |
+        | compares different types          | Mutating   | request.dryRun == 'yes' | found no matching overload for '_==_' applied to '(bool, string)'                          |
+        | returns a string                  | Validating | request.operation       | must evaluate to bool but got string                                                       |

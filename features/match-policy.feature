@@ -1,12 +1,12 @@
 Feature: Match policy
-  One resource is often served in several versions. A webhook's rule names some of them; its match policy decides what
-  happens to requests that use another.
+  A resource is often served in several versions. A webhook's rules list some of them. The match policy decides whether the
+  webhook is also called for requests that use another version.
 
   Source: Dynamic admission control, "Matching requests: matchPolicy"; apiserver
   pkg/admission/plugin/webhook/generic/webhook.go
 
-  Rule: With the policy Exact a webhook is called only for the versions that its rules name
-    Scenario: Another version of a built-in resource passes by
+  Rule: With the match policy Exact, a webhook is called only for the versions in its rules
+    Scenario: Another version of a built-in resource does not match
       Given a validating webhook "strict" for horizontalpodautoscalers in autoscaling/v2
       And "strict" has the match policy Exact
       And "strict" denies the request with the message "not this one"
@@ -22,7 +22,7 @@ Feature: Match policy
       Then the request is admitted
       And "strict" is not called
 
-    Scenario: The version that the rule names does not
+    Scenario: The version in the rule matches
       Given a validating webhook "strict" for horizontalpodautoscalers in autoscaling/v1
       And "strict" has the match policy Exact
       And "strict" denies the request with the message "not this one"
@@ -35,11 +35,11 @@ Feature: Match policy
           maxReplicas: 3
           scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
         """
-      Then the request is refused with 400
+      Then the request is rejected with 400
       And the message is 'admission webhook "strict.admit.example.com" denied the request: not this one'
       And "strict" is called once
 
-    Scenario: Another version of a custom resource passes by
+    Scenario: Another version of a custom resource does not match
       Given a custom resource "widgets.shop.example.com" with the versions "v1, v2"
       And a mutating webhook "strict" for widgets in shop.example.com/v1
       And "strict" has the match policy Exact
@@ -52,12 +52,12 @@ Feature: Match policy
       Then the request is admitted
       And "strict" is not called
 
-  Rule: With the policy Equivalent it is called for every version, and gets the object in one that it named
+  Rule: With the match policy Equivalent, a webhook is called for every version and receives a version from its rules
     Source: Dynamic admission control, "Matching requests: matchPolicy", "Intercepting all versions of an object"; KEP-492,
     "Convert to webhook-requested version"
 
-    The review says in kind and resource what was sent to the webhook, and in requestKind and requestResource what the
-    client asked for. It is the policy of a webhook that does not say which.
+    In the review, kind and resource describe what was sent to the webhook; requestKind and requestResource describe what the
+    client requested. Equivalent is the default.
 
     Scenario: A built-in resource is converted for a validating webhook
       Given a validating webhook "careful" for horizontalpodautoscalers in autoscaling/v1
@@ -76,7 +76,7 @@ Feature: Match policy
         """
       Then the request is admitted
       And "careful" is called once
-      And the first review of "careful" contains:
+      And the first review sent to "careful" contains:
         """yaml
         request:
           kind: {group: autoscaling, version: v1, kind: HorizontalPodAutoscaler}
@@ -88,7 +88,7 @@ Feature: Match policy
             spec: {targetCPUUtilizationPercentage: 70}
         """
 
-    Scenario: What a mutating webhook changes in its version arrives in the client's version
+    Scenario: A patch of the converted object is applied in the client's version
       Given a mutating webhook "target" for horizontalpodautoscalers in autoscaling/v1
       And "target" patches the object:
         """yaml
@@ -128,7 +128,7 @@ Feature: Match policy
         spec: {teeth: 12}
         """
       Then the request is admitted
-      And the first review of "careful" contains:
+      And the first review sent to "careful" contains:
         """yaml
         request:
           kind: {group: shop.example.com, version: v1, kind: Widget}
@@ -145,9 +145,9 @@ Feature: Match policy
         metadata:
           labels: {seen: "yes"}
         """
-      And the audit log says that "careful" changed the object in the first round
+      And the audit log records that "careful" changed the object in the first round
 
-    Scenario: The old object of an update is converted too
+    Scenario: The old object of an update is converted, too
       Given a custom resource "widgets.shop.example.com" with the versions "v1, v2"
       And this object exists:
         """yaml
@@ -165,7 +165,7 @@ Feature: Match policy
         spec: {teeth: 16}
         """
       Then the request is admitted
-      And the first review of "careful" contains:
+      And the first review sent to "careful" contains:
         """yaml
         request:
           operation: UPDATE
@@ -178,11 +178,11 @@ Feature: Match policy
             spec: {teeth: 12}
         """
 
-  Rule: A rule that names the client's version comes before one that names an equivalent
-    Scenario: Nothing is converted for a webhook that knows the version of the request
+  Rule: A rule for the client's version takes precedence over a rule for an equivalent version
+    Scenario: The object is not converted if a rule lists the version of the request
       Given a custom resource "widgets.shop.example.com" with the versions "v1, v2"
       And a validating webhook "both" for widgets in shop.example.com/v1
-      And "both" is also registered for widgets in shop.example.com/v2
+      And "both" also matches widgets in shop.example.com/v2
       When this object is created:
         """yaml
         apiVersion: shop.example.com/v2
@@ -191,7 +191,7 @@ Feature: Match policy
         """
       Then the request is admitted
       And "both" is called once
-      And the first review of "both" contains:
+      And the first review sent to "both" contains:
         """yaml
         request:
           kind: {version: v2}

@@ -1,11 +1,11 @@
 Feature: Namespace selector
-  A webhook can ask to be called only for what is in namespaces with certain labels. Who may label namespaces decides, so
-  that teams cannot escape a policy in the namespace that they were given.
+  A namespace selector limits a webhook to namespaces with certain labels. Only users who may label namespaces control it,
+  so teams with access to one namespace cannot bypass the policy.
 
   Source: Dynamic admission control, "Matching requests: namespaceSelector"; apiserver
   pkg/admission/plugin/webhook/predicates/namespace/matcher.go
 
-  Rule: An object is judged by the labels of its namespace
+  Rule: An object is selected by the labels of its namespace
     Scenario Outline: A webhook for production and staging is <called> in <stage>
       Given the namespace has the label "environment=<stage>"
       And a validating webhook "policy" for configmaps
@@ -30,7 +30,7 @@ Feature: Namespace selector
         | called     | staging    | is called once |
         | not called | test       | is not called  |
 
-    Scenario Outline: A webhook for all but run levels 0 and 1 is <called> in a namespace with <label>
+    Scenario Outline: A webhook that excludes run levels 0 and 1 is <called> in a namespace with the label <label>
       Given the namespace has the label "<label>"
       And a mutating webhook "labels" for configmaps
       And "labels" is configured with:
@@ -55,7 +55,7 @@ Feature: Namespace selector
         | called     | runlevel=2 | is called once |
         | called     | team=blue  | is called once |
 
-    Scenario: The labels of the object itself do not matter
+    Scenario: The labels of the object itself are not used
       Given the namespace has the label "environment=test"
       And a validating webhook "policy" for configmaps
       And "policy" is configured with:
@@ -74,7 +74,7 @@ Feature: Namespace selector
   Rule: Both selectors must match
     Source: KEP-492, "Object selector"
 
-    Scenario Outline: An object <labeled> in a namespace for <stage>
+    Scenario Outline: A webhook <is called> for an object with the label watched=<watched> in <stage>
       Given the namespace has the label "environment=<stage>"
       And a validating webhook "policy" for configmaps
       And "policy" selects objects with the label "watched=yes"
@@ -92,33 +92,33 @@ Feature: Namespace selector
       And "policy" <is called>
 
       Examples:
-        | labeled         | watched | stage      | is called      |
-        | that is watched  | yes     | production | is called once |
-        | that is watched  | yes     | test       | is not called  |
-        | that is not      | no      | production | is not called  |
+        | watched | stage      | is called      |
+        | yes     | production | is called once |
+        | yes     | test       | is not called  |
+        | no      | production | is not called  |
 
-  Rule: A namespace is judged by its own labels
+  Rule: A Namespace is selected by its own labels
     @serial
-    Scenario Outline: A change of a namespace is <seen> if it has the label <label>
-      Given the webhooks are called for the namespace "<namespace>", too
+    Scenario Outline: A webhook is <called> for an update of a namespace with the label <label>
+      Given webhooks are also called in the namespace "<namespace>"
       And a validating webhook "policy" for namespaces
       And "policy" is configured with:
         """yaml
         namespaceSelector: {matchLabels: {team: blue}}
         """
-      When the namespace "<namespace>" gets the label "<label>"
+      When the label "<label>" is added to the namespace "<namespace>"
       Then the request is admitted
       And "policy" <is called>
 
       Examples:
-        | seen     | label      | namespace   | is called      |
-        | seen     | team=blue  | admit-blue  | is called once |
-        | not seen | team=green | admit-green | is not called  |
+        | called     | label      | namespace   | is called      |
+        | called     | team=blue  | admit-blue  | is called once |
+        | not called | team=green | admit-green | is not called  |
 
-    # On a cluster a scenario's webhooks are called for no Namespace that a step makes.
+    # On a cluster, webhooks of a scenario are not called for Namespace objects.
     @in-process @envtest @serial
-    Scenario Outline: A new namespace is <seen> if it has the label <label>
-      Given the webhooks are called for Namespaces, too
+    Scenario Outline: A webhook is <called> for a new namespace with the label team=<label>
+      Given webhooks are also called for Namespace objects
       And a validating webhook "policy" for namespaces
       And "policy" is configured with:
         """yaml
@@ -134,13 +134,13 @@ Feature: Namespace selector
       And "policy" <is called>
 
       Examples:
-        | seen     | label | is called      |
-        | seen     | blue  | is called once |
-        | not seen | green | is not called  |
+        | called     | label | is called      |
+        | called     | blue  | is called once |
+        | not called | green | is not called  |
 
     @in-process @envtest @serial
-    Scenario: The finalizers of a namespace are written by a request of their own
-      Given the webhooks are called for Namespaces, too
+    Scenario: The finalizers of a namespace are updated by a separate request
+      Given webhooks are also called for Namespace objects
       And this object exists:
         """yaml
         apiVersion: v1
@@ -148,7 +148,7 @@ Feature: Namespace selector
         metadata: {name: admit-finalized}
         """
       And a validating webhook "policy" for namespaces/finalize
-      When the finalize of the namespace "admit-finalized" is updated:
+      When the finalize subresource of the namespace "admit-finalized" is updated:
         """yaml
         apiVersion: v1
         kind: Namespace
@@ -158,9 +158,9 @@ Feature: Namespace selector
       Then the request is admitted
       And "policy" is called once
 
-  Rule: What is in no namespace is not judged by any
+  Rule: The namespace selector does not apply to cluster-scoped objects
     @serial
-    Scenario: An ingress class is seen whatever the selector says
+    Scenario: A webhook is called for an IngressClass, whatever its namespace selector
       Given a validating webhook "policy" for ingressclasses
       And "policy" selects objects with the label "admit.example.com/seen=selector"
       And "policy" is configured with:

@@ -1,16 +1,16 @@
 Feature: Object selector
-  A webhook can ask to be called only for objects with certain labels. Whoever writes an object chooses its labels, so
-  that this is a convenience for willing users and no protection against others.
+  An object selector limits a webhook to objects with certain labels. Users choose the labels of the objects that they
+  write, so an object selector is an opt-in or opt-out and does not enforce a policy.
 
   Source: Dynamic admission control, "Matching requests: objectSelector"; KEP-492, "Object selector"; apiserver
   pkg/admission/plugin/webhook/predicates/object/matcher.go
 
   Background:
-    Given a config map "labeled" with the label "watched=yes" exists
-    And a config map "plain" exists
+    Given a ConfigMap "labeled" with the label "watched=yes" exists
+    And a ConfigMap "plain" exists
 
-  Rule: A new object is judged by its labels
-    Scenario: A new object with the label is seen
+  Rule: A new object is selected by its labels
+    Scenario: A webhook is called for a new object with the label
       Given a validating webhook "guard" for configmaps
       And "guard" selects objects with the label "watched=yes"
       And "guard" denies the request with the message "seen"
@@ -22,11 +22,11 @@ Feature: Object selector
           name: settings
           labels: {watched: "yes"}
         """
-      Then the request is refused with 400
+      Then the request is rejected with 400
       And the message contains "denied the request: seen"
       And "guard" is called once
 
-    Scenario Outline: A new object <without the label> passes by
+    Scenario Outline: A webhook is not called for a new object <without the label>
       Given a validating webhook "guard" for configmaps
       And "guard" selects objects with the label "watched=yes"
       And "guard" denies the request with the message "seen"
@@ -42,22 +42,22 @@ Feature: Object selector
       And "guard" is not called
 
       Examples:
-        | without the label           | labels              |
-        | without labels              | {}                  |
-        | with another label          | {unwatched: "yes"}  |
-        | with another value          | {watched: "no"}     |
+        | without the label  | labels             |
+        | without labels     | {}                 |
+        | with another label | {unwatched: "yes"} |
+        | with another value | {watched: "no"}    |
 
-  Rule: A change is judged by the labels before it and by those after it
-    One of the two is enough, so that nobody escapes by taking the label away.
+  Rule: An update is selected by the old or the new labels
+    One match is enough, so removing the label does not bypass the webhook.
 
-    Scenario: Taking the label away is seen
+    Scenario: A webhook is called if an update removes the label
       Given a validating webhook "guard" for configmaps
       And "guard" selects objects with the label "watched=yes"
       And "guard" denies the request with the message "the label stays"
-      When the configmap "labeled" loses the label "watched"
-      Then the request is refused with 400
+      When the label "watched" is removed from the configmap "labeled"
+      Then the request is rejected with 400
       And the message contains "the label stays"
-      And the first review of "guard" contains:
+      And the first review sent to "guard" contains:
         """yaml
         request:
           operation: UPDATE
@@ -68,31 +68,31 @@ Feature: Object selector
               labels: {watched: "yes"}
         """
 
-    Scenario: Putting the label on is seen
+    Scenario: A webhook is called if an update adds the label
       Given a validating webhook "guard" for configmaps
       And "guard" selects objects with the label "watched=yes"
-      When the configmap "plain" gets the label "watched=yes"
+      When the label "watched=yes" is added to the configmap "plain"
       Then the request is admitted
       And "guard" is called once
 
-    Scenario: A change of an object that never had the label passes by
+    Scenario: A webhook is not called if neither object has the label
       Given a validating webhook "guard" for configmaps
       And "guard" selects objects with the label "watched=yes"
       And "guard" denies the request with the message "seen"
-      When the configmap "plain" gets the label "team=blue"
+      When the label "team=blue" is added to the configmap "plain"
       Then the request is admitted
       And "guard" is not called
 
-  Rule: A deletion is judged by the labels of what is deleted
-    Scenario: Deleting an object with the label is seen
+  Rule: A deletion is selected by the labels of the deleted object
+    Scenario: A webhook is called if the deleted object has the label
       Given a validating webhook "guard" for configmaps
-      And "guard" is registered only for DELETE
+      And "guard" matches only the operation DELETE
       And "guard" selects objects with the label "watched=yes"
       And "guard" denies the request with the message "this stays"
       When the configmap "labeled" is deleted
-      Then the request is refused with 400
+      Then the request is rejected with 400
       And the configmap "labeled" exists
-      And the first review of "guard" contains:
+      And the first review sent to "guard" contains:
         """yaml
         request:
           operation: DELETE
@@ -103,9 +103,9 @@ Feature: Object selector
               labels: {watched: "yes"}
         """
 
-    Scenario: Deleting an object without the label passes by
+    Scenario: A webhook is not called if the deleted object does not have the label
       Given a validating webhook "guard" for configmaps
-      And "guard" is registered only for DELETE
+      And "guard" matches only the operation DELETE
       And "guard" selects objects with the label "watched=yes"
       And "guard" denies the request with the message "this stays"
       When the configmap "plain" is deleted
@@ -113,8 +113,8 @@ Feature: Object selector
       And the configmap "plain" does not exist
       And "guard" is not called
 
-  Rule: A webhook is judged by the object as the webhooks before it left it
-    Scenario: A label that an earlier webhook adds is enough
+  Rule: The selector is evaluated after earlier webhooks changed the object
+    Scenario: A webhook is called if an earlier webhook adds the label
       Given a mutating webhook "labels" for configmaps
       And "labels" adds the label "watched=yes"
       And a mutating webhook "later" for configmaps
@@ -129,7 +129,7 @@ Feature: Object selector
       Then the request is admitted
       And the webhooks are called in the order "labels, later"
 
-    Scenario: A label that an earlier webhook takes away is missing
+    Scenario: A webhook is not called if an earlier webhook removes the label
       Given a mutating webhook "cleaner" for configmaps
       And "cleaner" removes the label "watched"
       And a mutating webhook "later" for configmaps
@@ -149,11 +149,11 @@ Feature: Object selector
       And "later" is not called
       And "guard" is not called
 
-    Scenario: A label that the stored object had is enough all the same
+    Scenario: A webhook is called if only the stored object has the label
       Given a mutating webhook "cleaner" for configmaps
       And "cleaner" removes the label "watched"
       And a mutating webhook "later" for configmaps
       And "later" selects objects with the label "watched=yes"
-      When the configmap "labeled" gets the label "team=blue"
+      When the label "team=blue" is added to the configmap "labeled"
       Then the request is admitted
       And the webhooks are called in the order "cleaner, later"

@@ -1,14 +1,14 @@
 Feature: Reviews
-  Mutating webhooks are called first, and may change the object; then validating webhooks see what has become of it. Each
-  gets a review with all that is known of the request, and answers with a response that allows or denies.
+  Mutating webhooks are called first and may change the object; validating webhooks are called next and see the result. Each
+  receives a review that describes the request, and responds with a review that allows or denies it.
 
   Source: Dynamic admission control, "What are admission webhooks?"; apiserver
   pkg/admission/plugin/webhook/request/admissionreview.go
 
-  Rule: Mutating webhooks come before validating ones
+  Rule: Mutating webhooks are called before validating webhooks
     Source: Dynamic admission control, "What are admission webhooks?"
 
-    Scenario: Whatever the order in which they were configured
+    Scenario: The order of the configurations does not matter
       Given a validating webhook "guard" for configmaps
       And a mutating webhook "labels" for configmaps
       When this object is created:
@@ -20,7 +20,7 @@ Feature: Reviews
       Then the request is admitted
       And the webhooks are called in the order "labels, guard"
 
-    Scenario: What a mutating webhook denies, validating ones do not see
+    Scenario: Validating webhooks are not called if a mutating webhook denies the request
       Given a mutating webhook "policy" for configmaps
       And "policy" denies the request with the message "not today"
       And a validating webhook "guard" for configmaps
@@ -30,7 +30,7 @@ Feature: Reviews
         kind: ConfigMap
         metadata: {name: settings}
         """
-      Then the request is refused with 400
+      Then the request is rejected with 400
       And "guard" is not called
 
     Scenario: A validating webhook cannot change the object
@@ -42,13 +42,13 @@ Feature: Reviews
         kind: ConfigMap
         metadata: {name: settings}
         """
-      Then the request is refused with 500 InternalError
+      Then the request is rejected with 500 InternalError
       And the message contains "validating webhook may not return response.patch"
 
-  Rule: Only a validating webhook sees what the object has become
+  Rule: Only a validating webhook sees the final object
     Source: Dynamic admission control, "Guaranteeing the final state of the object is seen"
 
-    Scenario: A sidecar that is taken away after the injector has put it there
+    Scenario: A validating webhook rejects a pod whose injected sidecar was removed
       Given a mutating webhook "injector" for pods
       And "injector" adds the container "foo-sidecar"
       And a mutating webhook "cleaner" for pods
@@ -62,11 +62,11 @@ Feature: Reviews
         when: {if: {container: foo-sidecar}, then: allow, otherwise: {deny: {message: the sidecar is missing}}}
         """
       When a pod is created
-      Then the request is refused with 400
+      Then the request is rejected with 400
       And the message contains "the sidecar is missing"
-      And the first review of "guard" does not show the container "foo-sidecar"
+      And the first review sent to "guard" does not have the container "foo-sidecar"
 
-    Scenario: A sidecar that is there
+    Scenario: A validating webhook allows a pod with the sidecar
       Given a mutating webhook "injector" for pods
       And "injector" adds the container "foo-sidecar"
       And a validating webhook "guard" for pods
@@ -76,15 +76,15 @@ Feature: Reviews
         """
       When a pod is created
       Then the request is admitted
-      And the first review of "guard" shows the container "foo-sidecar"
+      And the first review sent to "guard" has the container "foo-sidecar"
 
-  Rule: The review says what is asked, of which object, and by whom
+  Rule: The review describes the request, the object, and the user
     Source: Dynamic admission control, "Request"
 
-    Scenario: The resource, the kind and the user
-      Given the user "jane" may create configmaps
+    Scenario: The review contains the resource, the kind, and the user
+      Given the user "jane" can create configmaps
       And a validating webhook "policy" for configmaps
-      And requests are made by the user "jane"
+      And requests are sent by the user "jane"
       When this object is created:
         """yaml
         apiVersion: v1
@@ -93,7 +93,7 @@ Feature: Reviews
         data: {color: blue}
         """
       Then the request is admitted
-      And the first review of "policy" contains:
+      And the first review sent to "policy" contains:
         """yaml
         apiVersion: admission.k8s.io/v1
         kind: AdmissionReview
@@ -112,7 +112,7 @@ Feature: Reviews
         """
 
     @serial
-    Scenario: What is in no namespace has none in the review
+    Scenario: The review of a cluster-scoped object does not have a namespace
       Given a validating webhook "policy" for ingressclasses
       And "policy" selects objects with the label "admit.example.com/seen=review"
       When this object is created:
@@ -123,15 +123,15 @@ Feature: Reviews
         spec: {controller: admit.example.com/none}
         """
       Then the request is admitted
-      And the first review of "policy" contains:
+      And the first review sent to "policy" contains:
         """yaml
         request: {name: admit-review, namespace: null, kind: {group: networking.k8s.io, version: v1, kind: IngressClass}}
         """
 
-  Rule: The response allows or denies, and says why
+  Rule: The response allows or denies the request, and gives a reason
     Source: Dynamic admission control, "Response"
 
-    Scenario Outline: A denial with <what> is <told> to the client
+    Scenario Outline: The client receives the message of a denial with <what>
       Given a validating webhook "policy" for configmaps
       And "policy" behaves like this:
         """yaml
@@ -143,15 +143,15 @@ Feature: Reviews
         kind: ConfigMap
         metadata: {name: settings}
         """
-      Then the request is refused with <code>
+      Then the request is rejected with <code>
       And the message is 'admission webhook "policy.admit.example.com" <told>'
 
       Examples:
-        | what                | status                                                  | code | told                                   |
-        | nothing             |                                                         | 400  | denied the request without explanation |
-        | code and message    | , status: {code: 403, message: it is Tuesday}           | 403  | denied the request: it is Tuesday      |
+        | what                     | status                                        | code | told                                   |
+        | neither code nor message |                                               | 400  | denied the request without explanation |
+        | a code and a message     | , status: {code: 403, message: it is Tuesday} | 403  | denied the request: it is Tuesday      |
 
-    Scenario: A response that allows can bring a patch
+    Scenario: A response that allows the request can contain a patch
       Given a mutating webhook "replicas" for deployments
       And "replicas" behaves like this:
         """yaml
@@ -179,7 +179,7 @@ Feature: Reviews
         spec: {replicas: 2}
         """
 
-    Scenario Outline: A patch that is <what> makes the response invalid
+    Scenario Outline: A patch with <what> makes the response invalid
       Given a mutating webhook "labels" for configmaps
       And "labels" behaves like this:
         """yaml
@@ -191,10 +191,10 @@ Feature: Reviews
         kind: ConfigMap
         metadata: {name: settings}
         """
-      Then the request is refused with 500 InternalError
+      Then the request is rejected with 500 InternalError
       And the message contains '<because>'
 
       Examples:
-        | what                | patch                             | because                                                    |
-        | of no type          | patch: W10=                       | webhook returned response.patch but not response.patchType |
-        | of another type     | patchType: MergePatch, patch: W3sib3AiOiAiYWRkIiwgInBhdGgiOiAiL2RhdGEiLCAidmFsdWUiOiB7fX1d | unsupported patch type "MergePatch" |
+        | what         | patch                                                                                      | because                                                    |
+        | no type      | patch: W10=                                                                                | webhook returned response.patch but not response.patchType |
+        | another type | patchType: MergePatch, patch: W3sib3AiOiAiYWRkIiwgInBhdGgiOiAiL2RhdGEiLCAidmFsdWUiOiB7fX1d | unsupported patch type "MergePatch"                        |

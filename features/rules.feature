@@ -1,12 +1,12 @@
 Feature: Rules
-  The rules of a webhook say for which requests it is called: by operation, API group, version, resource and scope. One
-  rule that matches in all five is enough.
+  The rules of a webhook choose requests by operation, API group, version, resource, and scope. A request matches if one
+  rule matches in all five.
 
   Source: Dynamic admission control, "Matching requests: rules"; apiserver
   pkg/admission/plugin/webhook/predicates/rules/rules.go
 
-  Rule: A request must match a rule in every part
-    Scenario Outline: A rule for <other> does not match the creation of a config map
+  Rule: A request must match all parts of a rule
+    Scenario Outline: A rule for <other> does not match the creation of a ConfigMap
       Given a validating webhook "policy" for configmaps in v1
       And "policy" is configured with:
         """yaml
@@ -30,9 +30,9 @@ Feature: Rules
         | another resource  | CREATE    | ""    | v1      | secrets    | Namespaced |
         | another scope     | CREATE    | ""    | v1      | configmaps | Cluster    |
 
-    Scenario: One of several rules is enough
+    Scenario: One matching rule is enough
       Given a validating webhook "policy" for deployments in apps/v1
-      And "policy" is also registered for configmaps in v1
+      And "policy" also matches configmaps in v1
       When this object is created:
         """yaml
         apiVersion: v1
@@ -42,7 +42,7 @@ Feature: Rules
       Then the request is admitted
       And "policy" is called once
 
-    Scenario Outline: A rule may list several <things>
+    Scenario Outline: A rule can list several <things>
       Given a validating webhook "policy" for configmaps
       And "policy" is configured with:
         """yaml
@@ -56,13 +56,13 @@ Feature: Rules
       And "policy" is called once
 
       Examples:
-        | things        | object                                                                                                                                                                                                                  |
-        | resources     | {apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}                                                                                                                                                             |
-        | groups        | {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: example.com/web:1}]}}}} |
+        | things    | object                                                                                                                                                                                                                            |
+        | resources | {apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}                                                                                                                                                                     |
+        | groups    | {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: example.com/web:1}]}}}} |
 
-    Scenario: Two rules that match make one call
+    Scenario: Two matching rules cause one call
       Given a validating webhook "policy" for configmaps in v1
-      And "policy" is also registered for configmaps in v1
+      And "policy" also matches configmaps in v1
       When this object is created:
         """yaml
         apiVersion: v1
@@ -72,26 +72,26 @@ Feature: Rules
       Then the request is admitted
       And "policy" is called once
 
-  Rule: Operations are CREATE, UPDATE, DELETE and CONNECT, or all of them
-    Scenario Outline: A webhook for <operations> is <seen> a change
-      Given a config map "settings" exists
+  Rule: An operation is CREATE, UPDATE, DELETE, CONNECT, or * for all of them
+    Scenario Outline: A webhook for the operations <operations> is <matches> for an update
+      Given a ConfigMap "settings" exists
       And a validating webhook "policy" for configmaps
       And "policy" is configured with:
         """yaml
         rules: [{operations: <operations>, apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
         """
-      When the configmap "settings" gets the label "team=blue"
+      When the label "team=blue" is added to the configmap "settings"
       Then the request is admitted
       And "policy" <is called>
 
       Examples:
-        | operations       | seen           | is called      |
-        | [UPDATE]         | called for     | is called once |
-        | [CREATE, UPDATE] | called for     | is called once |
-        | ["*"]            | called for     | is called once |
-        | [CREATE, DELETE] | not called for | is not called  |
+        | operations       | matches    | is called      |
+        | [UPDATE]         | called     | is called once |
+        | [CREATE, UPDATE] | called     | is called once |
+        | ["*"]            | called     | is called once |
+        | [CREATE, DELETE] | not called | is not called  |
 
-  Rule: A subresource is matched by a resource with a slash, and by nothing else
+  Rule: A subresource matches only resources with a slash
     Background:
       Given this object exists:
         """yaml
@@ -107,15 +107,15 @@ Feature: Rules
         """
 
     @in-process @envtest
-    Scenario Outline: A change of the scale <matches> the resources <resources>
-      Not on a cluster: there the controller of deployments writes, too, and the webhook is called for that.
+    Scenario Outline: An update of the scale subresource <matches> the resources <resources>
+      Not on a cluster: there the deployment controller also writes, and the webhook is called for its requests.
 
       Given a validating webhook "policy" for deployments
       And "policy" is configured with:
         """yaml
         rules: [{operations: [UPDATE], apiGroups: [apps], apiVersions: [v1], resources: [<resources>]}]
         """
-      When the scale of the deployment "web" is patched:
+      When the scale subresource of the deployment "web" is patched:
         """yaml
         spec: {replicas: 1}
         """
@@ -123,40 +123,40 @@ Feature: Rules
       And "policy" <is called>
 
       Examples:
-        | matches        | resources            | is called      |
-        | matches        | deployments/scale    | is called once |
-        | matches        | deployments/*        | is called once |
-        | matches        | "*/scale"            | is called once |
-        | matches        | "*/*"                | is called once |
-        | does not match | deployments          | is not called  |
-        | does not match | "*"                  | is not called  |
-        | does not match | deployments/status   | is not called  |
-        | does not match | "*/status"           | is not called  |
+        | matches        | resources          | is called      |
+        | matches        | deployments/scale  | is called once |
+        | matches        | deployments/*      | is called once |
+        | matches        | "*/scale"          | is called once |
+        | matches        | "*/*"              | is called once |
+        | does not match | deployments        | is not called  |
+        | does not match | "*"                | is not called  |
+        | does not match | deployments/status | is not called  |
+        | does not match | "*/status"         | is not called  |
 
     @in-process @envtest
-    Scenario Outline: A change of the deployment itself <matches> the resources <resources>
-      Not on a cluster: there the controller of deployments writes, too, and the webhook is called for that.
+    Scenario Outline: An update of the deployment <matches> the resources <resources>
+      Not on a cluster: there the deployment controller also writes, and the webhook is called for its requests.
 
       Given a validating webhook "policy" for deployments
       And "policy" is configured with:
         """yaml
         rules: [{operations: [UPDATE], apiGroups: [apps], apiVersions: [v1], resources: [<resources>]}]
         """
-      When the deployment "web" gets the label "team=blue"
+      When the label "team=blue" is added to the deployment "web"
       Then the request is admitted
       And "policy" <is called>
 
       Examples:
-        | matches        | resources            | is called      |
-        | matches        | deployments          | is called once |
-        | matches        | "*"                  | is called once |
-        | matches        | "*/*"                | is called once |
-        | matches        | deployments/*        | is called once |
-        | does not match | deployments/scale    | is not called  |
-        | does not match | "*/status"           | is not called  |
+        | matches        | resources         | is called      |
+        | matches        | deployments       | is called once |
+        | matches        | "*"               | is called once |
+        | matches        | "*/*"             | is called once |
+        | matches        | deployments/*     | is called once |
+        | does not match | deployments/scale | is not called  |
+        | does not match | "*/status"        | is not called  |
 
-  Rule: The review of a subresource names it, and its object is of the subresource's kind
-    Scenario: A new scale
+  Rule: The review of a subresource names it and contains an object of the subresource's kind
+    Scenario: The review of a scale update contains a Scale
       Given this object exists:
         """yaml
         apiVersion: apps/v1
@@ -170,12 +170,12 @@ Feature: Rules
             spec: {containers: [{name: web, image: example.com/web:1}]}
         """
       And a validating webhook "policy" for deployments/scale in apps/v1
-      When the scale of the deployment "web" is patched:
+      When the scale subresource of the deployment "web" is patched:
         """yaml
         spec: {replicas: 1}
         """
       Then the request is admitted
-      And the first review of "policy" contains:
+      And the first review sent to "policy" contains:
         """yaml
         request:
           kind: {group: autoscaling, version: v1, kind: Scale}
@@ -190,10 +190,10 @@ Feature: Rules
           oldObject: {apiVersion: autoscaling/v1, kind: Scale, spec: {}}
         """
 
-  Rule: A scope limits a rule to objects in namespaces, or to those outside
+  Rule: A scope limits a rule to namespaced or to cluster-scoped objects
     Source: Dynamic admission control, "Matching requests: rules"; KEP-492, "Scope"
 
-    Scenario Outline: A config map is <seen> with the scope <scope>
+    Scenario Outline: A ConfigMap <matches> the scope <scope>
       Given a validating webhook "policy" for configmaps
       And "policy" is configured with:
         """yaml
@@ -209,13 +209,13 @@ Feature: Rules
       And "policy" <is called>
 
       Examples:
-        | seen     | scope      | is called      |
-        | seen     | Namespaced | is called once |
-        | seen     | *          | is called once |
-        | not seen | Cluster    | is not called  |
+        | matches        | scope      | is called      |
+        | matches        | Namespaced | is called once |
+        | matches        | *          | is called once |
+        | does not match | Cluster    | is not called  |
 
     @serial
-    Scenario Outline: An ingress class is <seen> with the scope <scope>
+    Scenario Outline: An IngressClass <matches> the scope <scope>
       Given a validating webhook "policy" for ingressclasses
       And "policy" selects objects with the label "admit.example.com/seen=scope"
       And "policy" is configured with:
@@ -233,32 +233,32 @@ Feature: Rules
       And "policy" <is called>
 
       Examples:
-        | seen     | scope      | is called      |
-        | seen     | Cluster    | is called once |
-        | seen     | *          | is called once |
-        | not seen | Namespaced | is not called  |
+        | matches        | scope      | is called      |
+        | matches        | Cluster    | is called once |
+        | matches        | *          | is called once |
+        | does not match | Namespaced | is not called  |
 
     @serial
-    Scenario Outline: A namespace is an object of the cluster: the scope <scope> <sees> it
-      Given the webhooks are called for the namespace "<namespace>", too
+    Scenario Outline: A Namespace is cluster-scoped: it <matches> the scope <scope>
+      Given webhooks are also called in the namespace "<namespace>"
       And a validating webhook "policy" for namespaces
       And "policy" is configured with:
         """yaml
         rules: [{operations: [UPDATE], apiGroups: [""], apiVersions: [v1], resources: [namespaces], scope: <scope>}]
         """
-      When the namespace "<namespace>" gets the label "team=blue"
+      When the label "team=blue" is added to the namespace "<namespace>"
       Then the request is admitted
       And "policy" <is called>
 
       Examples:
-        | scope      | sees         | namespace        | is called      |
-        | Cluster    | sees         | admit-cluster    | is called once |
-        | Namespaced | does not see | admit-namespaced | is not called  |
+        | scope      | matches        | namespace        | is called      |
+        | Cluster    | matches        | admit-cluster    | is called once |
+        | Namespaced | does not match | admit-namespaced | is not called  |
 
-  Rule: No rule matches reviews of tokens and of access
+  Rule: Rules do not match token and access reviews
     Source: kubernetes pkg/kubeapiserver/admission/exclusion/resources.go
 
-    Scenario: A rule for pods and SelfSubjectAccessReviews matches pods only
+    Scenario: A rule for pods and SelfSubjectAccessReviews matches only pods
       Given a validating webhook "policy" for pods
       And "policy" is configured with:
         """yaml
@@ -279,10 +279,10 @@ Feature: Rules
       When a pod is created
       Then "policy" is called once
 
-  Rule: Rules that contradict themselves are refused
+  Rule: Invalid rules are rejected
     Source: Dynamic admission control, "Matching requests: rules"; KEP-492, "Validations"
 
-    Scenario Outline: A rule with <what> is refused
+    Scenario Outline: A rule with <what> is rejected
       When this object is created:
         """yaml
         apiVersion: admissionregistration.k8s.io/v1
@@ -296,14 +296,14 @@ Feature: Rules
           sideEffects: None
           admissionReviewVersions: [v1]
         """
-      Then the request is refused with 422 Invalid
+      Then the request is rejected with 422 Invalid
       And the message contains <because>
 
       Examples:
-        | what                        | rule                                                                       | because                                               |
-        | all operations and one more | operations: ["*", CREATE], apiGroups: [""], resources: [pods]              | "if '*' is present, must not specify other operations" |
-        | an operation in lower case  | operations: [create], apiGroups: [""], resources: [pods]                   | 'operations[0]: Unsupported value: "create"' |
-        | all groups and one more     | operations: [CREATE], apiGroups: ["*", apps], resources: [pods]            | "if '*' is present, must not specify other API groups" |
-        | everything and one more     | operations: [CREATE], apiGroups: [""], resources: ["*/*", pods]            | "if '*/*' is present, must not specify other resources" |
-        | no resources                | operations: [CREATE], apiGroups: [""], resources: []                       | "rules[0].resources: Required value" |
-        | a scope of its own          | operations: [CREATE], apiGroups: [""], resources: [pods], scope: Global    | 'supported values: "*", "Cluster", "Namespaced"' |
+        | what                           | rule                                                                    | because                                                 |
+        | all operations and another one | operations: ["*", CREATE], apiGroups: [""], resources: [pods]           | "if '*' is present, must not specify other operations"  |
+        | an operation in lower case     | operations: [create], apiGroups: [""], resources: [pods]                | 'operations[0]: Unsupported value: "create"'            |
+        | all groups and another one     | operations: [CREATE], apiGroups: ["*", apps], resources: [pods]         | "if '*' is present, must not specify other API groups"  |
+        | all resources and another one  | operations: [CREATE], apiGroups: [""], resources: ["*/*", pods]         | "if '*/*' is present, must not specify other resources" |
+        | no resources                   | operations: [CREATE], apiGroups: [""], resources: []                    | "rules[0].resources: Required value"                    |
+        | an unknown scope               | operations: [CREATE], apiGroups: [""], resources: [pods], scope: Global | 'supported values: "*", "Cluster", "Namespaced"'        |

@@ -1,21 +1,21 @@
 @in-process @envtest
 Feature: Verifying webhooks
-  A webhook is called again with what it made before, after others have changed it, and with objects of every shape. The
-  checks of "admit verify" ask whether it bears that, here about the webhooks of a scenario.
+  A webhook is called again for its own result, for objects that other webhooks changed, and for unusual objects. The checks
+  of "admit verify" check whether it tolerates that, here for the webhooks of a scenario.
 
-  Not on a cluster: the checks call the webhook from this machine, and nothing here reaches a pod behind its Service.
+  Not on a cluster: the checks call the webhook from this machine, which cannot reach a pod behind its Service.
 
   Source: Kubernetes documentation, Admission Webhook Good Practices; KEP-492
 
-  Rule: A mutating webhook leaves alone what it has done already
+  Rule: A mutating webhook does not change its own result
     Source: Dynamic admission control, "Idempotence"; KEP-492, "Mutating Plugin ordering"
 
-    Scenario: A label that is set once more is the same label
+    Scenario: A webhook that sets a label is idempotent
       Given a mutating webhook "labels" for pods
       And "labels" adds the label "team=blue"
       Then "labels" is idempotent for every pod in the corpus
 
-    Scenario: A text that grows at every call does not
+    Scenario: A webhook that appends to a text is not idempotent
       Given a mutating webhook "counter" for configmaps
       And "counter" behaves like this:
         """yaml
@@ -23,33 +23,33 @@ Feature: Verifying webhooks
         """
       Then "counter" is not idempotent
 
-    Scenario: What is found can be told by its words
+    Scenario: A step can look for the text of a finding
       Given a mutating webhook "counter" for services
       And "counter" behaves like this:
         """yaml
         non-idempotent
         """
-      Then the check V01 finds "called with its own result" for "counter"
+      Then the check V01 reports "called with its own result" for "counter"
 
-  Rule: What a webhook does to an object does not depend on who came first
-    Scenario: A label is set whatever others add
+  Rule: The result of a webhook does not depend on the order of webhooks
+    Scenario: A webhook that sets a label does not depend on other webhooks
       Given a mutating webhook "labels" for configmaps
       And "labels" adds the label "team=blue"
-      Then the check V02 finds nothing for "labels"
+      Then the check V02 passes for "labels"
 
-  Rule: The same question has the same answer
-    Scenario: A policy that always agrees
+  Rule: The same request gets the same response
+    Scenario: A policy that always allows is consistent
       Given a validating webhook "policy" for configmaps
-      Then the check V11 finds nothing for "policy"
+      Then the check V11 passes for "policy"
 
-  Rule: Objects of a custom resource are made from the schema of its definition
-    Scenario: A label is set whatever a widget holds
+  Rule: Objects of a custom resource are generated from the schema in its definition
+    Scenario: A webhook that sets a label is idempotent for every widget
       Given a custom resource "widgets.verify.example.com" with the versions "v1"
       And a mutating webhook "labels" for widgets
       And "labels" adds the label "team=blue"
       Then "labels" is idempotent for every widget in the corpus
 
-    Scenario: A field that only the definition knows is enough to go wrong
+    Scenario: A generated object can contain a field that only the definition declares
       Given this object exists:
         """yaml
         apiVersion: apiextensions.k8s.io/v1

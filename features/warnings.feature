@@ -1,11 +1,11 @@
 Feature: Warnings
-  A webhook can tell the client something beside its verdict: what will not work, what is going away. kubectl prints it
-  as "Warning: …", so that the text says no "Warning:" itself, and is best short.
+  A webhook can return warnings, for example about a deprecated field. kubectl prints them as "Warning: …". The text should
+  be short and should not start with "Warning:".
 
   Source: Dynamic admission control, "Response"; apiserver pkg/endpoints/filters/warning.go
 
-  Rule: Warnings come with every verdict
-    Scenario Outline: A <kind> webhook warns of what it <verdict>
+  Rule: Warnings are returned with every verdict
+    Scenario Outline: A <kind> webhook that <verdict> the request can return warnings
       Given a <kind> webhook "advice" for configmaps
       And "advice" behaves like this:
         """yaml
@@ -18,17 +18,17 @@ Feature: Warnings
         metadata: {name: settings}
         """
       Then the request is <decided>
-      And the client is warned "MODE is given twice"
-      And the client is warned "the limit is low"
+      And the client receives the warning "MODE is given twice"
+      And the client receives the warning "the limit is low"
 
       Examples:
-        | kind       | verdict | behavior | decided          |
-        | mutating   | allows  | allow     | admitted         |
-        | validating | allows  | allow     | admitted         |
-        | mutating   | denies  | deny      | refused with 400 |
-        | validating | denies  | deny      | refused with 400 |
+        | kind       | verdict | behavior | decided           |
+        | mutating   | allows  | allow    | admitted          |
+        | validating | allows  | allow    | admitted          |
+        | mutating   | denies  | deny     | rejected with 400 |
+        | validating | denies  | deny     | rejected with 400 |
 
-    Scenario: The warnings of all webhooks reach the client
+    Scenario: The client receives the warnings of all webhooks
       Given a mutating webhook "early" for configmaps
       And "early" behaves like this:
         """yaml
@@ -46,10 +46,10 @@ Feature: Warnings
         metadata: {name: settings}
         """
       Then the request is admitted
-      And the client is warned "from the first"
-      And the client is warned "from the second"
+      And the client receives the warning "from the first"
+      And the client receives the warning "from the second"
 
-    Scenario: A dry run brings them, too
+    Scenario: A dry run returns warnings, too
       Given a validating webhook "advice" for configmaps
       And "advice" behaves like this:
         """yaml
@@ -63,10 +63,10 @@ Feature: Warnings
         metadata: {name: settings}
         """
       Then the request is admitted
-      And the client is warned "the limit is low"
+      And the client receives the warning "the limit is low"
 
-  Rule: A response that is not valid warns of nothing
-    Scenario: The warnings of a webhook that failed open are lost
+  Rule: Warnings in an invalid response are ignored
+    Scenario: The client does not receive the warnings of a webhook that failed open
       Given a validating webhook "advice" for configmaps
       And "advice" has the failure policy Ignore
       And "advice" behaves like this:
@@ -80,5 +80,5 @@ Feature: Warnings
         metadata: {name: settings}
         """
       Then the request is admitted
-      And the client is not warned
-      And the audit log says that "advice" failed open
+      And the client receives no warnings
+      And the audit log records that "advice" failed open

@@ -25,7 +25,7 @@ Feature: The injector
 /// Steps that need what the API server knows of its calls.
 const CALLS: &str = r#"
     And "inject.example.com" is called once
-    And the first review of "inject.example.com" contains:
+    And the first review sent to "inject.example.com" contains:
       """
       request: {operation: CREATE, object: {metadata: {name: web}}}
       """

@@ -126,7 +126,7 @@ fn an_assertion_about_no_webhook_fails_and_one_about_several_fields_says_which_i
               ✘ Then "polcy" is not called
                   tests/features/vacuous.feature:14
                   the scenario has no webhook "polcy"; it has "policy"
-            ✘ the audit log says that "polcy" was not called in the first round  _ s
+            ✘ the audit log records that "polcy" was not called in the first round  _ s
               ✔ Given a validating webhook "policy" for configmaps
               ✔ When this object is created:
                     apiVersion: v1
@@ -135,10 +135,10 @@ fn an_assertion_about_no_webhook_fails_and_one_about_several_fields_says_which_i
                     data: {a: b}
                   policy: CREATE configmaps: allowed
                   201 Created
-              ✘ Then the audit log says that "polcy" was not called in the first round
+              ✘ Then the audit log records that "polcy" was not called in the first round
                   tests/features/vacuous.feature:14
                   the scenario has no webhook "polcy"; it has "policy"
-            ✘ the audit log does not say that "polcy" failed open  _ s
+            ✘ the audit log does not record that "polcy" failed open  _ s
               ✔ Given a validating webhook "policy" for configmaps
               ✔ When this object is created:
                     apiVersion: v1
@@ -147,10 +147,10 @@ fn an_assertion_about_no_webhook_fails_and_one_about_several_fields_says_which_i
                     data: {a: b}
                   policy: CREATE configmaps: allowed
                   201 Created
-              ✘ Then the audit log does not say that "polcy" failed open
+              ✘ Then the audit log does not record that "polcy" failed open
                   tests/features/vacuous.feature:14
                   the scenario has no webhook "polcy"; it has "policy"
-            ✘ the audit log says that "policy" was not called in the second round  _ s
+            ✘ the audit log records that "policy" was not called in the second round  _ s
               ✔ Given a validating webhook "policy" for configmaps
               ✔ When this object is created:
                     apiVersion: v1
@@ -159,10 +159,10 @@ fn an_assertion_about_no_webhook_fails_and_one_about_several_fields_says_which_i
                     data: {a: b}
                   policy: CREATE configmaps: allowed
                   201 Created
-              ✘ Then the audit log says that "policy" was not called in the second round
+              ✘ Then the audit log records that "policy" was not called in the second round
                   tests/features/vacuous.feature:14
                   "policy" is a validating webhook: the audit log has no rounds of it and no change; say how often it is called
-            ✘ the audit log says that "policy" did not change the object in the first round  _ s
+            ✘ the audit log records that "policy" did not change the object in the first round  _ s
               ✔ Given a validating webhook "policy" for configmaps
               ✔ When this object is created:
                     apiVersion: v1
@@ -171,7 +171,7 @@ fn an_assertion_about_no_webhook_fails_and_one_about_several_fields_says_which_i
                     data: {a: b}
                   policy: CREATE configmaps: allowed
                   201 Created
-              ✘ Then the audit log says that "policy" did not change the object in the first round
+              ✘ Then the audit log records that "policy" did not change the object in the first round
                   tests/features/vacuous.feature:14
                   "policy" is a validating webhook: the audit log has no rounds of it and no change; say how often it is called
             ✔ Some of it is not there  _ s
@@ -189,10 +189,10 @@ fn an_assertion_about_no_webhook_fails_and_one_about_several_fields_says_which_i
 
         Failed:
           "polcy" is not called  tests/features/vacuous.feature:18
-          the audit log says that "polcy" was not called in the first round  tests/features/vacuous.feature:19
-          the audit log does not say that "polcy" failed open  tests/features/vacuous.feature:20
-          the audit log says that "policy" was not called in the second round  tests/features/vacuous.feature:21
-          the audit log says that "policy" did not change the object in the first round  tests/features/vacuous.feature:22
+          the audit log records that "polcy" was not called in the first round  tests/features/vacuous.feature:19
+          the audit log does not record that "polcy" failed open  tests/features/vacuous.feature:20
+          the audit log records that "policy" was not called in the second round  tests/features/vacuous.feature:21
+          the audit log records that "policy" did not change the object in the first round  tests/features/vacuous.feature:22
 
         1 feature, 6 scenarios (1 passed, 5 failed), 18 steps, _ s
         1 passed, 5 failed
@@ -269,7 +269,7 @@ Feature: Objects
     Then the request is admitted
     And the configmap "kept" does not exist
   Scenario: Nothing keeps it
-    Given a config map "settings" exists
+    Given a ConfigMap "settings" exists
     And the configmap "settings" is being deleted
   Scenario: There are two objects in the file
     When the object in the file "two.yaml" is created

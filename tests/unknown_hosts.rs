@@ -28,7 +28,7 @@ Feature: Unknown hosts
       kind: ConfigMap
       metadata: {name: settings}
       """
-    Then the request is refused with 500 InternalError
+    Then the request is rejected with 500 InternalError
     And the message contains 'Post "https://<host>/validate?timeout=10s": dial tcp: lookup <host> on <server>: no such host'
 
     Examples:

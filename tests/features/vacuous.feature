@@ -16,10 +16,10 @@ Feature: What would hold of no webhook
     Examples:
       | step                                                                        |
       | "polcy" is not called                                                       |
-      | the audit log says that "polcy" was not called in the first round           |
-      | the audit log does not say that "polcy" failed open                         |
-      | the audit log says that "policy" was not called in the second round         |
-      | the audit log says that "policy" did not change the object in the first round |
+      | the audit log records that "polcy" was not called in the first round           |
+      | the audit log does not record that "polcy" failed open                         |
+      | the audit log records that "policy" was not called in the second round         |
+      | the audit log records that "policy" did not change the object in the first round |
 
   Scenario: Some of it is not there
     Then the object does not contain:

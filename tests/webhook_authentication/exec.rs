@@ -249,7 +249,7 @@ impl Stage {
                     let text = text.replace("FOLDER", &folder.display().to_string());
                     let parts =
                         text.split('\n').flat_map(|line| line.split('"')).filter(|part| !part.is_empty());
-                    let mut steps = String::from("Then the request is refused with 500");
+                    let mut steps = String::from("Then the request is rejected with 500");
                     for part in parts {
                         let _ = write!(steps, "\n    And the message contains \"{part}\"");
                     }

@@ -93,7 +93,7 @@ fn write(folder: &Path, configurations: &[Value], outcome: impl Fn(&str) -> Stri
 }
 
 fn refused(code: u16, message: &str) -> String {
-    format!("Then the request is refused with {code}\n    And the message contains \"{message}\"")
+    format!("Then the request is rejected with {code}\n    And the message contains \"{message}\"")
 }
 
 async fn check(target: &str) {

@@ -238,7 +238,7 @@ impl Stage {
                 &match situation.expect {
                     Ok(_) => "Then the request is admitted".to_owned(),
                     Err(text) => format!(
-                        "Then the request is refused with 500\n    And the message contains \"{}\"",
+                        "Then the request is rejected with 500\n    And the message contains \"{}\"",
                         text.replace("FOLDER", &folder.display().to_string())
                     ),
                 },

@@ -30,7 +30,7 @@ const SITUATIONS: [Situation; 6] = [
         "refused",
         REFUSED,
         "Fail",
-        "Then the request is refused with 500\n    And the message contains \": Forbidden\"",
+        "Then the request is rejected with 500\n    And the message contains \": Forbidden\"",
     ),
     ("excepted", "direct.example.com:8443", "Ignore", ADMITTED),
     ("in-an-excepted-network", "192.0.2.7", "Ignore", ADMITTED),
@@ -41,7 +41,7 @@ const UNREACHABLE: Situation = (
     "unreachable",
     "hook.example.com",
     "Fail",
-    "Then the request is refused with 500\n    \
+    "Then the request is rejected with 500\n    \
      And the message contains \"proxyconnect tcp: dial tcp 127.0.0.1:1: connect: connection refused\"",
 );
 

@@ -74,7 +74,7 @@ pub(crate) async fn run(
             if let Some(folder) = feature.path.as_deref().and_then(Path::parent) {
                 world.read_files_from(folder);
             }
-            world.expect_metrics_of(scenario);
+            world.enable_metrics_for(scenario);
             if stopped {
                 // Unwinding is the only way in which cucumber lets a scenario end before its first step.
                 std::panic::resume_unwind(Box::new(Stopped));

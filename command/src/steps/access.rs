@@ -1,4 +1,4 @@
-//! What users may do.
+//! Permissions of users.
 
 use std::time::Duration;
 
@@ -14,13 +14,14 @@ use super::resource::{self, Resource, Scope};
 use super::world::World;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// How long to wait until the authorizer uses a new role.
+const ROLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A Role, or a `ClusterRole` where the resource has no namespace, and its binding.
-#[given(expr = "the user {string} may {verbs} {word}")]
-async fn may(world: &mut World, user: String, verbs: Verbs, resource: String) -> Outcome {
+/// Creates a Role, or a `ClusterRole` for a cluster-scoped resource, and its binding.
+#[given(expr = "the user {string} can {verbs} {word}")]
+async fn can(world: &mut World, user: String, verbs: Verbs, resource: String) -> Outcome {
     let Verbs(verbs) = verbs;
-    let resource = resource::called(world.client()?, &resource).await?;
+    let resource = resource::named(world.client()?, &resource).await?;
     let group = resource.api_version.split_once('/').map_or("", |(group, _)| group);
     let prefix = match resource.scope {
         Scope::Namespaced => "",
@@ -45,7 +46,7 @@ async fn may(world: &mut World, user: String, verbs: Verbs, resource: String) ->
     wait(world, &user, verbs.first().map_or("", String::as_str), group, &resource).await
 }
 
-/// A server decides by roles a moment after it has stored them.
+/// Waits until the authorizer uses the role, which takes a moment after it was stored.
 async fn wait(world: &mut World, user: &str, verb: &str, group: &str, resource: &Resource) -> Outcome {
     let mut attributes = json!({"verb": verb, "group": group, "resource": resource.plural});
     if resource.scope == Scope::Namespaced {
@@ -62,10 +63,10 @@ async fn wait(world: &mut World, user: &str, verb: &str, group: &str, resource: 
         if answer.body.pointer("/status/allowed") == Some(&Value::Bool(true)) {
             return Ok(());
         }
-        if started.elapsed() > LONGEST_WAIT {
-            let seconds = LONGEST_WAIT.as_secs();
+        if started.elapsed() > ROLE_TIMEOUT {
+            let seconds = ROLE_TIMEOUT.as_secs();
             return Err(StepFailure::new(format!(
-                "{user} still may not {verb} {} after {seconds} s",
+                "{user} cannot {verb} {} {seconds} s after the role was created",
                 resource.plural
             )));
         }

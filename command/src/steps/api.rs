@@ -1,4 +1,4 @@
-//! One request to the server and its answer, with nothing of either hidden by a client library.
+//! Requests to the server and its responses, without the abstractions of a client library.
 
 use harness::status::NOT_IMITATED;
 use http::{Method, Request, StatusCode, header};
@@ -9,82 +9,105 @@ use uuid::Uuid;
 
 use super::failure::{Outcome, StepFailure};
 
-/// What the server answered.
+/// A response of the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     /// The HTTP status.
     pub(crate) code: StatusCode,
     /// The object or the Status.
     pub(crate) body: Value,
-    /// The texts of the `Warning` headers.
+    /// The text of each `Warning` header.
     pub(crate) warnings: Vec<String>,
-    /// The Audit-ID that the request chose.
+    /// The Audit-ID that was sent with the request.
     pub(crate) audit_id: String,
 }
 
-/// Whose request it is, and whether it is a dry run.
+/// The user of a request, and whether it is a dry run.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Manner {
-    /// Stored, or only admitted.
+pub(crate) struct RequestOptions {
+    /// Whether the server stores the object.
     pub(crate) effect: Effect,
-    /// The user to impersonate; the client's own without.
+    /// The user to impersonate; without one the client's own user sends the request.
     pub(crate) user: Option<String>,
     /// The groups of that user.
     pub(crate) groups: Vec<String>,
 }
 
-/// Whether the server stores what it admits.
+/// Whether the server stores an admitted object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It does.
+    /// The object is stored.
     #[default]
     Stored,
-    /// It does not: `dryRun=All`.
+    /// The object is not stored: `dryRun=All`.
     DryRun,
 }
 
 /// The format of a PATCH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PatchFormat {
-    /// RFC 7396.
+    /// JSON Merge Patch, RFC 7396.
     Merge,
-    /// RFC 6902.
+    /// JSON Patch, RFC 6902.
     Json,
+    /// Strategic merge patch.
+    Strategic,
+    /// Server-side apply.
+    Apply,
+}
+
+impl PatchFormat {
+    /// Returns `Json` for a list and `Merge` for anything else.
+    pub(crate) fn detect(patch: Option<&Value>) -> Self {
+        if patch.is_some_and(Value::is_array) { Self::Json } else { Self::Merge }
+    }
+
+    /// Returns the media type of the request.
+    ///
+    /// Source: apimachinery pkg/types/patch.go
+    fn media_type(self) -> &'static str {
+        match self {
+            Self::Merge => "application/merge-patch+json",
+            Self::Json => "application/json-patch+json",
+            Self::Strategic => "application/strategic-merge-patch+json",
+            Self::Apply => "application/apply-patch+yaml",
+        }
+    }
 }
 
 impl Answer {
-    /// Whether the server did what it was asked to do.
+    /// Reports whether the request succeeded.
     pub(crate) fn is_success(&self) -> bool {
         self.code.is_success()
     }
 
-    /// `reason` of the Status, empty if there is none.
+    /// Returns `reason` of the Status, or an empty string.
     pub(crate) fn reason(&self) -> &str {
         self.body.get("reason").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// `message` of the Status, empty if there is none.
+    /// Returns `message` of the Status, or an empty string.
     pub(crate) fn message(&self) -> &str {
         self.body.get("message").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// One line for people: `201 Created`, or `403 Forbidden: …`.
+    /// Formats the decision on one line: `201 Created`, or `403 Forbidden: …`.
     pub(crate) fn decision(&self) -> String {
         if self.is_success() {
             return self.code.to_string();
         }
         let reason = match self.reason() {
-            "" => self.code.canonical_reason().unwrap_or("without a reason"),
+            "" => self.code.canonical_reason().unwrap_or("(no reason)"),
             reason => reason,
         };
         format!("{} {reason}: {}", self.code.as_u16(), self.message())
     }
 
-    /// The answer, unless it is that admit does not imitate what was asked of it: that proves nothing about a webhook.
+    /// Returns the response unless it says that admit does not support the request.
     ///
     /// # Errors
-    /// What is not imitated.
-    pub(crate) fn imitated(self) -> Outcome<Self> {
+    /// The request uses a feature that admit does not support, so the response proves nothing about a webhook.
+    pub(crate) fn supported(self) -> Outcome<Self> {
         if self.message().starts_with(NOT_IMITATED) {
             Err(StepFailure::new(self.message()))
         } else {
@@ -92,68 +115,64 @@ impl Answer {
         }
     }
 
-    /// The answer if it is a success.
+    /// Returns a successful response.
     ///
     /// # Errors
-    /// The server's refusal.
+    /// The server rejected the request.
     pub(crate) fn successful(self) -> Outcome<Self> {
         if self.is_success() { Ok(self) } else { Err(StepFailure::new(self.decision())) }
     }
 
-    /// The same, also if what was to be made is there already.
+    /// Returns a successful response, or one that says that the object already exists.
     ///
     /// # Errors
-    /// Any other refusal of the server.
-    pub(crate) fn successful_or_there(self) -> Outcome<Self> {
+    /// The server rejected the request for another reason.
+    pub(crate) fn successful_or_exists(self) -> Outcome<Self> {
         if self.code == StatusCode::CONFLICT { Ok(self) } else { self.successful() }
     }
 }
 
-/// Sends a request that has no say in a scenario: as the client itself, stored.
+/// Sends an auxiliary request as the client's own user.
 pub(crate) async fn send(
     client: &kube::Client,
     method: Method,
     path: &str,
     body: Option<&Value>,
 ) -> Outcome<Answer> {
-    send_as(client, &Manner::default(), method, path, body, None).await
+    send_as(client, &RequestOptions::default(), method, path, body, None).await
 }
 
-/// Sends a request in a manner; `format` is that of `body` if `method` is PATCH.
+/// Sends a request with these options; `format` is the patch format of `body`.
 pub(crate) async fn send_as(
     client: &kube::Client,
-    manner: &Manner,
+    options: &RequestOptions,
     method: Method,
     path: &str,
     body: Option<&Value>,
     format: Option<PatchFormat>,
 ) -> Outcome<Answer> {
     let audit_id = Uuid::new_v4().to_string();
-    let uri = match manner.effect {
+    let uri = match options.effect {
         Effect::Stored => path.to_owned(),
         Effect::DryRun if path.contains('?') => format!("{path}&dryRun=All"),
         Effect::DryRun => format!("{path}?dryRun=All"),
     };
-    let content_type = match format {
-        None => "application/json",
-        Some(PatchFormat::Merge) => "application/merge-patch+json",
-        Some(PatchFormat::Json) => "application/json-patch+json",
-    };
+    let content_type = format.map_or("application/json", PatchFormat::media_type);
     let mut request = Request::builder()
         .method(method)
         .uri(uri)
         .header(header::ACCEPT, "application/json")
         .header(header::CONTENT_TYPE, content_type)
         .header("Audit-ID", &audit_id);
-    if let Some(user) = &manner.user {
+    if let Some(user) = &options.user {
         request = request.header("Impersonate-User", user);
     }
-    for group in &manner.groups {
+    for group in &options.groups {
         request = request.header("Impersonate-Group", group);
     }
     let bytes = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
     let (client, request) = (client.clone(), request.body(Body::from(bytes))?);
-    // All scenarios share one task. In process the server's own work is done by whoever sends the request.
+    // All scenarios share one task, and in process the server runs in the task of its client.
     let (parts, bytes) = tokio::spawn(async move {
         let (parts, body) = client.send(request).await?.into_parts();
         let bytes = body.collect().await?.to_bytes();

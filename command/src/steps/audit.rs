@@ -1,4 +1,4 @@
-//! What the audit log says about the webhooks of a request.
+//! Steps about the audit log.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use super::world::World;
 use super::{StepHelp, document, outcome, then as step};
 
 pub(super) const PATCH: StepHelp = step(
-    "the audit log has the patch of {string} in the {ordinal} round:",
-    "The annotation of the call has these JSON Patch operations; the audit level is Request or higher",
-    r#"Then the audit log has the patch of "labels" in the first round:
+    "the audit log records the patch of {string} in the {ordinal} round:",
+    "The patch annotation of the call has these JSON Patch operations; requires the audit level Request or higher",
+    r#"Then the audit log records the patch of "labels" in the first round:
   """yaml
   - {op: add, path: /metadata/labels, value: {team: blue}}
   """"#,
@@ -23,26 +23,29 @@ pub(super) const PATCH: StepHelp = step(
 
 /// The annotations of the last request's audit event.
 enum Audit {
-    /// They are these.
-    Seen(BTreeMap<String, String>),
-    /// This cluster does not show its audit log, so that nothing can be said of it.
-    Hidden,
+    /// The annotations of the event.
+    Available(BTreeMap<String, String>),
+    /// This target does not provide its audit log.
+    Unavailable,
 }
 
 impl World {
     async fn audit(&self, step: &Step) -> Outcome<Audit> {
         let (target, id) = (self.target()?, &self.answer()?.audit_id);
         match (target.audit.annotations(id).await, target.audit.is_shown()) {
-            (Some(annotations), _) => Ok(Audit::Seen(annotations)),
+            (Some(annotations), _) => Ok(Audit::Available(annotations)),
             (None, false) => {
-                self.tell(step, "not checked: this cluster does not show its audit log");
-                Ok(Audit::Hidden)
+                self.tell(
+                    step,
+                    "not checked: the audit log of this cluster is not available; see --audit-log",
+                );
+                Ok(Audit::Unavailable)
             }
-            (None, true) => Err(StepFailure::new("the audit log has no event of the request")),
+            (None, true) => Err(StepFailure::new("the audit log does not contain an event for the request")),
         }
     }
 
-    /// Fails for a webhook that the scenario has not: whatever is said of none would hold.
+    /// Fails for an unknown webhook, because every negative statement about it would pass.
     fn expect_webhook(&self, short: &str) -> Outcome {
         if self.installation.has_own_webhook(short) {
             return Ok(());
@@ -50,7 +53,7 @@ impl World {
         self.webhook(short).map(drop)
     }
 
-    /// The same for a webhook that only validates: it has no rounds and changes nothing.
+    /// Fails for an unknown webhook and for a validating webhook, which has no rounds and no patch.
     fn expect_mutating(&self, short: &str) -> Outcome {
         self.expect_webhook(short)?;
         let is_mutating = self.installation.has_own_mutating_webhook(short)
@@ -59,11 +62,11 @@ impl World {
             return Ok(());
         }
         Err(StepFailure::new(format!(
-            "\"{short}\" is a validating webhook: the audit log has no rounds of it and no change; say how often it is called"
+            "\"{short}\" is a validating webhook: the audit log records rounds and changes only of mutating webhooks; use '\"{short}\" is called …' instead"
         )))
     }
 
-    /// Holds what the audit log says against an expectation; fails with all annotations.
+    /// Checks the annotations of the last request, and fails with all of them.
     async fn expect_audit(
         &self,
         step: &Step,
@@ -71,9 +74,9 @@ impl World {
         holds: impl FnOnce(&BTreeMap<String, String>) -> bool,
     ) -> Outcome {
         match self.audit(step).await? {
-            Audit::Hidden => Ok(()),
-            Audit::Seen(annotations) if holds(&annotations) => Ok(()),
-            Audit::Seen(annotations) => {
+            Audit::Unavailable => Ok(()),
+            Audit::Available(annotations) if holds(&annotations) => Ok(()),
+            Audit::Available(annotations) => {
                 let found: Vec<String> =
                     annotations.iter().map(|(key, value)| format!("\n  {key}: {value}")).collect();
                 let found = if found.is_empty() { " none".to_owned() } else { found.concat() };
@@ -83,17 +86,22 @@ impl World {
     }
 }
 
-/// What the annotation of a mutating call says, none if the webhook was not called in the round (from 1).
+/// Returns `mutated` of a mutating call, or `None` if the webhook was not called in the round (from 1).
 ///
-/// The index at the end of the key is not compared: it counts the webhooks of others on the same server too.
+/// The index at the end of the key is ignored, because it also counts webhooks of other scenarios.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, mutationAnnotationValue
 fn mutated(annotations: &BTreeMap<String, String>, short: &str, round: Ordinal) -> Option<bool> {
-    of_call(annotations, "mutation", short, round)?.get("mutated")?.as_bool()
+    call_annotation(annotations, "mutation", short, round)?.get("mutated")?.as_bool()
 }
 
-/// The annotation `KIND.webhook.admission.k8s.io/round_N_index_M` of a webhook, with a JSON object as its value.
-fn of_call(annotations: &BTreeMap<String, String>, kind: &str, short: &str, round: Ordinal) -> Option<Value> {
+/// Returns the annotation `KIND.webhook.admission.k8s.io/round_N_index_M` of a webhook, parsed as JSON.
+fn call_annotation(
+    annotations: &BTreeMap<String, String>,
+    kind: &str,
+    short: &str,
+    round: Ordinal,
+) -> Option<Value> {
     let prefix = format!("{kind}.webhook.admission.k8s.io/round_{}_index_", round.0 - 1);
     let name = Names::webhook(short);
     let of_round = annotations.iter().filter(|(key, _)| key.starts_with(&prefix));
@@ -102,6 +110,8 @@ fn of_call(annotations: &BTreeMap<String, String>, kind: &str, short: &str, roun
     own.next_back()
 }
 
+/// Reports whether the webhook failed open, in any round or in one.
+///
 /// Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go, the failed-open annotations
 fn failed_open(annotations: &BTreeMap<String, String>, short: &str, round: Option<Ordinal>) -> bool {
     let round = round.map_or_else(|| "round_".to_owned(), |round| format!("round_{}_index_", round.0 - 1));
@@ -112,52 +122,52 @@ fn failed_open(annotations: &BTreeMap<String, String>, short: &str, round: Optio
     })
 }
 
-#[then(expr = "the audit log says that {string} changed the object in the {ordinal} round")]
+#[then(expr = "the audit log records that {string} changed the object in the {ordinal} round")]
 async fn changed(world: &mut World, step: &Step, short: String, round: Ordinal) -> Outcome {
     world.expect_mutating(&short)?;
     let expected = format!("\"{short}\" to have changed the object in the {round} round");
     world.expect_audit(step, &expected, |all| mutated(all, &short, round) == Some(true)).await
 }
 
-#[then(expr = "the audit log says that {string} did not change the object in the {ordinal} round")]
+#[then(expr = "the audit log records that {string} did not change the object in the {ordinal} round")]
 async fn did_not_change(world: &mut World, step: &Step, short: String, round: Ordinal) -> Outcome {
     world.expect_mutating(&short)?;
     let expected = format!("\"{short}\" to have been called in the {round} round without a change");
     world.expect_audit(step, &expected, |all| mutated(all, &short, round) == Some(false)).await
 }
 
-#[then(expr = "the audit log says that {string} was not called in the {ordinal} round")]
+#[then(expr = "the audit log records that {string} was not called in the {ordinal} round")]
 async fn was_not_called(world: &mut World, step: &Step, short: String, round: Ordinal) -> Outcome {
     world.expect_mutating(&short)?;
     let expected = format!("\"{short}\" not to have been called in the {round} round");
     world.expect_audit(step, &expected, |all| mutated(all, &short, round).is_none()).await
 }
 
-#[then(expr = "the audit log has the patch of {string} in the {ordinal} round:")]
+#[then(expr = "the audit log records the patch of {string} in the {ordinal} round:")]
 async fn has_patch(world: &mut World, step: &Step, short: String, round: Ordinal) -> Outcome {
     world.expect_mutating(&short)?;
     let operations = document::parse(&world.names.expand(&document::text(step)?))?;
-    let Audit::Seen(annotations) = world.audit(step).await? else { return Ok(()) };
-    let found = of_call(&annotations, "patch", &short, round).unwrap_or_default();
+    let Audit::Available(annotations) = world.audit(step).await? else { return Ok(()) };
+    let found = call_annotation(&annotations, "patch", &short, round).unwrap_or_default();
     let expected = json!({"patchType": "JSONPatch", "patch": operations});
     outcome::contains(&format!("the patch of \"{short}\" in the audit log"), &expected, &found)
 }
 
-#[then(expr = "the audit log says that {string} failed open")]
+#[then(expr = "the audit log records that {string} failed open")]
 async fn has_failed_open(world: &mut World, step: &Step, short: String) -> Outcome {
     world.expect_webhook(&short)?;
     let expected = format!("\"{short}\" to have failed open");
     world.expect_audit(step, &expected, |all| failed_open(all, &short, None)).await
 }
 
-#[then(expr = "the audit log says that {string} failed open in the {ordinal} round")]
+#[then(expr = "the audit log records that {string} failed open in the {ordinal} round")]
 async fn has_failed_open_in(world: &mut World, step: &Step, short: String, round: Ordinal) -> Outcome {
     world.expect_webhook(&short)?;
     let expected = format!("\"{short}\" to have failed open in the {round} round");
     world.expect_audit(step, &expected, |all| failed_open(all, &short, Some(round))).await
 }
 
-#[then(expr = "the audit log does not say that {string} failed open")]
+#[then(expr = "the audit log does not record that {string} failed open")]
 async fn has_not_failed_open(world: &mut World, step: &Step, short: String) -> Outcome {
     world.expect_webhook(&short)?;
     let expected = format!("\"{short}\" not to have failed open");
@@ -191,26 +201,26 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_found_by_its_round_and_webhook() {
+    fn calls_are_found_by_round_and_webhook() {
         assert_eq!(mutated(&annotations(), "a", Ordinal(1)), Some(true));
         assert_eq!(mutated(&annotations(), "a", Ordinal(2)), Some(false));
         assert_eq!(mutated(&annotations(), "b", Ordinal(1)), None);
     }
 
     #[test]
-    fn a_patch_is_found_by_its_round_and_webhook() {
+    fn patches_are_found_by_round_and_webhook() {
         let key = "patch.webhook.admission.k8s.io/round_1_index_3".to_owned();
         let value =
             r#"{"configuration":"c","webhook":"a.admit.example.com","patch":[],"patchType":"JSONPatch"}"#;
         let annotations = BTreeMap::from([(key, value.to_owned())]);
-        let found = of_call(&annotations, "patch", "a", Ordinal(2)).unwrap();
+        let found = call_annotation(&annotations, "patch", "a", Ordinal(2)).unwrap();
         assert_eq!(found.pointer("/patch"), Some(&json!([])));
-        assert_eq!(of_call(&annotations, "patch", "a", Ordinal(1)), None);
-        assert_eq!(of_call(&annotations, "patch", "b", Ordinal(2)), None);
+        assert_eq!(call_annotation(&annotations, "patch", "a", Ordinal(1)), None);
+        assert_eq!(call_annotation(&annotations, "patch", "b", Ordinal(2)), None);
     }
 
     #[test]
-    fn a_failed_open_call_is_found_in_either_plugin() {
+    fn failed_open_is_found_for_both_plugins() {
         assert!(failed_open(&annotations(), "b", None));
         assert!(!failed_open(&annotations(), "b", Some(Ordinal(2))));
         assert!(!failed_open(&annotations(), "a", None));

@@ -1,4 +1,4 @@
-//! What each webhook was asked, and what it answered.
+//! The calls of webhooks: their reviews, responses, and order.
 
 use cucumber::then;
 use fake_webhooks::{Answered, Entry};
@@ -15,33 +15,33 @@ use super::webhook::Webhook;
 use super::world::World;
 use crate::target::RecordedCall;
 
-/// A call of a fake, or of a webhook of the author's own.
+/// A call of a fake, or of a webhook in a configuration that the scenario loads.
 struct Call<'a> {
-    /// What the feature calls the webhook.
+    /// The name of the webhook in the feature file.
     webhook: &'a str,
     admission: Admission,
-    /// Its place among the calls of its webhook in this request, from 1.
+    /// The position among the calls of this webhook during the request, from 1.
     place: usize,
     time: jiff::Timestamp,
-    /// None if it is no JSON.
+    /// The review, or `None` if it is not JSON.
     review: Option<Value>,
-    /// What came of it.
+    /// A summary of the response.
     answer: String,
 }
 
 impl<'a> Call<'a> {
-    fn of_fake(webhook: &'a Webhook, place: usize, entry: &Entry) -> Self {
+    fn from_fake(webhook: &'a Webhook, place: usize, entry: &Entry) -> Self {
         let answer = match &entry.answered {
             Answered::Sent { summary, .. } => summary.clone(),
             Answered::Closed => "closed the connection".to_owned(),
-            Answered::Bytes => "answered with bytes of its own".to_owned(),
-            Answered::Pending | Answered::Abandoned => "did not answer in time".to_owned(),
+            Answered::Bytes => "sent raw bytes".to_owned(),
+            Answered::Pending | Answered::Abandoned => "timed out".to_owned(),
         };
         let (webhook, admission) = (webhook.short.as_str(), webhook.admission);
         Self { webhook, admission, place, time: entry.time, review: entry.review(), answer }
     }
 
-    fn of_own(call: &'a RecordedCall, place: usize) -> Self {
+    fn from_own(call: &'a RecordedCall, place: usize) -> Self {
         let admission = match call.phase {
             Phase::Mutating => Admission::Mutating,
             Phase::Validating => Admission::Validating,
@@ -59,13 +59,13 @@ impl<'a> Call<'a> {
 }
 
 impl World {
-    /// Has every webhook show the calls that came since the last look, and no others.
-    pub(super) async fn look_at_calls(&mut self) -> Outcome {
-        try_join_all(self.webhooks.iter_mut().map(Webhook::look)).await.map(drop)
+    /// Reads the new calls of every webhook.
+    pub(super) async fn read_calls(&mut self) -> Outcome {
+        try_join_all(self.webhooks.iter_mut().map(Webhook::read_calls)).await.map(drop)
     }
 
-    /// Looks up how the author's own webhooks were called for the request that got this answer.
-    pub(super) fn look_at_own_calls(&mut self, answer: &Answer) -> Outcome {
+    /// Looks up the calls of webhooks in loaded configurations for the request with this response.
+    pub(super) fn read_own_calls(&mut self, answer: &Answer) -> Outcome {
         let end = format!("-{}", self.names.id());
         let calls = self.target()?.calls.of(&answer.audit_id);
         let is_own = |call: &RecordedCall| {
@@ -77,47 +77,47 @@ impl World {
         Ok(())
     }
 
-    /// The calls of the last request in the order of their arrival.
+    /// Returns the calls during the last request in order of arrival.
     fn calls(&self) -> Vec<Call<'_>> {
         let mut calls: Vec<Call<'_>> = Vec::new();
         for webhook in &self.webhooks {
             let entries = webhook.calls.iter().zip(1..);
-            calls.extend(entries.map(|(entry, place)| Call::of_fake(webhook, place, entry)));
+            calls.extend(entries.map(|(entry, place)| Call::from_fake(webhook, place, entry)));
         }
         let own = self.own_calls.as_deref().unwrap_or_default();
         for (index, call) in own.iter().enumerate() {
             let earlier = own.iter().take(index).filter(|earlier| earlier.webhook == call.webhook).count();
-            calls.push(Call::of_own(call, earlier + 1));
+            calls.push(Call::from_own(call, earlier + 1));
         }
         calls.sort_by_key(|call| call.time);
         calls
     }
 
-    /// The calls of one webhook: of a fake, or of a webhook of the author's own by its whole name.
+    /// Returns the calls of one webhook: a fake, or by its full name a webhook in a loaded configuration.
     fn calls_of(&self, short: &str) -> Outcome<Vec<Call<'_>>> {
         if let Err(missing) = self.webhook(short) {
             if !self.installation.has_own_webhook(short) {
                 return Err(missing);
             }
-            self.own_calls_are_shown(short)?;
+            self.require_own_calls(short)?;
         }
         Ok(self.calls().into_iter().filter(|call| call.webhook == short).collect())
     }
 
-    /// Only the API server of this crate tells of its calls.
-    fn own_calls_are_shown(&self, short: &str) -> Outcome {
+    /// Fails if the target does not record the calls of webhooks that are not fakes.
+    fn require_own_calls(&self, short: &str) -> Outcome {
         if self.own_calls.is_some() || self.last.is_none() {
             return Ok(());
         }
         Err(StepFailure::new(format!(
-            "kube-apiserver does not show its calls of \"{short}\", which is no fake: --target in-process does"
+            "calls of \"{short}\" are not available: kube-apiserver does not record calls of webhooks that are not fakes; use --target in-process"
         )))
     }
 
-    /// Tells each call and the decision under the step.
-    pub(super) fn tell_what_happened(&self, step: &Step) {
+    /// Prints each call and the decision below the step.
+    pub(super) fn print_result(&self, step: &Step) {
         for call in self.calls() {
-            self.tell(step, told(&call));
+            self.tell(step, summary(&call));
         }
         if let Some(answer) = &self.last {
             self.tell(step, self.names.shorten(&answer.decision()));
@@ -129,25 +129,25 @@ impl World {
         let call = place.0.checked_sub(1).and_then(|index| calls.get(index)).ok_or_else(|| {
             let times = Times(calls.len());
             StepFailure::new(format!(
-                "\"{short}\" has no {place} review: it was called {times}{}",
+                "\"{short}\" did not receive a {place} review: it was called {times}{}",
                 self.found()
             ))
         })?;
         let review = call.review.clone();
-        review.ok_or_else(|| StepFailure::new(format!("the {place} review of \"{short}\" is no JSON")))
+        review.ok_or_else(|| StepFailure::new(format!("the {place} review sent to \"{short}\" is not JSON")))
     }
 
-    /// All calls, for a message.
+    /// Formats all calls and the decision for an error message.
     fn found(&self) -> String {
-        let calls: Vec<String> = self.calls().iter().map(|call| format!("\n  {}", told(call))).collect();
+        let calls: Vec<String> = self.calls().iter().map(|call| format!("\n  {}", summary(call))).collect();
         let decision = self.last.as_ref().map(Answer::decision).unwrap_or_default();
         let calls = if calls.is_empty() { "\n  none".to_owned() } else { calls.concat() };
         format!("\ncalls:{calls}\ndecision: {decision}")
     }
 }
 
-/// `sidecar, first round: CREATE pods: allowed, patched with 1 operation`.
-fn told(call: &Call<'_>) -> String {
+/// Formats a call: `sidecar, first round: CREATE pods: allowed, patched with 1 operation`.
+fn summary(call: &Call<'_>) -> String {
     let text = |pointer: &str| {
         call.review.as_ref().and_then(|review| review.pointer(pointer)?.as_str()).unwrap_or_default()
     };
@@ -157,7 +157,7 @@ fn told(call: &Call<'_>) -> String {
     };
     let operation = text("/request/operation");
     let round = match (call.admission, operation) {
-        // Each deletion step of a pod calls its webhooks anew.
+        // The graceful deletion of a pod calls its webhooks more than once.
         (Admission::Mutating, "CREATE" | "UPDATE") => format!(", {} round", Ordinal(call.place)),
         (Admission::Mutating | Admission::Validating, _) => String::new(),
     };
@@ -183,7 +183,7 @@ fn is_not_called(world: &mut World, short: String) -> Outcome {
 fn are_called_in_the_order(world: &mut World, order: String) -> Outcome {
     let expected: Vec<&str> = order.split(',').map(str::trim).collect();
     for own in expected.iter().filter(|short| world.installation.has_own_webhook(short)) {
-        world.own_calls_are_shown(own)?;
+        world.require_own_calls(own)?;
     }
     let calls = world.calls();
     let found: Vec<&str> = calls.iter().map(|call| call.webhook).collect();
@@ -194,29 +194,33 @@ fn are_called_in_the_order(world: &mut World, order: String) -> Outcome {
     Err(StepFailure::new(format!("expected the order {expected}, found {found}{all}")))
 }
 
-#[then(expr = "the {ordinal} review of {string} contains:")]
+#[then(expr = "the {ordinal} review sent to {string} contains:")]
 fn review_contains(world: &mut World, step: &Step, place: Ordinal, short: String) -> Outcome {
-    let what = format!("the {place} review of \"{short}\"");
+    let what = format!("the {place} review sent to \"{short}\"");
     contains(&what, &world.yaml(step)?, &world.review(&short, place)?)
 }
 
-#[then(expr = "the {ordinal} review of {string} does not contain:")]
+#[then(expr = "the {ordinal} review sent to {string} does not contain:")]
 fn review_does_not_contain(world: &mut World, step: &Step, place: Ordinal, short: String) -> Outcome {
-    let what = format!("the {place} review of \"{short}\"");
+    let what = format!("the {place} review sent to \"{short}\"");
     let lacks = contains_not(&what, &world.yaml(step)?, &world.review(&short, place)?)?;
-    world.tell_lacks(step, lacks);
+    world.print_missing(step, lacks);
     Ok(())
 }
 
-#[then(expr = "the {ordinal} review of {string} shows the container {string}")]
-fn review_shows_container(world: &mut World, place: Ordinal, short: String, name: String) -> Outcome {
+#[then(expr = "the {ordinal} review sent to {string} has the container {string}")]
+fn review_has_container(world: &mut World, place: Ordinal, short: String, name: String) -> Outcome {
     let container = serde_json::json!({"request": {"object": {"spec": {"containers": [{"name": name}]}}}});
-    contains(&format!("the {place} review of \"{short}\""), &container, &world.review(&short, place)?)
+    contains(&format!("the {place} review sent to \"{short}\""), &container, &world.review(&short, place)?)
 }
 
-#[then(expr = "the {ordinal} review of {string} does not show the container {string}")]
-fn review_does_not_show_container(world: &mut World, place: Ordinal, short: String, name: String) -> Outcome {
+#[then(expr = "the {ordinal} review sent to {string} does not have the container {string}")]
+fn review_does_not_have_container(world: &mut World, place: Ordinal, short: String, name: String) -> Outcome {
     let container = serde_json::json!({"request": {"object": {"spec": {"containers": [{"name": name}]}}}});
-    contains_not(&format!("the {place} review of \"{short}\""), &container, &world.review(&short, place)?)
-        .map(drop)
+    contains_not(
+        &format!("the {place} review sent to \"{short}\""),
+        &container,
+        &world.review(&short, place)?,
+    )
+    .map(drop)
 }

@@ -1,4 +1,4 @@
-//! What the server holds before the request: objects, custom resources, labels of the namespace.
+//! The state of the server before the request: objects, custom resources, labels of the namespace.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use harness::config;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::api::{self, Manner, PatchFormat};
+use super::api::{self, PatchFormat, RequestOptions};
 use super::document;
 use super::failure::{Outcome, StepFailure};
 use super::names::Names;
@@ -20,8 +20,9 @@ use crate::target::RUN_LABEL;
 use crate::{documents, v1beta1};
 
 impl World {
-    /// Stores an object before any webhook of the scenario is installed; a webhook configuration waits for the first
-    /// request like the scenario's own.
+    /// Stores an object before the webhooks of the scenario are installed.
+    ///
+    /// A webhook configuration is installed before the first request, together with the scenario's webhooks.
     pub(super) async fn store(&mut self, mut object: Value) -> Outcome {
         let is_configuration = object.get("webhooks").is_some();
         if is_configuration {
@@ -49,7 +50,7 @@ impl World {
         }
     }
 
-    /// The objects in a file that a feature names.
+    /// Reads the objects in a file that a step names.
     fn objects_in(&self, name: &str) -> Outcome<Vec<Value>> {
         let path = self.file(name);
         let cannot_read = |error| StepFailure::new(format!("cannot read {}: {error}", path.display()));
@@ -62,7 +63,7 @@ impl World {
         Ok(objects.into_iter().flat_map(each).collect())
     }
 
-    /// The only object in a file that a feature names.
+    /// Reads the only object in a file that a step names.
     pub(super) fn object_in(&self, name: &str) -> Outcome<Value> {
         let mut objects = self.objects_in(name)?;
         match (objects.pop(), objects.is_empty()) {
@@ -70,7 +71,10 @@ impl World {
             (object, _) => {
                 let count = objects.len() + usize::from(object.is_some());
                 let path = self.file(name);
-                Err(StepFailure::new(format!("{} must hold one object and holds {count}", path.display())))
+                Err(StepFailure::new(format!(
+                    "{} contains {count} objects: must contain exactly one",
+                    path.display()
+                )))
             }
         }
     }
@@ -82,7 +86,7 @@ impl World {
         Ok(())
     }
 
-    /// A definition is accepted before its resources are served.
+    /// Waits until a definition is served, which takes a moment after it was accepted.
     async fn wait_until_served(&self, definition: &Value) -> Outcome {
         let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
@@ -101,7 +105,7 @@ impl World {
         loop {
             let client = self.client()?;
             let is_listed = api::send(client, Method::GET, list, None).await?.is_success();
-            if is_listed && resource::of_kind(client, api_version, kind).await.is_ok() {
+            if is_listed && resource::for_kind(client, api_version, kind).await.is_ok() {
                 return Ok(());
             }
             if started.elapsed() > Duration::from_secs(30) {
@@ -123,7 +127,7 @@ async fn exist(world: &mut World, step: &Step) -> Outcome {
 async fn in_the_file_exist(world: &mut World, step: &Step, name: String) -> Outcome {
     let mut objects = world.objects_in(&name)?;
     for object in &mut objects {
-        // No target serves v1beta1: what is stored is the same configuration in v1.
+        // No target serves v1beta1, so the configuration is converted to v1.
         if let Some(upgraded) = config::upgraded(object) {
             let warning = v1beta1::warning(&name, object).unwrap_or_default();
             warning.lines().for_each(|line| world.tell(step, line));
@@ -141,24 +145,24 @@ async fn is_being_deleted(world: &mut World, resource: String, name: String) -> 
     let left = api::send(client, Method::GET, &path, None).await?;
     if left.body.pointer("/metadata/deletionTimestamp").is_none() {
         return Err(StepFailure::new(format!(
-            "{resource} \"{name}\" is gone: only a finalizer would have kept it"
+            "{resource} \"{name}\" was deleted immediately: it must have a finalizer"
         )));
     }
     Ok(())
 }
 
-#[given(expr = "a config map {string} exists")]
+#[given(expr = "a ConfigMap {string} exists")]
 async fn config_map_exists(world: &mut World, name: String) -> Outcome {
     world.store(config_map(&name, &json!({}))).await
 }
 
-#[given(expr = "a config map {string} with the label {string} exists")]
+#[given(expr = "a ConfigMap {string} with the label {string} exists")]
 async fn labeled_config_map_exists(world: &mut World, name: String, label: String) -> Outcome {
     let (key, value) = label_parts(&label)?;
     world.store(config_map(&name, &json!({ key: value }))).await
 }
 
-#[given(expr = "a limit range that gives containers the default cpu limit {string}")]
+#[given(expr = "a LimitRange with the default CPU limit {string} exists")]
 async fn limit_range(world: &mut World, cpu: String) -> Outcome {
     let limits = json!([{"type": "Container", "default": {"cpu": cpu}, "defaultRequest": {"cpu": cpu}}]);
     let object = json!({
@@ -172,8 +176,8 @@ async fn namespace_label(world: &mut World, label: String) -> Outcome {
     let (key, value) = label_parts(&label)?;
     let path = format!("/api/v1/namespaces/{}", world.namespace().await?);
     let labels = json!({"metadata": {"labels": {key: value}}});
-    let (client, manner) = (world.client()?, Manner::default());
-    let sent = api::send_as(client, &manner, Method::PATCH, &path, Some(&labels), Some(PatchFormat::Merge));
+    let (client, options) = (world.client()?, RequestOptions::default());
+    let sent = api::send_as(client, &options, Method::PATCH, &path, Some(&labels), Some(PatchFormat::Merge));
     sent.await?.successful().map(drop)
 }
 
@@ -187,12 +191,13 @@ fn config_map(name: &str, labels: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}})
 }
 
-/// A definition without a schema, in a group of the scenario's own. Its first version is the stored one, and nothing converts
-/// but `apiVersion`.
+/// Returns a definition without a schema in an API group of the scenario.
+///
+/// The first version is stored, and a conversion changes only `apiVersion`.
 pub(super) fn definition(names: &mut Names, name: &str, versions: &str) -> Outcome<Value> {
-    let (plural, group) = name
-        .split_once('.')
-        .ok_or_else(|| StepFailure::new(format!("\"{name}\" is not of the form \"plural.group\"")))?;
+    let (plural, group) = name.split_once('.').ok_or_else(|| {
+        StepFailure::new(format!("invalid custom resource name \"{name}\": must be PLURAL.GROUP"))
+    })?;
     names.claim_group(group);
     let group = names.expand(group);
     let versions: Vec<&str> = versions.split(',').map(str::trim).collect();

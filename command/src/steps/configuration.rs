@@ -1,4 +1,4 @@
-//! The scenario's webhook configurations: written before the first request, and in use when it is sent.
+//! The webhook configurations of a scenario, which are installed before the first request.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use harness::server::ServiceName;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::api::{self, Effect, Manner, PatchFormat};
-use super::endpoint::{Running, Wanted};
+use super::api::{self, Effect, PatchFormat, RequestOptions};
+use super::endpoint::{FakeSpec, RunningFake};
 use super::failure::{Outcome, StepFailure};
 use super::names::SCENARIO_LABEL;
 use super::parameter::Admission;
@@ -17,18 +17,18 @@ use super::webhook::merge;
 use super::world::World;
 use crate::target::RUN_LABEL;
 
-/// What the server has been told.
+/// The installed webhook configurations.
 #[derive(Debug, Default)]
 pub(crate) struct Installation {
     state: State,
-    /// Counts what the server was told, so that what the marker refuses says which of it the server uses.
+    /// Incremented for each installation, so that the marker webhook shows which one the server uses.
     generation: usize,
-    /// The webhook by which that is seen: it refuses everything.
-    pub(super) marker: Option<Running>,
+    /// The marker webhook, which denies every request.
+    pub(super) marker: Option<RunningFake>,
     written: Vec<String>,
-    /// What the marker webhooks of the configurations refuse now.
+    /// The marker labels of the installed configurations.
     markers: Vec<String>,
-    /// Configurations of the author's own.
+    /// Configurations that the scenario loads from a file or a doc string.
     pub(super) own: Vec<Value>,
 }
 
@@ -39,38 +39,38 @@ enum State {
     Stale,
 }
 
-/// A configuration as it is written.
+/// A configuration to write.
 struct Configuration {
     kind: &'static str,
     resource: &'static str,
     name: String,
     webhooks: Vec<Value>,
-    /// The value of [`MARKER_LABEL`] on what its marker webhook refuses.
+    /// The value of [`MARKER_LABEL`] that its marker webhook matches.
     marker: String,
 }
 
 pub(super) const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// The label of what nobody but one marker webhook is called for.
+/// The label of objects that only one marker webhook matches.
 const MARKER_LABEL: &str = "admit.example.com/marker";
 /// The name of every marker webhook.
 const MARKER: &str = "marker.admit.example.com";
 
-/// How long the server may take to use a configuration.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long to wait until the server uses a configuration.
+const CONFIGURATION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A server can miss a configuration until it is written again; after so long it is.
+/// How long to wait before an unused configuration is written again, because a server can miss one.
 ///
 /// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go` (the cache of compiled configurations)
 const TOUCH_AFTER: Duration = Duration::from_secs(3);
 
 impl Installation {
-    /// What the server was told is no longer what the scenario says.
+    /// Marks the installed configurations as outdated.
     pub(super) fn expire(&mut self) {
         self.state = State::Stale;
     }
 
-    /// The webhooks of the author's own: the names of their configurations, and their own.
+    /// Returns the webhooks in loaded configurations, each with the name of its configuration.
     pub(super) fn own_webhooks(&self) -> impl Iterator<Item = (&str, &str)> {
         self.own.iter().flat_map(|own| {
             let configuration = own.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
@@ -79,7 +79,7 @@ impl Installation {
         })
     }
 
-    /// Whether one of the author's own mutating webhooks is called so.
+    /// Reports whether a loaded configuration has a mutating webhook with this name.
     pub(super) fn has_own_mutating_webhook(&self, name: &str) -> bool {
         let is_mutating =
             |own: &&Value| own.get("kind").and_then(Value::as_str) == Some("MutatingWebhookConfiguration");
@@ -87,21 +87,21 @@ impl Installation {
         entries.flatten().any(|entry| entry.get("name").and_then(Value::as_str) == Some(name))
     }
 
-    /// Whether one of the author's own webhooks is called so.
+    /// Reports whether a loaded configuration has a webhook with this name.
     pub(super) fn has_own_webhook(&self, name: &str) -> bool {
         self.own_webhooks().any(|(_, known)| known == name)
     }
 }
 
 impl World {
-    /// Writes the configurations unless they are written as they are, and waits until the server uses them.
+    /// Writes the configurations if they are outdated, and waits until the server uses them.
     pub(super) async fn install(&mut self) -> Outcome {
         match self.installation.state {
             State::Current => return Ok(()),
             State::Stale => {}
         }
         self.namespace().await?;
-        self.make_marker_namespace().await?;
+        self.create_marker_namespace().await?;
         self.start_fakes().await?;
         self.route_services().await?;
         self.installation.generation += 1;
@@ -120,28 +120,30 @@ impl World {
         if self.installation.marker.is_none() {
             let message = Some("the configuration is in use".to_owned());
             let behavior = Behavior::Deny(Deny { message, ..Deny::default() });
-            let wanted = Wanted {
+            let spec = FakeSpec {
                 admission: Admission::Validating,
                 transport: Transport::default(),
                 behavior,
                 names: Vec::new(),
             };
-            let marker = Running::start(&target, &self.names.fake("marker"), &wanted).await?;
+            let marker = RunningFake::start(&target, &self.names.fake("marker"), &spec).await?;
             self.installation.marker = Some(marker);
         }
         for (index, webhook) in self.webhooks.iter_mut().enumerate() {
-            let wanted = webhook.wanted()?;
+            let spec = webhook.fake_spec()?;
             match &mut webhook.running {
-                // What a connection meets is decided before anybody listens.
-                Some((running, told)) if told.transport == wanted.transport && told.names == wanted.names => {
-                    if *told != wanted {
-                        running.change(&wanted).await?;
-                        *told = wanted;
+                // The transport cannot change while a fake is listening.
+                Some((running, current))
+                    if current.transport == spec.transport && current.names == spec.names =>
+                {
+                    if *current != spec {
+                        running.change(&spec).await?;
+                        *current = spec;
                     }
                 }
                 Some(_) | None => {
-                    let running = Running::start(&target, &self.names.fake(index), &wanted).await?;
-                    webhook.runs_as(running, wanted);
+                    let running = RunningFake::start(&target, &self.names.fake(index), &spec).await?;
+                    webhook.set_running(running, spec);
                 }
             }
         }
@@ -180,7 +182,7 @@ impl World {
             .map(|webhook| {
                 let mut entry = webhook.entry.clone();
                 if let Some((running, _)) = &webhook.running {
-                    let mut client_config = webhook.address(running);
+                    let mut client_config = webhook.client_config_for(running);
                     json_patch::merge(&mut client_config, &Value::Object(webhook.client_config.clone()));
                     merge(&mut entry, &json!({ "clientConfig": client_config }));
                 }
@@ -190,14 +192,15 @@ impl World {
             .collect()
     }
 
-    /// The author's own configuration under a name of this scenario, for its namespace only.
+    /// Renames a loaded configuration for this scenario and limits it to the scenario's namespace.
     fn own_configuration(&self, own: &Value) -> Outcome<Configuration> {
         let admission = match own.get("kind").and_then(Value::as_str) {
             Some("MutatingWebhookConfiguration") => Admission::Mutating,
             _ => Admission::Validating,
         };
         let name = own.pointer("/metadata/name").and_then(Value::as_str);
-        let name = name.ok_or_else(|| StepFailure::new("a webhook configuration needs `metadata.name`"))?;
+        let name =
+            name.ok_or_else(|| StepFailure::new("missing metadata.name in a webhook configuration"))?;
         let mut webhooks = own.get("webhooks").and_then(Value::as_array).cloned().unwrap_or_default();
         for entry in &mut webhooks {
             self.target()?.locate(entry);
@@ -206,8 +209,9 @@ impl World {
         Ok(Self::configuration(admission, format!("{name}-{}", self.names.id()), webhooks))
     }
 
-    /// Puts the services of `--service` that the author's own configurations name where the server finds them. They stay
-    /// until the end of the run, since scenarios may share them; one that the scenario has made leads there, too.
+    /// Creates the Services of `--service` that loaded configurations refer to, as `ExternalName` Services.
+    ///
+    /// They are kept until the end of the run because scenarios can share them. An existing Service is patched.
     async fn route_services(&mut self) -> Outcome {
         let mut services = BTreeMap::new();
         for own in &mut self.installation.own.clone() {
@@ -217,12 +221,12 @@ impl World {
         }
         let client = self.client()?.clone();
         for (ServiceName { namespace, name }, host) in services {
-            let during = || format!("leading the service {namespace}/{name} to {host}");
+            let during = || format!("pointing the Service {namespace}/{name} to {host}");
             let labels = json!({RUN_LABEL: self.target()?.run});
             let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}});
             api::send(&client, Method::POST, "/api/v1/namespaces", Some(&object))
                 .await?
-                .successful_or_there()
+                .successful_or_exists()
                 .map_err(|failure| failure.during(during()))?;
             let spec = json!({"type": "ExternalName", "externalName": host});
             let object = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "labels": labels}, "spec": spec});
@@ -230,9 +234,9 @@ impl World {
             let answer = api::send(&client, Method::POST, &collection, Some(&object)).await?;
             if answer.code == http::StatusCode::CONFLICT {
                 let (path, change) = (format!("{collection}/{name}"), json!({ "spec": spec }));
-                let (manner, format) = (Manner::default(), Some(PatchFormat::Merge));
+                let (options, format) = (RequestOptions::default(), Some(PatchFormat::Merge));
                 let patched =
-                    api::send_as(&client, &manner, Method::PATCH, &path, Some(&change), format).await?;
+                    api::send_as(&client, &options, Method::PATCH, &path, Some(&change), format).await?;
                 patched.successful().map_err(|failure| failure.during(during()))?;
             } else {
                 answer.successful().map_err(|failure| failure.during(during()))?;
@@ -241,22 +245,22 @@ impl World {
         Ok(())
     }
 
-    /// Scenarios run beside each other on one server: each is called for its own namespace.
+    /// Limits a webhook to the scenario's namespaces, because scenarios share one server.
     pub(super) fn confine(&self, entry: &mut Value) {
         let own = json!({"namespaceSelector": {"matchLabels": {SCENARIO_LABEL: self.names.id()}}});
         merge(entry, &own);
     }
 
-    /// Writes the configuration with the marker at its end.
+    /// Writes the configuration with the marker webhook appended.
     async fn write(&mut self, configuration: &Configuration) -> Outcome {
         let mut webhooks = configuration.webhooks.clone();
         webhooks.push(self.marker_entry(&configuration.marker)?);
         let collection = format!("{ROOT}/{}", configuration.resource);
         let path = format!("{collection}/{}", configuration.name);
-        let (client, manner) = (self.client()?.clone(), Manner::default());
+        let (client, options) = (self.client()?.clone(), RequestOptions::default());
         let answer = if self.installation.written.contains(&path) {
             let change = json!({ "webhooks": webhooks });
-            api::send_as(&client, &manner, Method::PATCH, &path, Some(&change), Some(PatchFormat::Merge))
+            api::send_as(&client, &options, Method::PATCH, &path, Some(&change), Some(PatchFormat::Merge))
                 .await?
         } else {
             let object = json!({
@@ -286,8 +290,10 @@ impl World {
         }))
     }
 
-    /// Nothing tells that a server uses a configuration but what it does. The marker webhook of each refuses what has
-    /// its label: dry runs in a namespace where nothing else happens.
+    /// Waits until the server uses the configurations.
+    ///
+    /// The API does not report that. The marker webhook of each configuration denies dry runs with its label in a namespace
+    /// that is used for nothing else.
     async fn wait_until_used(&self, configurations: &[Configuration]) -> Outcome {
         let started = tokio::time::Instant::now();
         let mut touched = started;
@@ -295,11 +301,11 @@ impl World {
         let mut unused = configurations.iter();
         let mut next = unused.next();
         while let Some(configuration) = next {
-            if self.is_refused(&configuration.marker).await? {
+            if self.is_denied(&configuration.marker).await? {
                 next = unused.next();
                 continue;
             }
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > CONFIGURATION_TIMEOUT {
                 return Err(self.never_used(configuration));
             }
             if touched.elapsed() > TOUCH_AFTER {
@@ -312,24 +318,26 @@ impl World {
         Ok(())
     }
 
-    /// Waits until the server no longer uses the configurations, which are removed: they may be called for what others write
+    /// Waits until the server stops using the removed configurations, whose webhooks can match requests of other scenarios
     /// outside of the scenario's namespace.
     pub(super) async fn wait_until_unused(&self) {
         let started = tokio::time::Instant::now();
         for marker in &self.installation.markers {
-            while started.elapsed() < PATIENCE && matches!(self.is_refused(marker).await, Ok(true)) {
+            while started.elapsed() < CONFIGURATION_TIMEOUT
+                && matches!(self.is_denied(marker).await, Ok(true))
+            {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }
     }
 
-    /// Whether the marker webhook of a configuration refuses what has its label.
-    async fn is_refused(&self, marker: &str) -> Outcome<bool> {
+    /// Reports whether the marker webhook of a configuration denies an object with its label.
+    async fn is_denied(&self, marker: &str) -> Outcome<bool> {
         let path = format!("/api/v1/namespaces/{}/configmaps", self.marker_namespace()?);
         let metadata = json!({"name": "marker", "labels": {MARKER_LABEL: marker}});
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
-        let manner = Manner { effect: Effect::DryRun, ..Manner::default() };
-        let answer = api::send_as(self.client()?, &manner, Method::POST, &path, Some(&object), None).await?;
+        let options = RequestOptions { effect: Effect::DryRun, ..RequestOptions::default() };
+        let answer = api::send_as(self.client()?, &options, Method::POST, &path, Some(&object), None).await?;
         if answer.message().starts_with(&format!("admission webhook \"{MARKER}\" denied the request")) {
             return Ok(true);
         }
@@ -341,9 +349,9 @@ impl World {
         let path = format!("{ROOT}/{}/{}", configuration.resource, configuration.name);
         let annotations = json!({"admit.example.com/touched": uuid::Uuid::new_v4().to_string()});
         let change = json!({"metadata": {"annotations": annotations}});
-        let (client, manner) = (self.client()?, Manner::default());
+        let (client, options) = (self.client()?, RequestOptions::default());
         let sent =
-            api::send_as(client, &manner, Method::PATCH, &path, Some(&change), Some(PatchFormat::Merge));
+            api::send_as(client, &options, Method::PATCH, &path, Some(&change), Some(PatchFormat::Merge));
         sent.await?.successful().map(drop)
     }
 
@@ -353,7 +361,7 @@ impl World {
             "the server did not call the webhooks of {} {} within {} s: can it reach {host}?",
             configuration.kind,
             configuration.name,
-            PATIENCE.as_secs()
+            CONFIGURATION_TIMEOUT.as_secs()
         ))
     }
 }

@@ -1,4 +1,4 @@
-//! Connections to pods, services and nodes: `exec`, `attach`, `portforward` and `proxy`.
+//! Connections to pods, services, and nodes: `exec`, `attach`, `portforward`, and `proxy`.
 
 use cucumber::when;
 use gherkin::Step;
@@ -10,18 +10,18 @@ use super::world::World;
 use super::{StepHelp, when as step};
 
 pub(super) const HELP: StepHelp = step(
-    "a client connects to the {word} of the {word} {string} with:",
-    "Asks for the connection with these options (PodExecOptions and the like), as `kubectl exec` does; no stream is opened",
-    r#"When a client connects to the exec of the pod "web" with:
+    "a client connects to the {word} subresource of the {word} {string} with:",
+    "Sends the CONNECT request with these options, for example PodExecOptions, as `kubectl exec` does; no stream is opened",
+    r#"When a client connects to the exec subresource of the pod "web" with:
   """yaml
   {command: [sh], stdin: true, tty: true}
   """"#,
 );
 
-/// Whatever the method, admission sees CONNECT. A proxy passes the method on; streams begin with a POST.
+/// Sends GET to a proxy and POST to all others; the operation in the review is always CONNECT.
 ///
 /// Source: kubernetes pkg/registry/core/pod/rest/subresources.go, `ConnectMethods`.
-#[when(expr = "a client connects to the {word} of the {word} {string} with:")]
+#[when(expr = "a client connects to the {word} subresource of the {word} {string} with:")]
 async fn connects(
     world: &mut World,
     step: &Step,
@@ -35,11 +35,12 @@ async fn connects(
     world.request(step, method, &with_options(path, &options)?, None).await
 }
 
-/// The path with options as the server reads them: the `path` of a proxy is the rest of the path, all others are the query.
+/// Adds the options to the path: the `path` of a proxy is appended, all others become the query.
 ///
 /// Source: apiserver pkg/endpoints/handlers/get.go, `getRequestOptions`.
 fn with_options(mut path: String, options: &Value) -> Outcome<String> {
-    let not_options = || StepFailure::new("the options of a connection are a map, such as `command: [sh]`");
+    let not_options =
+        || StepFailure::new("invalid connection options: must be a map, for example `command: [sh]`");
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     for (field, value) in options.as_object().ok_or_else(not_options)? {
         match (field.as_str(), value) {
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_the_query_and_the_path_of_a_proxy_is_the_rest_of_the_path() {
+    fn options_become_the_query_and_proxy_path_is_appended() {
         let check = |options: Value, expected: &str| {
             assert_eq!(with_options("/p".to_owned(), &options).expect("options"), expected);
         };

@@ -1,11 +1,11 @@
-//! Whether an object contains what a feature says it contains.
+//! Comparison of an object with the expected fields of a step.
 
 use serde_json::Value;
 
-/// Every difference, as `path: expected …, found …`; none if `actual` contains `expected`.
+/// Returns every difference as `path: expected …, found …`; an empty list if `actual` contains `expected`.
 ///
-/// A map contains a map if each of its keys is there and contains the value. A list contains a list if its items are
-/// found in order, others between them. Anything else must be equal; `null` is expected of what must not be there.
+/// A map contains a map if it has each key with a value that contains the expected value. A list contains a list if it
+/// has the items in order, possibly with others in between. All other values must be equal. `null` matches an absent field.
 pub(crate) fn differences(expected: &Value, actual: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare("", expected, Some(actual), &mut found);
@@ -24,14 +24,15 @@ fn compare(path: &str, expected: &Value, actual: Option<&Value>, found: &mut Vec
         (expected, Some(actual)) if expected == actual => {}
         (expected, actual) => {
             let actual = actual.map_or_else(|| "nothing".to_owned(), ToString::to_string);
-            let place = if path.is_empty() { "the whole" } else { path };
+            let place = if path.is_empty() { "the value" } else { path };
             found.push(format!("{place}: expected {expected}, found {actual}"));
         }
     }
 }
 
-/// Takes each expected item to be the first not yet taken item that contains it. Of an item that is nowhere, the
-/// differences to the item at its own place are told, because that is the one that its author had in mind.
+/// Matches each expected item with the first unmatched item that contains it.
+///
+/// A missing item is compared with the item at its own position, which is most likely the intended one.
 fn compare_lists(path: &str, expected: &[Value], actual: &[Value], found: &mut Vec<String>) {
     let mut next = 0;
     for (place, item) in expected.iter().enumerate() {
@@ -66,12 +67,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_expected_may_be_there() {
+    fn additional_keys_are_ignored() {
         check(json!({"a": 1}), json!({"a": 1, "b": 2}), &[]);
     }
 
     #[test]
-    fn a_missing_key_and_another_value_are_both_told() {
+    fn missing_keys_and_different_values_are_reported() {
         check(
             json!({"a": {"x": 1}, "b": 2}),
             json!({"a": {}, "b": 3}),
@@ -80,19 +81,19 @@ mod tests {
     }
 
     #[test]
-    fn null_is_expected_of_what_is_absent() {
+    fn null_matches_an_absent_field() {
         check(json!({"a": null}), json!({}), &[]);
         check(json!({"a": null}), json!({"a": 1}), &["a: expected null, found 1"]);
     }
 
     #[test]
-    fn items_of_a_list_are_found_in_order() {
+    fn list_items_are_matched_in_order() {
         check(json!([{"n": "b"}]), json!([{"n": "a"}, {"n": "b"}]), &[]);
         check(json!(["b", "a"]), json!(["a", "b"]), &["[1]: expected \"a\", found \"b\""]);
     }
 
     #[test]
-    fn an_item_that_is_nowhere_is_compared_with_the_one_at_its_place() {
+    fn missing_item_is_compared_with_the_item_at_its_position() {
         check(
             json!({"c": [{"n": "a", "v": 1}]}),
             json!({"c": [{"n": "a", "v": 2}]}),
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_contains_nothing() {
+    fn empty_list_matches_only_an_empty_list() {
         check(json!({"c": []}), json!({"c": [1]}), &["c: expected an empty list, found 1 items"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Custom resources whose versions a webhook converts.
+//! Custom resources with a conversion webhook.
 
 use cucumber::given;
 use fake_webhooks::{Behavior, FakeEntry, Family, Fault, FaultError, Transport};
@@ -8,28 +8,28 @@ use serde_json::json;
 
 use super::cluster::definition;
 use super::document;
-use super::endpoint::{Running, Wanted};
+use super::endpoint::{FakeSpec, RunningFake};
 use super::failure::{Outcome, StepFailure};
 use super::parameter::Admission;
 use super::world::World;
 use super::{StepHelp, given as step};
 
 pub(super) const HELP: StepHelp = step(
-    "a custom resource {string} with the versions {string} that a webhook converts:",
-    "Defines a resource like the step without a webhook, and starts its conversion webhook, which has this behavior",
-    "Given a custom resource \"widgets.shop.example.com\" with the versions \"v1, v2\" that a webhook converts:\n  \
+    "a custom resource {string} with the versions {string} and this conversion webhook:",
+    "Creates a CustomResourceDefinition as the step without a webhook does, and starts a conversion webhook with this behavior",
+    "Given a custom resource \"widgets.shop.example.com\" with the versions \"v1, v2\" and this conversion webhook:\n  \
      \"\"\"yaml\n  convert: {moves: [{version: v2, from: /spec/size, to: /spec/replicas}]}\n  \"\"\"",
 );
 
 pub(super) const FAULT: StepHelp = step(
-    "a custom resource {string} with the versions {string} whose conversion webhook has the fault {string}",
-    "Defines a resource like the step without a webhook, and starts its conversion webhook, which has this fault of the \
-     family `conversion`, by its id or name: `admit fakes list conversion` prints them",
-    "Given a custom resource \"widgets.shop.example.com\" with the versions \"v1, v2\" whose conversion webhook has the \
-     fault \"X02-missing\"",
+    "a custom resource {string} with the versions {string} and a conversion webhook with the fault {string}",
+    "Creates a CustomResourceDefinition as the step without a webhook does, and starts a conversion webhook with this fault; \
+     `admit fakes list conversion` lists all faults",
+    "Given a custom resource \"widgets.shop.example.com\" with the versions \"v1, v2\" and a conversion \
+     webhook with the fault \"X02-missing\"",
 );
 
-#[given(expr = "a custom resource {string} with the versions {string} that a webhook converts:")]
+#[given(expr = "a custom resource {string} with the versions {string} and this conversion webhook:")]
 async fn converted_custom_resource(
     world: &mut World,
     step: &Step,
@@ -37,12 +37,12 @@ async fn converted_custom_resource(
     versions: String,
 ) -> Outcome {
     let behavior: Behavior = serde_saphyr::from_str(&document::text(step)?)
-        .map_err(|error| StepFailure::new(format!("this is not a behavior: {error}")))?;
+        .map_err(|error| StepFailure::new(format!("invalid behavior: {error}")))?;
     define(world, &name, &versions, behavior, Transport::default()).await
 }
 
 #[given(
-    expr = "a custom resource {string} with the versions {string} whose conversion webhook has the fault {string}"
+    expr = "a custom resource {string} with the versions {string} and a conversion webhook with the fault {string}"
 )]
 async fn misconverted_custom_resource(
     world: &mut World,
@@ -52,7 +52,7 @@ async fn misconverted_custom_resource(
 ) -> Outcome {
     let found = Fault::find(&fault).ok_or(FaultError::Unknown(fault))?;
     if found.family != Family::Conversion {
-        let message = format!("the fault {} is not one of conversion webhooks", found.id);
+        let message = format!("invalid fault {}: must be a fault of conversion webhooks", found.id);
         return Err(StepFailure::new(message));
     }
     let text = json!({"name": "fault", "type": "validating", "fault": found.id});
@@ -60,7 +60,7 @@ async fn misconverted_custom_resource(
     define(world, &name, &versions, entry.behavior, entry.transport).await
 }
 
-/// Stores the definition, with a fake of this behavior as its conversion webhook.
+/// Stores the definition with a fake as its conversion webhook.
 async fn define(
     world: &mut World,
     name: &str,
@@ -69,15 +69,15 @@ async fn define(
     transport: Transport,
 ) -> Outcome {
     let mut definition = definition(&mut world.names, name, versions)?;
-    let wanted = Wanted {
-        // No plugin calls it: a fake has a type all the same.
+    let spec = FakeSpec {
+        // A fake needs a type, although no admission plugin calls this one.
         admission: Admission::Validating,
         transport,
         behavior,
         names: Vec::new(),
     };
     let fake = world.names.fake(format!("converter-{}", world.converters.len()));
-    let running = Running::start(&*world.shared_target()?, &fake, &wanted).await?;
+    let running = RunningFake::start(&*world.shared_target()?, &fake, &spec).await?;
     let webhook = json!({"conversionReviewVersions": ["v1"], "clientConfig": running.client_config()});
     set(&mut definition, &["spec", "conversion"], json!({"strategy": "Webhook", "webhook": webhook}));
     world.converters.push(running);

@@ -1,40 +1,40 @@
-//! Doc strings, and the YAML in them.
+//! Doc strings and the YAML in them.
 
 use gherkin::Step;
 use serde_json::Value;
 
 use super::failure::{Outcome, StepFailure};
 
-/// The doc string of a step, as its author sees it: without the media type, the common indentation and escapes.
+/// Returns the doc string of a step without the media type, the common indentation, and escapes.
 ///
 /// # Errors
-/// The step has none.
+/// The step does not have a doc string.
 pub(crate) fn text(step: &Step) -> Outcome<String> {
     let raw = step
         .docstring()
-        .ok_or_else(|| StepFailure::new(format!("`{}` needs a doc string (\"\"\") below it", step.value)))?;
+        .ok_or_else(|| StepFailure::new(format!("missing doc string (\"\"\") below `{}`", step.value)))?;
     Ok(plain(raw))
 }
 
-/// One YAML document.
+/// Parses one YAML document.
 ///
 /// # Errors
-/// It is not YAML, with line and column.
+/// The text is not valid YAML; the error contains line and column.
 pub(crate) fn parse(text: &str) -> Outcome<Value> {
-    serde_saphyr::from_str(text).map_err(|error| StepFailure::new(format!("this is not YAML: {error}")))
+    serde_saphyr::from_str(text).map_err(|error| StepFailure::new(format!("invalid YAML: {error}")))
 }
 
-/// YAML documents, empty ones left out.
+/// Parses YAML documents and skips empty ones.
 ///
 /// # Errors
-/// They are not YAML, with line and column in the whole text.
+/// The text is not valid YAML; the error contains line and column.
 pub(crate) fn parse_documents(text: &str) -> Outcome<Vec<Value>> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text)
-        .map_err(|error| StepFailure::new(format!("this is not YAML: {error}")))?;
+        .map_err(|error| StepFailure::new(format!("invalid YAML: {error}")))?;
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
 }
 
-/// Prints an object for people, without the record of who wrote which field.
+/// Formats an object as YAML without `managedFields`.
 pub(crate) fn show(value: &Value) -> String {
     let mut shown = value.clone();
     if let Some(metadata) = shown.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -43,8 +43,7 @@ pub(crate) fn show(value: &Value) -> String {
     serde_saphyr::to_string(&shown).unwrap_or_else(|_| value.to_string())
 }
 
-/// The parser hands doc strings over raw: with the rest of the opening line, which is the media type, and then with the
-/// indentation of the feature file.
+/// Removes the media type, the indentation, and escapes from a doc string as the parser returns it.
 fn plain(raw: &str) -> String {
     let body = match raw.split_once('\n') {
         Some((_media_type, body)) => body,
@@ -70,22 +69,22 @@ mod tests {
     }
 
     #[test]
-    fn a_doc_string_loses_its_indentation() {
+    fn indentation_is_removed() {
         check("\n  kind: Pod\n  spec:\n    x: 1\n", "kind: Pod\nspec:\n  x: 1");
     }
 
     #[test]
-    fn a_doc_string_loses_its_media_type() {
+    fn media_type_is_removed() {
         check("yaml\n      kind: Pod\n      ", "kind: Pod");
     }
 
     #[test]
-    fn an_empty_line_has_no_indentation() {
+    fn empty_lines_do_not_affect_the_indentation() {
         check("\n    a: 1\n\n    b: 2\n", "a: 1\n\nb: 2");
     }
 
     #[test]
-    fn escaped_quotes_are_quotes() {
+    fn escaped_quotes_are_unescaped() {
         check("\n  a \\\"\\\"\\\" b", "a \"\"\" b");
     }
 }

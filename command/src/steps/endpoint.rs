@@ -1,4 +1,4 @@
-//! How a fake of a scenario is reached from the server, and what it received.
+//! The running fakes of a scenario, in this process or in the cluster.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,52 +13,52 @@ use super::parameter::Admission;
 use crate::fakes::RemoteFake;
 use crate::target::{FakesPlace, Target};
 
-/// What a fake is to be like.
+/// The specification of a fake.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Wanted {
-    /// Which plugin calls it.
+pub(crate) struct FakeSpec {
+    /// The admission plugin that calls it.
     pub(crate) admission: Admission,
-    /// What a connection to it meets.
+    /// How it treats connections.
     pub(crate) transport: Transport,
-    /// What it does.
+    /// How it responds.
     pub(crate) behavior: Behavior,
-    /// Names in its certificate beside that of its host; a fake in the cluster has those of its Service.
+    /// Additional names in its certificate; a fake in the cluster has the names of its Service.
     pub(crate) names: Vec<String>,
 }
 
-/// A webhook that the server can call.
+/// A running fake webhook.
 #[derive(Debug)]
-pub(crate) enum Running {
-    /// A fake of this process.
+pub(crate) enum RunningFake {
+    /// A fake in this process.
     Here {
         /// The fake.
         fake: FakeWebhook,
-        /// What is dialled from the server.
+        /// The host in the URL that the server calls.
         host: String,
     },
     /// A fake in the cluster.
     InCluster(Box<RemoteFake>),
 }
 
-impl Running {
-    /// Starts a fake where `target` can reach it, under a `name` that no other has.
-    pub(crate) async fn start(target: &Target, name: &str, wanted: &Wanted) -> Outcome<Self> {
+impl RunningFake {
+    /// Starts a fake that `target` can reach, under a unique `name`.
+    pub(crate) async fn start(target: &Target, name: &str, spec: &FakeSpec) -> Outcome<Self> {
         match &target.fakes {
-            FakesPlace::Here { host, listen } => Self::start_here(host, *listen, wanted.clone()).await,
+            FakesPlace::Here { host, listen } => Self::start_here(host, *listen, spec.clone()).await,
             FakesPlace::InCluster(fleet) => {
-                let fake = fleet.put(name, wanted.entry()).await.map_err(StepFailure::new)?;
+                let fake = fleet.put(name, spec.entry()).await.map_err(StepFailure::new)?;
                 Ok(Self::InCluster(Box::new(fake)))
             }
         }
     }
 
-    async fn start_here(host: &str, listen: IpAddr, wanted: Wanted) -> Outcome<Self> {
+    async fn start_here(host: &str, listen: IpAddr, spec: FakeSpec) -> Outcome<Self> {
         let (remote_access, mut names) = if listen.is_loopback() {
             (RemoteAccess::Refused, Vec::new())
         } else {
             (RemoteAccess::Allowed, vec![host.to_owned()])
         };
-        let Wanted { transport, behavior, names: services, admission: _ } = wanted;
+        let FakeSpec { transport, behavior, names: services, admission: _ } = spec;
         names.extend(services);
         let fake = Fake {
             behavior,
@@ -71,12 +71,12 @@ impl Running {
             remote_access,
             ..Fake::default()
         };
-        // Certificates take their time, and all scenarios share one task.
+        // Creating a certificate takes a while, and all scenarios share one task.
         let fake = tokio::spawn(FakeWebhook::start(fake)).await??;
         Ok(Self::Here { fake, host: host.to_owned() })
     }
 
-    /// `clientConfig` for calls to it.
+    /// Returns the `clientConfig` for calls to this fake.
     pub(crate) fn client_config(&self) -> Value {
         match self {
             Self::Here { fake, host } => {
@@ -87,18 +87,18 @@ impl Running {
         }
     }
 
-    /// Does something else from the next call on.
-    pub(crate) async fn change(&mut self, wanted: &Wanted) -> Outcome {
+    /// Changes the behavior from the next call on.
+    pub(crate) async fn change(&mut self, spec: &FakeSpec) -> Outcome {
         match self {
             Self::Here { fake, .. } => {
-                fake.set_behavior(wanted.behavior.clone());
+                fake.set_behavior(spec.behavior.clone());
                 Ok(())
             }
-            Self::InCluster(fake) => fake.replace(wanted.entry()).await.map_err(StepFailure::new),
+            Self::InCluster(fake) => fake.replace(spec.entry()).await.map_err(StepFailure::new),
         }
     }
 
-    /// The calls that it received after the one with this number, oldest first.
+    /// Returns the calls after the call with this number, oldest first.
     pub(crate) async fn calls_after(&self, number: u64) -> Outcome<Vec<Entry>> {
         match self {
             Self::Here { fake, .. } => {
@@ -110,7 +110,7 @@ impl Running {
         }
     }
 
-    /// Ends it. What runs in this process ends by itself too.
+    /// Stops a fake in the cluster; a fake in this process stops when it is dropped.
     pub(crate) async fn stop(self) -> Outcome {
         match self {
             Self::Here { .. } => Ok(()),
@@ -119,8 +119,8 @@ impl Running {
     }
 }
 
-impl Wanted {
-    /// As an entry of a file of fakes.
+impl FakeSpec {
+    /// Returns the entry of a fakes file.
     fn entry(&self) -> Value {
         let mut entry = json!(self.transport);
         let kind = match self.admission {
@@ -133,7 +133,7 @@ impl Wanted {
     }
 }
 
-/// An IPv6 address stands in brackets in a URL.
+/// Adds the brackets of an IPv6 address in a URL.
 fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }

@@ -1,21 +1,21 @@
-//! Why a step failed, in words for the person who reads the report.
+//! The error of a failed step.
 
 use std::error::Error;
 use std::fmt;
 
-/// Why a step failed.
+/// The reason why a step failed.
 pub(crate) struct StepFailure(String);
 
-/// What every step returns.
+/// The result of a step.
 pub(crate) type Outcome<T = ()> = Result<T, StepFailure>;
 
 impl StepFailure {
-    /// A failure that says what was expected, what is there, and where it can be changed.
+    /// Creates a failure with this message.
     pub(crate) fn new(message: impl fmt::Display) -> Self {
         Self(message.to_string())
     }
 
-    /// Puts what was tried before the reason.
+    /// Prefixes the reason with the action that failed.
     pub(crate) fn during(self, what: impl fmt::Display) -> Self {
         Self(format!("{what}: {}", self.0))
     }

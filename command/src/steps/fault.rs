@@ -1,4 +1,4 @@
-//! Faults of the catalog by their id or name.
+//! Faults of the catalog by ID or name.
 
 use cucumber::given;
 use fake_webhooks::{FakeEntry, Family, Fault, FaultError, Kind};
@@ -9,16 +9,13 @@ use super::parameter::Admission;
 use super::webhook::Webhook;
 use super::world::World;
 
-/// What of a fault is not a field of the webhook's entry in the configuration.
-const OF_THE_FAKE: [&str; 6] = ["behavior", "certificate", "rotate", "connection", "http", "clientConfig"];
+/// The fields of a fault that configure the fake and not the webhook's entry in the configuration.
+const FAKE_FIELDS: [&str; 6] = ["behavior", "certificate", "rotate", "connection", "http", "clientConfig"];
 
 impl Webhook {
-    fn take(&mut self, fault: &Fault) -> Outcome {
+    fn apply_fault(&mut self, fault: &Fault) -> Outcome {
         if fault.family == Family::Conversion {
-            let message = format!(
-                "the fault {} is one of conversion webhooks, and this one is for admission",
-                fault.id
-            );
+            let message = format!("invalid fault {}: must be a fault of admission webhooks", fault.id);
             return Err(StepFailure::new(message));
         }
         let kind = match self.admission {
@@ -30,14 +27,14 @@ impl Webhook {
                 Kind::Mutating => "mutating",
                 Kind::Validating => "validating",
             };
-            return Err(StepFailure::new(format!("the fault {} needs a {needed} webhook", fault.id)));
+            return Err(StepFailure::new(format!("the fault {} requires a {needed} webhook", fault.id)));
         }
         let text = json!({"name": "fault", "type": kind, "fault": fault.id});
         let entry = FakeEntry::parse(&text.to_string(), "the fault")?;
         self.otherwise = entry.behavior;
         self.transport = entry.transport;
         self.client_config = entry.client_config;
-        for (field, value) in fault.fake.iter().filter(|(field, _)| !OF_THE_FAKE.contains(&field.as_str())) {
+        for (field, value) in fault.fake.iter().filter(|(field, _)| !FAKE_FIELDS.contains(&field.as_str())) {
             self.set(field, value.clone());
         }
         Ok(())
@@ -47,5 +44,5 @@ impl Webhook {
 #[given(expr = "{string} has the fault {string}")]
 fn has_the_fault(world: &mut World, short: String, fault: String) -> Outcome {
     let found = Fault::find(&fault).ok_or(FaultError::Unknown(fault))?;
-    world.change(&short)?.take(found)
+    world.change(&short)?.apply_fault(found)
 }

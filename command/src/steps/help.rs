@@ -1,61 +1,60 @@
-//! What `admit steps` tells of every step.
+//! The descriptions that `admit steps` prints.
 
 use super::{
-    StepHelp, audit, connection, conversion, given, metrics, namespaces, outcome, request, service, then,
-    when,
+    StepHelp, apply, audit, connection, conversion, given, metrics, namespaces, outcome, request, service,
+    then, when,
 };
 
-/// Every step, in the order in which a scenario needs them.
+/// All steps, in the order of a scenario.
 pub(crate) const STEPS: &[StepHelp] = &[
     given(
         "a {admission} webhook {string} for {word}",
-        "A webhook that allows every operation on a resource, whatever its group and version",
+        "Defines a webhook that matches all operations on a resource in all groups and versions, and allows them",
         r#"Given a mutating webhook "sidecar" for pods"#,
     ),
     given(
         "a {admission} webhook {string} for {word} in {word}",
-        "A webhook for a resource in one group and version",
+        "Defines a webhook that matches a resource in one group and version",
         r#"Given a validating webhook "policy" for deployments in apps/v1"#,
     ),
     given(
-        "{string} is also registered for {word} in {word}",
-        "Adds a rule: it is called for this resource too",
-        r#"Given "policy" is also registered for statefulsets in apps/v1"#,
+        "{string} also matches {word} in {word}",
+        "Adds a rule for another resource",
+        r#"Given "policy" also matches statefulsets in apps/v1"#,
     ),
     given(
-        "{string} is registered only for {operations}",
-        "Its rules name these operations and no others",
-        r#"Given "policy" is registered only for CREATE and DELETE"#,
+        "{string} matches only the operation(s) {operations}",
+        "Limits all rules of the webhook to these operations",
+        r#"Given "policy" matches only the operations CREATE and DELETE"#,
     ),
-    given("{string} may be reinvoked", "reinvocationPolicy: IfNeeded", r#"Given "sidecar" may be reinvoked"#),
     given(
-        "{string} is never reinvoked",
-        "reinvocationPolicy: Never, which is the default",
-        r#"Given "sidecar" is never reinvoked"#,
+        "{string} has the reinvocation policy {word}",
+        "Sets reinvocationPolicy: Never (the default) or IfNeeded",
+        r#"Given "sidecar" has the reinvocation policy IfNeeded"#,
     ),
     given(
         "{string} has the failure policy {word}",
-        "failurePolicy: Fail, which is the default, or Ignore",
+        "Sets failurePolicy: Fail (the default) or Ignore",
         r#"Given "policy" has the failure policy Ignore"#,
     ),
     given(
         "{string} has the match policy {word}",
-        "matchPolicy: Equivalent, which is the default, or Exact",
+        "Sets matchPolicy: Equivalent (the default) or Exact",
         r#"Given "policy" has the match policy Exact"#,
     ),
     given(
         "{string} has a timeout of {int} second(s)",
-        "timeoutSeconds: 1 to 30, by default 10",
+        "Sets timeoutSeconds: 1 to 30 (default 10)",
         r#"Given "policy" has a timeout of 1 second"#,
     ),
     given(
         "{string} selects objects with the label {string}",
-        "objectSelector: only objects with this label",
+        "Sets objectSelector to this label",
         r#"Given "policy" selects objects with the label "team=blue""#,
     ),
     given(
         "{string} has the match condition {string}:",
-        "matchConditions: a CEL expression that must be true for it to be called; the same name again replaces it",
+        "Adds a match condition, a CEL expression; the same name again replaces the expression",
         r#"Given "policy" has the match condition "exclude-leases":
   """cel
   request.resource.group != 'coordination.k8s.io'
@@ -63,7 +62,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     given(
         "{string} is configured with:",
-        "Merges YAML into its entry in the configuration",
+        "Merges YAML into the webhook's entry in the configuration",
         r#"Given "policy" is configured with:
   """yaml
   namespaceSelector: {matchLabels: {team: blue}}
@@ -71,13 +70,13 @@ pub(crate) const STEPS: &[StepHelp] = &[
   """"#,
     ),
     given(
-        "{string} changes nothing",
-        "It allows, which is what a webhook does of which nothing is said",
-        r#"Given "sidecar" changes nothing"#,
+        "{string} allows the request",
+        "Allows the request (the default)",
+        r#"Given "sidecar" allows the request"#,
     ),
     given(
         "{string} behaves like this:",
-        "A behavior as in a file of `admit fakes`",
+        "Sets the behavior, as in a fakes file of `admit fakes`",
         r#"Given "policy" behaves like this:
   """yaml
   deny: {code: 403, reason: Forbidden, message: not today}
@@ -85,7 +84,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     given(
         "{string} patches the object:",
-        "It allows with these JSON Patch operations",
+        "Allows the request with these JSON Patch operations",
         r#"Given "sidecar" patches the object:
   """yaml
   - {op: add, path: /metadata/labels, value: {team: blue}}
@@ -93,7 +92,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     given(
         "{string} patches the object on its {ordinal} call:",
-        "It allows with these JSON Patch operations on this call of the scenario",
+        "Allows the request with these JSON Patch operations on one call of the scenario",
         r#"Given "sidecar" patches the object on its second call:
   """yaml
   - {op: remove, path: /metadata/labels/team}
@@ -101,84 +100,79 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     given(
         "{string} adds the label {string}",
-        "It patches objects that lack the label",
+        "Adds the label to objects that do not have it",
         r#"Given "labels" adds the label "team=blue""#,
     ),
     given(
         "{string} adds the label {string} on its {ordinal} call",
-        "It patches an object that lacks the label, on this call of the scenario",
+        "Adds the label on one call of the scenario, if the object does not have it",
         r#"Given "labels" adds the label "team=blue" on its second call"#,
     ),
     given(
         "{string} removes the label {string}",
-        "It patches objects that have the label",
+        "Removes the label from objects that have it",
         r#"Given "labels" removes the label "team""#,
     ),
     given(
         "{string} adds the container {string}",
-        "It patches whatever has containers and lacks this one",
+        "Adds the container to pods and pod templates that do not have it",
         r#"Given "sidecar" adds the container "proxy""#,
     ),
     given(
-        "{string} gives every container the variable {string}",
-        "It patches containers that lack the environment variable",
-        r#"Given "sidecar" gives every container the variable "PROXY=on""#,
+        "{string} sets the environment variable {string} in every container",
+        "Adds the environment variable to containers that do not have it",
+        r#"Given "sidecar" sets the environment variable "PROXY=on" in every container"#,
     ),
     given(
         "{string} denies the request with the message {string}",
-        "It denies, without a code",
+        "Denies the request with this message and without a code",
         r#"Given "policy" denies the request with the message "not today""#,
     ),
     given(
         "{string} denies the request with {int} {word} and the message {string}",
-        "It denies with code, reason and message",
+        "Denies the request with this code, reason, and message",
         r#"Given "policy" denies the request with 403 Forbidden and the message "not today""#,
     ),
-    given("{string} never answers", "It takes the call and hangs", r#"Given "policy" never answers"#),
+    given("{string} never responds", "Accepts the call and hangs", r#"Given "policy" never responds"#),
     given(
-        "{string} never answers its {ordinal} call",
-        "It hangs on this call of the scenario",
-        r#"Given "policy" never answers its first call"#,
+        "{string} never responds to its {ordinal} call",
+        "Hangs on one call of the scenario",
+        r#"Given "policy" never responds to its first call"#,
     ),
     given(
-        "{string} answers with the HTTP status {int}",
-        "It answers with this status and no review",
-        r#"Given "policy" answers with the HTTP status 500"#,
+        "{string} responds with the HTTP status {int}",
+        "Responds with this status and without a review",
+        r#"Given "policy" responds with the HTTP status 500"#,
     ),
     given(
-        "{string} gives the bad response {string}",
-        "It answers with something that is not a valid review: not-json, empty, no-response, wrong-uid, wrong-kind, wrong-version, …",
-        r#"Given "policy" gives the bad response "wrong-uid""#,
+        "{string} returns the bad response {string}",
+        "Responds with an invalid review: not-json, empty, no-response, wrong-uid, wrong-kind, wrong-version, …",
+        r#"Given "policy" returns the bad response "wrong-uid""#,
     ),
     given(
-        "{string} gives the bad response {string} on its {ordinal} call",
-        "It answers with something that is not a valid review on this call of the scenario",
-        r#"Given "policy" gives the bad response "no-response" on its first call"#,
+        "{string} returns the bad response {string} on its {ordinal} call",
+        "Responds with an invalid review on one call of the scenario",
+        r#"Given "policy" returns the bad response "no-response" on its first call"#,
     ),
     given(
         "{string} refuses connections",
-        "Nobody listens on its port",
+        "Closes the port, so that connections are refused",
         r#"Given "policy" refuses connections"#,
     ),
     given(
-        "{string} presents an untrusted certificate",
-        "Another authority signed its certificate",
-        r#"Given "policy" presents an untrusted certificate"#,
-    ),
-    given(
         "{string} presents a certificate with the defect {string}",
-        "expired, not-yet-valid, wrong-name, common-name-only, unknown-issuer or no-server-auth",
+        "Uses an invalid certificate: expired, not-yet-valid, wrong-name, common-name-only, unknown-issuer, or no-server-auth",
         r#"Given "policy" presents a certificate with the defect "expired""#,
     ),
     given(
         "{string} has the fault {string}",
-        "A fault of the catalog by its id or name, of whatever kind: `admit fakes list` and docs/reference/faults.md tell them all",
+        "Applies a fault of the catalog by its ID or name; `admit fakes list` lists all faults",
         r#"Given "policy" has the fault "E07-missing""#,
     ),
     service::HELP,
     given(
         "this object exists:",
-        "Creates an object before any webhook is called",
+        "Creates an object before the webhooks are installed",
         r#"Given this object exists:
   """yaml
   apiVersion: v1
@@ -188,7 +182,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     given(
         "these objects exist:",
-        "Creates objects before any webhook is called; a webhook configuration gets a name and a namespace of its own",
+        "Creates objects before the webhooks are installed; a webhook configuration is renamed and limited to the scenario's namespace",
         r#"Given these objects exist:
   """yaml
   apiVersion: v1
@@ -202,62 +196,58 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     given(
         "the objects in the file {string} exist",
-        "The same from a file, whose path begins at the feature file",
+        "Creates the objects in a file before the webhooks are installed; the path is relative to the feature file",
         r#"Given the objects in the file "webhook.yaml" exist"#,
     ),
     given(
         "the {word} {string} is being deleted",
-        "Deletes it before any webhook is called; a finalizer must keep it",
+        "Deletes an object that has a finalizer before the webhooks are installed",
         r#"Given the configmap "settings" is being deleted"#,
     ),
     given(
-        "a config map {string} exists",
-        "Creates the smallest object",
-        r#"Given a config map "settings" exists"#,
+        "a ConfigMap {string} exists",
+        "Creates an empty ConfigMap",
+        r#"Given a ConfigMap "settings" exists"#,
     ),
     given(
-        "a config map {string} with the label {string} exists",
-        "Creates the smallest object with a label",
-        r#"Given a config map "settings" with the label "team=blue" exists"#,
+        "a ConfigMap {string} with the label {string} exists",
+        "Creates an empty ConfigMap with a label",
+        r#"Given a ConfigMap "settings" with the label "team=blue" exists"#,
     ),
     given(
-        "a limit range that gives containers the default cpu limit {string}",
-        "LimitRanger, a plugin of the server's own, gives every container without a limit this one",
-        r#"Given a limit range that gives containers the default cpu limit "500m""#,
+        "a LimitRange with the default CPU limit {string} exists",
+        "Creates a LimitRange, so that the LimitRanger plugin sets this limit on containers without one",
+        r#"Given a LimitRange with the default CPU limit "500m" exists"#,
     ),
     given(
         "the namespace has the label {string}",
-        "Labels the scenario's namespace",
+        "Adds a label to the scenario's namespace",
         r#"Given the namespace has the label "environment=prod""#,
     ),
     namespaces::HELP,
     namespaces::OBJECTS,
     given(
         "a custom resource {string} with the versions {string}",
-        "Defines a resource without a schema, in a group of the scenario's own; its first version is stored",
+        "Creates a CustomResourceDefinition without a schema, in an API group of the scenario; the first version is stored",
         r#"Given a custom resource "widgets.shop.example.com" with the versions "v1, v2""#,
     ),
     conversion::HELP,
     conversion::FAULT,
+    given("requests are dry runs", "Sends all later requests with dryRun=All", "Given requests are dry runs"),
     given(
-        "requests are dry runs",
-        "From here on requests are sent with dryRun=All",
-        "Given requests are dry runs",
+        "the user {string} can {verbs} {word}",
+        "Binds the user to a Role, or to a ClusterRole for a cluster-scoped resource",
+        r#"Given the user "jane" can get and list pods"#,
     ),
     given(
-        "the user {string} may {verbs} {word}",
-        "Binds the user to a Role, or to a ClusterRole for a resource without namespaces",
-        r#"Given the user "jane" may get and list pods"#,
+        "requests are sent by the user {string}",
+        "Impersonates this user in all later requests",
+        r#"Given requests are sent by the user "jane""#,
     ),
     given(
-        "requests are made by the user {string}",
-        "From here on requests impersonate this user",
-        r#"Given requests are made by the user "jane""#,
-    ),
-    given(
-        "requests are made by the user {string} of the group {string}",
-        "From here on requests impersonate this user and group",
-        r#"Given requests are made by the user "jane" of the group "system:masters""#,
+        "requests are sent by the user {string} in the group {string}",
+        "Impersonates this user and group in all later requests",
+        r#"Given requests are sent by the user "jane" in the group "system:masters""#,
     ),
     when("a pod is created", r#"Creates the pod "web" with one container "web""#, "When a pod is created"),
     when(
@@ -267,7 +257,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     when(
         "this object is created:",
-        "POST",
+        "Sends POST",
         r#"When this object is created:
   """yaml
   apiVersion: v1
@@ -277,7 +267,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     when(
         "this object is updated:",
-        "PUT; without a resourceVersion it is that of what is stored",
+        "Sends PUT; a missing resourceVersion is filled in from the stored object",
         r#"When this object is updated:
   """yaml
   apiVersion: v1
@@ -288,47 +278,50 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     when(
         "the object in the file {string} is created",
-        "POST of an object in a file, whose path begins at the feature file",
+        "Sends POST with the object in a file; the path is relative to the feature file",
         r#"When the object in the file "pod.yaml" is created"#,
     ),
     when(
         "the object in the file {string} is updated",
-        "PUT of an object in a file; without a resourceVersion it is that of what is stored",
+        "Sends PUT with the object in a file; a missing resourceVersion is filled in from the stored object",
         r#"When the object in the file "pod.yaml" is updated"#,
     ),
     when(
         "the {word} {string} is patched:",
-        "PATCH: a map is a merge patch, a list is a JSON Patch",
+        "Sends PATCH: a map is a JSON merge patch, a list is a JSON Patch",
         r#"When the configmap "settings" is patched:
   """yaml
   data: {color: blue}
   """"#,
     ),
     when(
-        "the {word} {string} gets the label {string}",
-        "PATCH that sets a label",
-        r#"When the configmap "settings" gets the label "team=blue""#,
+        "the label {string} is added to the {word} {string}",
+        "Sends PATCH to set a label",
+        r#"When the label "team=blue" is added to the configmap "settings""#,
     ),
     when(
-        "the {word} {string} loses the label {string}",
-        "PATCH that removes a label",
-        r#"When the configmap "settings" loses the label "team""#,
+        "the label {string} is removed from the {word} {string}",
+        "Sends PATCH to remove a label",
+        r#"When the label "team" is removed from the configmap "settings""#,
     ),
-    when("the {word} {string} is deleted", "DELETE", r#"When the configmap "settings" is deleted"#),
+    apply::STRATEGIC,
+    apply::APPLY,
+    apply::FORCE,
+    when("the {word} {string} is deleted", "Sends DELETE", r#"When the configmap "settings" is deleted"#),
     request::DELETED_WITH,
     request::ALL_DELETED,
     when(
-        "the {word} of the {word} {string} is patched:",
-        "PATCH of a subresource",
-        r#"When the scale of the deployment "web" is patched:
+        "the {word} subresource of the {word} {string} is patched:",
+        "Sends PATCH to a subresource",
+        r#"When the scale subresource of the deployment "web" is patched:
   """yaml
   spec: {replicas: 3}
   """"#,
     ),
     when(
-        "the {word} of the {word} {string} is created:",
-        "POST to a subresource",
-        r#"When the eviction of the pod "web" is created:
+        "the {word} subresource of the {word} {string} is created:",
+        "Sends POST to a subresource",
+        r#"When the eviction subresource of the pod "web" is created:
   """yaml
   apiVersion: policy/v1
   kind: Eviction
@@ -337,36 +330,40 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     request::SUBRESOURCE_UPDATED,
     connection::HELP,
-    then("the request is admitted", "The server did what it was asked to do", "Then the request is admitted"),
+    then("the request is admitted", "The request succeeded", "Then the request is admitted"),
     then(
-        "the request is refused with {int}",
-        "The code of the answer",
-        "Then the request is refused with 400",
+        "the request is rejected with {int}",
+        "The response has this code",
+        "Then the request is rejected with 400",
     ),
     then(
-        "the request is refused with {int} {word}",
-        "The code and the reason of the answer",
-        "Then the request is refused with 403 Forbidden",
+        "the request is rejected with {int} {word}",
+        "The response has this code and reason",
+        "Then the request is rejected with 403 Forbidden",
     ),
     then(
         "the message is {string}",
-        "The whole message of the refusal",
+        "The complete message of the rejection",
         r#"Then the message is 'admission webhook "policy.admit.example.com" denied the request: not today'"#,
     ),
     then(
         "the message contains {string}",
-        "A part of the message of the refusal",
+        "A part of the message of the rejection",
         r#"Then the message contains "not today""#,
     ),
     then(
-        "the client is warned {string}",
-        "The answer has this warning",
-        r#"Then the client is warned "ask the operators""#,
+        "the client receives the warning {string}",
+        "The response has this Warning header",
+        r#"Then the client receives the warning "ask the operators""#,
     ),
-    then("the client is not warned", "The answer has no warnings", "Then the client is not warned"),
+    then(
+        "the client receives no warnings",
+        "The response has no Warning header",
+        "Then the client receives no warnings",
+    ),
     then(
         "the object contains:",
-        "The object in the answer has all of this; list items are found in order, null is what is not there",
+        "The returned object contains all of this; list items are matched in order, null matches an absent field",
         r#"Then the object contains:
   """yaml
   metadata:
@@ -375,125 +372,129 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     outcome::OBJECT_LACKS,
     then(
-        "the container {string} has the cpu limit {string}",
-        "A container of the pod in the answer",
-        r#"Then the container "proxy" has the cpu limit "500m""#,
+        "the container {string} has the CPU limit {string}",
+        "A container of the returned pod has this limit",
+        r#"Then the container "proxy" has the CPU limit "500m""#,
     ),
     then(
         "the object has the label {string}",
-        "The object in the answer",
+        "The returned object has this label",
         r#"Then the object has the label "team=blue""#,
     ),
     then(
         "the stored {word} {string} contains:",
-        "What the server returns to a later GET",
+        "A later GET returns an object that contains this",
         r#"Then the stored configmap "settings" contains:
   """yaml
   data: {color: blue}
   """"#,
     ),
-    then("the {word} {string} exists", "A later GET finds it", r#"Then the configmap "settings" exists"#),
+    then(
+        "the {word} {string} exists",
+        "A later GET returns the object",
+        r#"Then the configmap "settings" exists"#,
+    ),
     then(
         "the {word} {string} does not exist",
-        "A later GET does not find it",
+        "A later GET returns 404",
         r#"Then the configmap "settings" does not exist"#,
     ),
     then(
         "{string} is called {times}",
-        "How many calls it received during the last request",
+        "The number of calls that the webhook received during the last request",
         r#"Then "sidecar" is called twice"#,
     ),
     then(
         "{string} is not called",
-        "It received no call during the last request",
+        "The webhook received no call during the last request",
         r#"Then "sidecar" is not called"#,
     ),
     then(
         "the webhooks are called in the order {string}",
-        "All calls during the last request, of both rounds",
+        "All calls during the last request, in both rounds",
         r#"Then the webhooks are called in the order "labels, sidecar, labels""#,
     ),
     then(
-        "the {ordinal} review of {string} contains:",
-        "The AdmissionReview of a call has all of this",
-        r#"Then the second review of "sidecar" contains:
+        "the {ordinal} review sent to {string} contains:",
+        "The AdmissionReview of this call contains all of this",
+        r#"Then the second review sent to "sidecar" contains:
   """yaml
   request: {operation: UPDATE}
   """"#,
     ),
     then(
-        "the {ordinal} review of {string} does not contain:",
-        "The AdmissionReview of a call lacks at least one of these fields; of several the run says which",
-        r#"Then the second review of "sidecar" does not contain:
+        "the {ordinal} review sent to {string} does not contain:",
+        "The AdmissionReview of this call lacks at least one of these fields; the run prints which",
+        r#"Then the second review sent to "sidecar" does not contain:
   """yaml
   request: {operation: UPDATE}
   """"#,
     ),
     then(
-        "the {ordinal} review of {string} shows the container {string}",
+        "the {ordinal} review sent to {string} has the container {string}",
         "The object in the review has the container",
-        r#"Then the second review of "labels" shows the container "proxy""#,
+        r#"Then the second review sent to "labels" has the container "proxy""#,
     ),
     then(
-        "the {ordinal} review of {string} does not show the container {string}",
-        "The object in the review lacks the container",
-        r#"Then the first review of "labels" does not show the container "proxy""#,
+        "the {ordinal} review sent to {string} does not have the container {string}",
+        "The object in the review does not have the container",
+        r#"Then the first review sent to "labels" does not have the container "proxy""#,
     ),
     then(
-        "the audit log says that {string} changed the object in the {ordinal} round",
-        "`mutated` is true in the annotation of the call",
-        r#"Then the audit log says that "sidecar" changed the object in the first round"#,
+        "the audit log records that {string} changed the object in the {ordinal} round",
+        "The annotation of the call has `mutated: true`",
+        r#"Then the audit log records that "sidecar" changed the object in the first round"#,
     ),
     then(
-        "the audit log says that {string} did not change the object in the {ordinal} round",
-        "`mutated` is false in the annotation of the call",
-        r#"Then the audit log says that "sidecar" did not change the object in the second round"#,
+        "the audit log records that {string} did not change the object in the {ordinal} round",
+        "The annotation of the call has `mutated: false`",
+        r#"Then the audit log records that "sidecar" did not change the object in the second round"#,
     ),
     then(
-        "the audit log says that {string} was not called in the {ordinal} round",
-        "There is no annotation of such a call of a mutating webhook",
-        r#"Then the audit log says that "sidecar" was not called in the second round"#,
+        "the audit log records that {string} was not called in the {ordinal} round",
+        "The audit log has no annotation for a call of this mutating webhook in this round",
+        r#"Then the audit log records that "sidecar" was not called in the second round"#,
     ),
     audit::PATCH,
     then(
-        "the audit log says that {string} failed open",
-        "There is an annotation that it failed open",
-        r#"Then the audit log says that "policy" failed open"#,
+        "the audit log records that {string} failed open",
+        "The audit log has a failed-open annotation for this webhook",
+        r#"Then the audit log records that "policy" failed open"#,
     ),
     then(
-        "the audit log says that {string} failed open in the {ordinal} round",
-        "There is an annotation that it failed open in this round",
-        r#"Then the audit log says that "policy" failed open in the first round"#,
+        "the audit log records that {string} failed open in the {ordinal} round",
+        "The audit log has a failed-open annotation for this webhook and round",
+        r#"Then the audit log records that "policy" failed open in the first round"#,
     ),
     then(
-        "the audit log does not say that {string} failed open",
-        "There is no annotation that it failed open",
-        r#"Then the audit log does not say that "policy" failed open"#,
+        "the audit log does not record that {string} failed open",
+        "The audit log has no failed-open annotation for this webhook",
+        r#"Then the audit log does not record that "policy" failed open"#,
     ),
     then(
         "the audit annotation {string} of {string} is {string}",
-        "What the webhook itself had written into the audit log",
+        "The webhook added this audit annotation",
         r#"Then the audit annotation "rule" of "policy" is "weekdays""#,
     ),
     metrics::COUNTS,
     then(
         "{string} is idempotent for every {word} in the corpus",
-        "Check V01, asked by admit's own dispatcher on every target, for the built-in objects of a kind",
+        "Check V01 passes for all built-in objects of a kind; admit calls the webhook itself on every target",
         r#"Then "sidecar" is idempotent for every pod in the corpus"#,
     ),
     then(
         "{string} is not idempotent",
-        "Check V01 finds something, for any built-in object that its rules match",
+        "Check V01 reports a finding for a built-in object that the rules match",
         r#"Then "sidecar" is not idempotent"#,
     ),
     then(
-        "the check {word} finds nothing for {string}",
-        "A check of `admit verify --list`, asked by admit's own dispatcher on every target, looked and all is well",
-        r#"Then the check V02 finds nothing for "sidecar""#,
+        "the check {word} passes for {string}",
+        "A check of `admit verify --list` passes; admit calls the webhook itself on every target",
+        r#"Then the check V02 passes for "sidecar""#,
     ),
     then(
-        "the check {word} finds {string} for {string}",
-        "A check of `admit verify --list`, asked by admit's own dispatcher on every target, finds what says this",
-        r#"Then the check V01 finds "its own result" for "sidecar""#,
+        "the check {word} reports {string} for {string}",
+        "A check of `admit verify --list` reports a finding that contains this text",
+        r#"Then the check V01 reports "its own result" for "sidecar""#,
     ),
 ];

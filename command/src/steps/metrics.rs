@@ -1,4 +1,4 @@
-//! What the server counted for a webhook during a request.
+//! Steps about the metrics of webhooks.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -15,15 +15,15 @@ use super::world::World;
 use super::{StepHelp, api, document, then as step};
 
 pub(super) const COUNTS: StepHelp = step(
-    "the metric {word} of {string} counts the request with:",
-    "Of the samples with this webhook's name and these labels one grew by 1; no other scenario has a webhook of this name",
-    r#"Then the metric apiserver_admission_webhook_rejection_count of "policy" counts the request with:
+    "the metric {word} for {string} increases by 1 with the labels:",
+    "Exactly one sample with the webhook's name and these labels increased by 1; the name must be unique among all scenarios",
+    r#"Then the metric apiserver_admission_webhook_rejection_count for "policy" increases by 1 with the labels:
   """yaml
   {type: validating, operation: CREATE, error_type: no_error, rejection_code: "403"}
   """"#,
 );
 
-/// The counters whose samples name a webhook: `NAME{LABELS}` and the value.
+/// The samples with a webhook name: `NAME{LABELS}` and the value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Metrics(BTreeMap<String, f64>);
 
@@ -31,7 +31,7 @@ pub(crate) struct Metrics(BTreeMap<String, f64>);
 static LABEL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"(\w+)="((?:[^"\\]|\\.)*)""#).ok());
 
 impl Metrics {
-    /// Reads the text format of Prometheus.
+    /// Parses the Prometheus text format.
     fn parse(exposition: &str) -> Self {
         let samples = exposition.lines().filter(|line| line.contains("name=\"")).filter_map(|line| {
             let (sample, value) = line.rsplit_once(' ')?;
@@ -40,7 +40,7 @@ impl Metrics {
         Self(samples.collect())
     }
 
-    /// What grew since, and by how much.
+    /// Returns the samples that increased, with the difference.
     pub(super) fn since(self, before: Self) -> Self {
         let growth = self.0.into_iter().map(|(sample, value)| {
             let earlier = before.0.get(&sample).copied().unwrap_or_default();
@@ -49,17 +49,17 @@ impl Metrics {
         Self(growth.filter(|(_, growth)| *growth > 0.0).collect())
     }
 
-    /// The samples of a metric that name the webhook, with their labels.
-    fn of(&self, metric: &str, webhook: &str) -> Vec<(BTreeMap<String, String>, f64)> {
+    /// Returns the samples of a metric for a webhook, with their labels.
+    fn for_webhook(&self, metric: &str, webhook: &str) -> Vec<(BTreeMap<String, String>, f64)> {
         let of_metric = self.0.iter().filter_map(|(sample, value)| {
             let labels = sample.strip_prefix(metric)?.strip_prefix('{')?;
-            Some((labels_of(labels), *value))
+            Some((parse_labels(labels), *value))
         });
         of_metric.filter(|(labels, _)| labels.get("name").is_some_and(|name| name == webhook)).collect()
     }
 }
 
-fn labels_of(text: &str) -> BTreeMap<String, String> {
+fn parse_labels(text: &str) -> BTreeMap<String, String> {
     let found = LABEL.as_ref().into_iter().flat_map(|label| label.captures_iter(text));
     found
         .map(|capture| {
@@ -70,14 +70,14 @@ fn labels_of(text: &str) -> BTreeMap<String, String> {
 }
 
 impl World {
-    /// Has the metrics read before and after each request if a step of the scenario is about them.
-    pub(crate) fn expect_metrics_of(&mut self, scenario: &Scenario) {
-        self.asks_for_metrics = scenario.steps.iter().any(|step| step.value.starts_with("the metric "));
+    /// Enables reading metrics around each request if a step of the scenario uses them.
+    pub(crate) fn enable_metrics_for(&mut self, scenario: &Scenario) {
+        self.reads_metrics = scenario.steps.iter().any(|step| step.value.starts_with("the metric "));
     }
 
-    /// What the server counts now; nothing if no step asks for it.
+    /// Reads the current metrics if they are enabled.
     pub(super) async fn metrics(&self) -> Outcome<Metrics> {
-        if !self.asks_for_metrics {
+        if !self.reads_metrics {
             return Ok(Metrics::default());
         }
         let answer = api::send(self.client()?, Method::GET, "/metrics", None).await?.successful()?;
@@ -85,12 +85,12 @@ impl World {
     }
 }
 
-#[then(expr = "the metric {word} of {string} counts the request with:")]
-fn counts(world: &mut World, step: &Step, metric: String, short: String) -> Outcome {
+#[then(expr = "the metric {word} for {string} increases by 1 with the labels:")]
+fn increases(world: &mut World, step: &Step, metric: String, short: String) -> Outcome {
     world.answer()?;
     let expected: BTreeMap<String, Value> = serde_json::from_value(document::parse(&document::text(step)?)?)
-        .map_err(|error| StepFailure::new(format!("labels are a map of texts: {error}")))?;
-    let grown = world.counted.of(&metric, &Names::webhook(&short));
+        .map_err(|error| StepFailure::new(format!("invalid labels: must be a map of strings: {error}")))?;
+    let grown = world.metric_increase.for_webhook(&metric, &Names::webhook(&short));
     let has_labels = |labels: &BTreeMap<String, String>| {
         expected.iter().all(|(key, value)| labels.get(key).map(String::as_str) == value.as_str())
     };
@@ -100,9 +100,9 @@ fn counts(world: &mut World, step: &Step, metric: String, short: String) -> Outc
         _ => {
             let found: Vec<String> =
                 grown.iter().map(|(labels, growth)| format!("\n  {growth}: {labels:?}")).collect();
-            let found = if found.is_empty() { "\n  nothing".to_owned() } else { found.concat() };
+            let found = if found.is_empty() { "\n  none".to_owned() } else { found.concat() };
             Err(StepFailure::new(format!(
-                "expected {metric} to count the request once for \"{short}\"\ncounted:{found}"
+                "expected {metric} to increase by 1 for \"{short}\"\nincreased samples:{found}"
             )))
         }
     }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_grew_is_told_with_its_labels() {
+    fn increased_samples_are_found_with_their_labels() {
         let before = Metrics::parse("# HELP a\nm{name=\"a.b.c\",code=\"400\"} 2\nm{name=\"x\"} 1\nother 3\n");
         let after = Metrics::parse(
             "m{name=\"a.b.c\",code=\"400\"} 3\nm{name=\"x\"} 1\nm{name=\"a.b.c\",code=\"a\\\"}b\"} 1e+00\n",
@@ -122,8 +122,8 @@ mod tests {
         let labels = |code: &str| {
             BTreeMap::from([("name".to_owned(), "a.b.c".to_owned()), ("code".to_owned(), code.to_owned())])
         };
-        assert_eq!(grown.of("m", "a.b.c"), [(labels("400"), 1.0), (labels("a\\\"}b"), 1.0)]);
-        assert_eq!(grown.of("m", "x"), []);
-        assert_eq!(grown.of("other", "a.b.c"), []);
+        assert_eq!(grown.for_webhook("m", "a.b.c"), [(labels("400"), 1.0), (labels("a\\\"}b"), 1.0)]);
+        assert_eq!(grown.for_webhook("m", "x"), []);
+        assert_eq!(grown.for_webhook("other", "a.b.c"), []);
     }
 }

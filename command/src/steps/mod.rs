@@ -1,9 +1,10 @@
-//! What the sentences of a feature file do: one file per noun.
+//! The steps of feature files.
 
-#![expect(clippy::needless_pass_by_value, reason = "cucumber hands over what it captured in a sentence")]
+#![expect(clippy::needless_pass_by_value, reason = "cucumber passes the captures of a step by value")]
 
 mod access;
 mod api;
+mod apply;
 mod audit;
 mod calls;
 mod cluster;
@@ -32,21 +33,21 @@ use serde_json::Value;
 
 pub(crate) use help::STEPS;
 
-/// Whether `actual` has all of `expected`, as steps that say `contains:` see it.
+/// Reports whether `actual` contains `expected` as in the steps that end with `contains:`.
 pub(crate) fn contains(expected: &Value, actual: &Value) -> bool {
     containment::differences(expected, actual).is_empty()
 }
 
-/// What `admit steps` prints of one step, and what tests hold every step to.
+/// The description of a step that `admit steps` prints.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepHelp {
     /// `Given`, `When` or `Then`.
     pub(crate) keyword: &'static str,
     /// The step as a cucumber expression.
     pub(crate) expression: &'static str,
-    /// One line: what it does.
+    /// What the step does, on one line.
     pub(crate) help: &'static str,
-    /// A sentence that matches it, with its doc string or table if it takes one.
+    /// An example, with a doc string or table if the step takes one.
     pub(crate) example: &'static str,
 }
 

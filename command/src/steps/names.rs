@@ -1,4 +1,4 @@
-//! The names that keep scenarios apart which run on one server at the same time.
+//! Unique names, which isolate scenarios that run on one server at the same time.
 
 use std::fmt::Display;
 
@@ -11,54 +11,54 @@ pub(crate) struct Names {
     groups: Vec<String>,
 }
 
-/// The label of every namespace that a scenario makes; its value is the scenario's own.
+/// The label of every namespace of a scenario; the value is unique to the scenario.
 pub(crate) const SCENARIO_LABEL: &str = "admit.example.com/scenario";
 
-/// The domain that gives a webhook's name its second and third segment.
+/// The domain that is appended to a webhook's short name.
 const WEBHOOK_DOMAIN: &str = "admit.example.com";
 
 impl Names {
-    /// Names that no other scenario has.
+    /// Creates unique names.
     pub(crate) fn random() -> Self {
         let mut id = Uuid::new_v4().simple().to_string();
         id.truncate(8);
         Self { id: format!("a{id}"), groups: Vec::new() }
     }
 
-    /// What makes this scenario's names its own.
+    /// Returns the unique ID in all names of this scenario.
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
-    /// The namespace of its objects.
+    /// Returns the namespace of the scenario.
     pub(crate) fn namespace(&self) -> String {
         format!("admit-{}", self.id)
     }
 
-    /// The name of a fake, which `what` tells from the others of the scenario.
+    /// Returns the name of a fake; `what` distinguishes the fakes of one scenario.
     pub(crate) fn fake(&self, what: impl Display) -> String {
         format!("{}-{what}", self.id)
     }
 
-    /// The name of both webhook configurations.
+    /// Returns the name of both webhook configurations.
     pub(crate) fn configuration(&self) -> String {
         format!("admit-{}", self.id)
     }
 
-    /// The whole name of the webhook that the feature calls `short`: itself if it is a domain already.
+    /// Returns the full name of a webhook; a name with at least three labels is already complete.
     pub(crate) fn webhook(short: &str) -> String {
         let short = short.to_lowercase().replace(' ', "-");
         if short.split('.').count() >= 3 { short } else { format!("{short}.{WEBHOOK_DOMAIN}") }
     }
 
-    /// From now on `group` stands for a group that only this scenario has.
+    /// Replaces an API group by a unique one from now on.
     pub(crate) fn claim_group(&mut self, group: &str) {
         if !self.groups.iter().any(|known| known == group) {
             self.groups.push(group.to_owned());
         }
     }
 
-    /// The text with each claimed group replaced by the scenario's own.
+    /// Replaces each claimed group in a text by the unique group.
     pub(crate) fn expand(&self, text: &str) -> String {
         let mut expanded = text.to_owned();
         for group in &self.groups {
@@ -67,7 +67,7 @@ impl Names {
         expanded
     }
 
-    /// The text as the feature would have written it; the namespace keeps its name, also in that of a service.
+    /// Replaces unique groups by the names in the feature file; the namespace is kept, also in service names.
     pub(crate) fn shorten(&self, text: &str) -> String {
         let (id, namespace) = (format!("{}.", self.id), self.namespace());
         let parts: Vec<String> = text.split(&namespace).map(|part| part.replace(&id, "")).collect();
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_claimed_group_stands_for_one_that_only_this_scenario_has() {
+    fn claimed_group_is_replaced_by_a_unique_group() {
         let mut names = Names::random();
         names.claim_group("shop.example.com");
         let expanded = names.expand("apiVersion: shop.example.com/v1");
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_keeps_its_namespace() {
+    fn namespace_in_a_service_name_is_kept() {
         let mut names = Names::random();
         names.claim_group("shop.example.com");
         let text = format!("policy.{}.svc of {}.shop.example.com", names.namespace(), names.id());
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_webhook_name_becomes_a_domain() {
+    fn short_webhook_name_becomes_a_domain() {
         assert_eq!(Names::webhook("sidecar"), "sidecar.admit.example.com");
         assert_eq!(Names::webhook("Blue only"), "blue-only.admit.example.com");
         assert_eq!(Names::webhook("a.b.c"), "a.b.c");

@@ -1,4 +1,4 @@
-//! What the client got: the decision, the object, the warnings.
+//! The response to the client: the decision, the object, and the warnings.
 
 use cucumber::then;
 use gherkin::Step;
@@ -14,7 +14,7 @@ use super::{StepHelp, then as step};
 
 pub(super) const OBJECT_LACKS: StepHelp = step(
     "the object does not contain:",
-    "The object in the answer lacks at least one of these fields; of several the run says which",
+    "The returned object lacks at least one of these fields; the run prints which",
     r#"Then the object does not contain:
   """yaml
   metadata:
@@ -23,31 +23,34 @@ pub(super) const OBJECT_LACKS: StepHelp = step(
 );
 
 impl World {
-    /// The object that the server answered with.
+    /// Returns the object in the last response.
     fn object(&self) -> Outcome<&Value> {
         let answer = self.answer()?;
         if answer.is_success() {
             return Ok(&answer.body);
         }
-        Err(StepFailure::new(format!("there is no object, the request was refused: {}", answer.decision())))
+        Err(StepFailure::new(format!(
+            "the response contains no object because the request was rejected: {}",
+            answer.decision()
+        )))
     }
 
-    /// The answer if it is a refusal.
-    fn refusal(&self) -> Outcome<&Answer> {
+    /// Returns the last response if it is a rejection.
+    fn rejection(&self) -> Outcome<&Answer> {
         let answer = self.answer()?;
         if answer.is_success() {
             return Err(StepFailure::new(format!(
-                "expected a refusal, the request was admitted: {}",
+                "expected the request to be rejected, found {}",
                 answer.code
             )));
         }
         Ok(answer)
     }
 
-    /// Tells which of several fields are not there.
-    pub(super) fn tell_lacks(&self, step: &Step, lacks: Option<String>) {
-        if let Some(lacks) = lacks {
-            self.tell(step, format!("it lacks {lacks}"));
+    /// Prints which of several fields are missing.
+    pub(super) fn print_missing(&self, step: &Step, missing: Option<String>) {
+        if let Some(missing) = missing {
+            self.tell(step, format!("missing {missing}"));
         }
     }
 
@@ -57,7 +60,7 @@ impl World {
     }
 }
 
-/// Fails with every difference and the whole of what was found.
+/// Fails with every difference and the complete value.
 pub(super) fn contains(what: &str, expected: &Value, actual: &Value) -> Outcome {
     let differences = differences(expected, actual);
     if differences.is_empty() {
@@ -67,19 +70,19 @@ pub(super) fn contains(what: &str, expected: &Value, actual: &Value) -> Outcome 
     Err(StepFailure::new(format!("{what} differs:\n  {}\n{what}:\n{found}", differences.join("\n  "))))
 }
 
-/// Fails if all of it is there. Of several fields says which of them are not: one is enough.
+/// Fails if `actual` contains all of `unexpected`; returns the missing fields if there are several.
 pub(super) fn contains_not(what: &str, unexpected: &Value, actual: &Value) -> Outcome<Option<String>> {
     let differences = differences(unexpected, actual);
     let count = fields(unexpected);
     if differences.is_empty() {
         let found = indented(&document::show(actual));
-        let all = if count > 1 { format!(", all {count} fields of it") } else { String::new() };
-        return Err(StepFailure::new(format!("{what} contains what it must not contain{all}:\n{found}")));
+        let all = if count > 1 { format!(", all {count} fields") } else { String::new() };
+        return Err(StepFailure::new(format!("{what} contains the unexpected value{all}:\n{found}")));
     }
     Ok((count > 1).then(|| format!("{} of {count} fields: {}", differences.len(), differences.join("; "))))
 }
 
-/// How many values there are in it that could be there or not.
+/// Counts the scalar and empty values.
 fn fields(value: &Value) -> usize {
     match value {
         Value::Object(members) if !members.is_empty() => members.values().map(fields).sum(),
@@ -107,27 +110,27 @@ fn is_admitted(world: &mut World) -> Outcome {
     Err(StepFailure::new(format!("expected the request to be admitted, found {}", answer.decision())))
 }
 
-#[then(expr = "the request is refused with {int}")]
-fn is_refused(world: &mut World, code: u16) -> Outcome {
-    let refusal = world.refusal()?;
-    if refusal.code.as_u16() == code {
+#[then(expr = "the request is rejected with {int}")]
+fn is_rejected(world: &mut World, code: u16) -> Outcome {
+    let rejection = world.rejection()?;
+    if rejection.code.as_u16() == code {
         return Ok(());
     }
-    Err(StepFailure::new(format!("expected {code}, found {}", refusal.decision())))
+    Err(StepFailure::new(format!("expected {code}, found {}", rejection.decision())))
 }
 
-#[then(expr = "the request is refused with {int} {word}")]
-fn is_refused_with(world: &mut World, code: u16, reason: String) -> Outcome {
-    let refusal = world.refusal()?;
-    if refusal.code.as_u16() == code && refusal.reason() == reason {
+#[then(expr = "the request is rejected with {int} {word}")]
+fn is_rejected_with(world: &mut World, code: u16, reason: String) -> Outcome {
+    let rejection = world.rejection()?;
+    if rejection.code.as_u16() == code && rejection.reason() == reason {
         return Ok(());
     }
-    Err(StepFailure::new(format!("expected {code} {reason}, found {}", refusal.decision())))
+    Err(StepFailure::new(format!("expected {code} {reason}, found {}", rejection.decision())))
 }
 
 #[then(expr = "the message is {string}")]
 fn message_is(world: &mut World, message: String) -> Outcome {
-    let found = world.names.shorten(world.refusal()?.message());
+    let found = world.names.shorten(world.rejection()?.message());
     if found == message {
         return Ok(());
     }
@@ -136,15 +139,15 @@ fn message_is(world: &mut World, message: String) -> Outcome {
 
 #[then(expr = "the message contains {string}")]
 fn message_contains(world: &mut World, fragment: String) -> Outcome {
-    let found = world.names.shorten(world.refusal()?.message());
+    let found = world.names.shorten(world.rejection()?.message());
     if found.contains(&fragment) {
         return Ok(());
     }
-    Err(StepFailure::new(format!("expected a message with\n  {fragment}\nfound\n  {found}")))
+    Err(StepFailure::new(format!("expected a message that contains\n  {fragment}\nfound\n  {found}")))
 }
 
-#[then(expr = "the client is warned {string}")]
-fn is_warned(world: &mut World, text: String) -> Outcome {
+#[then(expr = "the client receives the warning {string}")]
+fn receives_warning(world: &mut World, text: String) -> Outcome {
     let warnings = &world.answer()?.warnings;
     if warnings.contains(&text) {
         return Ok(());
@@ -152,8 +155,8 @@ fn is_warned(world: &mut World, text: String) -> Outcome {
     Err(StepFailure::new(format!("expected the warning \"{text}\", found {}", listed(warnings))))
 }
 
-#[then(expr = "the client is not warned")]
-fn is_not_warned(world: &mut World) -> Outcome {
+#[then(expr = "the client receives no warnings")]
+fn receives_no_warnings(world: &mut World) -> Outcome {
     let warnings = &world.answer()?.warnings;
     if warnings.is_empty() {
         return Ok(());
@@ -169,11 +172,11 @@ fn object_contains(world: &mut World, step: &Step) -> Outcome {
 #[then(expr = "the object does not contain:")]
 fn object_does_not_contain(world: &mut World, step: &Step) -> Outcome {
     let lacks = contains_not("the object", &world.yaml(step)?, world.object()?)?;
-    world.tell_lacks(step, lacks);
+    world.print_missing(step, lacks);
     Ok(())
 }
 
-#[then(expr = "the container {string} has the cpu limit {string}")]
+#[then(expr = "the container {string} has the CPU limit {string}")]
 fn container_has_cpu_limit(world: &mut World, name: String, cpu: String) -> Outcome {
     let container = json!({"name": name, "resources": {"limits": {"cpu": cpu}}});
     contains("the object", &json!({"spec": {"containers": [container]}}), world.object()?)
@@ -217,20 +220,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_several_fields_that_must_not_be_there_one_that_is_missing_is_enough_and_is_named() {
+    fn one_missing_field_is_enough_and_is_named() {
         let actual = json!({"a": {"x": 1, "y": 2}, "b": [{"n": "c"}]});
         let lacks = |unexpected: Value| {
             contains_not("it", &unexpected, &actual).map_err(|failure| failure.to_string())
         };
         assert_eq!(lacks(json!({"a": {"x": 2}})), Ok(None));
-        let told = "1 of 2 fields: a.x: expected 2, found 1".to_owned();
-        assert_eq!(lacks(json!({"a": {"x": 2, "y": 2}})), Ok(Some(told)));
+        let missing = "1 of 2 fields: a.x: expected 2, found 1".to_owned();
+        assert_eq!(lacks(json!({"a": {"x": 2, "y": 2}})), Ok(Some(missing)));
         let failure = lacks(json!({"a": {"x": 1}, "b": [{"n": "c"}]})).unwrap_err();
-        assert!(
-            failure.starts_with("it contains what it must not contain, all 2 fields of it:"),
-            "{failure}"
-        );
+        assert!(failure.starts_with("it contains the unexpected value, all 2 fields:"), "{failure}");
         let failure = lacks(json!({"a": {"x": 1}})).unwrap_err();
-        assert!(failure.starts_with("it contains what it must not contain:"), "{failure}");
+        assert!(failure.starts_with("it contains the unexpected value:"), "{failure}");
     }
 }

@@ -1,43 +1,43 @@
-//! The words that sentences are made with, beside strings and numbers.
+//! The custom parameters of step expressions.
 
 use std::fmt;
 use std::str::FromStr;
 
 use cucumber::Parameter;
 
-/// Which of the two admission plugins calls a webhook.
+/// The admission plugin that calls a webhook.
 #[derive(Clone, Copy, Debug, Parameter, PartialEq, Eq)]
 #[param(name = "admission", regex = "mutating|validating")]
 pub(crate) enum Admission {
-    /// One after another, and each may change the object.
+    /// Webhooks are called one after another, and each can change the object.
     Mutating,
-    /// All at once, after all changes.
+    /// Webhooks are called in parallel, after all mutations.
     Validating,
 }
 
-/// How often: `once`, `twice` or `3 times`.
+/// A number of times: `once`, `twice`, or `3 times`.
 #[derive(Clone, Copy, Debug, Parameter, PartialEq, Eq)]
 #[param(name = "times", regex = r"once|twice|\d+ times")]
 pub(crate) struct Times(pub(crate) usize);
 
-/// Which one, counted from 1: `first`, `second`, `third`, `4th`.
+/// An ordinal number, counted from 1: `first`, `second`, `third`, `4th`.
 #[derive(Clone, Copy, Debug, Parameter, PartialEq, Eq)]
 #[param(name = "ordinal", regex = r"first|second|third|\d+th")]
 pub(crate) struct Ordinal(pub(crate) usize);
 
-/// Operations as rules name them: `CREATE`, `CREATE and DELETE`, `CREATE, UPDATE and DELETE`.
+/// The operations of a rule: `CREATE`, `CREATE and DELETE`, `CREATE, UPDATE and DELETE`.
 #[derive(Clone, Debug, Parameter, PartialEq, Eq)]
 #[param(name = "operations", regex = r"[A-Z]+(?:(?:, | and )[A-Z]+)*")]
 pub(crate) struct Operations(pub(crate) Vec<String>);
 
-/// Verbs as a role names them: `get`, `get and list`, `get, list and watch`.
+/// The verbs of a role: `get`, `get and list`, `get, list and watch`.
 #[derive(Clone, Debug, Parameter, PartialEq, Eq)]
 #[param(name = "verbs", regex = r"[a-z]+(?:(?:, | and )[a-z]+)*")]
 pub(crate) struct Verbs(pub(crate) Vec<String>);
 
-/// A word that is not one of those that the sentence allows. The expressions let no such word through.
+/// A word that the expression does not allow; the regular expressions exclude it.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is not expected here")]
+#[error("unexpected word `{0}`")]
 pub(crate) struct UnknownWord(String);
 
 impl FromStr for Admission {
@@ -122,21 +122,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_words_or_numbers() {
+    fn times_parse_from_words_and_numbers() {
         assert_eq!("once".parse::<Times>().unwrap(), Times(1));
         assert_eq!("12 times".parse::<Times>().unwrap(), Times(12));
         "often".parse::<Times>().unwrap_err();
     }
 
     #[test]
-    fn ordinals_are_counted_from_one() {
+    fn ordinals_start_at_one() {
         assert_eq!("second".parse::<Ordinal>().unwrap(), Ordinal(2));
         assert_eq!("4th".parse::<Ordinal>().unwrap(), Ordinal(4));
         "0th".parse::<Ordinal>().unwrap_err();
     }
 
     #[test]
-    fn operations_are_a_list_in_prose() {
+    fn operations_parse_from_an_english_list() {
         let operations = "CREATE, UPDATE and DELETE".parse::<Operations>().unwrap();
         assert_eq!(operations.0, ["CREATE", "UPDATE", "DELETE"]);
     }

@@ -1,4 +1,4 @@
-//! Requests that a scenario is about.
+//! Steps that send the request under test.
 
 use cucumber::{given, when};
 use gherkin::Step;
@@ -16,7 +16,7 @@ use crate::target::RUN_LABEL;
 
 pub(super) const DELETED_WITH: StepHelp = step(
     "the {word} {string} is deleted with:",
-    "DELETE with these DeleteOptions",
+    "Sends DELETE with these DeleteOptions",
     r#"When the configmap "settings" is deleted with:
   """yaml
   {propagationPolicy: Orphan}
@@ -25,14 +25,14 @@ pub(super) const DELETED_WITH: StepHelp = step(
 
 pub(super) const ALL_DELETED: StepHelp = step(
     "all {word} are deleted",
-    "DELETE of all of the namespace's; of a kind without namespaces all that the run has made",
+    "Deletes the collection in the scenario's namespace; of a cluster-scoped kind only the objects that the run created",
     "When all configmaps are deleted",
 );
 
 pub(super) const SUBRESOURCE_UPDATED: StepHelp = step(
-    "the {word} of the {word} {string} is updated:",
-    "PUT to a subresource, such as finalize",
-    r#"When the finalize of the namespace "shop" is updated:
+    "the {word} subresource of the {word} {string} is updated:",
+    "Sends PUT to a subresource, such as finalize",
+    r#"When the finalize subresource of the namespace "shop" is updated:
   """yaml
   apiVersion: v1
   kind: Namespace
@@ -42,7 +42,7 @@ pub(super) const SUBRESOURCE_UPDATED: StepHelp = step(
 );
 
 impl World {
-    /// Sends the request of a When, keeps its answer, and tells what happened.
+    /// Sends the request of a When step, keeps the response, and prints the calls and the decision.
     pub(super) async fn request(
         &mut self,
         step: &Step,
@@ -50,18 +50,40 @@ impl World {
         path: &str,
         body: Option<Value>,
     ) -> Outcome {
+        let format = (method == Method::PATCH).then(|| PatchFormat::detect(body.as_ref()));
+        self.send(step, method, path, body, format).await
+    }
+
+    /// Sends a PATCH in this format as [`World::request`] does.
+    pub(super) async fn patch(
+        &mut self,
+        step: &Step,
+        path: &str,
+        patch: Value,
+        format: PatchFormat,
+    ) -> Outcome {
+        self.send(step, Method::PATCH, path, Some(patch), Some(format)).await
+    }
+
+    async fn send(
+        &mut self,
+        step: &Step,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+        format: Option<PatchFormat>,
+    ) -> Outcome {
         self.install().await?;
-        self.look_at_calls().await?;
+        self.read_calls().await?;
         let before = self.metrics().await?;
-        let format = (method == Method::PATCH).then(|| format_of(body.as_ref()));
-        let manner = self.manner.clone();
-        let sent = api::send_as(self.client()?, &manner, method, path, body.as_ref(), format);
-        let answer = sent.await?.imitated()?;
-        self.look_at_own_calls(&answer)?;
+        let options = self.options.clone();
+        let sent = api::send_as(self.client()?, &options, method, path, body.as_ref(), format);
+        let answer = sent.await?.supported()?;
+        self.read_own_calls(&answer)?;
         self.last = Some(answer);
-        self.look_at_calls().await?;
-        self.counted = self.metrics().await?.since(before);
-        self.tell_what_happened(step);
+        self.read_calls().await?;
+        self.metric_increase = self.metrics().await?.since(before);
+        self.print_result(step);
         Ok(())
     }
 
@@ -69,10 +91,15 @@ impl World {
         self.label_if_namespace(&mut object);
         let path = self.collection_of(&object).await?;
         self.request(step, Method::POST, &path, Some(object)).await?;
+        self.remove_answered_object(&path)
+    }
+
+    /// Has the object in a successful response removed at the end of the scenario.
+    pub(super) fn remove_answered_object(&mut self, collection: &str) -> Outcome {
         let answer = self.answer()?;
         let name = answer.body.pointer("/metadata/name").and_then(Value::as_str);
         if let (true, Some(name)) = (answer.is_success(), name) {
-            self.remove_unless_own(format!("{path}/{name}"));
+            self.remove_unless_own(format!("{collection}/{name}"));
         }
         Ok(())
     }
@@ -84,7 +111,7 @@ impl World {
         self.request(step, Method::PUT, &path, Some(object)).await
     }
 
-    /// The path of the object's collection, in the namespace that it names or in the scenario's.
+    /// Returns the path of the object's collection, in its own namespace or else in the scenario's.
     pub(super) async fn collection_of(&mut self, object: &Value) -> Outcome<String> {
         let own = self.namespace().await?;
         let named = object.pointer("/metadata/namespace").and_then(Value::as_str);
@@ -96,13 +123,13 @@ impl World {
         Ok(resource.collection(namespace))
     }
 
-    /// The path of the object that a sentence speaks of.
+    /// Returns the path of the object that a step names.
     pub(super) async fn path_of(&mut self, word: &str, name: &str) -> Outcome<String> {
         let namespace = self.namespace().await?;
-        Ok(self.resource_called(word).await?.object(&namespace, name))
+        Ok(self.resource_named(word).await?.object(&namespace, name))
     }
 
-    /// The path of a subresource of it.
+    /// Returns the path of a subresource of that object.
     pub(super) async fn path_of_subresource(
         &mut self,
         word: &str,
@@ -112,12 +139,12 @@ impl World {
         Ok(format!("{}/{subresource}", self.path_of(word, name).await?))
     }
 
-    /// The YAML in the doc string, with the scenario's own groups.
+    /// Parses the YAML in the doc string and replaces API groups by the scenario's own.
     pub(super) fn yaml(&self, step: &Step) -> Outcome<Value> {
         document::parse(&self.names.expand(&document::text(step)?))
     }
 
-    /// Without a resourceVersion an update is of whatever is stored; custom resources ask for one.
+    /// Sets the stored resourceVersion if the object does not have one, because custom resources require it.
     async fn with_stored_version(&self, path: &str, mut object: Value) -> Outcome<Value> {
         if object.pointer("/metadata/resourceVersion").is_none() {
             let stored = api::send(self.client()?, Method::GET, path, None).await?;
@@ -132,18 +159,18 @@ impl World {
 
 #[given(expr = "requests are dry runs")]
 fn dry_runs(world: &mut World) {
-    world.manner.effect = Effect::DryRun;
+    world.options.effect = Effect::DryRun;
 }
 
-#[given(expr = "requests are made by the user {string}")]
-fn by_the_user(world: &mut World, user: String) {
-    world.manner.user = Some(user);
+#[given(expr = "requests are sent by the user {string}")]
+fn sent_by_user(world: &mut World, user: String) {
+    world.options.user = Some(user);
 }
 
-#[given(expr = "requests are made by the user {string} of the group {string}")]
-fn by_the_user_of_the_group(world: &mut World, user: String, group: String) {
-    world.manner.user = Some(user);
-    world.manner.groups = vec![group];
+#[given(expr = "requests are sent by the user {string} in the group {string}")]
+fn sent_by_user_in_group(world: &mut World, user: String, group: String) {
+    world.options.user = Some(user);
+    world.options.groups = vec![group];
 }
 
 #[when(expr = "a pod is created")]
@@ -187,21 +214,27 @@ async fn is_patched(world: &mut World, step: &Step, resource: String, name: Stri
     world.request(step, Method::PATCH, &path, Some(change)).await
 }
 
-#[when(expr = "the {word} {string} gets the label {string}")]
-async fn gets_label(
+#[when(expr = "the label {string} is added to the {word} {string}")]
+async fn label_is_added(
     world: &mut World,
     step: &Step,
+    label: String,
     resource: String,
     name: String,
-    label: String,
 ) -> Outcome {
     let (key, value) = label_parts(&label)?;
     let path = world.path_of(&resource, &name).await?;
     world.request(step, Method::PATCH, &path, Some(labels(&json!({ key: value })))).await
 }
 
-#[when(expr = "the {word} {string} loses the label {string}")]
-async fn loses_label(world: &mut World, step: &Step, resource: String, name: String, key: String) -> Outcome {
+#[when(expr = "the label {string} is removed from the {word} {string}")]
+async fn label_is_removed(
+    world: &mut World,
+    step: &Step,
+    key: String,
+    resource: String,
+    name: String,
+) -> Outcome {
     let path = world.path_of(&resource, &name).await?;
     world.request(step, Method::PATCH, &path, Some(labels(&json!({ key: null })))).await
 }
@@ -222,7 +255,7 @@ async fn is_deleted_with(world: &mut World, step: &Step, resource: String, name:
 #[when(expr = "all {word} are deleted")]
 async fn all_are_deleted(world: &mut World, step: &Step, resource: String) -> Outcome {
     let namespace = world.namespace().await?;
-    let resource = world.resource_called(&resource).await?;
+    let resource = world.resource_named(&resource).await?;
     let mut path = resource.collection(&namespace);
     // Cluster-scoped objects may belong to other users of the cluster.
     if resource.scope == Scope::Cluster {
@@ -232,7 +265,7 @@ async fn all_are_deleted(world: &mut World, step: &Step, resource: String) -> Ou
     world.request(step, Method::DELETE, &path, None).await
 }
 
-#[when(expr = "the {word} of the {word} {string} is patched:")]
+#[when(expr = "the {word} subresource of the {word} {string} is patched:")]
 async fn subresource_is_patched(
     world: &mut World,
     step: &Step,
@@ -245,7 +278,7 @@ async fn subresource_is_patched(
     world.request(step, Method::PATCH, &path, Some(change)).await
 }
 
-#[when(expr = "the {word} of the {word} {string} is created:")]
+#[when(expr = "the {word} subresource of the {word} {string} is created:")]
 async fn subresource_is_created(
     world: &mut World,
     step: &Step,
@@ -258,7 +291,7 @@ async fn subresource_is_created(
     world.request(step, Method::POST, &path, Some(object)).await
 }
 
-#[when(expr = "the {word} of the {word} {string} is updated:")]
+#[when(expr = "the {word} subresource of the {word} {string} is updated:")]
 async fn subresource_is_updated(
     world: &mut World,
     step: &Step,
@@ -272,7 +305,7 @@ async fn subresource_is_updated(
     world.request(step, Method::PUT, &path, Some(object)).await
 }
 
-/// The smallest pod: `web`, with one container of the same name.
+/// Returns the smallest pod: `web`, with one container of the same name.
 fn pod(labels: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "labels": labels},
@@ -284,13 +317,8 @@ fn labels(labels: &Value) -> Value {
     json!({"metadata": {"labels": labels}})
 }
 
-/// A list is a JSON Patch; anything else is a merge patch.
-fn format_of(patch: Option<&Value>) -> PatchFormat {
-    if patch.is_some_and(Value::is_array) { PatchFormat::Json } else { PatchFormat::Merge }
-}
-
-/// `metadata.name`.
+/// Returns `metadata.name`.
 pub(super) fn name_of(object: &Value) -> Outcome<&str> {
     let name = object.pointer("/metadata/name").and_then(Value::as_str);
-    name.ok_or_else(|| StepFailure::new("the object needs `metadata.name`"))
+    name.ok_or_else(|| StepFailure::new("missing metadata.name in the object"))
 }

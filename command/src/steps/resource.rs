@@ -1,4 +1,4 @@
-//! Which path a kind or a word like `configmap` is served under.
+//! Lookup of the path of a kind, or of a word such as `configmap`.
 
 use http::Method;
 use serde_json::Value;
@@ -17,21 +17,21 @@ pub(crate) struct Resource {
     pub(crate) plural: String,
     /// `configmap`.
     pub(crate) singular: String,
-    /// Whether its objects have a namespace.
+    /// Whether objects are namespaced.
     pub(crate) scope: Scope,
 }
 
-/// Whether objects have a namespace.
+/// Whether objects are namespaced or cluster-scoped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// They do.
+    /// Each object belongs to a namespace.
     Namespaced,
-    /// They do not.
+    /// Objects do not belong to a namespace.
     Cluster,
 }
 
 impl Resource {
-    /// The path of all objects, in `namespace` if they have one.
+    /// Returns the path of the collection, in `namespace` if the resource is namespaced.
     pub(crate) fn collection(&self, namespace: &str) -> String {
         let root = root(&self.api_version);
         match self.scope {
@@ -40,35 +40,34 @@ impl Resource {
         }
     }
 
-    /// The path of one object.
+    /// Returns the path of one object.
     pub(crate) fn object(&self, namespace: &str, name: &str) -> String {
         format!("{}/{name}", self.collection(namespace))
     }
 
-    /// Whether a person would call it so: `configmap`, `configmaps`, `ConfigMap`.
+    /// Reports whether a word names this resource: `configmap`, `configmaps`, or `ConfigMap`.
     pub(crate) fn is_called(&self, word: &str) -> bool {
         let word = word.to_lowercase();
         [&self.plural, &self.singular, &self.kind.to_lowercase()].contains(&&word)
     }
 }
 
-/// The resource whose objects say `apiVersion` and `kind`.
+/// Finds the resource of an `apiVersion` and `kind`.
 ///
 /// # Errors
 /// The server does not serve it.
-pub(crate) async fn of_kind(client: &kube::Client, api_version: &str, kind: &str) -> Outcome<Resource> {
+pub(crate) async fn for_kind(client: &kube::Client, api_version: &str, kind: &str) -> Outcome<Resource> {
     let served = served(client, api_version).await?;
-    served
-        .into_iter()
-        .find(|resource| resource.kind == kind)
-        .ok_or_else(|| StepFailure::new(format!("the server knows no kind {kind} in {api_version}")))
+    served.into_iter().find(|resource| resource.kind == kind).ok_or_else(|| {
+        StepFailure::new(format!("the server does not serve the kind {kind} in {api_version}"))
+    })
 }
 
-/// The resource that a person calls `word`: in core/v1, then in every other group's preferred version.
+/// Finds the resource that a word names: first in core/v1, then in the preferred version of every other group.
 ///
 /// # Errors
 /// The server does not serve such a resource.
-pub(crate) async fn called(client: &kube::Client, word: &str) -> Outcome<Resource> {
+pub(crate) async fn named(client: &kube::Client, word: &str) -> Outcome<Resource> {
     let mut versions = vec!["v1".to_owned()];
     let groups = api::send(client, Method::GET, "/apis", None).await?.successful()?.body;
     let groups = groups.get("groups").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -76,16 +75,16 @@ pub(crate) async fn called(client: &kube::Client, word: &str) -> Outcome<Resourc
         groups.iter().filter_map(|group| group.pointer("/preferredVersion/groupVersion")?.as_str());
     versions.extend(preferred.map(str::to_owned));
     for version in versions {
-        // A group may be gone since: another scenario's definition is removed with it.
+        // Another scenario may have removed the group together with its definition.
         let Ok(served) = served(client, &version).await else { continue };
         if let Some(resource) = served.into_iter().find(|resource| resource.is_called(word)) {
             return Ok(resource);
         }
     }
-    Err(StepFailure::new(format!("the server serves nothing that is called `{word}`")))
+    Err(StepFailure::new(format!("the server does not serve `{word}`")))
 }
 
-/// Where the group and version is served.
+/// Returns the path of a group and version.
 pub(crate) fn root(api_version: &str) -> String {
     if api_version.contains('/') { format!("/apis/{api_version}") } else { format!("/api/{api_version}") }
 }
@@ -99,7 +98,7 @@ async fn served(client: &kube::Client, api_version: &str) -> Outcome<Vec<Resourc
     Ok(list.iter().filter_map(|entry| described(api_version, entry)).collect())
 }
 
-/// None for a subresource.
+/// Parses an entry of the discovery document; returns `None` for a subresource.
 fn described(api_version: &str, entry: &Value) -> Option<Resource> {
     let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let plural = text("name");

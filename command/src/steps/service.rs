@@ -1,9 +1,9 @@
-//! Webhooks that are called through a Service.
+//! Webhooks behind a Service.
 
 use cucumber::given;
 use serde_json::{Value, json};
 
-use super::endpoint::Running;
+use super::endpoint::RunningFake;
 use super::failure::Outcome;
 use super::webhook::Webhook;
 use super::world::World;
@@ -11,12 +11,12 @@ use super::{StepHelp, given as step};
 use crate::target::FakesPlace;
 
 pub(super) const HELP: StepHelp = step(
-    "{string} is called through the service {string}",
-    "A Service of the scenario's namespace leads to it; with --fakes-in-cluster it stays behind the Service that it has",
-    r#"Given "policy" is called through the service "policy""#,
+    "{string} is called through the Service {string}",
+    "Creates a Service in the scenario's namespace for the webhook; with --fakes-in-cluster the webhook keeps its own Service",
+    r#"Given "policy" is called through the Service "policy""#,
 );
 
-/// The Service of the scenario that leads to a fake of this process.
+/// The Service of a fake that runs in this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Service {
     namespace: String,
@@ -24,29 +24,29 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// The name that its certificate must have.
+    /// Returns the host name that the certificate must contain.
     pub(super) fn host(&self) -> String {
         format!("{}.{}.svc", self.name, self.namespace)
     }
 }
 
 impl Webhook {
-    /// `clientConfig` for calls to its fake.
-    pub(super) fn address(&self, running: &Running) -> Value {
+    /// Returns the `clientConfig` for calls to the fake.
+    pub(super) fn client_config_for(&self, running: &RunningFake) -> Value {
         let client_config = running.client_config();
         match (&self.service, running) {
-            (Some(Service { namespace, name }), Running::Here { fake, .. }) => {
+            (Some(Service { namespace, name }), RunningFake::Here { fake, .. }) => {
                 let service =
                     json!({"namespace": namespace, "name": name, "port": fake.address().port(), "path": "/"});
                 json!({"service": service, "caBundle": client_config.get("caBundle")})
             }
-            (Some(_), Running::InCluster(_)) | (None, _) => client_config,
+            (Some(_), RunningFake::InCluster(_)) | (None, _) => client_config,
         }
     }
 }
 
-#[given(expr = "{string} is called through the service {string}")]
-async fn is_called_through(world: &mut World, short: String, name: String) -> Outcome {
+#[given(expr = "{string} is called through the Service {string}")]
+async fn is_called_through_service(world: &mut World, short: String, name: String) -> Outcome {
     let namespace = world.namespace().await?;
     if let FakesPlace::Here { host, .. } = &world.target()?.fakes {
         let spec = json!({"type": "ExternalName", "externalName": host});

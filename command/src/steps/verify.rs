@@ -1,4 +1,4 @@
-//! What the checks of `admit verify` say about a webhook of the scenario.
+//! Steps that run checks of `admit verify` on the webhooks of a scenario.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -19,12 +19,12 @@ use super::names::Names;
 use super::parameter::Admission;
 use super::world::World;
 
-/// How many objects are tried at a time.
+/// The number of objects to check in parallel.
 const JOBS: usize = 8;
-/// The check of idempotence.
-const IDEMPOTENT: &str = "V01";
+/// The ID of the idempotence check.
+const IDEMPOTENCE: &str = "V01";
 
-/// Knows the services of `--service`.
+/// Resolves the services of `--service`.
 struct Services(Vec<(ServiceName, (String, u16))>);
 
 impl ServiceResolver for Services {
@@ -33,38 +33,36 @@ impl ServiceResolver for Services {
         let known = self.0.iter().find(|(name, _)| is_it(name));
         known.map(|(_, address)| address.clone()).ok_or_else(|| {
             format!(
-                "no address is given for the service: add --service {}/{}=HOST:PORT",
+                "missing address of the service: add --service {}/{}=HOST:PORT",
                 service.namespace, service.name
             )
         })
     }
 }
 
-/// What a check says of a webhook.
-struct About {
+/// The result of a check for one webhook.
+struct WebhookResult {
     result: CheckResult,
     findings: Vec<Finding>,
 }
 
 impl World {
-    /// Asks a check about one webhook of the scenario, with the built-in objects of one kind, or of all.
+    /// Runs a check on one webhook of the scenario with the built-in objects of one kind or of all kinds.
     async fn verify(
         &mut self,
         step: &Step,
         check: &'static Check,
         short: &str,
         kind: Option<&str>,
-    ) -> Outcome<About> {
+    ) -> Outcome<WebhookResult> {
         self.install().await?;
         let name = Names::webhook(short);
-        let subjects: Vec<Subject> = Subject::of(&self.declared()?)?
+        let subjects: Vec<Subject> = Subject::of(&self.installed_configurations()?)?
             .into_iter()
             .filter(|subject| subject.webhook.id.name == name)
             .collect();
         let Some(subject) = subjects.first().map(Subject::name) else {
-            return Err(StepFailure::new(format!(
-                "no webhook of the scenario is called \"{short}\" ({name})"
-            )));
+            return Err(StepFailure::new(format!("unknown webhook \"{short}\" ({name})")));
         };
         let services = &self.target()?.services;
         let services =
@@ -80,16 +78,16 @@ impl World {
         // All scenarios share one task.
         let run = harness::verify::run(plan, objects.into_iter().map(Ok::<_, Infallible>));
         let report = tokio::spawn(run).await?.unwrap_or_else(|never| match never {});
-        let about = about(report, &subject).ok_or_else(|| {
+        let outcome = result_for(report, &subject).ok_or_else(|| {
             let kind = kind.unwrap_or("any kind");
-            StepFailure::new(format!("{} is not about \"{short}\", or no rule matches {kind}", check.id))
+            StepFailure::new(format!("{} does not apply to \"{short}\", or no rule matches {kind}", check.id))
         })?;
-        self.tell(step, format!("{} for \"{short}\": {}", check.id, said(&about)));
-        Ok(about)
+        self.tell(step, format!("{} for \"{short}\": {}", check.id, summary(&outcome)));
+        Ok(outcome)
     }
 
-    /// The scenario's configurations as they are installed.
-    fn declared(&self) -> Outcome<Vec<Value>> {
+    /// Returns the scenario's configurations as they are installed.
+    fn installed_configurations(&self) -> Outcome<Vec<Value>> {
         let mut configurations = self.installation.own.clone();
         for own in &mut configurations {
             for entry in own.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -110,23 +108,23 @@ impl World {
     }
 }
 
-/// What the only check of a report says of a webhook, or of all together where it is about that.
-fn about(mut report: Report, webhook: &str) -> Option<About> {
+/// Returns the result of the only check in a report for a webhook, or its result for all webhooks together.
+fn result_for(mut report: Report, webhook: &str) -> Option<WebhookResult> {
     let mut check = report.checks.pop()?;
     let own = check.results.iter().position(|result| result.webhook == webhook);
     let position = own.or_else(|| (check.results.len() == 1).then_some(0))?;
     let result = check.results.swap_remove(position);
     check.findings.retain(|finding| finding.webhooks.contains_key(&result.webhook));
-    Some(About { result, findings: check.findings })
+    Some(WebhookResult { result, findings: check.findings })
 }
 
-/// What was seen, without what differs from run to run.
-fn said(about: &About) -> String {
-    let result = &about.result;
+/// Summarizes a result without details that differ between runs.
+fn summary(outcome: &WebhookResult) -> String {
+    let result = &outcome.result;
     match result.verdict {
-        Tally::Passed => format!("held {} times", result.held),
+        Tally::Passed => format!("passed {} times", result.held),
         Tally::Found => {
-            let kinds: Vec<&str> = about.findings.iter().map(|finding| finding.kind.as_str()).collect();
+            let kinds: Vec<&str> = outcome.findings.iter().map(|finding| finding.kind.as_str()).collect();
             format!("found {}", kinds.join("; "))
         }
         Tally::NotChecked => format!("not checked: {}", reasons(result)),
@@ -139,10 +137,10 @@ fn reasons(result: &CheckResult) -> String {
     all.cloned().collect::<Vec<_>>().join("; ")
 }
 
-/// Every finding, with the smallest object that shows it and what differs.
-fn findings(about: &About) -> String {
+/// Formats every finding with the differences and the smallest object that reproduces it.
+fn findings(outcome: &WebhookResult) -> String {
     let mut text = String::new();
-    for finding in &about.findings {
+    for finding in &outcome.findings {
         let _ = write!(text, "\n{}", finding.message);
         for difference in &finding.differences {
             let _ = write!(text, "\n  {}", difference.path);
@@ -153,54 +151,55 @@ fn findings(about: &About) -> String {
             }
         }
         if let Some(object) = &finding.object {
-            let _ = write!(text, "\nthe smallest object that shows it:\n{}", super::document::show(object));
+            let _ = write!(text, "\nsmallest object that reproduces it:\n{}", super::document::show(object));
         }
     }
     text
 }
 
-/// It looked, and found nothing: not to have looked is a failure too.
-fn nothing(about: &About) -> Outcome {
-    match about.result.verdict {
+/// Fails unless the check ran and passed.
+fn expect_pass(outcome: &WebhookResult) -> Outcome {
+    match outcome.result.verdict {
         Tally::Passed => Ok(()),
-        Tally::Found => Err(StepFailure::new(format!("expected no finding{}", findings(about)))),
-        Tally::NotChecked | Tally::NotApplicable => Err(StepFailure::new(said(about))),
+        Tally::Found => Err(StepFailure::new(format!("expected no finding{}", findings(outcome)))),
+        Tally::NotChecked | Tally::NotApplicable => Err(StepFailure::new(summary(outcome))),
     }
 }
 
-/// It found something that says `expected`.
-fn something(about: &About, expected: &str) -> Outcome {
+/// Fails unless the check reports a finding that contains `expected`.
+fn expect_finding(outcome: &WebhookResult, expected: &str) -> Outcome {
     let says = |text: &str| text.contains(expected);
-    if about.findings.iter().any(|finding| says(&finding.kind) || says(&finding.message)) {
+    if outcome.findings.iter().any(|finding| says(&finding.kind) || says(&finding.message)) {
         return Ok(());
     }
-    let found = if about.findings.is_empty() { format!("\n{}", said(about)) } else { findings(about) };
-    Err(StepFailure::new(format!("expected a finding that says \"{expected}\"{found}")))
+    let found =
+        if outcome.findings.is_empty() { format!("\n{}", summary(outcome)) } else { findings(outcome) };
+    Err(StepFailure::new(format!("expected a finding that contains \"{expected}\"{found}")))
 }
 
-fn known(id: &str) -> Outcome<&'static Check> {
+fn find_check(id: &str) -> Outcome<&'static Check> {
     checks::find(id).ok_or_else(|| {
-        StepFailure::new(format!("there is no check `{id}`: `admit verify --list` prints those there are"))
+        StepFailure::new(format!("unknown check `{id}`: `admit verify --list` lists all checks"))
     })
 }
 
 #[then(expr = "{string} is idempotent for every {word} in the corpus")]
 async fn is_idempotent_for(world: &mut World, step: &Step, short: String, kind: String) -> Outcome {
-    let kind = world.resource_called(&kind).await?.kind;
-    nothing(&world.verify(step, known(IDEMPOTENT)?, &short, Some(&kind)).await?)
+    let kind = world.resource_named(&kind).await?.kind;
+    expect_pass(&world.verify(step, find_check(IDEMPOTENCE)?, &short, Some(&kind)).await?)
 }
 
 #[then(expr = "{string} is not idempotent")]
 async fn is_not_idempotent(world: &mut World, step: &Step, short: String) -> Outcome {
-    something(&world.verify(step, known(IDEMPOTENT)?, &short, None).await?, "")
+    expect_finding(&world.verify(step, find_check(IDEMPOTENCE)?, &short, None).await?, "")
 }
 
-#[then(expr = "the check {word} finds nothing for {string}")]
-async fn finds_nothing(world: &mut World, step: &Step, id: String, short: String) -> Outcome {
-    nothing(&world.verify(step, known(&id)?, &short, None).await?)
+#[then(expr = "the check {word} passes for {string}")]
+async fn passes(world: &mut World, step: &Step, id: String, short: String) -> Outcome {
+    expect_pass(&world.verify(step, find_check(&id)?, &short, None).await?)
 }
 
-#[then(expr = "the check {word} finds {string} for {string}")]
-async fn finds(world: &mut World, step: &Step, id: String, expected: String, short: String) -> Outcome {
-    something(&world.verify(step, known(&id)?, &short, None).await?, &expected)
+#[then(expr = "the check {word} reports {string} for {string}")]
+async fn reports(world: &mut World, step: &Step, id: String, expected: String, short: String) -> Outcome {
+    expect_finding(&world.verify(step, find_check(&id)?, &short, None).await?, &expected)
 }

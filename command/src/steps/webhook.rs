@@ -1,4 +1,4 @@
-//! The webhooks of a scenario: when they are called, and what they do.
+//! The webhooks of a scenario: when they are called and how they respond.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use gherkin::Step;
 use serde_json::{Map, Value, json};
 
 use super::document;
-use super::endpoint::{Running, Wanted};
+use super::endpoint::{FakeSpec, RunningFake};
 use super::failure::{Outcome, StepFailure};
 use super::names::Names;
 use super::parameter::{Admission, Operations, Ordinal};
@@ -21,25 +21,25 @@ use super::world::World;
 /// A webhook of the scenario.
 #[derive(Debug)]
 pub(crate) struct Webhook {
-    /// What the feature calls it.
+    /// The name in the feature file.
     pub(super) short: String,
-    /// Which plugin calls it.
+    /// The admission plugin that calls it.
     pub(super) admission: Admission,
-    /// Its entry in the configuration, without `clientConfig` and the scenario's namespace.
+    /// The entry in the webhook configuration, without `clientConfig` and the scenario's namespace selector.
     pub(super) entry: Value,
-    /// What its `clientConfig` says instead of, or beside, where the fake is: a JSON merge patch.
+    /// A JSON merge patch for the `clientConfig` that points to the fake.
     pub(super) client_config: Map<String, Value>,
-    /// The Service that leads to it; without one it is called where it runs.
+    /// The Service in its `clientConfig`; without one the URL of the fake is used.
     pub(super) service: Option<Service>,
-    /// What a connection to it meets.
+    /// How the fake treats connections.
     pub(super) transport: Transport,
     on_call: BTreeMap<usize, Behavior>,
     pub(super) otherwise: Behavior,
-    /// The fake and what it was told to be like, once the server has been told of it.
-    pub(super) running: Option<(Running, Wanted)>,
-    /// The number of the newest call that somebody has looked at.
-    looked_at: u64,
-    /// The calls of the last request of a When, oldest first.
+    /// The running fake and its current specification, once the configuration is installed.
+    pub(super) running: Option<(RunningFake, FakeSpec)>,
+    /// The number of the newest call that was read.
+    last_read: u64,
+    /// The calls caused by the last request of a When step, oldest first.
     pub(super) calls: Vec<Entry>,
 }
 
@@ -58,19 +58,19 @@ impl Webhook {
             on_call: BTreeMap::new(),
             otherwise: Behavior::default(),
             running: None,
-            looked_at: 0,
+            last_read: 0,
             calls: Vec::new(),
         }
     }
 
-    /// What its fake is to be like.
-    pub(super) fn wanted(&self) -> Outcome<Wanted> {
+    /// Returns the specification of its fake.
+    pub(super) fn fake_spec(&self) -> Outcome<FakeSpec> {
         let (admission, transport) = (self.admission, self.transport);
         let names = self.service.iter().map(Service::host).collect();
-        Ok(Wanted { admission, transport, behavior: self.behavior()?, names })
+        Ok(FakeSpec { admission, transport, behavior: self.behavior()?, names })
     }
 
-    /// What it does, call by call.
+    /// Returns the behavior, as a sequence if single calls have their own behavior.
     fn behavior(&self) -> Outcome<Behavior> {
         let Some(last) = self.on_call.keys().max() else {
             return Ok(self.otherwise.clone());
@@ -80,21 +80,22 @@ impl Webhook {
         Ok(Behavior::Sequence(Sequence::try_from(calls).map_err(StepFailure::new)?))
     }
 
-    /// From now on it is another fake, of which nobody has seen a call.
-    pub(super) fn runs_as(&mut self, running: Running, wanted: Wanted) {
-        self.running = Some((running, wanted));
-        self.looked_at = 0;
+    /// Replaces the running fake and forgets the calls of the previous one.
+    pub(super) fn set_running(&mut self, running: RunningFake, spec: FakeSpec) {
+        self.running = Some((running, spec));
+        self.last_read = 0;
     }
 
-    /// Has in `calls` those that came since the last look. A fake knows of a call before the server answers the
-    /// request that it belongs to.
-    pub(super) async fn look(&mut self) -> Outcome {
+    /// Reads the calls since the last read into `calls`.
+    ///
+    /// A fake records a call before the server answers the request that caused it.
+    pub(super) async fn read_calls(&mut self) -> Outcome {
         self.calls = match &self.running {
-            Some((running, _)) => running.calls_after(self.looked_at).await?,
+            Some((running, _)) => running.calls_after(self.last_read).await?,
             None => Vec::new(),
         };
-        self.looked_at = self.calls.last().map_or(self.looked_at, |call| call.number);
-        self.calls.retain(|call| !is_of_a_controller(call));
+        self.last_read = self.calls.last().map_or(self.last_read, |call| call.number);
+        self.calls.retain(|call| !is_from_controller(call));
         Ok(())
     }
 
@@ -107,7 +108,7 @@ impl Webhook {
         }
     }
 
-    /// Adds a match condition, or gives the one of this name another expression.
+    /// Adds a match condition, or replaces the expression of the condition with this name.
     fn add_condition(&mut self, name: &str, expression: &str) {
         let condition = json!({"name": name, "expression": expression});
         let mut conditions = match self.entry.get("matchConditions") {
@@ -133,8 +134,8 @@ impl Webhook {
     }
 }
 
-/// In a cluster the controllers write into the scenario's namespace too. Those calls are none of its own.
-fn is_of_a_controller(call: &Entry) -> bool {
+/// Reports whether the request of a call came from a controller, which in a cluster also writes to the scenario's namespace.
+fn is_from_controller(call: &Entry) -> bool {
     let review = call.review().unwrap_or_default();
     let user = review.pointer("/request/userInfo/username").and_then(Value::as_str).unwrap_or_default();
     ["system:serviceaccount:kube-system:", "system:kube-", "system:node:"]
@@ -142,7 +143,7 @@ fn is_of_a_controller(call: &Entry) -> bool {
         .any(|it| user.starts_with(it))
 }
 
-/// Merges maps into maps; anything else replaces what was there.
+/// Merges maps recursively and replaces all other values.
 pub(super) fn merge(into: &mut Value, from: &Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
@@ -155,13 +156,13 @@ pub(super) fn merge(into: &mut Value, from: &Value) {
 }
 
 impl World {
-    /// The webhook that the feature calls `short`.
+    /// Returns the webhook with this name in the feature file.
     pub(super) fn webhook(&self, short: &str) -> Outcome<&Webhook> {
         let found = self.webhooks.iter().find(|webhook| webhook.short == short);
         found.ok_or_else(|| self.no_webhook(short))
     }
 
-    /// The webhook to change; the server is told of the change before the next request.
+    /// Returns a webhook to change, and marks the installed configuration as outdated.
     pub(super) fn change(&mut self, short: &str) -> Outcome<&mut Webhook> {
         let missing = self.no_webhook(short);
         self.installation.expire();
@@ -175,7 +176,7 @@ impl World {
 
     fn add_webhook(&mut self, short: &str, admission: Admission) -> Outcome<&mut Webhook> {
         if self.webhooks.iter().any(|webhook| webhook.short == short) {
-            return Err(StepFailure::new(format!("the scenario has a webhook \"{short}\" already")));
+            return Err(StepFailure::new(format!("the scenario already has a webhook \"{short}\"")));
         }
         self.webhooks.push(Webhook::new(short, admission));
         self.change(short)
@@ -186,7 +187,7 @@ impl World {
         let own = self.installation.own_webhooks().map(|(_, name)| name);
         let known: Vec<String> = fakes.chain(own).map(|name| format!("\"{name}\"")).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        StepFailure::new(format!("the scenario has no webhook \"{short}\"; it has {known}"))
+        StepFailure::new(format!("unknown webhook \"{short}\": the scenario defines {known}"))
     }
 }
 
@@ -209,28 +210,22 @@ fn a_webhook_in_version(
     Ok(())
 }
 
-#[given(expr = "{string} is also registered for {word} in {word}")]
-fn also_registered(world: &mut World, short: String, resources: String, api_version: String) -> Outcome {
+#[given(expr = "{string} also matches {word} in {word}")]
+fn also_matches(world: &mut World, short: String, resources: String, api_version: String) -> Outcome {
     let (group, version) = group_and_version(&world.names.expand(&api_version));
     world.change(&short)?.add_rule(&resources, &group, &version);
     Ok(())
 }
 
-#[given(expr = "{string} is registered only for {operations}")]
-fn registered_only_for(world: &mut World, short: String, operations: Operations) -> Outcome {
+#[given(expr = "{string} matches only the operation(s) {operations}")]
+fn matches_only_the_operations(world: &mut World, short: String, operations: Operations) -> Outcome {
     world.change(&short)?.operations(&operations.0);
     Ok(())
 }
 
-#[given(expr = "{string} may be reinvoked")]
-fn may_be_reinvoked(world: &mut World, short: String) -> Outcome {
-    world.change(&short)?.set("reinvocationPolicy", json!("IfNeeded"));
-    Ok(())
-}
-
-#[given(expr = "{string} is never reinvoked")]
-fn is_never_reinvoked(world: &mut World, short: String) -> Outcome {
-    world.change(&short)?.set("reinvocationPolicy", json!("Never"));
+#[given(expr = "{string} has the reinvocation policy {word}")]
+fn reinvocation_policy(world: &mut World, short: String, policy: String) -> Outcome {
+    world.change(&short)?.set("reinvocationPolicy", json!(policy));
     Ok(())
 }
 
@@ -273,7 +268,7 @@ fn is_configured_with(world: &mut World, step: &Step, short: String) -> Outcome 
     if let Some(Value::Object(mut client_config)) =
         fields.as_object_mut().and_then(|it| it.remove("clientConfig"))
     {
-        // Of `url` and `service` one takes the other's place.
+        // `url` and `service` replace each other.
         for (given, other) in [("service", "url"), ("url", "service")] {
             if client_config.contains_key(given) && !client_config.contains_key(other) {
                 client_config.insert(other.to_owned(), Value::Null);
@@ -285,8 +280,8 @@ fn is_configured_with(world: &mut World, step: &Step, short: String) -> Outcome 
     Ok(())
 }
 
-#[given(expr = "{string} changes nothing")]
-fn changes_nothing(world: &mut World, short: String) -> Outcome {
+#[given(expr = "{string} allows the request")]
+fn allows_the_request(world: &mut World, short: String) -> Outcome {
     world.behave(&short, Behavior::default())
 }
 
@@ -294,7 +289,7 @@ fn changes_nothing(world: &mut World, short: String) -> Outcome {
 fn behaves_like_this(world: &mut World, step: &Step, short: String) -> Outcome {
     let text = world.names.expand(&document::text(step)?);
     let behavior = serde_saphyr::from_str(&text)
-        .map_err(|error| StepFailure::new(format!("this is not a behavior: {error}")))?;
+        .map_err(|error| StepFailure::new(format!("invalid behavior: {error}")))?;
     world.behave(&short, behavior)
 }
 
@@ -336,8 +331,8 @@ fn adds_container(world: &mut World, short: String, name: String) -> Outcome {
     world.behave(&short, Behavior::Sidecar(Sidecar { name, ..Sidecar::default() }))
 }
 
-#[given(expr = "{string} gives every container the variable {string}")]
-fn gives_variable(world: &mut World, short: String, variable: String) -> Outcome {
+#[given(expr = "{string} sets the environment variable {string} in every container")]
+fn sets_environment_variable(world: &mut World, short: String, variable: String) -> Outcome {
     let (name, value) = label_parts(&variable)?;
     world.behave(&short, Behavior::ContainerEnv(ContainerEnv { name, value }))
 }
@@ -353,30 +348,30 @@ fn denies_with(world: &mut World, short: String, code: i32, reason: String, mess
     world.behave(&short, Behavior::Deny(deny))
 }
 
-#[given(expr = "{string} never answers")]
-fn never_answers(world: &mut World, short: String) -> Outcome {
+#[given(expr = "{string} never responds")]
+fn never_responds(world: &mut World, short: String) -> Outcome {
     world.behave(&short, Behavior::Timeout(Timeout::default()))
 }
 
-#[given(expr = "{string} never answers its {ordinal} call")]
-fn never_answers_call(world: &mut World, short: String, call: Ordinal) -> Outcome {
+#[given(expr = "{string} never responds to its {ordinal} call")]
+fn never_responds_to_call(world: &mut World, short: String, call: Ordinal) -> Outcome {
     world.change(&short)?.on_call.insert(call.0, Behavior::Timeout(Timeout::default()));
     Ok(())
 }
 
-#[given(expr = "{string} answers with the HTTP status {int}")]
-fn answers_with_status(world: &mut World, short: String, code: u16) -> Outcome {
+#[given(expr = "{string} responds with the HTTP status {int}")]
+fn responds_with_status(world: &mut World, short: String, code: u16) -> Outcome {
     let code = StatusCode::try_from(code).map_err(StepFailure::new)?;
     world.behave(&short, Behavior::BadResponse(BadResponse::Status(code)))
 }
 
-#[given(expr = "{string} gives the bad response {string}")]
+#[given(expr = "{string} returns the bad response {string}")]
 fn bad_response(world: &mut World, short: String, name: String) -> Outcome {
     let response = serde_json::from_value(json!(name))?;
     world.behave(&short, Behavior::BadResponse(response))
 }
 
-#[given(expr = "{string} gives the bad response {string} on its {ordinal} call")]
+#[given(expr = "{string} returns the bad response {string} on its {ordinal} call")]
 fn bad_response_on_call(world: &mut World, short: String, name: String, call: Ordinal) -> Outcome {
     let response = serde_json::from_value(json!(name))?;
     world.change(&short)?.on_call.insert(call.0, Behavior::BadResponse(response));
@@ -389,24 +384,18 @@ fn refuses_connections(world: &mut World, short: String) -> Outcome {
     Ok(())
 }
 
-#[given(expr = "{string} presents an untrusted certificate")]
-fn untrusted_certificate(world: &mut World, short: String) -> Outcome {
-    present(world, &short, certs::Defect::UnknownIssuer)
-}
-
 #[given(expr = "{string} presents a certificate with the defect {string}")]
 fn defective_certificate(world: &mut World, short: String, defect: String) -> Outcome {
-    present(world, &short, defect.parse()?)
-}
-
-fn present(world: &mut World, short: &str, defect: certs::Defect) -> Outcome {
-    world.change(short)?.transport.certificate = Certificate::Defective(defect);
+    let defect = defect.parse()?;
+    world.change(&short)?.transport.certificate = Certificate::Defective(defect);
     Ok(())
 }
 
 fn operations(world: &World, step: &Step) -> Outcome<Behavior> {
     let operations: Vec<Value> = serde_saphyr::from_str(&world.names.expand(&document::text(step)?))
-        .map_err(|error| StepFailure::new(format!("a JSON Patch is a list of operations: {error}")))?;
+        .map_err(|error| {
+            StepFailure::new(format!("invalid JSON Patch: must be a list of operations: {error}"))
+        })?;
     Ok(patch(operations))
 }
 
@@ -414,7 +403,7 @@ fn patch(operations: Vec<Value>) -> Behavior {
     Behavior::Patch(Patch { operations, ..Patch::default() })
 }
 
-/// A patch that changes nothing may still count as a change, so that nothing is sent where the label is there already.
+/// Returns a behavior that adds a label only if the key is absent, because an ineffective patch can count as a change.
 fn adding_label(label: &str) -> Outcome<Behavior> {
     let (key, value) = label_parts(label)?;
     let path = label_path(&key);
@@ -431,15 +420,15 @@ fn label_path(key: &str) -> String {
     format!("/metadata/labels/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The two sides of `key=value`.
+/// Splits `key=value`.
 pub(super) fn label_parts(label: &str) -> Outcome<(String, String)> {
     match label.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        Some(_) | None => Err(StepFailure::new(format!("\"{label}\" is not of the form \"key=value\""))),
+        Some(_) | None => Err(StepFailure::new(format!("invalid label \"{label}\": must be key=value"))),
     }
 }
 
-/// The two sides of `group/version`; the group of `v1` is empty.
+/// Splits `group/version`; the group of `v1` is empty.
 fn group_and_version(api_version: &str) -> (String, String) {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     (group.to_owned(), version.to_owned())
@@ -450,7 +439,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_behavior_on_one_call_leaves_the_others_as_they_are() {
+    fn a_behavior_for_one_call_does_not_affect_other_calls() {
         let mut webhook = Webhook::new("a", Admission::Mutating);
         webhook.on_call.insert(2, Behavior::Timeout(Timeout::default()));
         let Behavior::Sequence(sequence) = webhook.behavior().unwrap() else {

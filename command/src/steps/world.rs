@@ -1,4 +1,4 @@
-//! What one scenario knows.
+//! The state of one scenario.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use harness::json::set;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::api::{self, Answer, Manner};
+use super::api::{self, Answer, RequestOptions};
 use super::configuration::{self, Installation};
-use super::endpoint::Running;
+use super::endpoint::RunningFake;
 use super::failure::{Outcome, StepFailure};
 use super::metrics::Metrics;
 use super::names::{Names, SCENARIO_LABEL};
@@ -19,42 +19,42 @@ use super::webhook::Webhook;
 use crate::run::narration::Narrator;
 use crate::target::{Leftovers, RUN_LABEL, RecordedCall, Target, TargetKind};
 
-/// What one scenario knows.
+/// The state of one scenario.
 #[derive(Debug, cucumber::World)]
 #[world(init = Self::unstarted)]
 pub(crate) struct World {
-    /// Set by the runner's `before`, which is the only place where the chosen target is known.
+    /// Set by the runner's `before` hook.
     target: Option<Arc<Target>>,
     narrator: Option<Narrator>,
-    /// Where a path in a feature file begins.
+    /// The folder that paths in a feature file are relative to.
     folder: PathBuf,
-    /// The names of what the scenario makes.
+    /// The unique names of the scenario.
     pub(super) names: Names,
-    /// Its webhooks, mutating and validating ones in the author's order.
+    /// The webhooks in order of definition.
     pub(super) webhooks: Vec<Webhook>,
-    /// The conversion webhooks of its definitions.
-    pub(super) converters: Vec<Running>,
-    /// What of them the server has been told.
+    /// The conversion webhooks of custom resources.
+    pub(super) converters: Vec<RunningFake>,
+    /// The installed webhook configurations.
     pub(super) installation: Installation,
-    /// How requests are sent from now on.
-    pub(super) manner: Manner,
-    /// What came of the last request of a When.
+    /// The user and dry-run setting of requests.
+    pub(super) options: RequestOptions,
+    /// The response to the last request of a When step.
     pub(super) last: Option<Answer>,
-    /// The calls of the author's own webhooks for that request; none if the server does not show them.
+    /// The calls of webhooks in loaded configurations during that request; `None` if the target does not record them.
     pub(super) own_calls: Option<Vec<RecordedCall>>,
-    /// Whether a step of the scenario is about metrics; they are read only then.
-    pub(super) asks_for_metrics: bool,
-    /// What the server's counters grew by during the last request.
-    pub(super) counted: Metrics,
+    /// Whether a step of the scenario uses metrics; they are read only then.
+    pub(super) reads_metrics: bool,
+    /// The increase of metrics during the last request.
+    pub(super) metric_increase: Metrics,
     namespaces: Vec<String>,
     resources: Vec<Resource>,
-    /// Its definitions of custom resources.
+    /// The CustomResourceDefinitions of the scenario.
     pub(super) definitions: Vec<Value>,
     removable: Vec<String>,
-    /// Namespaces that are not its own and have its label.
-    borrowed: Vec<String>,
-    /// Whether its webhooks are called for the Namespaces that its steps write.
-    pub(super) takes_namespaces: bool,
+    /// Existing namespaces that have the scenario label.
+    labeled: Vec<String>,
+    /// Whether the webhooks are called for Namespace objects that steps write.
+    pub(super) matches_namespaces: bool,
 }
 
 impl World {
@@ -67,35 +67,35 @@ impl World {
             webhooks: Vec::new(),
             converters: Vec::new(),
             installation: Installation::default(),
-            manner: Manner::default(),
+            options: RequestOptions::default(),
             last: None,
             own_calls: None,
-            asks_for_metrics: false,
-            counted: Metrics::default(),
+            reads_metrics: false,
+            metric_increase: Metrics::default(),
             namespaces: Vec::new(),
             resources: Vec::new(),
             definitions: Vec::new(),
             removable: Vec::new(),
-            borrowed: Vec::new(),
-            takes_namespaces: false,
+            labeled: Vec::new(),
+            matches_namespaces: false,
         }
     }
 
-    /// Called once before the first step of every scenario.
+    /// Sets the target; called once before the first step of every scenario.
     pub(crate) fn start(&mut self, target: Arc<Target>, narrator: Narrator) {
         self.target = Some(target);
         self.narrator = Some(narrator);
     }
 
-    /// The folder of the feature file, if it is known: paths in steps begin there instead of in the current folder.
+    /// Sets the folder of the feature file, which paths in steps are relative to.
     pub(crate) fn read_files_from(&mut self, folder: &Path) {
         folder.clone_into(&mut self.folder);
     }
 
-    /// Called once after the last step, also of a failed scenario: removes from the target what the scenario made.
+    /// Removes the objects of the scenario from the target; called once after the last step, also of a failed scenario.
     ///
-    /// The last made is removed first, and the namespaces at the end, because nothing waits until they are empty.
-    /// The fakes go last: until then a webhook may be called for what is removed.
+    /// Objects are removed in reverse order, then the namespaces. The fakes are stopped last, because webhooks can be called
+    /// for the removed objects.
     pub(crate) async fn finish(&mut self) {
         match self.target.as_ref().map(|target| target.leftovers) {
             Some(Leftovers::Removed) => {}
@@ -108,26 +108,26 @@ impl World {
         if !objects.is_empty() {
             self.wait_until_unused().await;
         }
-        for name in std::mem::take(&mut self.borrowed) {
-            // Nobody else has it: the next scenario may.
+        for name in std::mem::take(&mut self.labeled) {
+            // The next scenario can use the namespace.
             drop(self.label_namespace(&name, &Value::Null).await);
         }
         let namespaces = std::mem::take(&mut self.namespaces).into_iter().flat_map(|name| {
             let namespace = format!("/api/v1/namespaces/{name}");
-            // A node would give each pod its time, and the namespace would wait for it.
+            // Without this, the namespace waits for the grace period of each pod.
             [format!("{namespace}/pods?gracePeriodSeconds=0"), namespace]
         });
         self.remove(objects.into_iter().chain(namespaces)).await;
         let fakes = self.webhooks.drain(..).filter_map(|webhook| webhook.running.map(|(running, _)| running));
         for fake in fakes.chain(self.converters.drain(..)).chain(self.installation.marker.take()) {
-            // One that cannot be reached goes with its pod.
+            // A fake that cannot be reached is removed with its pod.
             drop(fake.stop().await);
         }
     }
 
     async fn remove(&self, paths: impl IntoIterator<Item = String>) {
         for path in paths {
-            // What cannot be removed has been removed by the scenario, or by the end of the server.
+            // Errors are ignored: the scenario may have removed the object, or the server has stopped.
             if let Ok(client) = self.client() {
                 drop(api::send(client, Method::DELETE, &path, None).await);
                 drop(self.finalize_if_namespace(&path).await);
@@ -135,46 +135,48 @@ impl World {
         }
     }
 
-    /// The server of this run.
+    /// Returns the target of this run.
     pub(super) fn target(&self) -> Outcome<&Target> {
-        self.target.as_deref().ok_or_else(|| StepFailure::new("the scenario was started without a target"))
+        self.target.as_deref().ok_or_else(|| StepFailure::new("the scenario has no target"))
     }
 
-    /// The server, for those who change the scenario meanwhile.
+    /// Returns the target for use while the scenario changes.
     pub(super) fn shared_target(&self) -> Outcome<Arc<Target>> {
-        self.target.clone().ok_or_else(|| StepFailure::new("the scenario was started without a target"))
+        self.target.clone().ok_or_else(|| StepFailure::new("the scenario has no target"))
     }
 
-    /// The client of that server.
+    /// Returns the client of the target.
     pub(super) fn client(&self) -> Outcome<&kube::Client> {
         Ok(&self.target()?.client)
     }
 
-    /// Tells one line under the step.
+    /// Prints a line below the step.
     pub(super) fn tell(&self, step: &gherkin::Step, line: impl Into<String>) {
         if let Some(narrator) = &self.narrator {
             narrator.tell(step.position.line, line);
         }
     }
 
-    /// The answer to the last request of a When.
+    /// Returns the response to the last request of a When step.
     pub(super) fn answer(&self) -> Outcome<&Answer> {
-        self.last.as_ref().ok_or_else(|| StepFailure::new("no request was made yet: a When step makes one"))
+        self.last
+            .as_ref()
+            .ok_or_else(|| StepFailure::new("no request was sent: add a When step before this step"))
     }
 
-    /// The path of a file that a feature names.
+    /// Returns the path of a file that a step names.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Has `path` removed when the scenario ends.
+    /// Schedules the removal of `path` at the end of the scenario.
     pub(super) fn remove_at_the_end(&mut self, path: String) {
         if !self.removable.contains(&path) {
             self.removable.push(path);
         }
     }
 
-    /// Has an object removed when the scenario ends, unless it goes with the scenario's namespace.
+    /// Schedules the removal of an object, unless it is in a namespace of the scenario.
     pub(super) fn remove_unless_own(&mut self, path: String) {
         let goes_with = |name: &String| path.contains(&format!("/namespaces/{name}/"));
         if !self.namespaces.iter().any(goes_with) {
@@ -182,52 +184,53 @@ impl World {
         }
     }
 
-    /// Has a namespace that the scenario made removed when it ends.
+    /// Schedules the removal of a namespace.
     pub(super) fn remove_namespace_at_the_end(&mut self, name: &str) {
         self.namespaces.push(name.to_owned());
     }
 
-    /// Has the scenario label of a namespace removed when the scenario ends.
-    pub(super) fn give_back_at_the_end(&mut self, name: &str) {
-        self.borrowed.push(name.to_owned());
+    /// Schedules the removal of the scenario label from a namespace.
+    pub(super) fn remove_label_at_the_end(&mut self, name: &str) {
+        self.labeled.push(name.to_owned());
     }
 
-    /// The namespace of the scenario, made when it is first needed.
+    /// Returns the namespace of the scenario and creates it on the first call.
     pub(super) async fn namespace(&mut self) -> Outcome<String> {
         let (name, id) = (self.names.namespace(), self.names.id().to_owned());
         if !self.namespaces.contains(&name) {
-            self.make_namespace(&name, &id).await?;
+            self.create_namespace(&name, &id).await?;
             self.wait_for_controllers(&name).await?;
         }
         Ok(name)
     }
 
-    /// The namespace in which the server is asked whether it uses a configuration already; also its scenario label.
-    /// All scenarios of a run share it: each asks with labels of its own.
+    /// Returns the name and the scenario label of the marker namespace.
+    ///
+    /// All scenarios of a run use it, with different labels, to check whether the server uses a configuration.
     pub(super) fn marker_namespace(&self) -> Outcome<String> {
         Ok(format!("admit-run-{}-marker", self.target()?.run))
     }
 
-    /// Makes the marker namespace, unless another scenario has made it. It stays until the end of the run.
-    pub(super) async fn make_marker_namespace(&self) -> Outcome {
+    /// Creates the marker namespace unless it exists; it is kept until the end of the run.
+    pub(super) async fn create_marker_namespace(&self) -> Outcome {
         let name = self.marker_namespace()?;
-        let made = self.post_namespace(&name, &name).await?.successful_or_there();
-        made.map(drop).map_err(|failure| failure.during(format!("making the namespace {name}")))
+        let made = self.post_namespace(&name, &name).await?.successful_or_exists();
+        made.map(drop).map_err(|failure| failure.during(format!("creating the namespace {name}")))
     }
 
-    /// Makes a namespace with the scenario label.
-    async fn make_namespace(&mut self, name: &str, label: &str) -> Outcome {
+    /// Creates a namespace with the scenario label and schedules its removal.
+    async fn create_namespace(&mut self, name: &str, label: &str) -> Outcome {
         self.post_namespace(name, label)
             .await?
             .successful()
-            .map_err(|failure| failure.during(format!("making the namespace {name}")))?;
+            .map_err(|failure| failure.during(format!("creating the namespace {name}")))?;
         self.namespaces.push(name.to_owned());
         Ok(())
     }
 
     pub(super) async fn post_namespace(&self, name: &str, label: &str) -> Outcome<Answer> {
         let mut labels = json!({SCENARIO_LABEL: label, RUN_LABEL: self.target()?.run});
-        // Whatever a cluster asks of pods elsewhere: it is not what scenarios are about.
+        // The default Pod Security level of the cluster must not affect scenarios.
         for mode in ["enforce", "audit", "warn"] {
             set(&mut labels, &[&format!("pod-security.kubernetes.io/{mode}")], "privileged");
         }
@@ -237,9 +240,10 @@ impl World {
         api::send(self.client()?, Method::POST, "/api/v1/namespaces", Some(&namespace)).await
     }
 
-    /// In a cluster controllers fill a new namespace: with the service account without which no pod is admitted, and
-    /// with a ConfigMap, for which a webhook would be called. If they do not come, the server itself says what is
-    /// missing.
+    /// Waits until the controllers of a cluster have filled a new namespace.
+    ///
+    /// Pods require the default service account, and webhooks would be called for the ConfigMap. After the timeout, the
+    /// next request fails with the error of the server.
     pub(super) async fn wait_for_controllers(&self, namespace: &str) -> Outcome {
         match self.target()?.kind {
             TargetKind::InProcess | TargetKind::Envtest => return Ok(()),
@@ -257,28 +261,28 @@ impl World {
         Ok(())
     }
 
-    /// The resource of an object, as its `apiVersion` and `kind` say.
+    /// Returns the resource of an object by its `apiVersion` and `kind`.
     pub(super) async fn resource_of(&mut self, object: &Value) -> Outcome<Resource> {
         let field = |name: &str| object.get(name).and_then(Value::as_str);
         let (Some(api_version), Some(kind)) = (field("apiVersion"), field("kind")) else {
-            return Err(StepFailure::new("an object needs `apiVersion` and `kind`"));
+            return Err(StepFailure::new("missing apiVersion or kind in the object"));
         };
         let known = self.resources.iter().find(|it| it.api_version == api_version && it.kind == kind);
         if let Some(resource) = known {
             return Ok(resource.clone());
         }
-        let resource = resource::of_kind(self.client()?, api_version, kind).await?;
+        let resource = resource::for_kind(self.client()?, api_version, kind).await?;
         self.resources.push(resource.clone());
         Ok(resource)
     }
 
-    /// The resource that a person calls `word`; what the scenario spoke of last comes first.
-    pub(super) async fn resource_called(&mut self, word: &str) -> Outcome<Resource> {
+    /// Returns the resource that a word names; the most recently used one takes precedence.
+    pub(super) async fn resource_named(&mut self, word: &str) -> Outcome<Resource> {
         let known = self.resources.iter().rev().find(|resource| resource.is_called(word));
         if let Some(resource) = known {
             return Ok(resource.clone());
         }
-        let resource = resource::called(self.client()?, word).await?;
+        let resource = resource::named(self.client()?, word).await?;
         self.resources.push(resource.clone());
         Ok(resource)
     }

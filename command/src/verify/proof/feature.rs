@@ -147,7 +147,7 @@ fn scenarios<'a>(
 /// How a request ends.
 fn ending(shown: &SampleRequest, setting: Setting<'_>) -> Vec<Then> {
     let step = |text: String| (text, None);
-    let refused = |code: i32| step(format!("the request is refused with {code}"));
+    let refused = |code: i32| step(format!("the request is rejected with {code}"));
     match &shown.end {
         End::Admitted | End::Unknown => vec![step("the request is admitted".to_owned())],
         End::Refused { code } => vec![refused(*code)],
@@ -162,7 +162,7 @@ fn ending(shown: &SampleRequest, setting: Setting<'_>) -> Vec<Then> {
             let mut then = vec![step("the request is admitted".to_owned())];
             // Of conditions without a value the audit log says nothing.
             if matches!(shown.end, End::Failed { .. }) {
-                then.push(step(format!("the audit log says that \"{}\" failed open", short(webhook))));
+                then.push(step(format!("the audit log records that \"{}\" failed open", short(webhook))));
             }
             then
         }
@@ -196,7 +196,7 @@ fn changes(shown: &SampleRequest) -> Result<Vec<Then>, String> {
                 Round::Second => "second",
             };
             let name = short(&call.webhook);
-            (format!("the audit log says that \"{name}\" changed the object in the {round} round"), None)
+            (format!("the audit log records that \"{name}\" changed the object in the {round} round"), None)
         })
         .collect();
     if changing.is_empty() {
@@ -255,12 +255,9 @@ fn steps(
     }
     let mut steps = Steps::default();
     if sending::is_namespace(request) {
-        steps.given("the webhooks are called for Namespaces, too", None);
+        steps.given("webhooks are also called for Namespace objects", None);
     } else if scenario.shown.is_about_namespace && !request.namespace.is_empty() {
-        steps.given(
-            &format!("the webhooks are called for the namespace \"{}\", too", request.namespace),
-            None,
-        );
+        steps.given(&format!("webhooks are also called in the namespace \"{}\"", request.namespace), None);
     }
     for (key, value) in labels_of(scenario.shown, setting.around) {
         steps.given(&format!("the namespace has the label \"{key}={value}\""), None);

@@ -96,7 +96,7 @@ pub(super) fn of_subresource(
     let served = served.ok_or("the resource of the subresource is not known")?;
     let word = served.kind.kind.to_lowercase();
     let object = request.object.as_ref().map(|object| sent(object, false)).unwrap_or_default();
-    let path = format!("the {subresource} of the {word} \"{name}\"");
+    let path = format!("the {subresource} subresource of the {word} \"{name}\"");
     if request.operation == Operation::Connect {
         // Admission comes first: nothing need be there to connect to.
         steps.add("When", &format!("a client connects to {path} with:"), Some(object));
