@@ -135,7 +135,7 @@ async fn kube_apiserver_finds_its_service_under_its_own_name_and_keeps_its_calls
 
     let stage = Stage::with(&with_calls()).await;
     let text = ends_with(&stage.run("envtest").await, 1);
-    assert!(text.contains("kube-apiserver does not show its calls of \"inject.example.com\""), "{text}");
+    assert!(text.contains("calls of \"inject.example.com\" are not available"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

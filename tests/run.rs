@@ -95,7 +95,7 @@ fn a_scenario_that_fails_says_where_and_why() {
               ✔ Given a mutating webhook "first" for pods
               ✘ Then the request is admitted
                   tests/features/fails.feature:5
-                  no request was made yet: a When step makes one
+                  no request was sent: add a When step before this step
                 - And "first" is called once
 
         Failed:
@@ -125,7 +125,7 @@ fn an_assertion_about_no_webhook_fails_and_one_about_several_fields_says_which_i
                   201 Created
               ✘ Then "polcy" is not called
                   tests/features/vacuous.feature:14
-                  the scenario has no webhook "polcy"; it has "policy"
+                  unknown webhook "polcy": the scenario defines "policy"
             ✘ the audit log records that "polcy" was not called in the first round  _ s
               ✔ Given a validating webhook "policy" for configmaps
               ✔ When this object is created:
@@ -137,7 +137,7 @@ fn an_assertion_about_no_webhook_fails_and_one_about_several_fields_says_which_i
                   201 Created
               ✘ Then the audit log records that "polcy" was not called in the first round
                   tests/features/vacuous.feature:14
-                  the scenario has no webhook "polcy"; it has "policy"
+                  unknown webhook "polcy": the scenario defines "policy"
             ✘ the audit log does not record that "polcy" failed open  _ s
               ✔ Given a validating webhook "policy" for configmaps
               ✔ When this object is created:
@@ -149,7 +149,7 @@ fn an_assertion_about_no_webhook_fails_and_one_about_several_fields_says_which_i
                   201 Created
               ✘ Then the audit log does not record that "polcy" failed open
                   tests/features/vacuous.feature:14
-                  the scenario has no webhook "polcy"; it has "policy"
+                  unknown webhook "polcy": the scenario defines "policy"
             ✘ the audit log records that "policy" was not called in the second round  _ s
               ✔ Given a validating webhook "policy" for configmaps
               ✔ When this object is created:
@@ -161,7 +161,7 @@ fn an_assertion_about_no_webhook_fails_and_one_about_several_fields_says_which_i
                   201 Created
               ✘ Then the audit log records that "policy" was not called in the second round
                   tests/features/vacuous.feature:14
-                  "policy" is a validating webhook: the audit log has no rounds of it and no change; say how often it is called
+                  "policy" is a validating webhook: the audit log records rounds and changes only of mutating webhooks; use '"policy" is called …' instead
             ✘ the audit log records that "policy" did not change the object in the first round  _ s
               ✔ Given a validating webhook "policy" for configmaps
               ✔ When this object is created:
@@ -173,7 +173,7 @@ fn an_assertion_about_no_webhook_fails_and_one_about_several_fields_says_which_i
                   201 Created
               ✘ Then the audit log records that "policy" did not change the object in the first round
                   tests/features/vacuous.feature:14
-                  "policy" is a validating webhook: the audit log has no rounds of it and no change; say how often it is called
+                  "policy" is a validating webhook: the audit log records rounds and changes only of mutating webhooks; use '"policy" is called …' instead
             ✔ Some of it is not there  _ s
               ✔ Given a validating webhook "policy" for configmaps
               ✔ When this object is created:
@@ -185,7 +185,7 @@ fn an_assertion_about_no_webhook_fails_and_one_about_several_fields_says_which_i
                   201 Created
               ✔ Then the object does not contain:
                     metadata: {labels: {team: blue, tier: web}}
-                  it lacks 1 of 2 fields: metadata.labels.tier: expected "web", found nothing
+                  missing 1 of 2 fields: metadata.labels.tier: expected "web", found nothing
 
         Failed:
           "polcy" is not called  tests/features/vacuous.feature:18
@@ -223,7 +223,7 @@ fn quiet_shows_only_what_failed() {
                   ✔ Given a mutating webhook "first" for pods
                   ✘ Then the request is admitted
                       tests/features/fails.feature:5
-                      no request was made yet: a When step makes one
+                      no request was sent: add a When step before this step
                     - And "first" is called once
 
             Failed:
@@ -291,8 +291,8 @@ fn objects_are_kept_by_finalizers_and_a_file_of_a_request_has_one_object() {
     let output = output(&mut admit(&["run", "--quiet", feature.to_str().expect("text")]));
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("configmap \"settings\" is gone: only a finalizer would have kept it"), "{text}");
-    assert!(text.contains("two.yaml must hold one object and holds 2"), "{text}");
+    assert!(text.contains("configmap \"settings\" was deleted immediately: it must have a finalizer"), "{text}");
+    assert!(text.contains("two.yaml contains 2 objects: must contain exactly one"), "{text}");
     assert!(text.contains("1 passed, 2 failed"), "{text}");
 }
 

@@ -49,7 +49,7 @@ async fn run(stage: &Stage, kind: &str) -> Output {
 async fn a_webhook_of_ones_own_is_asked_at_its_service() {
     let stage = Stage::with("always-mutate").await;
     let text = ends_with(&run(&stage, "configmap").await, 0);
-    assert!(text.contains("V01 for \"w.example.com\": held 12 times"), "{text}");
+    assert!(text.contains("V01 for \"w.example.com\": passed 12 times"), "{text}");
     // Not to have looked is a failure: no rule matches pods.
     let text = ends_with(&run(&stage, "pod").await, 1);
     assert!(text.contains("not applicable: there was no object to try"), "{text}");
