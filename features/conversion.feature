@@ -173,7 +173,7 @@ Feature: Conversion webhooks
         | conversion-fails-with-a-status     | unknown conversion                   |
         | admission-review-for-a-conversion  | is registered for version            |
         | conversion-review-without-response | no response provided                 |
-        | conversion-answer-is-not-json      | json parse error                     |
+        | conversion-response-is-not-json      | json parse error                     |
 
       Examples: The converted objects
         | fault                            | words                        |
@@ -193,7 +193,7 @@ Feature: Conversion webhooks
         | conversion-status-404          | could not find the requested resource |
 
     Scenario: A field that a conversion drops is lost without an error
-      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" and a conversion webhook with the fault "conversion-loses-a-field"
+      Given a custom resource "widgets.shop.example.com" with the versions "v1, v2" and a conversion webhook with the fault "conversion-drops-a-field"
       When this object is created:
         """yaml
         apiVersion: shop.example.com/v2

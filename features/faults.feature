@@ -38,7 +38,7 @@ Feature: Faults
         | mutating   | cut-off-body     |
         | validating | status-503       |
         | mutating   | uid-missing      |
-        | validating | allowed-is-text  |
+        | validating | allowed-is-a-string  |
         | mutating   | patch-not-base64 |
 
     Scenario Outline: With the failure policy Ignore, a request is admitted in spite of the fault <fault>
@@ -88,11 +88,11 @@ Feature: Faults
 
       Examples:
         | kind       | fault                  | code |
-        | validating | denial-without-a-word  | 400  |
+        | validating | denial-without-explanation  | 400  |
         | mutating   | denial-with-a-patch    | 400  |
         | validating | allowed-missing        | 400  |
         | mutating   | op-unknown             | 500  |
-        | mutating   | test-that-fails        | 500  |
+        | mutating   | failing-test        | 500  |
         | mutating   | patch-of-the-namespace | 400  |
 
   Rule: Some faults are accepted

@@ -1,4 +1,4 @@
-//! What is answered to a call: a function of the behavior, the number of the call and the review.
+//! The response to a call: a function of the behavior, the number of the call, and the review.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,23 +17,23 @@ use crate::misanswer::misanswer;
 use crate::raw::raw;
 use crate::{Behavior, Circumstances, Hang, Leak, MixUp, Queue, Timeout, Write, changed, mutation};
 
-/// What happens to one call.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Nothing is ever sent.
+    /// Nothing is sent.
     Never,
-    /// The connection is closed without an answer.
+    /// The connection is closed without a response.
     Closed {
-        /// How long nothing is done before.
+        /// The delay before that.
         after: Duration,
     },
     /// An HTTP response.
     Reply(Reply),
-    /// Bytes instead of one.
+    /// Raw bytes instead of an HTTP response.
     Bytes {
-        /// How long nothing is sent before.
+        /// The delay before that.
         after: Duration,
-        /// What is sent.
+        /// The bytes to send.
         script: Script,
     },
 }
@@ -41,53 +41,54 @@ pub enum Answer {
 /// An HTTP response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// How long nothing is sent before.
+    /// The delay before that.
     pub after: Duration,
     /// The HTTP status.
     pub status: http::StatusCode,
-    /// The `Content-Type`; empty for none.
+    /// The `Content-Type`, or an empty string for none.
     pub content_type: Cow<'static, str>,
-    /// Headers beside that and the length.
+    /// Headers other than `Content-Type` and `Content-Length`.
     pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
-    /// The body, whole.
+    /// The complete body.
     pub body: Bytes,
-    /// The answer in a few words for people, such as `denied: not today`.
+    /// A summary for the log, such as `denied: not today`.
     pub summary: String,
 }
 
-/// What a fake does on one call: its answer, and what else stays of it.
+/// The response of a fake to one call, and its side effects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Act {
-    /// What is answered.
+    /// The response.
     pub answer: Answer,
-    /// What is done before, in this order.
+    /// The side effects before the response, in order.
     pub effects: Vec<Effect>,
 }
 
-/// What a call leaves behind. The one who sends the answers has to do it.
+/// A side effect of a call, which the sender of the response performs.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Effect {
-    /// One more side effect is counted, and the request is sent if there is one.
+    /// Counts a side effect and sends the request, if any.
     SideEffect(Option<Write>),
-    /// So many bytes are kept, until there are `most`.
+    /// Leaks memory up to a maximum.
     Leak {
-        /// How many for this call.
+        /// The bytes to leak for this call.
         bytes: u32,
-        /// How many for all calls.
+        /// The maximum for all calls.
         most: u32,
     },
-    /// The call waits for those before it, and takes so long itself, even if its caller goes away.
+    /// Waits for earlier calls, then takes this long even if the caller disconnects.
     Queue(Duration),
 }
 
-/// What `behavior` answers to `review` on the `nth` call (counted from 0), if that call comes alone and its object was
-/// never seen before.
+/// Returns the response of `behavior` to `review` on the `nth` call, counted from 0.
+///
+/// Assumes that no other call is in progress and that the object has not been seen before.
 pub fn answer(behavior: &Behavior, nth: u64, review: &Value) -> Answer {
-    act(behavior, &Circumstances::of_call(nth), review).answer
+    act(behavior, &Circumstances::for_call(nth), review).answer
 }
 
-/// What `behavior` does with `review`: always the same in equal circumstances.
+/// Returns the response and side effects of `behavior`, which depend only on the circumstances and the review.
 pub fn act(behavior: &Behavior, at: &Circumstances, review: &Value) -> Act {
     let only = |answer| Act { answer, effects: Vec::new() };
     match behavior {
@@ -107,7 +108,7 @@ pub fn act(behavior: &Behavior, at: &Circumstances, review: &Value) -> Act {
         Behavior::When(when) => act(&when.otherwise, at, review),
         Behavior::Timeout(Timeout { hang: Hang::Forever, .. }) => only(Answer::Never),
         Behavior::Timeout(Timeout { hang: Hang::For(time), then }) => act(then, at, review).after(*time),
-        Behavior::Delay(delay) => act(&delay.then, at, review).after(delay.of_call(at.nth)),
+        Behavior::Delay(delay) => act(&delay.then, at, review).after(delay.for_call(at.nth)),
         Behavior::SideEffect(effect) => {
             let write = effect.write.as_ref().map(|write| write.filled(at, review));
             act(&effect.then, at, review).with(Effect::SideEffect(write))
@@ -175,13 +176,13 @@ fn mixed_up(mix_up: &MixUp, at: &Circumstances, review: &Value) -> Act {
 pub(crate) const JSON: &str = "application/json";
 
 impl Reply {
-    /// The answer to something that is no review.
+    /// Returns the response to a body that is not a review.
     pub(crate) fn not_a_review(fault: &str) -> Self {
         let text = format!("not an AdmissionReview: {fault}");
         Self::text(http::StatusCode::BAD_REQUEST, text.clone(), text)
     }
 
-    /// A plain text.
+    /// Returns a plain text response.
     pub(crate) fn text(status: http::StatusCode, text: String, summary: String) -> Self {
         Self {
             after: Duration::ZERO,
@@ -193,7 +194,7 @@ impl Reply {
         }
     }
 
-    /// A JSON document with status 200.
+    /// Returns a JSON response with status 200.
     pub(crate) fn json(body: &Value, summary: String) -> Self {
         Self {
             after: Duration::ZERO,
@@ -206,7 +207,7 @@ impl Reply {
     }
 }
 
-/// What an answer has to repeat.
+/// The fields of a request that the response repeats.
 pub(crate) struct Question<'a> {
     pub(crate) api_version: &'a str,
     pub(crate) uid: &'a str,
@@ -225,12 +226,12 @@ impl<'a> Question<'a> {
         Ok(Self { api_version, uid: text(review.pointer("/request/uid"), "request.uid")? })
     }
 
-    /// The whole review around a response.
+    /// Returns the review with this response.
     pub(crate) fn answered(&self, response: &Value) -> Value {
         Self::around(&json!(self.api_version), response)
     }
 
-    /// The review of this version around a response.
+    /// Returns a review of this version with this response.
     pub(crate) fn around(api_version: &Value, response: &Value) -> Value {
         json!({"apiVersion": api_version, "kind": "AdmissionReview", "response": response})
     }
@@ -312,7 +313,7 @@ fn mutate(response: &mut Value, operations: &[Value]) -> String {
     }
 }
 
-/// A patch as it stands in a review.
+/// Encodes a patch as in a review.
 pub(crate) fn encoded(operations: &[Value]) -> String {
     STANDARD.encode(Value::from(operations).to_string())
 }

@@ -1,4 +1,4 @@
-//! What a fake does with a call, as data.
+//! The behaviors of a fake, as data.
 
 use std::fmt;
 
@@ -15,66 +15,66 @@ use crate::parameters::{
 };
 use crate::script::{Cycle, Delay, First, Leak, MixUp, Queue, Rate, Sequence, SideEffect};
 
-/// What a fake does with a call.
+/// The behavior of a fake.
 ///
-/// In files it is a name (`allow`), a name with parameters (`deny: {message: not today}`), or a fault of the catalog
-/// (`fault: E07-missing`), which stands for the behavior that has it.
+/// In a fakes file it is a name (`allow`), a name with parameters (`deny: {message: not today}`), or a fault of the catalog
+/// (`fault: E07-missing`).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Behavior {
-    /// `allow`: allows.
+    /// `allow`: allows the request.
     Allow(Allow),
-    /// `deny`: denies.
+    /// `deny`: denies the request.
     Deny(Deny),
-    /// `patch`: allows and sends these operations, whatever the object looks like.
+    /// `patch`: allows the request with these operations, whatever the object.
     Patch(Patch),
-    /// `always-mutate`: allows and sets labels and annotations to fixed values. A second call changes nothing more.
+    /// `always-mutate`: allows the request and sets labels and annotations to fixed values; the result is idempotent.
     AlwaysMutate(AlwaysMutate),
-    /// `non-idempotent`: allows and appends something, again on each call.
+    /// `non-idempotent`: allows the request and appends a value on each call.
     NonIdempotent(Append),
-    /// `sidecar`: allows and adds a container to whatever has pods.
+    /// `sidecar`: allows the request and adds a container to pods and pod templates.
     Sidecar(Sidecar),
-    /// `container-env`: allows and adds an environment variable to each container that lacks it. It mutates again when
-    /// somebody else added a container.
+    /// `container-env`: allows the request and adds an environment variable to each container that does not have it.
+    /// It also changes containers that another webhook has added.
     ContainerEnv(ContainerEnv),
-    /// `when`: one behavior or another, according to the object.
+    /// `when`: chooses between two behaviors by a condition.
     When(Box<When>),
-    /// `timeout`: sends nothing, for ever or for a time.
+    /// `timeout`: sends nothing, forever or for a duration.
     Timeout(Timeout),
-    /// `bad-response`: answers with something that is not a valid review.
+    /// `bad-response`: returns an invalid review.
     BadResponse(BadResponse),
-    /// `raw`: answers with exactly this HTTP response.
+    /// `raw`: returns exactly this HTTP response.
     Raw(Raw),
     /// `bytes`: writes exactly these bytes instead of an HTTP response.
     Bytes(RawBytes),
-    /// `mutate`: allows and makes changes that depend on the object and the call.
+    /// `mutate`: allows the request and makes changes that depend on the object and the call.
     Mutate(Mutate),
-    /// `sequence`: one behavior after another, call by call; the last one repeats.
+    /// `sequence`: uses another behavior on each call and repeats the last one.
     Sequence(Sequence),
-    /// `cycle`: one behavior after another, call by call, and then from the start.
+    /// `cycle`: uses another behavior on each call and starts again after the last one.
     Cycle(Cycle),
-    /// `first`: one behavior for a number of calls, and another one after.
+    /// `first`: uses one behavior for a number of calls, then another one.
     First(Box<First>),
-    /// `rate`: one behavior or another, as dice with a seed say.
+    /// `rate`: chooses between two behaviors at random, with a seed.
     Rate(Box<Rate>),
-    /// `delay`: another behavior after a time, which may be drawn.
+    /// `delay`: delays another behavior by a fixed or random duration.
     Delay(Box<Delay>),
-    /// `side-effect`: another behavior, and something that stays, whether the call is a dry run or not.
+    /// `side-effect`: adds a persistent side effect to another behavior, also on dry runs.
     SideEffect(SideEffect),
-    /// `leak`: another behavior, and some memory is never given back.
+    /// `leak`: adds a memory leak to another behavior.
     Leak(Leak),
-    /// `mix-up`: another behavior, under the uid of another call if several come at a time.
+    /// `mix-up`: responds with the uid of another call if several calls are in progress.
     MixUp(MixUp),
-    /// `queue`: another behavior, for one call after the other, whether their callers still wait or not.
+    /// `queue`: processes calls one after another, even if their callers no longer wait.
     Queue(Queue),
-    /// `demand`: another behavior for callers that show credentials, and 401 or 403 for all others.
+    /// `demand`: requires credentials and returns 401 or 403 without them.
     Demand(Demand),
-    /// `convert`: converts custom resources, as the webhook of a definition is asked to.
+    /// `convert`: converts custom resources.
     Convert(Convert),
 }
 
-/// Allows, without a word.
+/// Allows the request without a message.
 impl Default for Behavior {
     fn default() -> Self {
         Self::Allow(Allow::default())
@@ -82,12 +82,12 @@ impl Default for Behavior {
 }
 
 impl Behavior {
-    /// What callers have to show, if it is a `demand`.
+    /// Returns the credentials that a `demand` behavior requires.
     pub fn demanded(&self) -> Option<&Credentials> {
         if let Self::Demand(demand) = self { Some(&demand.credentials) } else { None }
     }
 
-    /// Whether it may write bytes that are no HTTP response, which HTTP/2 has no place for.
+    /// Reports whether the behavior can write raw bytes, which HTTP/2 does not support.
     pub(crate) fn writes_bytes(&self) -> bool {
         match self {
             Self::Bytes(_) => true,
@@ -146,8 +146,9 @@ const NAMES: &[&str] = &[
     "fault",
 ];
 
-/// A name alone takes the defaults of its parameters. Derived code would ask for parameters always, and an untagged
-/// enum would lose the line of what is wrong.
+/// Accepts a name without parameters, which uses the defaults.
+///
+/// Derived code would always require parameters, and an untagged enum would lose the line number of an error.
 impl<'de> Deserialize<'de> for Behavior {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct NameOrMap;
@@ -231,7 +232,7 @@ impl<'de> Deserialize<'de> for Behavior {
                 match map.next_key::<String>()? {
                     None => Ok(behavior),
                     Some(second) => Err(A::Error::custom(format!(
-                        "a fake has one behavior, and `{second}` stands beside `{name}`: use `sequence` for several"
+                        "invalid behavior: `{second}` next to `{name}`; use `sequence` for several behaviors"
                     ))),
                 }
             }

@@ -1,16 +1,16 @@
-//! Where a fake is reached: a socket that is served, or a port at which nobody listens.
+//! The port of a fake, which serves or refuses connections.
 
 use std::net::SocketAddr;
 
 use crate::listener::Listener;
 use crate::{Certificate, RefusingPort, TlsError};
 
-/// Where a fake is reached.
+/// The port of a fake.
 #[derive(Debug)]
 pub(crate) enum BoundPort {
     /// Connections are accepted.
     Open(Listener),
-    /// They are refused.
+    /// Connections are refused.
     Shut(RefusingPort),
 }
 
@@ -22,7 +22,7 @@ impl BoundPort {
         }
     }
 
-    /// What goes into the caBundle of those who call; none where nobody can.
+    /// Returns the `caBundle`, or `None` if connections are refused.
     pub(crate) fn ca_bundle(&self) -> Option<&str> {
         match self {
             Self::Open(listener) => Some(listener.tls().ca_bundle()),
@@ -30,7 +30,7 @@ impl BoundPort {
         }
     }
 
-    /// Serves so many connections at a time from now on.
+    /// Changes the maximum number of connections.
     pub(crate) fn set_connections(&self, most: usize) {
         match self {
             Self::Open(listener) => listener.set_connections(most),
@@ -38,7 +38,7 @@ impl BoundPort {
         }
     }
 
-    /// Shows another certificate from now on.
+    /// Uses another certificate for new handshakes.
     pub(crate) fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
         match self {
             Self::Open(listener) => listener.tls().rotate(certificate),
@@ -46,7 +46,7 @@ impl BoundPort {
         }
     }
 
-    /// Gives the calls under way half a second, and returns when the port is free.
+    /// Waits half a second for calls in progress and frees the port.
     pub(crate) async fn close(self) {
         match self {
             Self::Open(listener) => listener.stop().await,

@@ -1,4 +1,4 @@
-//! Bytes that a person has written out, instead of an HTTP response.
+//! Raw bytes instead of an HTTP response.
 
 use std::time::Duration;
 
@@ -9,51 +9,52 @@ use serde_json::Value;
 use crate::Hang;
 use crate::raw::filled;
 
-/// Parameters of `bytes`: what is written to the connection instead of an HTTP response, and what becomes of the
-/// connection then. HTTP/1.1 only: over HTTP/2 the stream is reset.
+/// Parameters of `bytes`: raw bytes instead of an HTTP response, and how the connection ends.
+///
+/// Only for HTTP/1.1; over HTTP/2 the stream is reset.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RawBytes {
-    /// What is written first, at once, with the same placeholders as `text`.
+    /// Text that is written first, immediately, with the same placeholders as `text`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub head: String,
-    /// What is written. `{review}` stands for a review that allows, `{length}` for its bytes, `{uid}` for its uid.
+    /// The text to write. `{review}` is a review that allows the request, `{length}` its size, and `{uid}` its uid.
     pub text: String,
-    /// How long after each byte of `text` nothing is written.
+    /// The delay after each byte of `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Hang>,
-    /// What becomes of the connection then.
+    /// How the connection ends.
     #[serde(default)]
     pub then: End,
 }
 
-/// What becomes of a connection.
+/// How a connection ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
-    /// `close`: it is closed, as TLS has it.
+    /// `close`: it is closed with a TLS close_notify.
     #[default]
     Close,
-    /// `cut`: it is closed without a word of TLS about it.
+    /// `cut`: it is closed without a TLS close_notify.
     Cut,
-    /// `hang`: nothing more happens until the caller leaves.
+    /// `hang`: it stays open until the caller disconnects.
     Hang,
 }
 
-/// What is to be written to a connection, and what becomes of it.
+/// The bytes to write to a connection, and how it ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// What is written first, at once.
+    /// The bytes to write first, immediately.
     pub head: Bytes,
-    /// What is written then.
+    /// The bytes to write next.
     pub bytes: Bytes,
-    /// How long after each byte of these nothing is written.
+    /// The delay after each of these bytes.
     pub every: Option<Duration>,
-    /// What becomes of the connection then.
+    /// How the connection ends.
     pub then: End,
 }
 
-/// What `raw` writes in answer to `review`.
+/// Returns the bytes that `raw` writes in response to `review`.
 pub(crate) fn script(raw: &RawBytes, review: &Value) -> Script {
     let (every, then) = match raw.every {
         None => (None, raw.then),

@@ -1,4 +1,4 @@
-//! Which certificate a fake shows, and who signs it.
+//! The certificate of a fake and its issuer.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,20 +7,20 @@ use std::sync::Arc;
 use certs::{CertificateAuthority, Defect};
 use serde::{Deserialize, Serialize};
 
-/// Which certificate a fake shows: `valid`, or the name of a [`Defect`].
+/// The certificate of a fake: `valid`, or the name of a [`Defect`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Certificate {
-    /// One that its callers accept.
+    /// A valid certificate.
     #[default]
     Valid,
-    /// One that its callers should refuse.
+    /// A certificate with a defect.
     Defective(Defect),
 }
 
-/// A text that names no certificate.
+/// The name of an unknown certificate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a certificate: expected valid, {defects}", defects = defects())]
+#[error("invalid certificate `{0}`: must be valid, {defects}", defects = defects())]
 pub struct UnknownCertificate(String);
 
 fn defects() -> String {
@@ -67,12 +67,12 @@ impl fmt::Display for Certificate {
     }
 }
 
-/// Who signs a fake's certificate.
+/// The issuer of a fake's certificate.
 #[derive(Clone, Debug, Default)]
 pub enum Authority {
-    /// An authority of its own, made when the fake starts.
+    /// A new authority for this fake.
     #[default]
     Own,
-    /// One that several fakes share.
+    /// An authority that several fakes share.
     Shared(Arc<CertificateAuthority>),
 }

@@ -1,4 +1,4 @@
-//! What `mutate` can be told.
+//! The parameters of `mutate`.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +9,37 @@ use crate::{Pointer, Repeat};
 
 /// Parameters of `mutate`: changes that are made one after another, each to what the ones before left.
 ///
-/// In the texts of their values `{uid}`, `{call}`, `{timestamp}`, `{random}`, `{random:SEED}`, `{operation}`,
-/// `{namespace}`, `{name}`, `{user}` and `{/a/pointer}` stand for facts of the call and the object. An object that is
-/// null, as in a deletion, is not changed.
+/// Parameters of `mutate`: changes that are made in order, each to the result of the previous ones.
+///
+/// Strings can contain the placeholders `{uid}`, `{call}`, `{timestamp}`, `{random}`, `{random:SEED}`, `{operation}`,
+/// `{namespace}`, `{name}`, `{user}`, and `{/a/pointer}`. A null object, as in a deletion, is not changed.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(try_from = "Vec<Change>", into = "Vec<Change>")]
 pub struct Mutate(Vec<Change>);
 
-/// One change of `mutate`. What would change nothing is not sent.
+/// One change of `mutate`; changes without an effect are not sent.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Change {
-    /// `set: {POINTER: VALUE}`: these stand there. Parents that are missing are made.
+    /// `set: {POINTER: VALUE}`: sets values and creates missing parents.
     Set(BTreeMap<Pointer, Value>),
-    /// `append: {path, value, repeat}`: a list has one entry more.
+    /// `append: {path, value, repeat}`: appends an entry to a list.
     Append(ListAppend),
-    /// `remove: [POINTER]`: nothing stands there.
+    /// `remove: [POINTER]`: removes values.
     Remove(Vec<Pointer>),
-    /// `each-container: {list, value}`: a list of every container and init container has one entry more.
+    /// `each-container: {list, value}`: appends an entry to a list of every container and init container.
     EachContainer(EachContainer),
-    /// `remove-containers: {except: [NAME]}`: containers that others made are gone.
+    /// `remove-containers: {except: [NAME]}`: removes the containers of other webhooks.
     RemoveContainers(RemoveContainers),
-    /// `replace-containers: {keep, add}`: the whole list of containers is another one.
+    /// `replace-containers: {keep, add}`: replaces the list of containers.
     ReplaceContainers(ReplaceContainers),
-    /// `reorder-lists: {fields: [NAME], order}`: lists have another order.
+    /// `reorder-lists: {fields: [NAME], order}`: changes the order of lists.
     ReorderLists(ReorderLists),
-    /// `drop-unknown-fields: {known}`: what an old schema does not know is gone, as when an object is read into old types
-    /// and written again.
+    /// `drop-unknown-fields: {known}`: removes fields that an old schema does not have, as a webhook does that decodes
+    /// and encodes the object with old types.
     DropUnknownFields(DropUnknownFields),
-    /// `in-any-order: {seed, changes}`: changes in an order that is drawn anew for each call.
+    /// `in-any-order: {seed, changes}`: makes changes in a random order on each call.
     InAnyOrder(InAnyOrder),
 }
 
@@ -46,11 +47,11 @@ pub enum Change {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListAppend {
-    /// Where the list is. One that is missing is made.
+    /// The list; a missing list is created.
     pub path: Pointer,
     /// The new entry.
     pub value: Value,
-    /// `never`: not if an entry of the same name, or an equal one, is there. `every-call`: also then.
+    /// Whether an entry is appended if one with the same name, or an equal one, exists.
     #[serde(default)]
     pub repeat: Repeat,
 }
@@ -61,7 +62,7 @@ pub struct ListAppend {
 pub struct EachContainer {
     /// The field of the container, such as `env` or `volumeMounts`.
     pub list: String,
-    /// The new entry; not where one of the same name, or an equal one, is there.
+    /// The new entry; it is skipped if one with the same name, or an equal one, exists.
     pub value: Value,
 }
 
@@ -69,7 +70,7 @@ pub struct EachContainer {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct RemoveContainers {
-    /// Names of containers and init containers that stay. The first container always stays.
+    /// The names of containers and init containers to keep; the first container is always kept.
     pub except: Vec<String>,
 }
 
@@ -77,23 +78,23 @@ pub struct RemoveContainers {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ReplaceContainers {
-    /// Which containers are in the new list too.
+    /// The existing containers to keep.
     pub keep: Keep,
-    /// What comes behind them, unless a container of the same name is there.
+    /// The container to append, unless one with the same name exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub add: Option<Value>,
 }
 
-/// Which containers are in the new list too.
+/// The existing containers to keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keep {
-    /// `all`
+    /// `all`: all containers.
     #[default]
     All,
-    /// `first`: only the first, for the webhook does not know of others.
+    /// `first`: only the first container.
     First,
-    /// `none`
+    /// `none`: no containers.
     None,
 }
 
@@ -101,20 +102,20 @@ pub enum Keep {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ReorderLists {
-    /// How the fields are called whose lists have another order, wherever they stand.
+    /// The names of the list fields to reorder, at any depth.
     pub fields: Vec<String>,
-    /// Which order.
+    /// The new order.
     pub order: Order,
 }
 
-/// An order of a list.
+/// The order of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// `reversed`: the last comes first, and the first again on the next call.
+    /// `reversed`: reverses the list on each call.
     #[default]
     Reversed,
-    /// `sorted`: by name, or else by their JSON.
+    /// `sorted`: sorts the list by name or else by JSON.
     Sorted,
 }
 
@@ -130,9 +131,9 @@ impl Default for ReorderLists {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DropUnknownFields {
-    /// The fields that are known: a map has the known fields and what is known of each, a list of one map says what is
-    /// known of each entry, and of anything else all is known. Unless given: config maps, pods and what has a template of
-    /// pods, as they were in Kubernetes 1.15; other kinds stay as they are.
+    /// The known fields: a map lists the known fields, a list of one map applies to each entry, and any other value
+    /// means that all fields are known. The default is the schema of Kubernetes 1.15 for ConfigMaps, Pods, and objects
+    /// with a pod template; other kinds are not changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known: Option<Value>,
 }
@@ -149,7 +150,7 @@ pub struct InAnyOrder {
 }
 
 impl Mutate {
-    /// The changes, in their order.
+    /// Returns the changes in order.
     pub fn changes(&self) -> &[Change] {
         &self.0
     }

@@ -13,7 +13,7 @@ use crate::condition::has_name;
 use crate::mutation::{POD_SPECS, add, append_to_list, containers, escape};
 use crate::{Change, Circumstances, Keep, Order, Pointer, Repeat, dice};
 
-/// The operations that make the changes to the object of the review.
+/// Returns the operations that make the changes to the object in the review.
 pub(crate) fn operations(changes: &[Change], at: &Circumstances, review: &Value) -> Vec<Value> {
     let mut object = review.pointer("/request/object").cloned().unwrap_or_default();
     let mut operations = Vec::new();
@@ -23,12 +23,12 @@ pub(crate) fn operations(changes: &[Change], at: &Circumstances, review: &Value)
     operations
 }
 
-/// Makes the changes to the object, and notes their operations.
+/// Makes the changes to the object and records their operations.
 fn make(changes: &[Change], at: &Circumstances, review: &Value, object: &mut Value, all: &mut Vec<Value>) {
     for change in changes {
         let operations = match change {
             Change::Set(values) => {
-                // One after another: the second may need the parents that the first makes.
+                // In order, because the second change may need parents that the first creates.
                 for (path, value) in values {
                     note(set(path, &filled_value(value, at, review), object), object, all);
                 }
@@ -64,11 +64,11 @@ fn make(changes: &[Change], at: &Circumstances, review: &Value, object: &mut Val
     }
 }
 
-/// An operation that cannot be done is sent all the same: the API server then says what is wrong with it.
+/// Records operations and applies them; an operation that fails is sent nevertheless, and the API server reports it.
 fn note(operations: Vec<Value>, object: &mut Value, all: &mut Vec<Value>) {
     for operation in operations {
         if let Ok(done) = serde_json::from_value::<json_patch::PatchOperation>(operation.clone()) {
-            // The object stays as it was where this fails.
+            // The object does not change if this fails.
             let _ = json_patch::patch(object, &[done]);
         }
         all.push(operation);
@@ -108,12 +108,12 @@ fn list_append(append: &ListAppend, value: &Value, object: &Value) -> Vec<Value>
     }
 }
 
-/// Whether an entry has the name of this one, or is equal to it.
+/// Reports whether an entry has the same name as this one or is equal to it.
 fn has_like(entries: &[Value], value: &Value) -> bool {
     entries.contains(value) || value["name"].as_str().is_some_and(|name| has_name(entries, name))
 }
 
-/// The lists of containers of an object that has pods.
+/// Returns the lists of containers of a pod or pod template.
 fn lists_of_containers(object: &Value) -> Vec<(String, &Vec<Value>)> {
     let spec = POD_SPECS.into_iter().find(|spec| object.pointer(&format!("{spec}/containers")).is_some());
     let lists = ["initContainers", "containers"].map(|list| spec.map(|spec| format!("{spec}/{list}")));
@@ -140,7 +140,7 @@ fn remove_containers(parameters: &RemoveContainers, object: &Value) -> Vec<Value
     let mut operations = Vec::new();
     for (path, containers) in lists_of_containers(object) {
         let first_stays = usize::from(path.ends_with("/containers"));
-        // From the end, so that the indices before it still hold.
+        // From the end, so that earlier indexes remain valid.
         for (index, container) in containers.iter().enumerate().skip(first_stays).rev() {
             if !parameters.except.iter().any(|name| container["name"] == *name) {
                 operations.push(remove(&format!("{path}/{index}")));
@@ -181,7 +181,7 @@ fn reorder_lists(parameters: &ReorderLists, value: &Value, path: &str, operation
                 let path = format!("{path}/{}", escape(key));
                 match field.as_array() {
                     Some(entries) if parameters.fields.contains(key) => {
-                        // What stands within has its new place already when its own lists are looked at.
+                        // Nested lists are reordered at their new position.
                         let entries = reordered(entries, parameters.order);
                         if field.as_array() != Some(&entries) {
                             operations.push(replace(&path, entries.clone()));
@@ -213,7 +213,7 @@ fn reordered(entries: &[Value], order: Order) -> Vec<Value> {
     entries
 }
 
-/// What Kubernetes 1.15 knew of some kinds.
+/// The fields of some kinds in Kubernetes 1.15.
 static OLD_SCHEMA: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     let text = include_str!("old_schema.yaml");
     serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("old_schema.yaml: {error}"))

@@ -1,40 +1,41 @@
-//! What a fake knows of a call beside the review, and texts that tell of it.
+//! The circumstances of a call, and placeholders for them in strings.
 
 use serde_json::Value;
 
 use crate::{Caller, dice};
 
-/// What a fake knows of a call beside the review. Equal circumstances give equal answers.
+/// The circumstances of a call; equal circumstances and reviews get equal responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Circumstances {
     /// The number of the call, from 0.
     pub nth: u64,
-    /// How often it was called before for this object and this operation.
+    /// The number of earlier calls for this object and operation.
     pub seen: u64,
-    /// When it is called.
+    /// The time of the call.
     pub time: jiff::Timestamp,
-    /// The uid of another review that is still without an answer.
+    /// The uid of another review in progress.
     pub other_uid: Option<String>,
-    /// What its caller shows of itself.
+    /// The credentials of the caller.
     pub caller: Caller,
 }
 
 impl Circumstances {
-    /// The `nth` call (counted from 0), for an object that was never seen, alone, at the beginning of time, without
-    /// credentials.
-    pub fn of_call(nth: u64) -> Self {
+    /// Returns the circumstances of the `nth` call, counted from 0, with defaults for everything else.
+    pub fn for_call(nth: u64) -> Self {
         Self { nth, seen: 0, time: jiff::Timestamp::UNIX_EPOCH, other_uid: None, caller: Caller::default() }
     }
 
-    /// The same under another number: as a behavior within a behavior counts.
+    /// Returns the same circumstances with another call number, for a nested behavior.
     pub(crate) fn numbered(&self, nth: u64) -> Self {
         Self { nth, ..self.clone() }
     }
 }
 
-/// A text in which these stand for facts of the call: `{uid}` of the review, `{call}` (its number, from 1),
-/// `{timestamp}`, `{random}` or `{random:SEED}` (five letters), `{operation}`, `{namespace}`, `{name}`, `{user}`, and
-/// `{/a/pointer}` for a value of the object. Anything else in braces stays.
+/// Replaces the placeholders in a string.
+///
+/// The placeholders are `{uid}` of the review, `{call}` (the number of the call, from 1), `{timestamp}`, `{random}` or
+/// `{random:SEED}` (five letters), `{operation}`, `{namespace}`, `{name}`, `{user}`, and `{/a/pointer}` for a value of
+/// the object. Other text in braces is kept.
 pub(crate) fn filled(text: &str, at: &Circumstances, review: &Value) -> String {
     let mut filled = String::new();
     let mut rest = text;
@@ -53,7 +54,7 @@ pub(crate) fn filled(text: &str, at: &Circumstances, review: &Value) -> String {
     filled
 }
 
-/// A value in whose texts the same stand for facts.
+/// Replaces the placeholders in all strings of a value.
 pub(crate) fn filled_value(value: &Value, at: &Circumstances, review: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(filled(text, at, review)),
@@ -90,12 +91,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_stand_in_texts_and_other_braces_stay() {
+    fn placeholders_are_replaced_and_other_braces_are_kept() {
         let review = json!({"request": {
             "uid": "u", "operation": "CREATE", "namespace": "n", "name": "",
             "userInfo": {"username": "jo"}, "object": {"metadata": {"generateName": "web-"}, "replicas": 2},
         }});
-        let at = Circumstances::of_call(4);
+        let at = Circumstances::for_call(4);
         for (text, expected) in [
             ("{uid} {operation} {namespace}{name} {user}", "u CREATE n jo"),
             ("{call} {timestamp}", "5 1970-01-01T00:00:00Z"),

@@ -1,4 +1,4 @@
-//! The command that serves the fakes of files: `admit fakes` and `fake-webhooks`.
+//! The command that serves fakes files: `admit fakes` and `fake-webhooks`.
 
 use std::fs;
 use std::io::{self, Write};
@@ -16,93 +16,93 @@ use crate::{
     StopSignals, TlsError, Token, raise_open_file_limit,
 };
 
-/// What to serve, and how.
+/// The options of the command.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// A file of fakes; `-` reads standard input. May be given several times
+    /// Read fakes from this file, or from standard input if it is `-`; can be repeated
     #[arg(short, long = "file", value_name = "FILE", required_unless_present = "admin")]
     files: Vec<PathBuf>,
-    /// Address to listen on, overriding the files; port 0 picks a free one
+    /// Listen on this address instead of the one in the files; port 0 uses a free port
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// Host name or address in URLs and certificates, overriding the files
+    /// Use this host name or address in URLs and certificates instead of the one in the files
     #[arg(long, value_name = "HOST")]
     host: Option<Name>,
     /// Allow listening on an address that other machines can reach
     #[arg(long)]
     allow_remote: bool,
-    /// A directory with ca.crt and ca.key to sign the certificates with, instead of a new authority
+    /// Sign certificates with ca.crt and ca.key in this directory instead of a new authority
     #[arg(long, value_name = "DIR")]
     authority: Option<PathBuf>,
-    /// Address of the admin endpoint, by which running fakes are observed and changed; port 0 picks a free one
+    /// Serve the admin endpoint, which shows and changes running fakes, on this address; port 0 uses a free port
     #[arg(long, value_name = "ADDRESS:PORT")]
     admin: Option<SocketAddr>,
-    /// A file with the token of the admin endpoint, instead of a random one that is logged
+    /// Read the token of the admin endpoint from this file instead of logging a random one
     #[arg(long, value_name = "FILE", requires = "admin")]
     admin_token_file: Option<PathBuf>,
-    /// Output format of the webhook configurations
+    /// Print the webhook configurations in this format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
     /// Write the webhook configurations to a file instead of standard output
     #[arg(long, value_name = "FILE")]
     write_configurations: Option<PathBuf>,
-    /// Write admission.yaml and kubeconfig to a directory: the credentials that the fakes demand, for
+    /// Write admission.yaml and kubeconfig to this directory, with the credentials that the fakes require, for the
     /// --admission-control-config-file of an API server
     #[arg(long, value_name = "DIR")]
     write_admission_configuration: Option<PathBuf>,
 }
 
-/// How configurations are printed.
+/// The output format of configurations.
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
 enum Output {
-    /// YAML, one document each
+    /// YAML, one document per configuration
     #[default]
     Yaml,
     /// One JSON list
     Json,
 }
 
-/// Why the command ends before it is told to.
+/// The reason why the command ends early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
     /// A file cannot be read.
     #[error("{}: {source}", file.display())]
     Read {
-        /// Which.
+        /// The path.
         file: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// A file cannot be understood.
+    /// A file is invalid.
     #[error("{0}")]
     File(Box<dyn std::error::Error + Send + Sync>),
-    /// A file says nothing to serve, and nobody could add it later.
+    /// A file does not contain webhooks, and there is no admin endpoint to add them.
     #[error("{}: `webhooks` is empty: expected at least one, or --admin to add them later", .0.display())]
     Empty(PathBuf),
-    /// The token of a file is none.
+    /// A file contains an invalid token.
     #[error("{}: {source}", file.display())]
     Token {
-        /// Which.
+        /// The path.
         file: PathBuf,
-        /// Why not.
+        /// The cause.
         source: InvalidToken,
     },
-    /// There are no random numbers.
-    #[error("there are no random numbers to make a token of: use --admin-token-file")]
+    /// The system does not provide random numbers.
+    #[error("no random numbers for a token available: use --admin-token-file")]
     NoToken,
     /// The authority of a directory cannot be used.
     #[error("{}: ca.crt and ca.key: {source}", directory.display())]
     Authority {
-        /// Which.
+        /// The path.
         directory: PathBuf,
-        /// Why not.
+        /// The cause.
         source: certs::Error,
     },
     /// The fakes cannot start.
     #[error(transparent)]
     Start(#[from] FleetError),
-    /// There are no credentials to write.
+    /// The fakes do not require credentials.
     #[error(
         "--write-admission-configuration: no webhook demands credentials: give one the behavior `demand`"
     )]
@@ -113,21 +113,21 @@ pub enum CommandError {
     /// The configurations cannot be written.
     #[error("cannot write the configurations to {place}: {source}")]
     Write {
-        /// Where.
+        /// The destination.
         place: String,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// The configurations cannot be printed.
     #[error("cannot print the configurations: {0}")]
     Print(#[from] serde_saphyr::ser_error::Error),
-    /// The system does not say when to stop.
+    /// Signals cannot be received.
     #[error("cannot listen for signals: {0}")]
     Signals(io::Error),
 }
 
 impl CommandError {
-    /// Whether an input is wrong, rather than the machine around it.
+    /// Reports whether the input is invalid; otherwise the environment is.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Read { .. }
@@ -147,18 +147,20 @@ impl CommandError {
     }
 }
 
-/// What the text of a file means, which messages call by the second text: one file of fakes or several.
+/// Parses the text of a file into one or more fakes files; the second string is its name in messages.
 pub type Understand<'a> =
     dyn Fn(&str, &str) -> Result<Vec<FakesFile>, Box<dyn std::error::Error + Send + Sync>> + Sync + 'a;
 
 impl Arguments {
-    /// Serves what the files mean, as `understand` says, until SIGINT or SIGTERM; a second one ends the process at once. Standard output gets the configurations and is closed then, so that a
-    /// `kubectl apply -f -` behind it goes on; `log` gets a line for each call.
+    /// Serves the files until SIGINT or SIGTERM; a second signal terminates the process immediately.
+    ///
+    /// Prints the configurations to standard output and closes it, so that a `kubectl apply -f -` that reads it continues.
+    /// `log` receives a line for each call.
     ///
     /// # Errors
-    /// A file cannot be read or understood, a fake cannot start, or the configurations cannot be written.
+    /// A file cannot be read or is invalid, a fake cannot start, or the configurations cannot be written.
     pub async fn run(self, understand: &Understand<'_>, log: &Log) -> Result<(), CommandError> {
-        // Before anything can be seen of this process, so that whoever sees it may stop it.
+        // Before any output, so that a reader of the output can stop this process.
         let mut signals = StopSignals::listen(1).map_err(CommandError::Signals)?;
         raise_open_file_limit();
         let mut files = Vec::new();
@@ -171,7 +173,7 @@ impl Arguments {
             files.push(file);
         }
         let options = FleetOptions {
-            authority: self.authority.as_deref().map(take_up).transpose()?.unwrap_or_default(),
+            authority: self.authority.as_deref().map(read_authority).transpose()?.unwrap_or_default(),
             admin: self.admin(&files, log)?,
             ..FleetOptions::default()
         };
@@ -207,7 +209,7 @@ impl Arguments {
         Ok(files)
     }
 
-    /// What an API server needs to be let in.
+    /// Writes the files with which an API server authenticates to the fakes.
     async fn write_credentials(&self, fleet: &Fleet, log: &Log) -> Result<(), CommandError> {
         let kubeconfig = fleet.kubeconfig().await?;
         let Some(directory) = &self.write_admission_configuration else {
@@ -238,7 +240,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// What is given on the command line counts more than what a file says.
+    /// Overrides the settings of a file with the command line.
     fn adjust(&self, file: &mut FakesFile) {
         file.listen = self.listen.unwrap_or(file.listen);
         file.host = self.host.clone().or_else(|| file.host.take());
@@ -288,8 +290,8 @@ fn text(bytes: Vec<u8>) -> io::Result<String> {
     })
 }
 
-/// The authority that a directory holds.
-fn take_up(directory: &Path) -> Result<Authority, CommandError> {
+/// Reads the authority in a directory.
+fn read_authority(directory: &Path) -> Result<Authority, CommandError> {
     let (certificate, key) = (read(&directory.join("ca.crt"))?, read(&directory.join("ca.key"))?);
     let authority = CertificateAuthority::from_pem(&certificate, &key)
         .map_err(|source| CommandError::Authority { directory: directory.to_owned(), source })?;
@@ -309,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_that_is_not_utf_8_is_named_with_its_line() {
+    fn invalid_utf_8_is_reported_with_its_line() {
         assert_eq!(text(b"a\nb".to_vec()).unwrap(), "a\nb");
         assert_eq!(text(b"a\nb\n\xff".to_vec()).unwrap_err().to_string(), "line 3 is not UTF-8 text");
     }

@@ -1,4 +1,4 @@
-//! What `when` asks of a call.
+//! The conditions of `when`.
 
 use std::collections::BTreeMap;
 
@@ -8,66 +8,66 @@ use serde_json::Value;
 use crate::mutation::containers;
 use crate::{Circumstances, Operation, Pointer};
 
-/// What is asked of a call.
+/// A condition on a call.
 ///
-/// `present`, `absent`, `equals`, `container` and `entry` look at `request.object`; `label` and `annotation` at that or,
-/// where it is null as in a deletion, at `request.oldObject`.
+/// `present`, `absent`, `equals`, `container`, and `entry` use `request.object`. `label` and `annotation` use
+/// `request.object` or, if it is null as in a deletion, `request.oldObject`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Condition {
-    /// `present: POINTER`: something stands there.
+    /// `present: POINTER`: the field exists.
     Present(String),
-    /// `absent: POINTER`: nothing stands there.
+    /// `absent: POINTER`: the field does not exist.
     Absent(String),
-    /// `equals: {POINTER: VALUE}`: exactly these stand there.
+    /// `equals: {POINTER: VALUE}`: the fields have exactly these values.
     Equals(BTreeMap<Pointer, Value>),
-    /// `container: NAME`: it has a container of this name.
+    /// `container: NAME`: the object has a container with this name.
     Container(String),
-    /// `entry: {list: POINTER, name: NAME}`: the list has an entry of this name.
+    /// `entry: {list: POINTER, name: NAME}`: the list has an entry with this name.
     Entry(ListEntry),
-    /// `label: {KEY: VALUE}`: it has these labels.
+    /// `label: {KEY: VALUE}`: the object has these labels.
     Label(BTreeMap<String, String>),
-    /// `annotation: {KEY: VALUE}`: it has these annotations.
+    /// `annotation: {KEY: VALUE}`: the object has these annotations.
     Annotation(BTreeMap<String, String>),
-    /// `operations: [CREATE]`: it is one of these.
+    /// `operations: [CREATE]`: the operation is one of these.
     Operations(Vec<Operation>),
-    /// `namespaces: [NAME]`: it is in one of these.
+    /// `namespaces: [NAME]`: the object is in one of these namespaces.
     Namespaces(Vec<String>),
-    /// `resources: [pods, pods/exec]`: it is one of these.
+    /// `resources: [pods, pods/exec]`: the resource is one of these.
     Resources(Vec<String>),
-    /// `api-versions: [apps/v1]`: `request.kind` is of one of these.
+    /// `api-versions: [apps/v1]`: `request.kind` has one of these versions.
     ApiVersions(Vec<String>),
-    /// `in-review: /request/options/dryRun`: something stands there in the review, whatever the object is.
+    /// `in-review: /request/options/dryRun`: the field exists in the review.
     InReview(String),
-    /// `review-version: v1beta1`: the review is of this version.
+    /// `review-version: v1beta1`: the review has this version.
     ReviewVersion(String),
-    /// `users: [NAME]`: one of these asks.
+    /// `users: [NAME]`: the request is from one of these users.
     Users(Vec<String>),
-    /// `dry-run: true`: it is a dry run, or with `false` it is none.
+    /// `dry-run: true`: the request is a dry run; `false`: it is not.
     DryRun(bool),
-    /// `call: 3`: it is the third call.
+    /// `call: 3`: this is the third call.
     Call(u64),
-    /// `every: 5`: it is the fifth call, the tenth and so on.
+    /// `every: 5`: this is the fifth call, the tenth call, and so on.
     Every(std::num::NonZeroU64),
-    /// `round: second`: the fake was called before for this object and this operation, as in the round in which webhooks
-    /// are called again; or with `first` it was not. A review does not tell: the fake remembers the objects.
+    /// `round: second`: the fake was called before for this object and operation, as in a reinvocation; `first`: it was
+    /// not. The fake remembers the objects because the review does not contain the round.
     Round(Round),
-    /// `all: [CONDITION]`: all of them hold.
+    /// `all: [CONDITION]`: all conditions are true.
     All(Vec<Condition>),
-    /// `any: [CONDITION]`: one of them holds.
+    /// `any: [CONDITION]`: at least one condition is true.
     Any(Vec<Condition>),
-    /// `not: CONDITION`: it does not hold.
+    /// `not: CONDITION`: the condition is false.
     Not(Box<Condition>),
 }
 
-/// An entry of a list that has names.
+/// An entry in a list of named entries.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListEntry {
-    /// Where the list is.
+    /// The list.
     pub list: Pointer,
-    /// What the entry's `name` is.
+    /// The `name` of the entry.
     pub name: String,
 }
 
@@ -75,13 +75,13 @@ pub struct ListEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Round {
-    /// It was not.
+    /// The first call for the object.
     First,
-    /// It was.
+    /// A later call for the object.
     Second,
 }
 
-/// Whether the call is as the condition wants it.
+/// Reports whether the condition is true.
 pub(crate) fn holds(condition: &Condition, at: &Circumstances, review: &Value) -> bool {
     let request = &review["request"];
     let object = &request["object"];

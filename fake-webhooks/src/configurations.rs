@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use crate::fakes_file::{FakeEntry, Kind};
 use crate::json::set;
 
-/// The configurations named `name`, of webhooks with their `clientConfig`s: one for the mutating and one for the
-/// validating webhooks, as far as there are any.
+/// Returns the configurations with this name: one for mutating and one for validating webhooks, without empty ones.
 pub(crate) fn configurations(name: &str, webhooks: &[(&FakeEntry, Value)]) -> Vec<Value> {
     [(Kind::Mutating, "MutatingWebhookConfiguration"), (Kind::Validating, "ValidatingWebhookConfiguration")]
         .into_iter()
@@ -30,12 +29,12 @@ pub(crate) fn configurations(name: &str, webhooks: &[(&FakeEntry, Value)]) -> Ve
         .collect()
 }
 
-/// A `clientConfig` for a webhook that is called by URL.
+/// Returns a `clientConfig` with a URL.
 pub(crate) fn by_url(url: &str, ca_bundle: &str) -> Value {
     json!({"url": url, "caBundle": STANDARD.encode(ca_bundle)})
 }
 
-/// The entry of a webhook with this `clientConfig`.
+/// Returns the configuration entry of a webhook with this `clientConfig`.
 pub(crate) fn configured(webhook: &FakeEntry, client_config: &Value) -> Value {
     let mut entry = json!(webhook.fields);
     set(&mut entry, &["name"], &*webhook.webhook_name);

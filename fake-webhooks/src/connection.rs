@@ -1,4 +1,4 @@
-//! One connection on which HTTP is spoken, as far as its calls let it be.
+//! HTTP connections.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -24,16 +24,16 @@ use crate::bytes_of::{End, Script};
 use crate::endpoint::{CallPlace, CloseConnection};
 use crate::slots::Activity;
 
-/// Heads of requests must be there within this time. It also ends idle connections.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// The largest head of a request. Also as much as is read ahead of a connection with HTTP/1.1.
+/// The timeout for request headers and idle connections.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(120);
+/// The maximum size of request headers, and the read buffer of an HTTP/1.1 connection.
 const HEAD_BYTES: u32 = 64 << 10;
 const STREAMS_PER_CONNECTION: u32 = 100;
 
-/// What a call writes itself, and its place among the calls of its fake, which it keeps until it has done so.
+/// The raw bytes of a call, and its slot among the calls of the fake, which is held until they are written.
 type Taken = (Script, Option<CallPlace>);
 
-/// What is served, until it is stopped.
+/// The router to serve until the server stops.
 #[derive(Clone)]
 pub(crate) struct Http {
     pub(crate) router: Router,
@@ -41,7 +41,7 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// HTTP/1.1. A call may take the connection away from HTTP and write bytes of its own to it.
+    /// Serves HTTP/1.1; a call can take over the connection and write raw bytes.
     pub(crate) async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send>(
         self,
         stream: S,
@@ -64,7 +64,10 @@ impl Http {
             answer.boxed()
         });
         let mut builder = http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(HEAD_BYTES as usize);
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADER_TIMEOUT)
+            .max_buf_size(HEAD_BYTES as usize);
         let mut connection = builder.serve_connection(TokioIo::new(stream), service);
         let ended = tokio::select! {
             ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => Some(ended),
@@ -78,7 +81,7 @@ impl Http {
         };
         let mut stream = connection.into_parts().io.into_inner();
         let taken = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // How it ends is seen by the caller.
+        // The caller sees how the connection ends.
         let _: io::Result<()> = match (taken, ended) {
             (Some((script, _place)), _) => {
                 let _call = activity.begin();
@@ -92,7 +95,7 @@ impl Http {
         };
     }
 
-    /// HTTP/2. An answer that says `Connection: close`, which HTTP/2 has no word for, is the last one: GOAWAY.
+    /// Serves HTTP/2; a response with `Connection: close` is followed by GOAWAY.
     pub(crate) async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         self,
         stream: S,
@@ -135,7 +138,7 @@ impl Http {
     }
 }
 
-/// Writes, and does with the connection what is to be done then.
+/// Writes the bytes, then ends the connection as requested.
 async fn write<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, script: Script) -> io::Result<()> {
     stream.write_all(&script.head).await?;
     stream.flush().await?;
@@ -152,7 +155,7 @@ async fn write<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, script: Script
     stream.flush().await?;
     match script.then {
         End::Close => stream.shutdown().await,
-        // Without the word of TLS that this is the end.
+        // No TLS close_notify.
         End::Cut => Ok(()),
         End::Hang => {
             let mut ignored = [0; 1024];
@@ -162,7 +165,7 @@ async fn write<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, script: Script
     }
 }
 
-/// An error makes hyper close the connection.
+/// Returns an error if the connection must be closed, which makes hyper close it.
 fn unless_closed(response: Response) -> Result<Response, Closed> {
     match response.extensions().get::<CloseConnection>() {
         Some(CloseConnection) => Err(Closed),

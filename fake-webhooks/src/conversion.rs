@@ -1,4 +1,4 @@
-//! Converters: answers to a `ConversionReview`.
+//! Responses to a `ConversionReview`.
 
 use std::collections::BTreeMap;
 
@@ -9,92 +9,90 @@ use crate::answer::Reply;
 use crate::json::set;
 use crate::{Answer, Pointer};
 
-/// Parameters of `convert`: what a conversion webhook answers. Without any it gives each object the version that is asked
-/// for and changes nothing else.
+/// Parameters of `convert`. The default sets the requested version and changes nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Convert {
-    /// Fields that stand in another place in some version.
+    /// Fields that move to another path in some version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub moves: Vec<Move>,
-    /// An annotation that lists the versions that each object was converted to, in order: `v1,v2,v1`.
+    /// An annotation that records the versions of each object in order: `v1,v2,v1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trail: Option<String>,
-    /// The versions that it knows, without their group; all if there are none. What is to be converted to another one is
-    /// refused.
+    /// The supported versions without the group; an empty list supports all. Other versions are rejected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<String>,
-    /// How it refuses a version that it does not know.
+    /// How an unsupported version is rejected.
     #[serde(skip_serializing_if = "Unknown::is_failure")]
     pub unknown: Unknown,
-    /// How it refuses objects that are of the version already; it passes them through if there is nothing.
+    /// How objects that already have the requested version are rejected; without it they are returned unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same: Option<Unknown>,
-    /// The version that objects get, without the group, instead of the one that is asked for.
+    /// The version of converted objects, without the group, instead of the requested one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// What it does to several objects of one review.
+    /// How several objects in one review are converted.
     #[serde(skip_serializing_if = "Lists::is_in_order")]
     pub lists: Lists,
-    /// A field that an object without it gets from the object before it in the same review.
+    /// A field that is copied from the previous object in the review if an object does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carries: Option<Pointer>,
-    /// How many objects it takes in one review; more are answered 413.
+    /// The maximum number of objects in one review; more are rejected with 413.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// Fields without which an object makes it answer HTTP 500, as a server does that panics.
+    /// Required fields; an object without them gets HTTP 500, as from a panic.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Pointer>,
-    /// Message of a failure, instead of converted objects.
+    /// The message of a failure, which is returned instead of converted objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fail: Option<String>,
-    /// Values that every converted object gets at these pointers; null removes what is there.
+    /// Values to set in every converted object by JSON pointer; null removes a field.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub objects: BTreeMap<Pointer, Value>,
-    /// Values that the whole answer gets at these pointers, last of all; null removes what is there.
+    /// Values to set in the complete response by JSON pointer; null removes a field.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub review: BTreeMap<Pointer, Value>,
 }
 
-/// How a converter refuses what it does not convert.
+/// How a conversion is rejected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(clippy::exhaustive_enums, reason = "a converter can say so, or fall over it")]
 pub enum Unknown {
-    /// `failure`: by a review whose result is a failure.
+    /// `failure`: with the result Failure.
     #[default]
     Failure,
-    /// `error`: by HTTP 500.
+    /// `error`: with HTTP 500.
     Error,
 }
 
-/// What a converter does to several objects of one review.
+/// How several objects in one review are converted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Lists {
-    /// `in-order`: converts them all, and keeps their order.
+    /// `in-order`: all objects are converted in order.
     #[default]
     InOrder,
-    /// `reversed`: converts them all, and returns the last one first.
+    /// `reversed`: all objects are converted and returned in reverse order.
     Reversed,
-    /// `first-only`: converts the first one and returns no other.
+    /// `first-only`: only the first object is returned.
     FirstOnly,
 }
 
-/// A field that stands in another place in one version.
+/// A field that moves to another path in one version.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Move {
-    /// The version, without its group.
+    /// The version without the group.
     pub version: String,
-    /// Where the field stands in all other versions.
+    /// The path in all other versions.
     pub from: Pointer,
-    /// Where it stands in this one.
+    /// The path in this version.
     pub to: Pointer,
 }
 
-/// A `ConversionReview`, as far as an answer needs it.
+/// The fields of a `ConversionReview` that the response depends on.
 struct Question<'a> {
     api_version: &'a str,
     uid: &'a str,
@@ -123,7 +121,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// What a converter answers to `review`.
+/// Returns the response to `review`.
 pub(crate) fn converted(parameters: &Convert, review: &Value) -> Answer {
     let question = match Question::read(review) {
         Ok(question) => question,
@@ -194,7 +192,7 @@ fn api_version_of(object: &Value) -> &str {
     object.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The version of an `apiVersion`.
+/// Returns the version in an `apiVersion`.
 fn version_of(api_version: &str) -> &str {
     api_version.rsplit('/').next().unwrap_or_default()
 }
@@ -259,8 +257,9 @@ fn moved(object: &mut Value, from: &Pointer, to: &Pointer) {
     }
 }
 
-/// Sets the value at `pointer`, or removes what is there if it is null. Objects on the way there are made; an item of a list
-/// has to be there.
+/// Sets the value at `pointer`, or removes it if the value is null.
+///
+/// Missing objects are created; missing list items are not.
 fn place(document: &mut Value, pointer: &Pointer, value: Value) {
     let names: Vec<String> =
         pointer.as_str().split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~")).collect();
@@ -319,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_get_the_version_that_is_asked_for() {
+    fn objects_get_the_requested_version() {
         let v1 = json!({"apiVersion": "example.com/v1", "kind": "Foo", "spec": {"size": 2}});
         check(
             &json!({"moves": [{"version": "v2", "from": "/spec/size", "to": "/spec/replicas"}], "trail": "way"}),
@@ -332,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_can_be_wrong_as_a_whole() {
+    fn lists_can_be_reordered_or_truncated() {
         let [one, two] = [json!({"apiVersion": "g/v1", "a": 1}), json!({"apiVersion": "g/v1", "b": 2})];
         let success = |objects: Value| json!({"uid": "u", "result": {"status": "Success"}, "convertedObjects": objects});
         let both = json!([one, two]);
@@ -349,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_is_not_known_is_refused() {
+    fn unsupported_version_is_rejected() {
         let message = "objects cannot be converted to example.com/v2";
         let failure = json!({"uid": "u", "result": {"status": "Failure", "message": message}});
         check(&json!({"versions": ["v1", "v3"]}), &json!([]), &failure);
@@ -360,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_answered_can_be_wrong_in_any_place() {
+    fn any_field_of_the_response_can_be_overridden() {
         check(
             &json!({
                 "objects": {"/metadata/name": "other", "/spec": null},
@@ -379,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_but_a_conversion_review_is_a_bad_request() {
+    fn other_bodies_are_a_bad_request() {
         let admission = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"});
         let Answer::Reply(reply) = converted(&Convert::default(), &admission) else { panic!("a reply") };
         assert_eq!(reply.status, 400);

@@ -1,4 +1,4 @@
-//! Credentials that a fake demands of its callers.
+//! The credentials that a fake requires.
 
 use std::fmt;
 
@@ -15,32 +15,32 @@ use crate::{Behavior, Reply};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Demand {
-    /// The credentials that a caller must present: 401 without them, 403 for another client certificate.
+    /// The required credentials: 401 without them, 403 for another client certificate.
     pub credentials: Credentials,
-    /// What is answered to a caller who shows it.
+    /// The behavior for callers with these credentials.
     #[serde(default)]
     pub then: Box<Behavior>,
 }
 
-/// Credentials of a caller: what a user of a kubeconfig may have.
+/// Credentials of a caller, as in the user of a kubeconfig.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
 #[expect(clippy::exhaustive_enums, reason = "a kubeconfig has no other kinds")]
 pub enum Credentials {
     /// `token`: a bearer token.
     Token(String),
-    /// `basic`: a user with a password.
+    /// `basic`: a user name and a password.
     Basic {
-        /// The user.
+        /// The user name.
         username: String,
         /// The password.
         password: String,
     },
-    /// `certificate`: a client certificate of the authority that signs those of the fakes, with this common name.
+    /// `certificate`: a client certificate with this common name, signed by the authority of the fakes.
     Certificate(String),
 }
 
-/// Shows no secrets.
+/// Omits secrets.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -53,18 +53,18 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// What a caller shows of itself.
+/// The credentials that a caller sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "there are two places for credentials")]
 pub struct Caller {
-    /// The value of the header `Authorization`.
+    /// The `Authorization` header.
     pub authorization: Option<String>,
     /// The common name of the client certificate.
     pub certificate: Option<String>,
 }
 
 impl Demand {
-    /// The answer to a caller who does not show what is demanded.
+    /// Returns the response to a caller without the required credentials.
     pub(crate) fn refusal(&self, caller: &Caller) -> Option<Reply> {
         let (scheme, expected) = match &self.credentials {
             Credentials::Token(token) => ("Bearer", format!("Bearer {token}")),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_shows_what_is_demanded_is_answered() {
+    fn callers_without_the_required_credentials_are_rejected() {
         let header = |value: &str| Caller { authorization: Some(value.to_owned()), certificate: None };
         let nobody = Caller::default();
         let token = json!({"token": "t"});
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_not_shown() {
+    fn secrets_are_omitted_from_debug_output() {
         let shown = |credentials: Value| {
             let behavior: Behavior =
                 serde_json::from_value(json!({"demand": {"credentials": credentials}})).unwrap();

@@ -1,6 +1,6 @@
-//! Chance that repeats: what is drawn depends on a seed and the number of the call, and on nothing else.
+//! Reproducible random numbers, which depend only on a seed and the number of the call.
 
-/// What the `nth` throw of the dice of this seed shows.
+/// Returns the `nth` random number of this seed.
 ///
 /// Source: the finalizer of `SplitMix64`, Steele, Lea and Flood, "Fast splittable pseudorandom number generators".
 pub(crate) const fn draw(seed: u64, nth: u64) -> u64 {
@@ -10,13 +10,13 @@ pub(crate) const fn draw(seed: u64, nth: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// The same as a number from 0 to less than 1.
+/// Returns the `nth` random number as a fraction in [0, 1).
 pub(crate) fn fraction(seed: u64, nth: u64) -> f64 {
     let high = u32::try_from(draw(seed, nth) >> 32).unwrap_or(u32::MAX);
     f64::from(high) / (f64::from(u32::MAX) + 1.0)
 }
 
-/// Five letters and digits, of those that a kube-apiserver makes names of.
+/// Returns five random letters and digits from the alphabet of generated names.
 ///
 /// Source: apimachinery pkg/util/rand/rand.go, `alphanums`.
 pub(crate) fn letters(seed: u64, nth: u64) -> String {
@@ -31,7 +31,7 @@ pub(crate) fn letters(seed: u64, nth: u64) -> String {
     text
 }
 
-/// The entries in an order drawn for this call.
+/// Shuffles the entries for this call.
 pub(crate) fn shuffled<T>(mut entries: Vec<T>, seed: u64, nth: u64) -> Vec<T> {
     let own = draw(seed, nth);
     for last in (1..entries.len()).rev() {
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fair_coin_falls_on_both_sides_about_as_often() {
+    fn fractions_are_uniformly_distributed() {
         for seed in [0, 1, 7, u64::MAX] {
             let heads = (0..10_000).filter(|nth| fraction(seed, *nth) < 0.5).count();
             assert!((4_800..5_200).contains(&heads), "{heads} of 10000 with seed {seed}");
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_and_calls_differ_and_repeat() {
+    fn seeds_and_calls_are_reproducible() {
         assert_eq!(letters(1, 2), letters(1, 2));
         assert_ne!(letters(1, 2), letters(1, 3));
         assert_ne!(letters(1, 2), letters(2, 2));
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn every_order_is_drawn_at_some_time() {
+    fn every_order_occurs() {
         let orders: std::collections::BTreeSet<_> =
             (0..200).map(|nth| shuffled(vec![1, 2, 3], 7, nth)).collect();
         assert_eq!(orders.len(), 6);

@@ -1,4 +1,4 @@
-//! One fake behind its path: reads a call, writes it down, and answers or does not.
+//! A fake at its path, which reads calls, records them, and responds.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,52 +17,52 @@ use crate::memory::Memory;
 use crate::metrics::{Meter, Metrics};
 use crate::{Act, Answer, Answered, Behavior, Caller, Entry, Limits, Observer, Reply, act};
 
-/// Places for bodies are counted in KiB.
+/// The unit of the semaphore for bodies.
 const INTAKE_UNIT: usize = 1024;
-/// A body must have arrived within this time.
-const BODY_TIME: Duration = Duration::from_secs(30);
+/// The timeout for a request body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// One fake behind its path.
+/// A fake at its path.
 pub(crate) struct Endpoint {
     name: Arc<str>,
     doing: Mutex<Arc<Doing>>,
     most_body_bytes: usize,
-    /// Calls that may be under way.
+    /// The semaphore for calls in progress.
     places: Arc<Semaphore>,
     observer: Observer,
     meter: Meter,
     shared: Shared,
 }
 
-/// What all fakes of a fleet have in common.
+/// The state that all fakes of a fleet share.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub(crate) journal: Arc<Journal>,
     pub(crate) metrics: Arc<Metrics>,
-    /// KiB of bodies that may be under way.
+    /// The semaphore for bodies in progress, in KiB.
     intake: Arc<Semaphore>,
 }
 
-/// A behavior and what it remembers. Another behavior starts to count anew.
+/// A behavior with its memory; a new behavior starts with an empty memory.
 struct Doing {
     behavior: Behavior,
     memory: Memory,
 }
 
-/// The place of a call among those of its fake that are under way.
+/// The slot of a call in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct CallPlace(#[expect(dead_code, reason = "it is held")] Arc<OwnedSemaphorePermit>);
 
-/// In a request whose caller showed a certificate: its common name.
+/// The common name of the client certificate, as an extension of the request.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientCertificate(pub(crate) Arc<str>);
 
-/// In a response that must not be sent: the connection is closed instead.
+/// Marks a response that must not be sent; the connection is closed instead.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CloseConnection;
 
 impl Shared {
-    /// `tell` hears, in words for people, when the journal begins to drop calls.
+    /// Creates the shared state; `tell` receives a message when the journal starts to drop calls.
     pub(crate) fn new(limits: &Limits, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
             journal: Arc::new(Journal::new(limits, tell)),
@@ -105,7 +105,7 @@ impl Endpoint {
         *lock(&self.doing) = Doing::new(behavior);
     }
 
-    /// The next call counts as the first, and those before are forgotten.
+    /// Resets the call counter and forgets all calls.
     pub(crate) fn reset(&self) {
         let behavior = self.behavior();
         self.set_behavior(behavior);
@@ -116,7 +116,7 @@ impl Endpoint {
         lock(&self.doing).memory.side_effects()
     }
 
-    /// Answers any method and any path: it is for the caller to be right about them, and for the journal to tell.
+    /// Handles a call with any method and path; the journal records both.
     pub(crate) async fn call(State(endpoint): State<Arc<Self>>, request: Request) -> Response {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
@@ -129,13 +129,13 @@ impl Endpoint {
             Err(unread) => return endpoint.refuse(unread, started),
         };
         let doing = Arc::clone(&lock(&endpoint.doing));
-        // Those who do not look at the review misbehave for everybody.
+        // Behaviors that do not use the review also work without one.
         let review = serde_json::from_slice(&body).unwrap_or_default();
         let caller = caller(&parts);
         let (at, _under_way) = doing.memory.begin(jiff::Timestamp::now(), caller.clone(), &review);
         let Act { answer, effects } = act(&doing.behavior, &at, &review);
         let host = host(&parts);
-        let entry = endpoint.received(parts, caller, body, Subject::of(&review));
+        let entry = endpoint.received(parts, caller, body, Subject::from_review(&review));
         drop(review);
         let mut call = Call {
             endpoint: &endpoint,
@@ -208,7 +208,7 @@ impl Endpoint {
         }
     }
 
-    /// Reads the body into memory of its own: as it arrives it is a part of a buffer that may be much larger.
+    /// Copies the body, because the received chunks can belong to a much larger buffer.
     async fn read(&self, mut body: Body) -> Result<Bytes, Unread> {
         let mut read = BytesMut::new();
         let mut places: Option<OwnedSemaphorePermit> = None;
@@ -232,11 +232,11 @@ impl Endpoint {
             }
             Ok(())
         };
-        tokio::time::timeout(BODY_TIME, all).await.unwrap_or(Err(Unread::TooLate))?;
+        tokio::time::timeout(BODY_TIMEOUT, all).await.unwrap_or(Err(Unread::TooLate))?;
         Ok(Bytes::from(Vec::from(read).into_boxed_slice()))
     }
 
-    /// Answers a call that is not taken; the journal does not have it.
+    /// Responds to a rejected call, which is not recorded.
     fn refuse(&self, unread: Unread, started: Instant) -> Response {
         let refusal = unread.refusal();
         let answered = Answered::Sent { status: refusal.status(), summary: String::new() };
@@ -245,7 +245,7 @@ impl Endpoint {
     }
 }
 
-/// Why a call is not taken.
+/// The reason to reject a call.
 #[derive(Clone, Copy)]
 enum Unread {
     Broken,
@@ -276,19 +276,19 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
-/// A call under way. Its end is noted also when the caller gives up and the call is dropped.
+/// A call in progress, which records its end even if it is dropped because the caller disconnects.
 struct Call<'a> {
     endpoint: &'a Endpoint,
     started: Instant,
-    /// What is not in the journal yet.
+    /// The entry, until it is added to the journal.
     entry: Option<Entry>,
-    /// Its number in the journal, once it is there.
+    /// The number in the journal, once it is added.
     number: u64,
     answered: Answered,
 }
 
 impl Call<'_> {
-    /// Does nothing for a time; the journal shows meanwhile that it came.
+    /// Waits; the journal already contains the call.
     async fn waits(&mut self, time: Duration) {
         if time > Duration::ZERO {
             self.is_pending();
@@ -318,7 +318,7 @@ impl Drop for Call<'_> {
     }
 }
 
-/// Who sent the request, as far as it says.
+/// Returns the credentials in a request.
 fn caller(parts: &http::request::Parts) -> Caller {
     let authorization = parts.headers.get(AUTHORIZATION);
     Caller {
@@ -327,13 +327,13 @@ fn caller(parts: &http::request::Parts) -> Caller {
     }
 }
 
-/// What the request was sent to.
+/// Returns the host of a request.
 fn host(parts: &http::request::Parts) -> String {
     let header = || parts.headers.get(HOST).and_then(|host| host.to_str().ok()).map(str::to_owned);
     parts.uri.authority().map(ToString::to_string).or_else(header).unwrap_or_default()
 }
 
-/// `{host}` in a header stands for what the request was sent to.
+/// Builds the response and replaces `{host}` in headers.
 fn response(reply: Reply, host: &str) -> Response {
     let mut response = (reply.status, Body::from(reply.body)).into_response();
     let headers = response.headers_mut();
@@ -353,7 +353,7 @@ fn response(reply: Reply, host: &str) -> Response {
     response
 }
 
-/// A panic elsewhere leaves nothing half done here.
+/// Locks a mutex and ignores poisoning, because updates are atomic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

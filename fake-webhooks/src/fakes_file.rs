@@ -1,4 +1,4 @@
-//! A file of fakes, as a person writes it.
+//! Fakes files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,53 +16,53 @@ use crate::fields::{
 };
 use crate::{Behavior, Certificate, Connection, HttpVersions, RemoteAccess, Transport};
 
-/// A file of fakes: one configuration of mutating and one of validating webhooks, and what its webhooks do.
+/// A fakes file: one configuration of mutating and one of validating webhooks, with their behaviors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FakesFile {
     /// The name of the configurations.
     pub name: String,
-    /// Where the fakes listen. Port 0 takes free ones; further certificates take the ports that follow.
+    /// The address to listen on. Port 0 uses free ports; additional certificates use the ports that follow.
     pub listen: SocketAddr,
-    /// The host in URLs and certificates; none is the address of `listen`.
+    /// The host in URLs and certificates; the default is the address of `listen`.
     pub host: Option<Name>,
-    /// Whether `listen` may be an address that other machines reach.
+    /// Whether `listen` may be an address that other machines can reach.
     pub remote_access: RemoteAccess,
-    /// The webhooks in the order of the file.
+    /// The webhooks in file order.
     pub webhooks: Vec<FakeEntry>,
 }
 
-/// One webhook of a file.
+/// A webhook in a fakes file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FakeEntry {
-    /// By which it is known where fakes run: at least three labels.
+    /// The unique name of the fake, with at least three labels.
     pub name: String,
-    /// The name in the configuration; `name` unless the file says otherwise.
+    /// The name in the configuration; the default is `name`.
     pub webhook_name: String,
-    /// Which configuration it stands in.
+    /// The type of its configuration.
     pub kind: Kind,
     /// The path of its URL.
     pub path: String,
-    /// What it does.
+    /// The behavior.
     pub behavior: Behavior,
-    /// What is decided before a request is read.
+    /// The transport.
     pub transport: Transport,
-    /// What its `clientConfig` says instead of, or beside, where the fake is: a JSON merge patch.
+    /// A JSON merge patch for the `clientConfig` that points to the fake.
     pub client_config: Map<String, Value>,
-    /// The other fields of its entry in the configuration.
+    /// The other fields of the entry in the configuration.
     pub fields: Fields,
 }
 
-/// `type`: which configuration a webhook stands in.
+/// `type`: the type of a webhook's configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// `mutating`
+    /// `mutating`: in a MutatingWebhookConfiguration.
     Mutating,
-    /// `validating`
+    /// `validating`: in a ValidatingWebhookConfiguration.
     Validating,
 }
 
-/// What is wrong with a file, and where.
+/// An error in a fakes file with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
     file: String,
@@ -74,7 +74,7 @@ pub struct FileError {
 
 impl std::error::Error for FileError {}
 
-/// The file as it is written. What is not given has its default here or in [`FakesFile::parse`].
+/// The parsed file; defaults are set here or in [`FakesFile::parse`].
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Written {
@@ -116,7 +116,7 @@ struct WrittenEntry {
     reinvocation_policy: Option<Spanned<ReinvocationPolicy>>,
 }
 
-/// What a fault says of an entry. What the entry says itself goes before.
+/// The fields of an entry that a fault sets; fields of the entry itself take precedence.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct Settings {
@@ -143,14 +143,14 @@ impl Settings {
 }
 
 const VERSION: u64 = 1;
-/// Appended to names that are too short for the API.
+/// The domain that is appended to short names.
 const DOMAIN: &str = "fakes.local";
 
 impl FakesFile {
-    /// Understands the text of a file. `file` is how messages call it.
+    /// Parses a fakes file; `file` is its name in messages.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its place.
+    /// The first error with its location.
     pub fn parse(text: &str, file: &str) -> Result<Self, FileError> {
         if text.trim().is_empty() {
             let message = "it is empty: expected `version: 1` and `webhooks`".to_owned();
@@ -160,7 +160,7 @@ impl FakesFile {
             serde_saphyr::from_str(text).map_err(|error| FileError::unreadable(file, text, &error))?;
         let wrong = |place: Location, message: String| FileError::at(file, text, place, message);
         if written.version.value != VERSION {
-            let message = format!("version {} is unknown: expected {VERSION}", written.version.value);
+            let message = format!("unsupported version {}: must be {VERSION}", written.version.value);
             return Err(wrong(written.version.referenced, message));
         }
         let host = match written.host {
@@ -179,17 +179,14 @@ impl FakesFile {
             let place = entry.name.referenced;
             let entry = entry.understood().map_err(|(place, message)| wrong(place, message))?;
             if !names.insert(entry.name.clone()) {
-                return Err(wrong(place, format!("there are two webhooks named `{}`", entry.name)));
+                return Err(wrong(place, format!("duplicate webhook name `{}`", entry.name)));
             }
             if !paths.insert(entry.path.clone()) {
-                return Err(wrong(place, format!("there are two webhooks with the path `{}`", entry.path)));
+                return Err(wrong(place, format!("duplicate path `{}`", entry.path)));
             }
             if !webhook_names.insert((entry.kind, entry.webhook_name.clone())) {
                 let name = &entry.webhook_name;
-                return Err(wrong(
-                    place,
-                    format!("there are two webhooks of a `type` with the `webhookName` {name}"),
-                ));
+                return Err(wrong(place, format!("duplicate webhookName `{name}` in one type")));
             }
             webhooks.push(entry);
         }
@@ -198,7 +195,7 @@ impl FakesFile {
     }
 }
 
-/// No webhooks, on a free port of 127.0.0.1.
+/// Returns a file without webhooks that uses a free port of 127.0.0.1.
 impl Default for FakesFile {
     fn default() -> Self {
         Self {
@@ -212,10 +209,10 @@ impl Default for FakesFile {
 }
 
 impl FakeEntry {
-    /// Understands the text of one webhook alone. `shown` is how messages call it.
+    /// Parses a single webhook; `shown` is its name in messages.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its place.
+    /// The first error with its location.
     pub fn parse(text: &str, shown: &str) -> Result<Self, FileError> {
         let written: WrittenEntry =
             serde_saphyr::from_str(text).map_err(|error| FileError::unreadable(shown, text, &error))?;
@@ -247,20 +244,20 @@ impl fmt::Display for FileError {
             return write!(f, "{file}: {message}");
         }
         write!(f, "{file}:{line}:{column}: {message}")?;
-        // The line names the field, which messages about values do not.
+        // The quoted line shows the field, which the messages about values do not contain.
         if quoted.trim().is_empty() { Ok(()) } else { write!(f, "\n  {line} | {quoted}") }
     }
 }
 
-/// What is wrong with an entry, and where.
-type Misunderstood = (Location, String);
+/// An error in an entry with its location.
+type EntryError = (Location, String);
 
 impl WrittenEntry {
-    fn understood(self) -> Result<FakeEntry, Misunderstood> {
-        let name = understood_name(&self.name)?;
+    fn understood(self) -> Result<FakeEntry, EntryError> {
+        let name = parsed_name(&self.name)?;
         let webhook_name =
-            self.webhook_name.as_ref().map(understood_name).transpose()?.unwrap_or_else(|| name.clone());
-        let path = understood_path(self.path, &name)?;
+            self.webhook_name.as_ref().map(parsed_name).transpose()?.unwrap_or_else(|| name.clone());
+        let path = parsed_path(self.path, &name)?;
         if let (Some(fault), Some(_)) = (&self.fault, &self.behavior) {
             let message = "an entry has a `fault` or a `behavior`, not both".to_owned();
             return Err((fault.referenced, message));
@@ -272,7 +269,7 @@ impl WrittenEntry {
             return Err((self.name.referenced, message));
         };
         let reinvocation_policy =
-            understood_reinvocation(self.reinvocation_policy, fault.reinvocation_policy, self.kind)?;
+            parsed_reinvocation(self.reinvocation_policy, fault.reinvocation_policy, self.kind)?;
         let fields = Fields {
             rules: self.rules.or(fault.rules).unwrap_or_else(pods_and_config_maps),
             namespace_selector: self.namespace_selector.unwrap_or_else(opted_in),
@@ -281,7 +278,7 @@ impl WrittenEntry {
             failure_policy: self.failure_policy.unwrap_or_default(),
             match_policy: self.match_policy.or(fault.match_policy).unwrap_or_default(),
             side_effects: self.side_effects.or(fault.side_effects).unwrap_or_default(),
-            timeout_seconds: understood_timeout(self.timeout_seconds, fault.timeout_seconds)?,
+            timeout_seconds: parsed_timeout(self.timeout_seconds, fault.timeout_seconds)?,
             admission_review_versions: self
                 .admission_review_versions
                 .or(fault.admission_review_versions)
@@ -309,58 +306,58 @@ impl WrittenEntry {
     }
 }
 
-fn understood_name(written: &Spanned<String>) -> Result<String, Misunderstood> {
+fn parsed_name(written: &Spanned<String>) -> Result<String, EntryError> {
     match webhook_name_fault(&written.value) {
         None => Ok(full_name(&written.value)),
         Some(fault) => {
-            let message = format!("`{}` is not a valid name of a webhook: {fault}", written.value);
+            let message = format!("invalid webhook name `{}`: {fault}", written.value);
             Err((written.referenced, message))
         }
     }
 }
 
-/// The webhook's name if the entry says nothing of a path.
-fn understood_path(written: Option<Spanned<String>>, name: &str) -> Result<String, Misunderstood> {
+/// Returns the path; the default is the webhook's name.
+fn parsed_path(written: Option<Spanned<String>>, name: &str) -> Result<String, EntryError> {
     match written {
         None => Ok(format!("/{name}")),
         Some(path) if path_is_plain(&path.value) => Ok(path.value),
         Some(path) => {
             let expected = "expected a `/`, then letters, digits and any of `-._~/`";
-            Err((path.referenced, format!("`{}` is not a valid path: {expected}", path.value)))
+            Err((path.referenced, format!("invalid path `{}`: {expected}", path.value)))
         }
     }
 }
 
-/// What a fault says of an entry of this kind. It always has a behavior.
-fn settings(fault: &Spanned<String>, kind: Kind) -> Result<Settings, Misunderstood> {
+/// Returns the fields that a fault sets in an entry of this kind, including a behavior.
+fn settings(fault: &Spanned<String>, kind: Kind) -> Result<Settings, EntryError> {
     let Some(found) = Fault::find(&fault.value) else {
         return Err((fault.referenced, FaultError::Unknown(fault.value.clone()).to_string()));
     };
     if found.kind.is_some_and(|needed| needed != kind) {
-        let message = format!("the fault `{}` needs a webhook of the other `type`", fault.value);
+        let message = format!("the fault `{}` requires the other webhook type", fault.value);
         return Err((fault.referenced, message));
     }
     let settings = found.settings();
     Ok(Settings { behavior: settings.behavior.or_else(|| Some(Behavior::default())), ..settings })
 }
 
-fn understood_timeout(written: Option<Spanned<u8>>, of_fault: Option<u8>) -> Result<u8, Misunderstood> {
+fn parsed_timeout(written: Option<Spanned<u8>>, of_fault: Option<u8>) -> Result<u8, EntryError> {
     match written {
         None => Ok(of_fault.unwrap_or(10)),
         Some(seconds) if (1..=30).contains(&seconds.value) => Ok(seconds.value),
         Some(seconds) => {
-            let message = format!("{} is no `timeoutSeconds`: expected 1 to 30", seconds.value);
+            let message = format!("invalid timeoutSeconds {}: must be 1 to 30", seconds.value);
             Err((seconds.referenced, message))
         }
     }
 }
 
-/// None for a validating webhook, which has none.
-fn understood_reinvocation(
+/// Returns `None` for a validating webhook, which does not have a reinvocation policy.
+fn parsed_reinvocation(
     written: Option<Spanned<ReinvocationPolicy>>,
     of_fault: Option<ReinvocationPolicy>,
     kind: Kind,
-) -> Result<Option<ReinvocationPolicy>, Misunderstood> {
+) -> Result<Option<ReinvocationPolicy>, EntryError> {
     match (kind, written) {
         (Kind::Mutating, policy) => {
             Ok(Some(policy.map(|policy| policy.value).or(of_fault).unwrap_or_default()))
@@ -373,12 +370,12 @@ fn understood_reinvocation(
     }
 }
 
-/// The name in the configuration: one label alone is completed.
+/// Returns the full name; a name without a dot gets the default domain.
 pub(crate) fn full_name(name: &str) -> String {
     if name.contains('.') { name.to_owned() } else { format!("{name}.{DOMAIN}") }
 }
 
-/// Source: apimachinery pkg/util/validation/validation.go, `IsFullyQualifiedName`; one label alone is completed here.
+/// Validates the name of a webhook. Source: apimachinery pkg/util/validation/validation.go, `IsFullyQualifiedName`.
 fn webhook_name_fault(name: &str) -> Option<&'static str> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let label = |label: &str| {
@@ -388,7 +385,9 @@ fn webhook_name_fault(name: &str) -> Option<&'static str> {
             && bytes.last().is_some_and(|byte| plain(*byte))
     };
     if !name.split('.').all(label) {
-        Some("expected small letters, digits, `-` and `.`, with a letter or digit at both ends of each label")
+        Some(
+            "must consist of labels of lower-case letters, digits, and `-` that start and end with a letter or digit",
+        )
     } else if name.len() > 240 {
         Some("it is too long")
     } else if name.matches('.').count() == 1 {
@@ -420,7 +419,7 @@ fn pods_and_config_maps() -> Vec<Rule> {
     }]
 }
 
-/// Nothing outside a namespace with the label `admit-fakes=enabled` is caught by a file that says nothing.
+/// Returns the default namespace selector, which requires the label `admit-fakes=enabled`.
 fn opted_in() -> Selector {
     let label = ("admit-fakes".to_owned(), "enabled".to_owned());
     Selector { match_labels: BTreeMap::from([label]), match_expressions: Vec::new() }

@@ -1,10 +1,10 @@
-//! The fields of a webhook configuration's entry that a file of fakes hands through to the API server.
+//! The fields of a webhook configuration that a fakes file passes to the API server.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The fields of a configuration's entry that are handed through to the API server.
+/// The fields of a webhook configuration entry that are passed to the API server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fields {
@@ -142,7 +142,7 @@ pub enum MatchPolicy {
     Equivalent,
 }
 
-/// `sideEffects`. Version 1 of the API takes `None` and `NoneOnDryRun` only.
+/// `sideEffects`; v1 accepts only `None` and `NoneOnDryRun`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[expect(missing_docs, reason = "the names are those of the API")]
 pub enum SideEffects {

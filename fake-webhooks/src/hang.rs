@@ -1,4 +1,4 @@
-//! How long a fake sends nothing.
+//! The duration of a hang.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How long a fake sends nothing: `forever`, or a time such as `2s` or `500ms`.
+/// The duration of a hang: `forever`, or a duration such as `2s` or `500ms`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Hang {
-    /// Until the caller gives up.
+    /// Until the caller disconnects.
     #[default]
     Forever,
-    /// For this time.
+    /// For this duration.
     For(Duration),
 }
 
-/// A text that says no time.
+/// An invalid duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid time to hang `{0}`: expected forever, or a time such as 2s or 500ms")]
+#[error("invalid duration `{0}`: must be forever, or a duration such as 2s or 500ms")]
 pub struct InvalidHang(String);
 
 impl FromStr for Hang {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_parsed_and_anything_else_is_answered_with_what_was_expected() {
+    fn durations_are_parsed_and_other_text_is_rejected() {
         assert_eq!("forever".parse(), Ok(Hang::Forever));
         assert_eq!("2s".parse(), Ok(Hang::For(Duration::from_secs(2))));
         assert_eq!("1m 500ms".parse(), Ok(Hang::For(Duration::from_millis(60_500))));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn serialized_durations_are_parsed_back() {
         for hang in [Hang::Forever, Hang::For(Duration::from_millis(1_500))] {
             assert_eq!(String::from(hang).parse(), Ok(hang));
         }

@@ -1,9 +1,10 @@
-//! Setting members of JSON documents.
+//! Helpers for JSON documents.
 
 use serde_json::{Map, Value};
 
-/// Sets the member of `document` at `path`, which has the names from the outermost one. Whatever is not an object on the
-/// way there is replaced by one, so that the member is always there afterward.
+/// Sets the member of `document` at `path`, which starts with the outermost name.
+///
+/// Values on the path that are not objects are replaced by objects.
 pub(crate) fn set(document: &mut Value, path: &[&str], value: impl Into<Value>) {
     set_value(document, path, value.into());
 }
@@ -35,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_there_whatever_was_there_before() {
+    fn member_is_set_whatever_the_document_contains() {
         check(json!({"a": 2, "b": 3}), &["a"], &json!({"a": 1, "b": 3}));
         check(json!({"a": {"b": 2, "c": 3}}), &["a", "b"], &json!({"a": {"b": 1, "c": 3}}));
         check(json!({"a": {}}), &["a", "b", "c"], &json!({"a": {"b": {"c": 1}}}));

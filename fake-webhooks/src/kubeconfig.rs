@@ -1,4 +1,4 @@
-//! What an API server needs to call fakes that demand credentials: an admission configuration and a kubeconfig.
+//! The admission configuration and kubeconfig with which an API server authenticates to fakes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::Credentials;
 /// The plugins of an API server that call webhooks.
 const PLUGINS: [&str; 2] = ["MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"];
 
-/// An `AdmissionConfiguration` whose plugins use the kubeconfig in `file`, an absolute path.
+/// Returns an `AdmissionConfiguration` whose plugins use the kubeconfig in `file`, an absolute path.
 ///
 /// Source: <https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#authenticate-apiservers>
 pub(crate) fn admission_configuration(file: &Path) -> Value {
@@ -32,7 +32,7 @@ pub(crate) fn admission_configuration(file: &Path) -> Value {
     })
 }
 
-/// A kubeconfig with a user for each host and port, such as `127.0.0.1:8443`. Client certificates are made by `authority`.
+/// Returns a kubeconfig with one user per host and port; `authority` signs the client certificates.
 ///
 /// # Errors
 /// A certificate cannot be made.

@@ -1,10 +1,9 @@
-//! Admission webhooks that answer, and misanswer, on demand.
+//! Admission webhooks that respond correctly or misbehave on demand.
 //!
-//! A [`Behavior`] says what a fake does; [`act()`] turns it and one review into an [`Answer`] without any I/O;
-//! [`FakeWebhook`] sends the answers over TLS and keeps a journal of the calls.
+//! A [`Behavior`] describes a fake; [`act()`] maps it and a review to an [`Answer`] without I/O; [`FakeWebhook`] sends the
+//! response over TLS and records the calls in a journal.
 //!
-//! The reviews are plain JSON here: nothing is shared with the code that calls webhooks, so that the two sides cannot be
-//! wrong together.
+//! Reviews are plain JSON here. No code is shared with the caller of webhooks, so that both sides cannot have the same bug.
 
 mod admin;
 mod answer;

@@ -6,19 +6,19 @@ use serde_json::json;
 
 use crate::{Class, Family, Fault, catalog};
 
-/// The version of the JSON document: another one where a reader of this one would not understand it.
+/// The version of the JSON document, which is incremented for incompatible changes.
 const VERSION: u8 = 1;
 
-/// Prints the catalog of faults: what can be wrong with a webhook, and how kube-apiserver responds.
+/// List the faults that a webhook can have, and how kube-apiserver treats each.
 ///
-/// In a file of fakes an entry has a fault by `fault: ID`, with its id or its name; a behavior has one by
-/// `{fault: ID}`, where the fault is one of an answer.
+/// In a fakes file, `fault: ID` gives a webhook a fault by its ID or name; `behavior: {fault: ID}` does the same for
+/// faults of a response.
 #[derive(Debug, clap::Args)]
 pub struct List {
-    /// Only faults of these families
+    /// Show only faults of these families
     #[arg(value_name = "FAMILY", value_enum)]
     families: Vec<Family>,
-    /// Only faults of this class
+    /// Show only faults of this class
     #[arg(long, value_enum)]
     class: Option<Class>,
     /// Output format
@@ -26,7 +26,7 @@ pub struct List {
     output: Output,
 }
 
-/// How faults are printed.
+/// The output format of faults.
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
 enum Output {
     /// One line per fault
@@ -40,7 +40,7 @@ impl List {
     /// Prints to standard output.
     ///
     /// # Errors
-    /// It cannot be written to. That nobody reads on is no error.
+    /// Standard output cannot be written; a closed pipe is not an error.
     pub fn run(&self) -> io::Result<()> {
         let chosen: Vec<&Fault> = catalog().iter().filter(|fault| self.has(fault)).collect();
         let text = match self.output {

@@ -1,5 +1,4 @@
-//! Accepts connections and serves a router on them over TLS, or does to them what [`Connection`] says, until it is
-//! dropped.
+//! A listener that serves a router over TLS or treats connections as [`Connection`] specifies.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,16 +21,16 @@ use crate::metrics::Metrics;
 use crate::slots::{Activity, Slots};
 use crate::tls::Tls;
 
-/// A handshake must have ended within this time: the same that Go's clients grant.
-const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
-/// How long calls under way may still take when the listener is asked to stop.
-const LAST_CALLS: Duration = Duration::from_millis(500);
+/// The timeout for a TLS handshake, which is the default of Go clients.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The grace period for calls in progress when the listener stops.
+const GRACE_PERIOD: Duration = Duration::from_millis(500);
 /// A fatal alert, in a record of TLS 1.0: "protocol version". Source: RFC 5246, 7.2.
 const PROTOCOL_VERSION_ALERT: [u8; 7] = [21, 3, 1, 0, 2, 2, 70];
 /// The first byte of a handshake. Source: RFC 8446, 5.1.
 const HANDSHAKE: u8 = 22;
 
-/// A socket on which a router is served.
+/// A socket that serves a router.
 #[derive(Debug)]
 pub(crate) struct Listener {
     address: SocketAddr,
@@ -42,7 +41,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Starts to serve, so many connections at a time.
+    /// Starts to serve with a maximum number of connections.
     pub(crate) async fn start(
         address: SocketAddr,
         connection: Connection,
@@ -62,7 +61,7 @@ impl Listener {
         Ok(Self { address, accepting, stop, tls, slots })
     }
 
-    /// Serves so many connections at a time from now on.
+    /// Changes the maximum number of connections.
     pub(crate) fn set_connections(&self, most: usize) {
         self.slots.resize(most);
     }
@@ -75,10 +74,10 @@ impl Listener {
         &self.tls
     }
 
-    /// Stops to listen, gives the calls under way half a second, and returns when nothing is left.
+    /// Stops listening, waits half a second for calls in progress, and closes all connections.
     pub(crate) async fn stop(mut self) {
         self.stop.cancel();
-        // The only errors are that it was aborted, which it was not, and that it panicked, which was reported.
+        // The task was not aborted, and a panic was already reported.
         let _ = (&mut self.accepting).await;
     }
 }
@@ -98,7 +97,7 @@ struct Server {
 }
 
 impl Server {
-    /// Accepts until it is stopped. The connections end with the set that they are in.
+    /// Accepts connections until the server stops; all connections end with their task set.
     async fn accept(self, listener: TcpListener, slots: Arc<Slots>) {
         let mut connections = JoinSet::new();
         loop {
@@ -109,7 +108,7 @@ impl Server {
             };
             match accepted {
                 Ok(stream) => {
-                    // All others wait meanwhile, in the kernel.
+                    // Other connections wait in the kernel.
                     let slot = tokio::select! {
                         () = self.http.stop.cancelled() => break,
                         slot = slots.take() => slot,
@@ -123,24 +122,24 @@ impl Server {
                         drop(slot);
                     });
                 }
-                // Most often there are too many open files, which only time can heal.
+                // Usually too many open files: wait and try again.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
         }
         drop(listener);
         let last_calls = async { while connections.join_next().await.is_some() {} };
-        // What still hangs is cut off.
-        let _ = tokio::time::timeout(LAST_CALLS, last_calls).await;
+        // Remaining calls are aborted.
+        let _ = tokio::time::timeout(GRACE_PERIOD, last_calls).await;
         connections.shutdown().await;
     }
 
-    /// How a connection ends is seen by the caller.
+    /// The caller sees how a connection ends.
     async fn connection(self, mut stream: TcpStream, activity: &Arc<Activity>) {
         let _open = self.metrics.connected();
-        // On the heap: a connection that hangs would keep it.
+        // On the heap, because a hanging connection keeps it for a long time.
         let mut buffer = vec![0; 4096];
         match self.connection {
-            // Nothing can be refused that was accepted: such a port has no listener.
+            // A refusing port does not have a listener.
             Connection::Accepted | Connection::ClientCertificate | Connection::Refused => {
                 self.shake_hands(stream, activity).await;
             }
@@ -153,7 +152,7 @@ impl Server {
             }
             Connection::PlainHttp => self.http.http1(stream, activity).await,
             Connection::Closed => {
-                // What was not read would turn the end into a reset.
+                // Unread data would turn the close into a reset.
                 let _: io::Result<usize> = self.read(&mut stream, &mut buffer).await;
             }
             Connection::Reset => {
@@ -170,19 +169,19 @@ impl Server {
         }
     }
 
-    /// A failed handshake is the caller's affair: it sees the reason, and there is no call to write down.
+    /// Ignores a failed handshake: the caller sees the reason, and there is no call to record.
     async fn shake_hands(&self, stream: TcpStream, activity: &Arc<Activity>) {
         let acceptor = TlsAcceptor::from(self.tls.next());
-        let shaken = tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream).into_fallible()).await;
+        let shaken = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream).into_fallible()).await;
         let stream = match shaken {
             Ok(Ok(stream)) => stream,
             Ok(Err((_, mut stream))) => {
                 self.metrics.handshake_failed();
-                // What was not read would turn the end into a reset, which may overtake the alert that says why.
+                // Unread data would turn the close into a reset, which can overtake the TLS alert.
                 let _: io::Result<()> = stream.shutdown().await;
                 let mut rest = [0; 1024];
                 let drained = async { while stream.read(&mut rest).await.is_ok_and(|bytes| bytes > 0) {} };
-                let _ = tokio::time::timeout(LAST_CALLS, drained).await;
+                let _ = tokio::time::timeout(GRACE_PERIOD, drained).await;
                 return;
             }
             Err(_) => {
@@ -201,7 +200,7 @@ impl Server {
         }
     }
 
-    /// Bytes of the caller; none when it says nothing more, or when the listener stops.
+    /// Reads bytes from the caller; returns 0 at the end or when the listener stops.
     async fn read(&self, stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
         tokio::select! {
             read = stream.read(buffer) => read,
@@ -210,7 +209,7 @@ impl Server {
     }
 }
 
-/// Empty if the certificate says none.
+/// Returns the common name of a certificate, or an empty string.
 fn common_name(certificate: &CertificateDer<'_>) -> Arc<str> {
     let parsed = x509_parser::parse_x509_certificate(certificate).ok().map(|(_, parsed)| parsed);
     let name = parsed.as_ref().and_then(|parsed| parsed.subject().iter_common_name().next());

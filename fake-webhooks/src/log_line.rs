@@ -1,4 +1,4 @@
-//! One call in one line, for people.
+//! The log line of a call.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use output::OneLine;
 use crate::journal::Subject;
 use crate::{Answered, Entry};
 
-/// The call in one line: time, webhook, operation, kind, object, answer.
+/// Formats a call on one line: time, webhook, operation, kind, object, response.
 pub(crate) fn log_line(entry: &Entry) -> String {
     let what = match &entry.subject {
         Some(subject) => reviewed(subject),
@@ -20,11 +20,11 @@ pub(crate) fn log_line(entry: &Entry) -> String {
         Answered::Bytes => "bytes of its own",
         Answered::Sent { summary, .. } => summary,
     };
-    // A caller chooses these texts: they must not be able to write lines of their own or to steer a terminal.
+    // Callers control these strings, so line breaks and escape sequences are escaped.
     OneLine(format!("{:.3} {} {what}{}: {answer}", entry.time, entry.fake, caller(entry))).to_string()
 }
 
-/// Who called, without what is secret.
+/// Returns the name of the caller without secrets.
 fn caller(entry: &Entry) -> String {
     let header = entry.headers.iter().find(|(name, _)| name == "authorization");
     let shown = header.and_then(|(_, value)| value.split_once(' ')).map(|(scheme, secret)| match scheme {
@@ -73,7 +73,7 @@ mod tests {
             headers: Vec::new(),
             certificate: None,
             body: Bytes::from(body.to_string()),
-            subject: Subject::of(body),
+            subject: Subject::from_review(body),
             answered,
             took: None,
         };

@@ -1,4 +1,4 @@
-//! Serves the fakes of files beside a cluster: the same as `admit fakes`.
+//! The `fake-webhooks` command, which is the same as `admit fakes` and runs in a cluster.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Parser;
 use fake_webhooks::{FakesFile, Log};
 
-/// Admission webhooks that answer, and misanswer, on demand.
+/// Serve admission webhooks that respond correctly or misbehave on demand.
 #[derive(Debug, Parser)]
 #[command(version, about, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 struct FakeWebhooks {
@@ -25,7 +25,7 @@ enum Command {
 #[tokio::main]
 async fn main() -> ExitCode {
     let log: Log = Arc::new(|line| {
-        // Nobody reads it any more: that is no reason to stop to serve.
+        // A closed standard error must not stop the server.
         let _ = writeln!(std::io::stderr(), "{line}");
     });
     let FakeWebhooks { command, arguments } = FakeWebhooks::parse();

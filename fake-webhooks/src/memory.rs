@@ -1,4 +1,4 @@
-//! What a fake remembers of its calls, and what they left behind.
+//! The memory of a fake and the side effects of its calls.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,10 +10,10 @@ use tokio::time::Instant;
 
 use crate::{Caller, Circumstances, Effect, write};
 
-/// How many objects are remembered; the oldest are forgotten first.
-const MOST_OBJECTS: usize = 10_000;
+/// The maximum number of remembered objects; the oldest are forgotten first.
+const MAX_OBJECTS: usize = 10_000;
 
-/// What a fake remembers. Another behavior begins with an empty memory.
+/// The memory of a fake; a new behavior starts with an empty memory.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     remembered: Mutex<Remembered>,
@@ -22,18 +22,18 @@ pub(crate) struct Memory {
 #[derive(Debug, Default)]
 struct Remembered {
     calls: u64,
-    /// How often the fake was called for an object and an operation, by their hash.
+    /// The number of calls by the hash of object and operation.
     seen: HashMap<u64, u64>,
     oldest: VecDeque<u64>,
-    /// Number and uid of the reviews without an answer.
+    /// The number and uid of reviews in progress.
     under_way: Vec<(u64, String)>,
     side_effects: u64,
     leaked: Vec<u8>,
-    /// When the last call of a queue has had its turn.
+    /// The time at which the queue is empty.
     busy_until: Option<Instant>,
 }
 
-/// A call that has no answer yet.
+/// A call in progress.
 #[derive(Debug)]
 pub(crate) struct UnderWay<'a> {
     memory: &'a Memory,
@@ -41,7 +41,7 @@ pub(crate) struct UnderWay<'a> {
 }
 
 impl Memory {
-    /// Takes note of a call, and says what the circumstances are.
+    /// Records a call and returns its circumstances.
     pub(crate) fn begin(
         &self,
         time: jiff::Timestamp,
@@ -61,7 +61,7 @@ impl Memory {
         (Circumstances { nth, seen, time, other_uid, caller }, UnderWay { memory: self, nth })
     }
 
-    /// Does what a call leaves behind, and says so in a few words for people.
+    /// Performs side effects and returns a summary.
     pub(crate) async fn perform(&self, effects: Vec<Effect>) -> String {
         let mut said = Vec::new();
         for effect in effects {
@@ -72,7 +72,7 @@ impl Memory {
                     let after = request.after.duration();
                     if after > Duration::ZERO {
                         said.push(format!(", to be written after {after:?}"));
-                        // A task of its own, which nobody ends who no longer waits for the answer.
+                        // A separate task, which continues after the caller disconnects.
                         tokio::spawn(async move {
                             tokio::time::sleep(after).await;
                             write::send(&request).await
@@ -80,7 +80,7 @@ impl Memory {
                         continue;
                     }
                     said.push(match write::send(&request).await {
-                        Ok(status) => format!(", answered with HTTP status {}", status.as_u16()),
+                        Ok(status) => format!(", received HTTP status {}", status.as_u16()),
                         Err(error) => format!(", not written: {error}"),
                     });
                 }
@@ -96,7 +96,7 @@ impl Memory {
         said.concat()
     }
 
-    /// How many side effects there were.
+    /// Returns the number of side effects.
     pub(crate) fn side_effects(&self) -> u64 {
         self.lock().side_effects
     }
@@ -107,7 +107,7 @@ impl Memory {
         remembered.side_effects
     }
 
-    /// Takes a place in the queue, and says when its turn is over.
+    /// Adds a call to the queue and returns the time at which it ends.
     fn queue(&self, hold: Duration) -> Instant {
         let mut remembered = self.lock();
         let now = Instant::now();
@@ -120,19 +120,19 @@ impl Memory {
         let size = |bytes: u32| usize::try_from(bytes).unwrap_or(usize::MAX);
         let leaked = &mut self.lock().leaked;
         let after = leaked.len().saturating_add(size(bytes)).min(size(most)).max(leaked.len());
-        // Not zero, so that the memory is really used.
+        // Not zero, so that the pages are allocated.
         leaked.resize(after, 1);
         after
     }
 
-    /// A panic elsewhere leaves nothing half done here.
+    /// Locks the state and ignores poisoning, because updates are atomic.
     fn lock(&self) -> MutexGuard<'_, Remembered> {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Remembered {
-    /// How often the object was seen before.
+    /// Records an object and returns the number of earlier calls.
     fn see(&mut self, object: u64) -> u64 {
         let times = self.seen.entry(object).or_insert_with(|| {
             self.oldest.push_back(object);
@@ -140,7 +140,7 @@ impl Remembered {
         });
         let before = *times;
         *times += 1;
-        if self.oldest.len() > MOST_OBJECTS
+        if self.oldest.len() > MAX_OBJECTS
             && let Some(oldest) = self.oldest.pop_front()
         {
             self.seen.remove(&oldest);
@@ -155,7 +155,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// What makes a request one for the same object: resource, operation, namespace and name, or the name to be generated.
+/// Hashes the identity of a request: resource, operation, namespace, and name or generateName.
 fn identity(request: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     for path in [
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_objects_are_counted_apart() {
+    fn calls_and_objects_have_separate_counters() {
         let memory = Memory::default();
         let begin = |name: &str| {
             let (at, _) = memory.begin(jiff::Timestamp::UNIX_EPOCH, Caller::default(), &review("u", name));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn another_review_is_known_while_it_waits() {
+    fn uid_of_another_review_in_progress_is_known() {
         let memory = Memory::default();
         let time = jiff::Timestamp::UNIX_EPOCH;
         let (first, waits) = memory.begin(time, Caller::default(), &review("one", "a"));
@@ -204,17 +204,17 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_forgotten_when_there_are_very_many() {
+    fn oldest_objects_are_forgotten_at_the_limit() {
         let mut remembered = Remembered::default();
-        for object in 0..=MOST_OBJECTS as u64 {
+        for object in 0..=MAX_OBJECTS as u64 {
             assert_eq!(remembered.see(object), 0);
         }
-        assert_eq!(remembered.seen.len(), MOST_OBJECTS);
+        assert_eq!(remembered.seen.len(), MAX_OBJECTS);
         assert_eq!((remembered.see(1), remembered.see(0)), (1, 0));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn calls_of_a_queue_come_one_after_the_other_also_those_that_nobody_waits_for() {
+    async fn queued_calls_are_sequential_even_if_callers_disconnect() {
         let memory = Memory::default();
         let hold = Duration::from_millis(100);
         let started = Instant::now();

@@ -1,4 +1,4 @@
-//! Counts of what fakes do, as Prometheus reads them.
+//! Prometheus metrics of fakes.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use prometheus::{
 use crate::Answered;
 use crate::journal::Fill;
 
-/// The counters of one fleet: no registry of the process, so that two fleets count apart.
+/// The metrics of one fleet, in a separate registry for each fleet.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
@@ -31,11 +31,11 @@ pub(crate) struct Meter {
     seconds: Histogram,
 }
 
-/// A connection that counts as open until this is dropped.
+/// An open connection, which is counted until dropped.
 #[derive(Debug)]
 pub(crate) struct OpenConnection(IntGauge);
 
-/// Answers of a fake take microseconds, or as long as somebody told them to.
+/// Buckets for response times, which range from microseconds to configured delays.
 const SECONDS: [f64; 12] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0];
 
 impl Metrics {
@@ -88,7 +88,7 @@ impl Metrics {
         }
     }
 
-    /// A fake that is gone leaves no series behind.
+    /// Removes all series of a removed fake.
     pub(crate) fn forget(&self, fake: &str) {
         let outcomes: Vec<String> = self
             .calls
@@ -101,7 +101,7 @@ impl Metrics {
             .map(|label| label.value().to_owned())
             .collect();
         for outcome in outcomes {
-            // What is not there need not be removed.
+            // A missing series is not an error.
             let _ = self.calls.remove_label_values(&[fake, outcome.as_str()]);
         }
         let _ = self.seconds.remove_label_values(&[fake]);
@@ -116,7 +116,7 @@ impl Metrics {
         self.handshake_failures.inc();
     }
 
-    /// Everything in Prometheus' text format.
+    /// Returns all metrics in the Prometheus text format.
     pub(crate) fn text(&self, journal: Fill) -> String {
         self.journal_entries.set(gauge(journal.entries));
         self.journal_bytes.set(gauge(journal.bytes));
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_counted_by_fake_and_outcome_until_the_fake_is_forgotten() {
+    fn metrics_are_labeled_by_fake_and_outcome_until_removed() {
         let metrics = Metrics::new();
         let sent = |status| Answered::Sent {
             status: http::StatusCode::from_u16(status).unwrap(),

@@ -1,4 +1,4 @@
-//! Answers that are no valid reviews.
+//! Invalid reviews.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::answer::{JSON, Question, encoded};
 use crate::json::set;
 use crate::{Answer, BadResponse, Reply};
 
-/// Answers to `review` in the way that `bad` says.
+/// Returns the invalid response `bad` to `review`.
 pub(crate) fn misanswer(bad: BadResponse, review: &Value) -> Answer {
     let spoilt = |what: &str, spoil: fn(&mut Value)| match Question::read(review) {
         Ok(question) => {

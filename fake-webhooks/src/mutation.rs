@@ -1,4 +1,4 @@
-//! The JSON Patch operations of the behaviors that look at the object first.
+//! The JSON Patch operations of behaviors that depend on the object.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 
 use crate::{AlwaysMutate, Append, ContainerEnv, Repeat, Sidecar};
 
-/// Where the objects that have pods keep the pod's specification.
+/// The paths of pod specifications.
 pub(crate) const POD_SPECS: [&str; 3] =
     ["/spec/jobTemplate/spec/template/spec", "/spec/template/spec", "/spec"];
 
-/// Sets labels and annotations, also those that are already set. An object without `metadata`, such as the options of a
-/// connect, stays as it is.
+/// Sets labels and annotations, including those that are already set.
+///
+/// An object without `metadata`, such as the options of a connection, is not changed.
 pub(crate) fn always_mutate(parameters: &AlwaysMutate, object: &Value) -> Vec<Value> {
     let mut operations = Vec::new();
     if object["metadata"].is_object() {
@@ -87,7 +88,7 @@ fn numbered(name: &str, taken: impl Fn(&str) -> bool) -> String {
     }
 }
 
-/// Adds an environment variable to each container that lacks it.
+/// Adds an environment variable to each container that does not have it.
 pub(crate) fn container_env(parameters: &ContainerEnv, object: &Value) -> Vec<Value> {
     let mut operations = Vec::new();
     let Some((path, containers)) = containers(object) else {
@@ -109,7 +110,7 @@ pub(crate) fn container_env(parameters: &ContainerEnv, object: &Value) -> Vec<Va
     operations
 }
 
-/// Where the containers of an object that has pods stand, and which they are.
+/// Returns the path of the containers of a pod or pod template, and the containers.
 pub(crate) fn containers(object: &Value) -> Option<(String, &Vec<Value>)> {
     POD_SPECS.into_iter().find_map(|spec| {
         let path = format!("{spec}/containers");

@@ -1,10 +1,11 @@
-//! How many files a process may have open.
+//! The limit of open files.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit of open files to the hard one: each connection takes a file, and many systems start at 1,024 for
-/// the sake of programs that use `select`. Where that is refused the limit stays as it was, and listeners accept fewer
-/// connections.
+/// Raises the soft limit of open files to the hard limit.
+///
+/// Each connection needs a file, and the soft limit of many systems is 1,024. If the system rejects the change, listeners
+/// accept fewer connections.
 ///
 /// Source: Go's os/rlimit.go, which does this in every program.
 pub fn raise_open_file_limit() {

@@ -1,4 +1,4 @@
-//! What each behavior can be told.
+//! The parameters of behaviors.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct Allow {
     pub audit_annotations: BTreeMap<String, String>,
 }
 
-/// Parameters of `deny`. What is not given is not sent.
+/// Parameters of `deny`; omitted fields are not sent.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Deny {
@@ -44,9 +44,9 @@ pub struct Deny {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Patch {
-    /// The JSON Patch operations. They are sent as they are, also when they make no sense.
+    /// The JSON Patch operations, which are sent without validation.
     pub operations: Vec<Value>,
-    /// How many blanks stand behind the operations.
+    /// The number of spaces after the operations.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub padding: usize,
     /// `response.warnings`.
@@ -57,7 +57,7 @@ pub struct Patch {
     pub audit_annotations: BTreeMap<String, String>,
 }
 
-/// Parameters of `always-mutate`. What is not given is not set.
+/// Parameters of `always-mutate`; omitted labels and annotations are not set.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct AlwaysMutate {
@@ -70,25 +70,25 @@ pub struct AlwaysMutate {
 }
 
 impl AlwaysMutate {
-    /// Sets the label `always-mutate=yes`: what `always-mutate` does without parameters.
+    /// Returns the default of `always-mutate`, which sets the label `always-mutate=yes`.
     pub(crate) fn labeled() -> Self {
         let labels = BTreeMap::from([("always-mutate".to_owned(), "yes".to_owned())]);
         Self { labels, annotations: BTreeMap::new() }
     }
 }
 
-/// Parameters of `non-idempotent`: where and what to append.
+/// Parameters of `non-idempotent`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Append {
-    /// `annotation: KEY`: appends an `x` to the annotation's text.
+    /// `annotation: KEY`: appends an `x` to the annotation.
     Annotation(String),
     /// `list: {path, value}`: appends a value to a list.
     #[serde(rename_all = "camelCase")]
     List {
-        /// JSON pointer to the list, such as `/metadata/finalizers`. A list that is missing is made.
+        /// A JSON pointer to the list, such as `/metadata/finalizers`; a missing list is created.
         path: String,
-        /// What is appended.
+        /// The value to append.
         value: Value,
     },
 }
@@ -107,7 +107,7 @@ pub struct Sidecar {
     pub name: String,
     /// The container's image.
     pub image: String,
-    /// Whether the container is added again when it is already there.
+    /// Whether the container is added again if it exists.
     pub repeat: Repeat,
 }
 
@@ -117,14 +117,14 @@ impl Default for Sidecar {
     }
 }
 
-/// Whether a mutation that is already there is made once more.
+/// Whether a mutation is repeated if it has already been made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Repeat {
-    /// `never`: what is there stays as it is.
+    /// `never`: an existing value is kept.
     #[default]
     Never,
-    /// `every-call`: one more on each call, with a number after its name.
+    /// `every-call`: another value is added on each call, with a number after its name.
     EveryCall,
 }
 
@@ -148,12 +148,12 @@ impl Default for ContainerEnv {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct When {
-    /// What is asked of the call.
+    /// The condition.
     #[serde(rename = "if")]
     pub condition: Condition,
-    /// What is done if it holds.
+    /// The behavior if the condition is true.
     pub then: Behavior,
-    /// What is done if it does not.
+    /// The behavior if the condition is false.
     #[serde(default)]
     pub otherwise: Behavior,
 }
@@ -162,84 +162,86 @@ pub struct When {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Timeout {
-    /// How long nothing is sent, not even the status line.
+    /// The duration without a response, not even a status line.
     pub hang: Hang,
-    /// What is answered then.
+    /// The behavior after that.
     pub then: Box<Behavior>,
 }
 
-/// What is wrong with a response.
+/// The defect of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum BadResponse {
     /// `not-json`: the body is text.
     NotJson,
-    /// `empty`: there is no body.
+    /// `empty`: the body is empty.
     Empty,
     /// `no-response`: a review without `response`.
     NoResponse,
     /// `no-uid`: `response.uid` is missing.
     NoUid,
-    /// `uid-in-capitals`: `response.uid` is the request's in capital letters.
+    /// `uid-in-capitals`: `response.uid` is that of the request in upper case.
     UidInCapitals,
     /// `echoed-request`: a valid review that also repeats the request.
     EchoedRequest,
-    /// `wrong-uid`: `response.uid` is not the request's.
+    /// `wrong-uid`: `response.uid` is not that of the request.
     WrongUid,
     /// `wrong-kind`: `kind` is not `AdmissionReview`.
     WrongKind,
-    /// `wrong-version`: a review of the other version than was sent.
+    /// `wrong-version`: the review has the other version than the request.
     WrongVersion,
     /// `patch-without-patch-type`: `response.patchType` is missing.
     PatchWithoutPatchType,
-    /// `undecodable-patch`: `response.patch` is no JSON Patch.
+    /// `undecodable-patch`: `response.patch` is not a JSON Patch.
     UndecodablePatch,
-    /// `patch-that-does-not-apply`: a patch that tests for what no object has.
+    /// `patch-that-does-not-apply`: the patch contains a test that fails for every object.
     PatchThatDoesNotApply,
-    /// `closed`: the connection is closed without an answer.
+    /// `closed`: the connection is closed without a response.
     Closed,
-    /// `status: CODE`: this HTTP status with a text.
+    /// `status: CODE`: the response has this HTTP status and a text.
     Status(StatusCode),
 }
 
-/// Parameters of `raw`: an HTTP response as it is sent. `{uid}` in its texts stands for the uid of the review, `{host}`
-/// in its headers for the host that the request was sent to. It has one of `json`, `response` and `text`, or no body.
+/// Parameters of `raw`: a complete HTTP response.
+///
+/// In strings `{uid}` is replaced by the uid of the review, and in headers `{host}` by the host of the request. The body is
+/// one of `json`, `response`, and `text`, or empty.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Raw {
-    /// The HTTP status; 200 if there is none.
+    /// The HTTP status; the default is 200.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<StatusCode>,
-    /// Headers beside `Content-Length`. Without a `content-type` it is `application/json`; an empty value leaves the
-    /// header out.
+    /// Headers in addition to `Content-Length`. The default `content-type` is `application/json`; an empty value omits the
+    /// header.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// The body as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json: Option<Value>,
-    /// `response` of a review of the version that was asked in, which is the body.
+    /// The `response` of a review in the version of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<Value>,
-    /// The body as text, instead of `json`. `{review}` stands for a review that allows.
+    /// The body as text; `{review}` is replaced by a review that allows the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// How many blanks stand before the body.
+    /// The number of spaces before the body.
     #[serde(skip_serializing_if = "is_nothing")]
     pub padding: usize,
-    /// How the body is sent.
+    /// The encoding of the body.
     #[serde(skip_serializing_if = "Encoding::is_identity")]
     pub encoding: Encoding,
 }
 
-/// How a body is sent.
+/// The encoding of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encoding {
-    /// `identity`: as it is.
+    /// `identity`: not compressed.
     #[default]
     Identity,
-    /// `gzip`: compressed, and the header `Content-Encoding` says so.
+    /// `gzip`: compressed, with the header `Content-Encoding`.
     Gzip,
 }
 
@@ -261,7 +263,7 @@ fn is_nothing(count: &usize) -> bool {
 pub struct StatusCode(http::StatusCode);
 
 impl StatusCode {
-    /// The status for the HTTP library.
+    /// Returns the status as the HTTP library's type.
     pub(crate) const fn http(self) -> http::StatusCode {
         self.0
     }
@@ -273,7 +275,7 @@ impl TryFrom<u16> for StatusCode {
     fn try_from(code: u16) -> Result<Self, String> {
         match http::StatusCode::from_u16(code) {
             Ok(status) if code >= 200 => Ok(Self(status)),
-            Ok(_) | Err(_) => Err(format!("`{code}` is not a final HTTP status: expected 200 to 999")),
+            Ok(_) | Err(_) => Err(format!("invalid HTTP status {code}: must be 200 to 999")),
         }
     }
 }

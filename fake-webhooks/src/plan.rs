@@ -1,4 +1,4 @@
-//! Which fakes share a port, and which port that is: a function of the files alone.
+//! The assignment of fakes to ports, a function of the fakes files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -10,38 +10,38 @@ use crate::configurations::{configurations, configured};
 use crate::fakes_file::{FakeEntry, FakesFile};
 use crate::{Credentials, RemoteAccess, Transport};
 
-/// Where the fakes of some files are served: what a fleet starts, and what the manifests of a cluster say about it.
+/// The assignment of fakes to listeners, for a fleet and for the manifests of a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     listeners: Vec<PlannedListener>,
     files: Vec<PlannedFile>,
 }
 
-/// One port, and all that callers of it have in common.
+/// A listener and the properties of all its fakes.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PlannedListener {
-    /// Where it listens. Port 0 is one that is free when it starts.
+    /// The address; port 0 uses a free port.
     pub listen: SocketAddr,
     /// Whether `listen` may be an address that other machines reach.
     pub remote_access: RemoteAccess,
-    /// Under which name or address its callers reach it.
+    /// The host name or address that callers use.
     pub host: Name,
-    /// What is decided before a request is read.
+    /// The transport.
     pub transport: Transport,
-    /// What its callers have to show: a kubeconfig has one user for a host and port.
+    /// The required credentials; a kubeconfig has one user per host and port.
     pub credentials: Option<Credentials>,
 }
 
-/// One fake with its place.
+/// A fake with its listener.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PlannedFake {
-    /// What the file says of it.
+    /// The entry in the fakes file.
     pub entry: FakeEntry,
-    /// Which of [`Plan::listeners`] serves it.
+    /// The index in [`Plan::listeners`].
     pub listener: usize,
-    /// Where that one listens. Port 0 is one that is free when it starts.
+    /// The address of the listener; port 0 uses a free port.
     pub listen: SocketAddr,
 }
 
@@ -52,32 +52,34 @@ struct PlannedFile {
     fakes: Vec<PlannedFake>,
 }
 
-/// Why some files cannot be served together.
+/// The reason why files cannot be served together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// A URL needs a host.
+    /// The host for URLs is missing.
     #[error(
         "it listens on {0}, which is not an address that can be called: say with `host` or `--host` under which name or address it is reached"
     )]
     NoHost(IpAddr),
-    /// Applied one after the other, the second would replace the first.
+    /// Two configurations have the same name, so the second would replace the first.
     #[error("two files have configurations named `{0}`: give one of them another `name`")]
     SameName(String),
-    /// A running fake is steered by its name.
+    /// Two webhooks have the same name.
     #[error("two files have a webhook named `{0}`: give one of them another `name`")]
     SameWebhook(String),
-    /// There are more transports than ports.
-    #[error("there is no port after 65535 for a further certificate or connection")]
+    /// No ports are left.
+    #[error("no ports left for another certificate or connection: 65535 is the highest")]
     NoPort,
 }
 
 impl Plan {
-    /// Places everything in `files`. The fakes of a file with an equal [`Transport`] and equal credentials share a port; the first
-    /// listener of an address has the port that was asked for, each further one the port after it.
+    /// Assigns all fakes in `files` to listeners.
+    ///
+    /// Fakes of one file with equal [`Transport`] and credentials share a port. The first listener of an address uses the
+    /// requested port, additional ones use the ports that follow.
     ///
     /// # Errors
-    /// Two files contradict each other, or one listens on an address that nobody can call and says no host.
+    /// Two files conflict, or a file listens on all addresses and does not have a host.
     pub fn new(files: &[FakesFile]) -> Result<Self, PlanError> {
         let (mut names, mut webhooks) = (BTreeSet::new(), BTreeSet::new());
         if let Some(file) = files.iter().find(|file| !names.insert(&file.name)) {
@@ -123,18 +125,19 @@ impl Plan {
         Ok(())
     }
 
-    /// The ports to serve, in the order in which the files first need them.
+    /// Returns the listeners in the order of their first use.
     pub fn listeners(&self) -> &[PlannedListener] {
         &self.listeners
     }
 
-    /// The fakes of all files, in their order.
+    /// Returns the fakes of all files in order.
     pub fn fakes(&self) -> impl Iterator<Item = &PlannedFake> + Clone {
         self.files.iter().flat_map(|file| &file.fakes)
     }
 
-    /// The webhook configurations of all files. `client_config` says how an API server reaches a fake; the order of a
-    /// file is the order in which its mutating webhooks are called.
+    /// Returns the webhook configurations of all files with the `clientConfig`s from `client_config`.
+    ///
+    /// Mutating webhooks are called in file order.
     pub fn configurations(&self, mut client_config: impl FnMut(&PlannedFake) -> Value) -> Vec<Value> {
         let mut all = Vec::new();
         for file in &self.files {
@@ -146,16 +149,16 @@ impl Plan {
 }
 
 impl PlannedFake {
-    /// Its entry of `webhooks` in a configuration that says where it is by `client_config`.
+    /// Returns the entry in a webhook configuration with this `clientConfig`.
     pub fn configured(&self, client_config: &Value) -> Value {
         configured(&self.entry, client_config)
     }
 }
 
-/// Under which name or address the fakes of a file are reached.
+/// Returns the host name or address of the fakes in a file.
 ///
 /// # Errors
-/// The file does not say, and it listens on all addresses.
+/// The file listens on all addresses and does not have a host.
 pub(crate) fn host(file: &FakesFile) -> Result<Name, PlanError> {
     let ip = file.listen.ip();
     match &file.host {
@@ -165,7 +168,7 @@ pub(crate) fn host(file: &FakesFile) -> Result<Name, PlanError> {
     }
 }
 
-/// The addresses that were asked for, with the number of listeners that each has already.
+/// The requested addresses with their number of listeners.
 #[derive(Default)]
 struct Ports(BTreeMap<SocketAddr, u16>);
 
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn fakes_of_a_file_with_an_equal_transport_share_a_port() {
+    fn fakes_with_equal_transport_share_a_port() {
         let webhooks = [webhook("a", "valid"), webhook("b", "expired"), webhook("c", "valid")].concat();
         let files = [
             file("one", "127.0.0.1:8443", &webhooks),
@@ -212,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_served_together_is_named() {
+    fn conflicting_files_are_rejected() {
         let one = file("one", "127.0.0.1:0", &webhook("a", "valid"));
         let check = |files: &[FakesFile], expected: PlanError| assert_eq!(Plan::new(files), Err(expected));
         check(&[one.clone(), one.clone()], PlanError::SameName("one".to_owned()));

@@ -1,16 +1,16 @@
-//! Places in an object.
+//! JSON pointers.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A JSON pointer that is not the root, such as `/metadata/labels/a~1b`.
+/// A JSON pointer other than the root, such as `/metadata/labels/a~1b`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pointer(String);
 
 impl Pointer {
-    /// The pointer as a text.
+    /// Returns the pointer as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -29,7 +29,7 @@ impl TryFrom<String> for Pointer {
         if text.starts_with('/') {
             Ok(Self(text))
         } else {
-            Err(format!("`{text}` is not a JSON pointer: expected one such as /metadata/labels/name"))
+            Err(format!("invalid JSON pointer `{text}`: must be like /metadata/labels/name"))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! HTTP responses that a person has written out.
+//! Custom HTTP responses.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::answer::{JSON, Question};
 use crate::{Encoding, Raw, Reply, StatusCode as FinalStatus};
 
-/// The response, with the review's uid where it is asked for.
+/// Returns the response with placeholders replaced.
 pub(crate) fn raw(raw: &Raw, review: &Value) -> Reply {
     let status = raw.status.map_or(StatusCode::OK, FinalStatus::http);
     let text = match (&raw.json, &raw.response, &raw.text) {
@@ -36,7 +36,7 @@ pub(crate) fn raw(raw: &Raw, review: &Value) -> Reply {
         match (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
             (Ok(CONTENT_TYPE), _) => content_type.clone_from(value),
             (Ok(name), Ok(value)) => headers.push((name, value)),
-            // What cannot be sent is not sent.
+            // Invalid headers are omitted.
             (Ok(_) | Err(_), _) => {}
         }
     }
@@ -50,7 +50,7 @@ pub(crate) fn raw(raw: &Raw, review: &Value) -> Reply {
     }
 }
 
-/// The text with what stands in for the review: `{review}` is one that allows, `{length}` its bytes, `{uid}` its uid.
+/// Replaces the placeholders `{review}`, `{length}`, and `{uid}` in a string.
 pub(crate) fn filled(text: &str, review: &Value) -> String {
     let uid = review.pointer("/request/uid").and_then(Value::as_str).unwrap_or_default();
     let allowing = match Question::read(review) {
@@ -61,7 +61,7 @@ pub(crate) fn filled(text: &str, review: &Value) -> String {
     text.replace("{review}", &allowing).replace("{length}", &length).replace("{uid}", uid)
 }
 
-/// Blanks before a body are no part of what JSON or YAML says.
+/// Adds spaces before a body, which JSON and YAML ignore.
 fn padded(blanks: usize, text: String) -> Vec<u8> {
     let mut bytes = vec![b' '; blanks];
     bytes.extend(text.into_bytes());
@@ -70,7 +70,7 @@ fn padded(blanks: usize, text: String) -> Vec<u8> {
 
 fn gzipped(body: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    // A vector takes everything.
+    // Writing to a vector does not fail.
     let written = encoder.write_all(body).and_then(|()| encoder.finish());
     written.unwrap_or_default()
 }
@@ -83,7 +83,7 @@ mod tests {
     use crate::{Answer, Behavior, answer};
 
     #[test]
-    fn the_uid_of_the_review_is_put_in() {
+    fn uid_placeholder_is_replaced() {
         let behavior: Behavior = serde_json::from_value(json!({"raw": {
             "status": 503, "headers": {"Retry-After": "1"}, "json": {"response": {"uid": "{uid}"}},
         }}))

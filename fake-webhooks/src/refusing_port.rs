@@ -1,11 +1,11 @@
-//! A port that is certain to refuse connections.
+//! A port that reliably refuses connections.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use socket2::{Domain, Socket, Type};
 
-/// A TCP port that nobody listens on, and that nobody else can take as long as this lives.
+/// A TCP port without a listener that is reserved until this is dropped.
 #[derive(Debug)]
 pub struct RefusingPort {
     address: SocketAddr,
@@ -13,18 +13,18 @@ pub struct RefusingPort {
 }
 
 impl RefusingPort {
-    /// Takes a free port of 127.0.0.1 without listening on it.
+    /// Reserves a free port of 127.0.0.1 without listening on it.
     ///
     /// # Errors
-    /// The system gives no socket or no port.
+    /// A socket or port is not available.
     pub fn bind() -> io::Result<Self> {
         Self::bind_to(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
     }
 
-    /// Takes this port, or a free one for port 0, without listening on it.
+    /// Reserves this port, or a free one for port 0, without listening on it.
     ///
     /// # Errors
-    /// The system gives no socket, or not this port.
+    /// A socket or this port is not available.
     pub fn bind_to(address: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
         socket.bind(&address.into())?;
@@ -32,12 +32,12 @@ impl RefusingPort {
         Ok(Self { address, _socket: socket })
     }
 
-    /// Where connections are refused.
+    /// Returns the address that refuses connections.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// A URL at which connections are refused.
+    /// Returns a URL that refuses connections.
     pub fn url(&self) -> String {
         format!("https://{}/", self.address)
     }

@@ -1,4 +1,4 @@
-//! Parameters of the behaviors that choose, delay or accompany others.
+//! The parameters of behaviors that choose, delay, or extend other behaviors.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,17 +18,17 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// What is done on the `nth` call (counted from 0).
+    /// Returns the behavior on the `nth` call, counted from 0.
     pub fn behavior(&self, nth: u64) -> &Behavior {
         usize::try_from(nth).ok().and_then(|nth| self.before.get(nth)).unwrap_or(&self.last)
     }
 
-    /// All of them, in order.
+    /// Returns all behaviors in order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Behavior> {
         self.before.iter().chain([&*self.last])
     }
 
-    /// The call number as the behavior that is chosen on the `nth` call sees it.
+    /// Returns the call number for the behavior that is chosen on the `nth` call.
     pub(crate) fn within(&self, nth: u64) -> u64 {
         nth.saturating_sub(self.before.len() as u64)
     }
@@ -60,12 +60,12 @@ pub struct Cycle {
 }
 
 impl Cycle {
-    /// All of them, in order.
+    /// Returns all behaviors in order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Behavior> {
         [&*self.first].into_iter().chain(&self.further)
     }
 
-    /// What is done on the `nth` call (counted from 0), and which round of the cycle that is.
+    /// Returns the behavior on the `nth` call, counted from 0, and the round of the cycle.
     pub(crate) fn behavior(&self, nth: u64) -> (&Behavior, u64) {
         let length = self.further.len() as u64 + 1;
         let place = usize::try_from(nth % length).unwrap_or_default();
@@ -97,11 +97,11 @@ impl From<Cycle> for Vec<Behavior> {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct First {
-    /// How many calls.
+    /// The number of calls.
     pub calls: u64,
-    /// What is done on them.
+    /// The behavior on these calls.
     pub of: Behavior,
-    /// What is done on those that follow.
+    /// The behavior on later calls.
     #[serde(default)]
     pub then: Behavior,
 }
@@ -110,20 +110,20 @@ pub struct First {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rate {
-    /// What is done sometimes.
+    /// The behavior that is sometimes used.
     pub of: Behavior,
-    /// How often: a number from 0 (never) to 1 (always).
+    /// The probability, from 0 (never) to 1 (always).
     pub probability: Probability,
-    /// The seed of the dice: an equal seed does the same on the same calls.
+    /// The seed of the random numbers; results are reproducible.
     #[serde(default)]
     pub seed: u64,
-    /// What is done else.
+    /// The behavior on other calls.
     #[serde(default)]
     pub otherwise: Behavior,
 }
 
 impl Rate {
-    /// What is done on the `nth` call (counted from 0).
+    /// Returns the behavior on the `nth` call, counted from 0.
     pub(crate) fn behavior(&self, nth: u64) -> &Behavior {
         if dice::fraction(self.seed, nth) < self.probability.0 { &self.of } else { &self.otherwise }
     }
@@ -141,7 +141,7 @@ impl TryFrom<f64> for Probability {
         if (0.0..=1.0).contains(&number) {
             Ok(Self(number))
         } else {
-            Err(format!("{number} is not a probability: expected 0 to 1"))
+            Err(format!("invalid probability {number}: must be 0 to 1"))
         }
     }
 }
@@ -156,20 +156,20 @@ impl From<Probability> for f64 {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Delay {
-    /// How long nothing is sent.
+    /// The delay.
     #[serde(rename = "for")]
     pub time: Distribution,
-    /// The seed of the dice: an equal seed delays the same calls by the same time.
+    /// The seed of the random numbers; delays are reproducible.
     #[serde(default)]
     pub seed: u64,
-    /// What is answered then.
+    /// The behavior after that.
     #[serde(default)]
     pub then: Behavior,
 }
 
 impl Delay {
-    /// How long the `nth` call (counted from 0) waits.
-    pub(crate) fn of_call(&self, nth: u64) -> Duration {
+    /// Returns the delay of the `nth` call, counted from 0.
+    pub(crate) fn for_call(&self, nth: u64) -> Duration {
         let fraction = dice::fraction(self.seed, nth);
         match &self.time {
             Distribution::Fixed(time) => time.0,
@@ -184,16 +184,16 @@ impl Delay {
     }
 }
 
-/// How delays are spread.
+/// The distribution of delays.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Distribution {
-    /// `fixed: 100ms`: always this long.
+    /// `fixed: 100ms`: a fixed delay.
     Fixed(Time),
-    /// `uniform: {from: 10ms, to: 200ms}`: each time between as likely as any other.
+    /// `uniform: {from: 10ms, to: 200ms}`: uniformly distributed.
     Uniform(Uniform),
-    /// `exponential: {mean: 50ms, most: 2s}`: mostly short, sometimes long.
+    /// `exponential: {mean: 50ms, most: 2s}`: exponentially distributed with a maximum.
     Exponential(Exponential),
 }
 
@@ -201,9 +201,9 @@ pub enum Distribution {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Uniform {
-    /// The shortest.
+    /// The minimum.
     pub from: Time,
-    /// The longest.
+    /// The maximum.
     pub to: Time,
 }
 
@@ -211,9 +211,9 @@ pub struct Uniform {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exponential {
-    /// The mean of all, if none were cut.
+    /// The mean before delays are limited to the maximum.
     pub mean: Time,
-    /// The longest; 30 s unless given.
+    /// The maximum; the default is 30 s.
     #[serde(default = "thirty_seconds")]
     pub most: Time,
 }
@@ -222,18 +222,18 @@ fn thirty_seconds() -> Time {
     Time(Duration::from_secs(30))
 }
 
-/// A time, such as `2s` or `500ms`.
+/// A duration such as `2s` or `500ms`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Time(Duration);
 
-/// A text that says no time.
+/// An invalid duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid duration `{0}`: expected one such as 2s or 500ms")]
+#[error("invalid duration `{0}`: must be like 2s or 500ms")]
 pub struct InvalidTime(String);
 
 impl Time {
-    /// The time.
+    /// Returns the duration.
     pub const fn duration(self) -> Duration {
         self.0
     }
@@ -283,42 +283,40 @@ impl fmt::Display for Time {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SideEffect {
-    /// A request that is sent, beside the count that the journal shows.
+    /// A request to send, in addition to the count in the journal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write: Option<Write>,
-    /// What is answered then.
+    /// The behavior after that.
     pub then: Box<Behavior>,
 }
 
-/// An HTTP request that a side effect sends. In its texts `{uid}` and the like stand for facts of the call, as in
-/// `mutate`.
+/// An HTTP request that a side effect sends. Strings can contain the placeholders of `mutate`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Write {
-    /// Where to, such as `http://127.0.0.1:8001/api/v1/namespaces/demo/configmaps`.
+    /// The URL, such as `http://127.0.0.1:8001/api/v1/namespaces/demo/configmaps`.
     pub url: Target,
-    /// The token that is sent as `Authorization: Bearer TOKEN`; none if it is empty.
+    /// The bearer token; an empty token is not sent.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub token: String,
-    /// The certificates that the server's may be signed by, as PEM; for `https`.
+    /// The trusted CA certificates as PEM, for `https`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ca_bundle: String,
-    /// The body, which is sent by POST. Unless given, a ConfigMap with a name that tells of the call.
+    /// The body of the POST; the default is a ConfigMap that is named after the call.
     #[serde(default = "config_map")]
     pub body: Value,
-    /// How long after the call it is sent, whether the caller still waits or not. At once unless given, and before the
-    /// answer.
+    /// The delay after the call, even if the caller no longer waits. By default the request is sent before the response.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub after: Time,
 }
 
-/// A URL of a plain HTTP server or of one with TLS. It may have facts of the call in its path.
+/// An `http` or `https` URL whose path can contain placeholders.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Target(String);
 
 impl Target {
-    /// The URL as it is written.
+    /// Returns the URL as written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -334,8 +332,8 @@ impl TryFrom<String> for Target {
     fn try_from(text: String) -> Result<Self, String> {
         match text.parse::<url::Url>() {
             Ok(url) if ["http", "https"].contains(&url.scheme()) && url.has_host() => Ok(Self(text)),
-            Ok(_) => Err(format!("`{text}` is no URL to write to: expected http:// or https:// and a host")),
-            Err(error) => Err(format!("`{text}` is no URL: {error}")),
+            Ok(_) => Err(format!("invalid URL `{text}`: must have http:// or https:// and a host")),
+            Err(error) => Err(format!("invalid URL `{text}`: {error}")),
         }
     }
 }
@@ -359,11 +357,11 @@ fn config_map() -> Value {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Leak {
-    /// How many bytes are kept for each call.
+    /// The bytes to leak for each call.
     pub bytes: u32,
-    /// How many bytes are kept at the most, so that no machine suffers: further calls leak nothing.
+    /// The maximum number of leaked bytes.
     pub most: u32,
-    /// What is answered.
+    /// The behavior.
     pub then: Box<Behavior>,
 }
 
@@ -377,9 +375,9 @@ impl Default for Leak {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Queue {
-    /// How long each call takes, after those before it: also after those whose caller has gone.
+    /// The duration of each call, which starts after all earlier calls, even those whose callers disconnected.
     pub hold: Time,
-    /// What is answered.
+    /// The behavior.
     pub then: Box<Behavior>,
 }
 
@@ -393,9 +391,9 @@ impl Default for Queue {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct MixUp {
-    /// How long each answer is held back, so that calls overlap.
+    /// The delay of each response, so that calls overlap.
     pub hold: Time,
-    /// What is answered: under the uid of another review that still waits, if there is one.
+    /// The behavior, whose response has the uid of another review in progress, if any.
     pub then: Box<Behavior>,
 }
 

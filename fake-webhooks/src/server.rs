@@ -1,4 +1,4 @@
-//! Fakes on sockets: TLS in front, a journal behind.
+//! Fakes on sockets, with TLS and a journal.
 
 use std::fmt;
 use std::io;
@@ -18,34 +18,34 @@ use crate::{
     Authority, Behavior, Certificate, Connection, Entry, Filter, HttpVersions, RefusingPort, Transport,
 };
 
-/// What to start: the behavior, and how it is reached.
+/// The specification of a fake: its behavior and how it is reached.
 #[derive(Clone, Debug)]
 pub struct Fake {
-    /// What it does.
+    /// The behavior.
     pub behavior: Behavior,
-    /// Which certificate it shows.
+    /// The server certificate.
     pub certificate: Certificate,
-    /// Which certificate it shows instead after the first handshake, if another.
+    /// The server certificate after the first handshake, if it changes.
     pub rotate: Option<Certificate>,
-    /// What a connection meets.
+    /// How connections are treated.
     pub connection: Connection,
-    /// Who signs the certificate.
+    /// The issuer of the certificate.
     pub authority: Authority,
-    /// Where it listens; port 0 takes a free one.
+    /// The address to listen on; port 0 uses a free port.
     pub listen: SocketAddr,
-    /// DNS names and addresses beside the one that it listens on, for the certificate.
+    /// Additional DNS names and addresses in the certificate.
     pub names: Vec<String>,
-    /// Which versions of HTTP it offers.
+    /// The supported HTTP versions.
     pub http: HttpVersions,
-    /// Whether it may listen on an address that other machines reach.
+    /// Whether it may listen on an address that other machines can reach.
     pub remote_access: RemoteAccess,
-    /// How much it takes and keeps.
+    /// The limits.
     pub limits: Limits,
-    /// Who is told of each call when it has ended.
+    /// Receives each completed call.
     pub observer: Observer,
 }
 
-/// Allows, with a valid certificate of its own authority, on a free port of 127.0.0.1.
+/// Returns a fake that allows requests, with a valid certificate, on a free port of 127.0.0.1.
 impl Default for Fake {
     fn default() -> Self {
         Self {
@@ -64,31 +64,32 @@ impl Default for Fake {
     }
 }
 
-/// Whether a fake may listen on an address that other machines reach.
+/// Whether a fake may listen on an address that other machines can reach.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RemoteAccess {
     /// Only on loopback addresses.
     #[default]
     Refused,
-    /// On any address: a cluster has to reach it.
+    /// On any address, for example for a cluster.
     Allowed,
 }
 
-/// How much a fake takes and keeps, so that no caller can fill the memory.
+/// The limits of a fake, which bound its memory use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Calls in the journal; the oldest are forgotten first.
+    /// The maximum number of calls in the journal; the oldest are forgotten first.
     pub journal_entries: usize,
-    /// Bytes of the calls in the journal.
+    /// The maximum size of the journal in bytes.
     pub journal_bytes: usize,
-    /// Bytes of one body. A larger one is answered with 413.
+    /// The maximum size of one body in bytes; larger ones are rejected with 413.
     pub body_bytes: usize,
-    /// Bytes of all bodies that are under way. What comes beyond that is answered with 503.
+    /// The maximum size of all bodies in progress in bytes; more are rejected with 503.
     pub bodies_bytes: usize,
-    /// Calls of one fake that are under way. A further one is answered with 503.
+    /// The maximum number of calls in progress for one fake; more are rejected with 503.
     pub calls: usize,
-    /// Connections of a port at a time, for each fake that it serves. For a further one the connection is closed that has
-    /// been idle longest; while a call is under way on each of them, it waits.
+    /// The maximum number of connections of a port for each fake that it serves.
+    ///
+    /// A new connection replaces the one that has been idle longest, or waits if all connections have a call in progress.
     pub connections: usize,
 }
 
@@ -105,14 +106,14 @@ impl Default for Limits {
     }
 }
 
-/// Who is told of each call when it has ended. By default nobody.
+/// Receives each completed call; the default does nothing.
 #[derive(Clone, Default)]
 pub struct Observer(Option<Arc<Observe>>);
 
 type Observe = dyn Fn(&Entry) + Send + Sync;
 
 impl Observer {
-    /// Tells `observe` of each call. It must not block.
+    /// Calls `observe` for each completed call; it must not block.
     pub fn new(observe: impl Fn(&Entry) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(observe)))
     }
@@ -126,36 +127,36 @@ impl Observer {
 
 impl fmt::Debug for Observer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Observer(..)" } else { "Observer(nobody)" })
+        f.write_str(if self.0.is_some() { "Observer(..)" } else { "Observer(none)" })
     }
 }
 
-/// Why a fake could not start.
+/// The reason why a fake could not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// Nobody allowed other machines to reach it.
+    /// Other machines could reach the address, which is not allowed.
     #[error(
         "{0} is not a loopback address, and remote access is not allowed (`allowRemote: true` or `--allow-remote`)"
     )]
     NotLoopback(SocketAddr),
-    /// The address is taken or not of this machine.
+    /// The address is in use or does not belong to this machine.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// A name for the certificate is no name.
+    /// A name for the certificate is invalid.
     #[error(transparent)]
     Name(#[from] InvalidName),
-    /// No certificate could be made or used.
+    /// The certificate could not be created or used.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
 
-/// A webhook that runs. Dropped means stopped.
+/// A running webhook, which is stopped when dropped.
 #[derive(Debug)]
 pub struct FakeWebhook {
     bound_port: BoundPort,
@@ -164,26 +165,26 @@ pub struct FakeWebhook {
     ca_bundle: String,
 }
 
-/// How the journal calls a fake that is alone.
+/// The name of a single fake in the journal.
 const NAME: &str = "fake";
 
-/// Fewer calls came than somebody waited for.
+/// Fewer calls arrived than expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{came} calls came within {within:?}, and not {expected}")]
+#[error("expected {expected} calls within {within:?}, received {came}")]
 pub struct TooFewCalls {
-    /// How many were waited for.
+    /// The expected number of calls.
     pub expected: usize,
-    /// How many came.
+    /// The number of calls that arrived.
     pub came: usize,
-    /// How long was waited.
+    /// The timeout.
     pub within: Duration,
 }
 
 impl FakeWebhook {
-    /// Starts a webhook that answers on every path.
+    /// Starts a webhook that responds on every path.
     ///
     /// # Errors
-    /// The address is taken or reachable from elsewhere, a name is no name, or no certificate could be made.
+    /// The address is in use or not allowed, a name is invalid, or the certificate could not be created.
     pub async fn start(fake: Fake) -> Result<Self, StartError> {
         let transport = Transport {
             certificate: fake.certificate,
@@ -212,12 +213,12 @@ impl FakeWebhook {
         Ok(Self { bound_port, endpoint, shared, ca_bundle })
     }
 
-    /// Where it listens.
+    /// Returns the address of the webhook.
     pub fn address(&self) -> SocketAddr {
         self.bound_port.address()
     }
 
-    /// A URL under which this machine reaches it, such as `https://127.0.0.1:8443/`.
+    /// Returns a URL for callers on this machine, such as `https://127.0.0.1:8443/`.
     pub fn url(&self) -> String {
         let address = self.address();
         let host = match address.ip() {
@@ -228,66 +229,66 @@ impl FakeWebhook {
         format!("https://{}/", SocketAddr::new(host, address.port()))
     }
 
-    /// What a caller is to trust, as PEM: the certificate of its authority, unless the certificate says otherwise.
+    /// Returns the `caBundle` for callers as PEM, usually the CA certificate.
     pub fn ca_bundle(&self) -> &str {
         &self.ca_bundle
     }
 
-    /// The calls that it received, oldest first. Of very many calls the oldest are missing.
+    /// Returns the calls in the journal, oldest first.
     pub fn journal(&self) -> Vec<Entry> {
         self.calls(&Filter::default())
     }
 
-    /// The calls that are asked for, oldest first.
+    /// Returns the matching calls, oldest first.
     pub fn calls(&self, filter: &Filter) -> Vec<Entry> {
         self.shared.journal.select(filter).into_iter().map(Arc::unwrap_or_clone).collect()
     }
 
-    /// Waits until `count` calls have come, and returns all that are in the journal.
+    /// Waits for `count` calls and returns all calls in the journal.
     ///
     /// # Errors
-    /// They do not come in time.
+    /// Fewer calls arrived before the timeout.
     pub async fn wait_for_calls(&self, count: usize, within: Duration) -> Result<Vec<Entry>, TooFewCalls> {
         let came = self.shared.journal.wait(&Filter::default(), count, within).await;
         let journal = self.journal();
         if came { Ok(journal) } else { Err(TooFewCalls { expected: count, came: journal.len(), within }) }
     }
 
-    /// How many calls are missing in the journal.
+    /// Returns the number of calls that were dropped from the journal.
     pub fn forgotten(&self) -> u64 {
         self.shared.journal.dropped()
     }
 
-    /// Forgets all calls; the next one counts as the first for the behavior.
+    /// Forgets all calls and resets the call counter of the behavior.
     pub fn reset(&self) {
         self.endpoint.reset();
     }
 
-    /// Shows a new certificate of this kind in every handshake from now on. Connections that are open stay.
+    /// Uses a new certificate of this kind for new handshakes; open connections are kept.
     ///
     /// # Errors
-    /// The certificate cannot be made.
+    /// The certificate cannot be created.
     pub fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
         self.bound_port.rotate(certificate)
     }
 
-    /// How many side effects its behavior had since it was set.
+    /// Returns the number of side effects of the current behavior.
     pub fn side_effects(&self) -> u64 {
         self.endpoint.side_effects()
     }
 
-    /// Does something else from the next call on, which counts as its first.
+    /// Changes the behavior from the next call on and resets its call counter.
     pub fn set_behavior(&self, behavior: Behavior) {
         self.endpoint.set_behavior(behavior);
     }
 
-    /// Stops to listen, lets calls under way end for half a second, and returns when its port is free.
+    /// Stops listening, waits half a second for calls in progress, and frees the port.
     pub async fn stop(self) {
         self.bound_port.close().await;
     }
 }
 
-/// A listener that is still to be made.
+/// The parameters of a listener.
 pub(crate) struct Socket {
     pub(crate) listen: SocketAddr,
     pub(crate) remote_access: RemoteAccess,
@@ -297,8 +298,9 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Listens and serves `router` there. The certificate is also for `localhost` and the loopback addresses, or for
-    /// the one address that it listens on.
+    /// Listens and serves `router`.
+    ///
+    /// The certificate includes `localhost` and the loopback addresses, or else the address to listen on.
     pub(crate) async fn serve(
         mut self,
         authority: &Arc<CertificateAuthority>,

@@ -1,11 +1,11 @@
-//! SIGINT and SIGTERM: the first asks a command to end, the next ends it.
+//! SIGINT and SIGTERM: the first signal stops a command gracefully, the next one terminates it.
 
 use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// A signal that asks a command to end.
+/// A signal that stops a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "no other signal asks for that")]
 pub enum StopSignal {
@@ -15,15 +15,16 @@ pub enum StopSignal {
     Terminate,
 }
 
-/// The signals of this process. They are heard on a thread of their own, so that a command whose threads are busy, or that
-/// hangs while it ends, can be ended too.
+/// The signals of this process.
+///
+/// They are received on a separate thread, so that a command that is busy or hangs can be terminated, too.
 #[derive(Debug)]
 pub struct StopSignals {
     heard: mpsc::UnboundedReceiver<StopSignal>,
 }
 
 impl StopSignal {
-    /// Its name: `SIGINT` or `SIGTERM`.
+    /// Returns `SIGINT` or `SIGTERM`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Interrupt => "SIGINT",
@@ -31,7 +32,7 @@ impl StopSignal {
         }
     }
 
-    /// The exit status that a shell shows for a command that the signal ended: 128 and its number.
+    /// Returns the exit status of a command that the signal ended: 128 plus the signal number.
     pub fn exit_status(self) -> u8 {
         match self {
             Self::Interrupt => 130,
@@ -41,12 +42,13 @@ impl StopSignal {
 }
 
 impl StopSignals {
-    /// From now on `heeded` signals do not end the process, and [`StopSignals::next`] returns them. The one after those
-    /// ends the process at once, with [`StopSignal::exit_status`].
+    /// Handles the first `graceful` signals, which [`StopSignals::next`] returns.
+    ///
+    /// The next signal terminates the process with [`StopSignal::exit_status`].
     ///
     /// # Errors
-    /// The system refuses to deliver signals, or a thread.
-    pub fn listen(heeded: usize) -> io::Result<Self> {
+    /// Signals or a thread are not available.
+    pub fn listen(graceful: usize) -> io::Result<Self> {
         let (tell, heard) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let (mut interrupt, mut terminate) = {
@@ -59,10 +61,10 @@ impl StopSignals {
                     _ = interrupt.recv() => StopSignal::Interrupt,
                     _ = terminate.recv() => StopSignal::Terminate,
                 };
-                if count > heeded {
+                if count > graceful {
                     std::process::exit(signal.exit_status().into());
                 }
-                // Who does not wait for it is ending already.
+                // Without a receiver, the command is already ending.
                 let _ = tell.send(signal);
             }
         };
@@ -74,7 +76,7 @@ impl StopSignals {
     pub async fn next(&mut self) -> StopSignal {
         match self.heard.recv().await {
             Some(signal) => signal,
-            // The thread goes on for as long as the process.
+            // The thread lives as long as the process.
             None => std::future::pending().await,
         }
     }

@@ -1,4 +1,4 @@
-//! The places that a listener has for connections.
+//! The connection slots of a listener.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,12 +8,14 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// So many connections at a time. The one that has been idle longest makes room for a new one; while a call is under way on
-/// each of them, a new one waits.
+/// The connection slots of a listener.
+///
+/// If all slots are taken, a new connection replaces the one that has been idle longest, or waits if all of them have a call
+/// in progress.
 #[derive(Debug)]
 pub(crate) struct Slots {
     state: Mutex<State>,
-    /// Tells that a place is free, or that a connection could make room.
+    /// Notified when a slot becomes free or a connection becomes idle.
     changed: Arc<Notify>,
 }
 
@@ -24,7 +26,7 @@ struct State {
     open: BTreeMap<u64, Arc<Activity>>,
 }
 
-/// The place of one connection. Dropped means free.
+/// The slot of a connection, which is freed when dropped.
 #[derive(Debug)]
 pub(crate) struct Slot {
     slots: Arc<Slots>,
@@ -32,17 +34,17 @@ pub(crate) struct Slot {
     pub(crate) activity: Arc<Activity>,
 }
 
-/// What is going on on a connection.
+/// The activity of a connection.
 #[derive(Debug)]
 pub(crate) struct Activity {
     calls: AtomicUsize,
     idle_since: Mutex<Instant>,
     changed: Arc<Notify>,
-    /// It has to make room for another one.
+    /// Canceled when the connection must close for another one.
     pub(crate) ends: CancellationToken,
 }
 
-/// A call under way on a connection.
+/// A call in progress on a connection.
 #[derive(Debug)]
 pub(crate) struct Busy<'a>(&'a Activity);
 
@@ -52,13 +54,13 @@ impl Slots {
         Self { state: Mutex::new(state), changed: Arc::default() }
     }
 
-    /// From now on there are so many.
+    /// Changes the number of slots.
     pub(crate) fn resize(&self, most: usize) {
         lock(&self.state).most = most;
         self.changed.notify_one();
     }
 
-    /// A place for one more connection.
+    /// Waits for a slot.
     pub(crate) async fn take(self: &Arc<Self>) -> Slot {
         loop {
             if let Some(slot) = self.try_take() {
@@ -98,7 +100,7 @@ impl Drop for Slot {
 }
 
 impl Activity {
-    /// A call is under way for as long as the result lives.
+    /// Marks a call as in progress until the result is dropped.
     pub(crate) fn begin(&self) -> Busy<'_> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         Busy(self)
@@ -118,7 +120,7 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// A panic elsewhere leaves nothing half done here.
+/// Locks a mutex and ignores poisoning, because updates are atomic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_connection_that_has_been_idle_longest_makes_room() {
+    async fn longest_idle_connection_is_replaced() {
         let slots = Arc::new(Slots::new(3));
         let busy = slots.take().await;
         let _call = busy.activity.begin();
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn while_all_are_busy_a_new_one_waits() {
+    async fn new_connection_waits_if_all_slots_are_busy() {
         let slots = Arc::new(Slots::new(1));
         let slot = slots.take().await;
         let call = slot.activity.begin();

@@ -10,25 +10,25 @@ use rustls::{RootCertStore, ServerConfig};
 
 use crate::{Certificate, Connection, HttpVersions, Transport};
 
-/// Why no TLS configuration could be made.
+/// The reason why a TLS configuration could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// No certificate could be made.
+    /// A certificate could not be created.
     #[error(transparent)]
     Certificate(#[from] certs::Error),
-    /// The certificate that was made cannot be read.
-    #[error("cannot read the certificate that was made: {0}")]
+    /// The new certificate cannot be parsed.
+    #[error("cannot parse the new certificate: {0}")]
     Pem(#[from] pem::Error),
-    /// TLS does not take the certificate.
-    #[error("cannot use the certificate that was made: {0}")]
+    /// The TLS library rejects the certificate.
+    #[error("cannot use the new certificate: {0}")]
     Tls(#[from] rustls::Error),
-    /// No certificates of clients can be asked for.
-    #[error("cannot ask for certificates of clients: {0}")]
+    /// Client certificates cannot be required.
+    #[error("cannot require client certificates: {0}")]
     Clients(#[from] VerifierBuilderError),
 }
 
-/// What a socket shows in its handshakes. It may change between two of them.
+/// The TLS configuration of a socket, which can change between handshakes.
 #[derive(Debug)]
 pub(crate) struct Tls {
     authority: Arc<CertificateAuthority>,
@@ -41,7 +41,7 @@ pub(crate) struct Tls {
 #[derive(Debug)]
 struct Shown {
     next: Arc<ServerConfig>,
-    /// What is shown after that, if something else.
+    /// The configuration after the first handshake, if it changes.
     later: Option<Arc<ServerConfig>>,
 }
 
@@ -63,13 +63,12 @@ impl Tls {
         Ok(Self { authority, names, transport, now, ca_bundle })
     }
 
-    /// What goes into a caBundle, as the first certificate has it.
+    /// Returns the `caBundle` for the first certificate.
     pub(crate) fn ca_bundle(&self) -> &str {
         &self.ca_bundle
     }
 
-    /// Shows another certificate in every handshake from now on. Connections that are open stay as they are, and so does
-    /// the bundle, which callers have already.
+    /// Uses another certificate for new handshakes; open connections and the `caBundle` do not change.
     pub(crate) fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
         let transport = Transport { certificate, ..self.transport };
         let (configuration, _) = configuration(&self.authority, &self.names, transport)?;
@@ -78,7 +77,7 @@ impl Tls {
         Ok(())
     }
 
-    /// What the next handshake shows.
+    /// Returns the configuration for the next handshake.
     pub(crate) fn next(&self) -> Arc<ServerConfig> {
         let mut shown = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         match shown.later.take() {
@@ -88,7 +87,7 @@ impl Tls {
     }
 }
 
-/// The configuration, and what goes into the caBundle of those who call.
+/// Returns the TLS configuration and the `caBundle` for callers.
 fn configuration(
     authority: &CertificateAuthority,
     names: &[Name],

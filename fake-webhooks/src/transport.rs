@@ -1,57 +1,57 @@
-//! What is decided before a request is read: the connection, the certificate, the version of HTTP.
+//! The transport of a fake: connection, certificate, and HTTP versions.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Behavior, Certificate, Credentials};
 
-/// What is decided before a request is read. Fakes for which it is equal share a port.
+/// The transport of a fake. Fakes with equal transports share a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Transport {
-    /// Which certificate is shown.
+    /// The server certificate.
     pub certificate: Certificate,
-    /// Which certificate is shown instead after the first handshake, if another.
+    /// The server certificate after the first handshake, if it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotate: Option<Certificate>,
-    /// What a connection meets.
+    /// How connections are treated.
     pub connection: Connection,
-    /// Which versions of HTTP are offered.
+    /// The supported HTTP versions.
     pub http: HttpVersions,
 }
 
-/// What a connection to a fake meets.
+/// How a fake treats connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Connection {
-    /// `accepted`: the fake.
+    /// `accepted`: connections reach the fake.
     #[default]
     Accepted,
-    /// `refused`: a port at which nobody listens.
+    /// `refused`: nothing listens on the port.
     Refused,
-    /// `closed`: it is closed as soon as the caller says something.
+    /// `closed`: the connection is closed after the first bytes of the caller.
     Closed,
-    /// `reset`: it is reset as soon as the caller says something.
+    /// `reset`: the connection is reset after the first bytes of the caller.
     Reset,
-    /// `silent`: it is accepted, and nothing is ever said: the TLS handshake does not end.
+    /// `silent`: the connection is accepted, but the TLS handshake does not complete.
     Silent,
-    /// `plain-http`: HTTP without TLS.
+    /// `plain-http`: the fake uses HTTP without TLS.
     PlainHttp,
-    /// `tls-or-plain-http`: the fake, over TLS or not, as the caller begins: where redirects to `http://` may lead.
+    /// `tls-or-plain-http`: the fake supports TLS and plain HTTP, as the target of redirects to `http://`.
     TlsOrPlainHttp,
-    /// `tls-1.1`: the TLS handshake ends as with a server that knows no version above 1.1.
+    /// `tls-1.1`: the TLS handshake fails as with a server that supports only TLS 1.1.
     #[serde(rename = "tls-1.1")]
     Tls11,
-    /// `client-certificate`: a certificate of the caller is demanded, signed by the authority of the fakes. kube-apiserver
-    /// has none for webhooks unless its admission configuration names one.
+    /// `client-certificate`: the fake requires a client certificate that is signed by the authority of the fakes.
+    /// kube-apiserver has one only if its admission configuration contains one.
     ClientCertificate,
 }
 
-/// Which versions of HTTP a fake offers in the TLS handshake.
+/// The HTTP versions that a fake offers in the TLS handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HttpVersions {
-    /// `both`: HTTP/2 and HTTP/1.1; only HTTP/1.1 for a behavior that writes bytes of its own.
+    /// `both`: HTTP/2 and HTTP/1.1; only HTTP/1.1 for a behavior that writes raw bytes.
     #[default]
     Both,
     /// `http1`: HTTP/1.1.
@@ -61,7 +61,7 @@ pub enum HttpVersions {
 }
 
 impl Transport {
-    /// With a version of HTTP that leaves room for what `behavior` does, and with client certificates if it demands one.
+    /// Adjusts HTTP versions and client certificates to the requirements of `behavior`.
     pub(crate) fn for_behavior(self, behavior: &Behavior) -> Self {
         let http = match self.http {
             HttpVersions::Both if behavior.writes_bytes() => HttpVersions::Http1,
@@ -78,7 +78,7 @@ impl Transport {
 }
 
 impl std::fmt::Display for Transport {
-    /// What differs from the usual, such as `certificate expired`.
+    /// Formats the differences from the default, such as `certificate expired`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "certificate `{}`", self.certificate)?;
         let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();

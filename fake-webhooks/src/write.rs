@@ -20,10 +20,10 @@ use tokio_rustls::TlsConnector;
 use crate::circumstances::{filled, filled_value};
 use crate::{Circumstances, Write};
 
-/// How long a request may take.
-const TIME: Duration = Duration::from_secs(5);
+/// The timeout for a request.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why nothing was written.
+/// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WriteError {
     #[error("invalid URL: {0}")]
@@ -42,12 +42,12 @@ pub(crate) enum WriteError {
     Request(#[from] http::Error),
     #[error(transparent)]
     Http(#[from] hyper::Error),
-    #[error("no answer in {TIME:?}")]
+    #[error("timed out after {TIMEOUT:?}")]
     Late(#[from] tokio::time::error::Elapsed),
 }
 
 impl Write {
-    /// The request for one call.
+    /// Returns the request with placeholders replaced.
     pub(crate) fn filled(&self, at: &Circumstances, review: &Value) -> Self {
         Self {
             url: self.url.map(|url| filled(url, at, review)),
@@ -57,9 +57,9 @@ impl Write {
     }
 }
 
-/// Sends the request and waits for the status of its answer.
+/// Sends the request and returns the status of the response.
 pub(crate) async fn send(request: &Write) -> Result<StatusCode, WriteError> {
-    tokio::time::timeout(TIME, over_tcp(request)).await?
+    tokio::time::timeout(TIMEOUT, over_tcp(request)).await?
 }
 
 async fn over_tcp(write: &Write) -> Result<StatusCode, WriteError> {

@@ -1,4 +1,4 @@
-//! Running fakes as those meet them who observe and steer them: over the admin endpoint's socket.
+//! The admin endpoint of running fakes.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const TOKEN: &str = "a-token-for-tests-only";
 const ONE: &str = "version: 1\nwebhooks:\n- {name: one, type: validating, behavior: allow}\n";
 
-/// A fleet with an admin endpoint, and somebody who has its token.
+/// A fleet with an admin endpoint, and a client with its token.
 struct Steered {
     fleet: Fleet,
     client: Client,
@@ -21,7 +21,7 @@ struct Steered {
 }
 
 fn client(ca_bundle: &str) -> Client {
-    // The result only says whether another test was first.
+    // An error means that another test has already installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let authority = reqwest::Certificate::from_pem(ca_bundle.as_bytes()).unwrap();
     Client::builder().tls_certs_only([authority]).no_proxy().build().unwrap()
@@ -64,7 +64,7 @@ impl Steered {
         body
     }
 
-    /// The URL under which the fake `name` says that it is reached.
+    /// Returns the URL of the fake `name`.
     async fn url(&self, name: &str) -> String {
         let fakes = self.get("/fakes").await;
         let fake = fakes["fakes"].as_array().unwrap().iter().find(|fake| fake["name"] == name).unwrap();
@@ -95,7 +95,7 @@ fn numbers(journal: &Value) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn nothing_but_its_health_is_told_without_the_token() {
+async fn only_healthz_works_without_the_token() {
     let steered = steered(ONE, FleetOptions::default()).await;
     let get = |path: &str| steered.client.get(steered.admin(path));
     assert_eq!(get("/healthz").send().await.unwrap().text().await.unwrap(), "ok");
@@ -118,7 +118,7 @@ async fn nothing_but_its_health_is_told_without_the_token() {
 }
 
 #[tokio::test]
-async fn fakes_come_go_and_change_while_the_fleet_runs() {
+async fn fakes_can_be_added_changed_and_removed_at_run_time() {
     let steered = steered("version: 1\nwebhooks: []\n", FleetOptions::default()).await;
     assert_eq!(steered.get("/fakes").await, json!({"fakes": []}));
     let fake = steered.put("a", json!({"type": "mutating", "path": "/x", "behavior": "allow"})).await;
@@ -156,7 +156,7 @@ async fn fakes_come_go_and_change_while_the_fleet_runs() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_understood_is_answered_with_what_is_wrong() {
+async fn invalid_requests_are_rejected_with_a_reason() {
     let steered = steered(ONE, FleetOptions::default()).await;
     let put = |fake: Value| steered.refused(Method::PUT, "/fakes/a", fake, 400, "");
     put(json!([])).await;
@@ -226,7 +226,7 @@ async fn the_journal_is_filtered_and_cleared() {
 }
 
 #[tokio::test]
-async fn who_waits_for_calls_is_answered_when_they_have_come_or_the_time_is_over() {
+async fn waiting_for_calls_ends_on_arrival_or_timeout() {
     let steered = steered(ONE, FleetOptions::default()).await;
     let url = steered.url("one.fakes.local").await;
     let calls = async {
@@ -241,7 +241,7 @@ async fn who_waits_for_calls_is_answered_when_they_have_come_or_the_time_is_over
 }
 
 #[tokio::test]
-async fn a_reset_fake_counts_from_the_first_call() {
+async fn reset_restarts_the_call_counter() {
     let yaml =
         "version: 1\nwebhooks:\n- {name: one, type: validating, behavior: {sequence: [{deny: {}}, allow]}}\n";
     let steered = steered(yaml, FleetOptions::default()).await;
@@ -253,7 +253,7 @@ async fn a_reset_fake_counts_from_the_first_call() {
 }
 
 #[tokio::test]
-async fn a_rotated_certificate_is_shown_to_new_connections_and_old_ones_stay() {
+async fn rotated_certificate_is_used_only_for_new_connections() {
     let steered = steered(ONE, FleetOptions::default()).await;
     let url = steered.url("one.fakes.local").await;
     let (kept, fresh) = (client(steered.fleet.ca_bundle()), || client(steered.fleet.ca_bundle()));
@@ -279,7 +279,7 @@ async fn a_rotated_certificate_is_shown_to_new_connections_and_old_ones_stay() {
 }
 
 #[tokio::test]
-async fn a_full_journal_says_how_much_it_dropped() {
+async fn full_journal_reports_the_number_of_dropped_calls() {
     let mut options = FleetOptions::default();
     options.limits.journal_entries = 2;
     let steered = steered(ONE, options).await;
@@ -294,7 +294,7 @@ async fn a_full_journal_says_how_much_it_dropped() {
 }
 
 #[tokio::test]
-async fn it_is_reached_from_elsewhere_only_if_that_was_allowed() {
+async fn remote_addresses_require_permission() {
     let file = FakesFile::parse(ONE, "fakes.yaml").unwrap();
     let log: Log = Arc::new(|_| {});
     let mut options = FleetOptions::default();
@@ -304,7 +304,7 @@ async fn it_is_reached_from_elsewhere_only_if_that_was_allowed() {
 }
 
 #[tokio::test]
-async fn a_stopped_fleet_leaves_no_admin_endpoint() {
+async fn stopping_the_fleet_stops_the_admin_endpoint() {
     let steered = steered(ONE, FleetOptions::default()).await;
     let address = steered.fleet.admin_address().unwrap();
     tokio::time::timeout(Duration::from_secs(60), steered.fleet.stop()).await.unwrap();
@@ -312,7 +312,7 @@ async fn a_stopped_fleet_leaves_no_admin_endpoint() {
 }
 
 #[tokio::test]
-async fn credentials_of_callers_are_masked_unless_they_are_asked_for() {
+async fn credentials_of_callers_are_masked_by_default() {
     let steered = steered(ONE, FleetOptions::default()).await;
     let url = steered.url("one.fakes.local").await;
     steered.client.post(url).bearer_auth("sesame").header("cookie", "sesame").send().await.unwrap();
@@ -331,7 +331,7 @@ async fn credentials_of_callers_are_masked_unless_they_are_asked_for() {
 }
 
 #[tokio::test]
-async fn a_fake_whose_calls_hang_leaves_the_others_of_its_port_and_the_admin_endpoint_alone() {
+async fn hanging_calls_do_not_block_other_fakes_and_the_admin_endpoint() {
     let text = "version: 1\nwebhooks:\n- {name: hangs, type: validating, behavior: timeout, http: http1}\n\
                 - {name: slow, type: validating, behavior: {bytes: {text: \"HTTP/1.1 200 OK\\r\\nContent-Length: 9\\r\\n\\r\\n\", then: hang}}, http: http1}\n\
                 - {name: fine, type: validating, behavior: allow, http: http1}\n";
@@ -362,7 +362,7 @@ async fn a_fake_whose_calls_hang_leaves_the_others_of_its_port_and_the_admin_end
 }
 
 #[tokio::test]
-async fn idle_connections_do_not_keep_the_admin_endpoint_busy() {
+async fn idle_connections_do_not_block_the_admin_endpoint() {
     let steered = steered(ONE, FleetOptions::default()).await;
     let mut idle = Vec::new();
     for _ in 0..70 {

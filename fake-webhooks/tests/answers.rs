@@ -1,4 +1,4 @@
-//! What each behavior answers, without a socket.
+//! The responses of behaviors, without a socket.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
@@ -32,7 +32,7 @@ fn config_map() -> Value {
     json!({"metadata": {"name": "one"}})
 }
 
-/// The `response` of a valid review.
+/// Returns the `response` of a valid review.
 fn response(yaml: &str, object: &Value) -> Value {
     let reply = reply(yaml, 0, &review(object));
     assert_eq!((reply.status, reply.content_type), (http::StatusCode::OK, "application/json".into()));
@@ -48,7 +48,7 @@ fn responds(yaml: &str, expected: &Value) {
     assert_eq!(&response(yaml, &config_map()), expected, "{yaml}");
 }
 
-/// The object after as many calls as wanted, each answered with a patch that applies, or with none.
+/// Returns the object after a number of calls.
 fn after(yaml: &str, calls: u64, object: &Value) -> Value {
     let mut object = object.clone();
     for _ in 0..calls {
@@ -77,7 +77,7 @@ fn pod(containers: &Value) -> Value {
 }
 
 #[test]
-fn allow_says_what_it_is_told_to() {
+fn allow_returns_its_parameters() {
     responds("allow", &json!({"uid": "7", "allowed": true}));
     responds(
         "allow: {warnings: [careful], auditAnnotations: {why: because}}",
@@ -86,7 +86,7 @@ fn allow_says_what_it_is_told_to() {
 }
 
 #[test]
-fn deny_says_what_it_is_told_to_and_nothing_else() {
+fn deny_returns_only_its_parameters() {
     responds("deny", &json!({"uid": "7", "allowed": false, "status": {}}));
     responds(
         "deny: {code: 409, reason: Conflict, message: no, warnings: [w], auditAnnotations: {a: b}}",
@@ -98,7 +98,7 @@ fn deny_says_what_it_is_told_to_and_nothing_else() {
 }
 
 #[test]
-fn patch_sends_its_operations_as_they_are() {
+fn patch_sends_operations_unchanged() {
     let operations = r#"[{"op":"nonsense"},7]"#;
     responds(
         "patch: {operations: [{op: nonsense}, 7], warnings: [w]}",
@@ -110,7 +110,7 @@ fn patch_sends_its_operations_as_they_are() {
 }
 
 #[test]
-fn always_mutate_sets_the_same_again_and_makes_what_is_missing() {
+fn always_mutate_sets_existing_values_and_creates_parents() {
     let labeled = json!({"metadata": {"name": "one", "labels": {"always-mutate": "yes"}}});
     for calls in [1, 2] {
         mutates("always-mutate", calls, &config_map(), &labeled);
@@ -136,7 +136,7 @@ fn non_idempotent_appends_on_every_call() {
 }
 
 #[test]
-fn nothing_is_mutated_where_there_is_no_object() {
+fn null_objects_are_not_mutated() {
     for yaml in ["always-mutate", "non-idempotent", "sidecar", "container-env"] {
         for object in [Value::Null, json!({"container": "web", "stdin": true})] {
             mutates(yaml, 1, &object, &object);
@@ -146,7 +146,7 @@ fn nothing_is_mutated_where_there_is_no_object() {
 }
 
 #[test]
-fn a_sidecar_is_added_once_or_again_when_told() {
+fn sidecar_is_added_once_or_on_every_call() {
     let web = json!({"name": "web", "image": "web:1"});
     let sidecar = |name: &str| json!({"name": name, "image": "example.com/sidecar:1"});
     mutates("sidecar", 2, &pod(&json!([web])), &pod(&json!([web, sidecar("sidecar")])));
@@ -175,7 +175,7 @@ fn container_env_changes_only_containers_that_lack_it() {
 }
 
 #[test]
-fn when_chooses_by_the_object() {
+fn when_chooses_by_condition() {
     let yaml = "when: {if: {container: web}, then: {deny: {message: has it}}}";
     assert_eq!(response(yaml, &pod(&json!([{"name": "web"}])))["allowed"], false);
     assert_eq!(response(yaml, &pod(&json!([{"name": "other"}])))["allowed"], true);
@@ -187,7 +187,7 @@ fn when_chooses_by_the_object() {
 }
 
 #[test]
-fn a_timeout_never_answers_or_answers_late() {
+fn timeout_never_responds_or_responds_late() {
     let review = review(&config_map());
     for yaml in ["timeout", "timeout: {hang: forever}"] {
         assert_eq!(answer(&behavior(yaml), 0, &review), Answer::Never);
@@ -198,7 +198,7 @@ fn a_timeout_never_answers_or_answers_late() {
 }
 
 #[test]
-fn a_sequence_goes_call_by_call_and_repeats_the_last() {
+fn sequence_repeats_the_last_behavior() {
     let yaml = "sequence: [allow, deny, {bad-response: {status: 503}}]";
     let review = review(&config_map());
     let said: Vec<_> = (0..5).map(|nth| reply(yaml, nth, &review).summary).collect();
@@ -206,7 +206,7 @@ fn a_sequence_goes_call_by_call_and_repeats_the_last() {
     assert_eq!(said, ["allowed", "denied", unavailable, unavailable, unavailable]);
 }
 
-/// The whole body of a bad response as JSON.
+/// Checks the complete body of a bad response.
 #[track_caller]
 fn misanswers(yaml: &str, expected: &Value) {
     let reply = reply(yaml, 0, &review(&config_map()));
@@ -215,7 +215,7 @@ fn misanswers(yaml: &str, expected: &Value) {
 }
 
 #[test]
-fn a_bad_response_is_wrong_in_one_respect() {
+fn bad_response_has_a_single_defect() {
     let around = |response: Value| json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
     let allowed = json!({"uid": "7", "allowed": true});
     misanswers(
@@ -258,7 +258,7 @@ fn a_bad_response_is_wrong_in_one_respect() {
 }
 
 #[test]
-fn a_uid_in_capitals_is_the_one_of_the_request() {
+fn upper_case_uid_is_that_of_the_request() {
     let mut asked = review(&config_map());
     asked["request"]["uid"] = json!("0a-b");
     let answer: Value =
@@ -267,7 +267,7 @@ fn a_uid_in_capitals_is_the_one_of_the_request() {
 }
 
 #[test]
-fn a_response_that_is_no_review_is_sent_whatever_was_asked() {
+fn non_review_response_is_sent_for_any_request() {
     for review in [Value::Null, review(&config_map())] {
         let status = reply("bad-response: {status: 302}", 0, &review);
         assert_eq!(status.status, http::StatusCode::FOUND);
@@ -290,14 +290,14 @@ fn is_no_review(review: &Value, fault: &str) {
 }
 
 #[test]
-fn what_is_no_review_is_answered_with_what_is_missing() {
+fn non_review_request_is_rejected_with_the_missing_field() {
     is_no_review(&Value::Null, "`apiVersion`");
     is_no_review(&json!({"apiVersion": "v1", "kind": "Pod"}), "`kind`");
     is_no_review(&json!({"apiVersion": "v1", "kind": "AdmissionReview"}), "`request.uid`");
 }
 
 #[test]
-fn the_version_of_the_review_is_kept() {
+fn response_has_the_version_of_the_review() {
     let mut asked = review(&config_map());
     asked["apiVersion"] = json!("admission.k8s.io/v1beta1");
     let answer: Value = serde_json::from_slice(&reply("allow", 0, &asked).body).unwrap();

@@ -1,4 +1,4 @@
-//! How behaviors are written down, and what is said of those that are written wrongly.
+//! Parsing of behaviors and its errors.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use fake_webhooks::Behavior;
@@ -9,7 +9,7 @@ struct File {
     behavior: Behavior,
 }
 
-/// `yaml` is what follows `behavior:`, and its lines are counted from 1.
+/// Checks the error for the value of `behavior:`, whose lines are counted from 1.
 #[track_caller]
 fn refused(yaml: &str, line: u64, parts: &[&str]) {
     let file = match yaml.split_once('\n') {
@@ -26,7 +26,7 @@ fn refused(yaml: &str, line: u64, parts: &[&str]) {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_line_and_what_was_expected() {
+fn errors_contain_line_and_expectation() {
     refused("alow", 1, &["alow", "allow", "bad-response"]);
     refused("foo:\n  x: 1", 1, &["foo", "always-mutate"]);
     refused("deny:\n  code: 400\n  mesage: no", 3, &["mesage", "message", "auditAnnotations"]);
@@ -39,9 +39,9 @@ fn what_is_wrong_is_named_with_its_line_and_what_was_expected() {
     refused("timeout:\n  hang: soon", 2, &["soon", "forever"]);
     refused("{sequence: []}", 1, &["at least one"]);
     refused("sequence:\n- allow\n- denny", 3, &["denny", "deny"]);
-    refused("allow: {}\ndeny: {}", 1, &["`deny` stands beside `allow`", "sequence"]);
+    refused("allow: {}\ndeny: {}", 1, &["`deny` next to `allow`", "sequence"]);
     refused("when:\n  if: {container: x}", 2, &["then"]);
-    refused("rate:\n  of: deny\n  probability: 2", 3, &["2 is not a probability", "0 to 1"]);
+    refused("rate:\n  of: deny\n  probability: 2", 3, &["invalid probability 2", "0 to 1"]);
     refused("rate", 1, &["`of` and `probability`"]);
     refused("delay:\n  for: {fixed: soon}", 2, &["invalid duration `soon`", "500ms"]);
     refused("delay:\n  for: {sometimes: 1}", 2, &["sometimes", "uniform"]);
@@ -49,7 +49,7 @@ fn what_is_wrong_is_named_with_its_line_and_what_was_expected() {
     refused("first:\n  calls: 3", 2, &["of"]);
     refused("{mutate: []}", 1, &["at least one change"]);
     refused("mutate:\n- set: {/a: 1}\n- sett: {/a: 1}", 3, &["sett", "each-container"]);
-    refused("mutate:\n- set: {labels: 1}", 2, &["`labels` is not a JSON pointer", "/metadata/labels/name"]);
+    refused("mutate:\n- set: {labels: 1}", 2, &["invalid JSON pointer `labels`", "/metadata/labels/name"]);
     refused("mutate:\n- append:\n    path: /a\n    vale: 1", 4, &["vale", "value", "repeat"]);
     refused("when:\n  if: {labels: {a: b}}\n  then: deny", 2, &["labels", "label", "dry-run"]);
     refused("when:\n  if: {operations: [CREAT]}\n  then: deny", 2, &["CREAT", "CREATE"]);
@@ -62,7 +62,7 @@ fn what_is_wrong_is_named_with_its_line_and_what_was_expected() {
 }
 
 #[test]
-fn a_behavior_is_read_from_what_it_writes() {
+fn serialized_behaviors_are_parsed_back() {
     for yaml in [
         "allow",
         "deny: {code: 400, message: no}",

@@ -28,7 +28,7 @@ fn ids_and_names_are_unambiguous_and_well_formed() {
     }
 }
 
-/// An entry of a file of fakes for each fault that a webhook can be registered with.
+/// Every fault of a webhook starts as a fakes file entry.
 #[tokio::test]
 async fn every_fault_starts_as_a_fake() {
     let log: Log = Arc::new(|_| {});
@@ -43,7 +43,7 @@ async fn every_fault_starts_as_a_fake() {
 }
 
 #[test]
-fn a_fault_is_a_behavior_where_the_behavior_is_all_of_it() {
+fn fault_is_a_behavior_if_it_sets_only_the_behavior() {
     let behavior: Behavior =
         serde_saphyr::from_str("sequence: [allow, {fault: E07-wrong}, {fault: uid-wrong}]").unwrap();
     let same: Behavior =
@@ -61,7 +61,7 @@ fn a_fault_is_a_behavior_where_the_behavior_is_all_of_it() {
 }
 
 #[test]
-fn what_an_entry_says_goes_before_what_its_fault_says() {
+fn entry_overrides_its_fault() {
     let text = "version: 1\nwebhooks: [{name: one, type: mutating, fault: hang, timeoutSeconds: 3}]";
     let file = FakesFile::parse(text, "x").unwrap();
     assert_eq!(file.webhooks[0].fields.timeout_seconds, 3);
@@ -78,15 +78,15 @@ fn what_an_entry_says_goes_before_what_its_fault_says() {
 }
 
 #[test]
-fn a_class_is_called_what_it_prints() {
+fn printed_classes_are_parsed_back() {
     for class in Class::ALL {
         assert_eq!(json!(class), json!(class.to_string()));
     }
 }
 
-/// Every line of the list that the catalog was made from.
+/// The IDs of all faults that the catalog must contain.
 #[test]
-fn nothing_of_the_list_is_missing() {
+fn catalog_contains_all_planned_faults() {
     let numbers = |letter: &str, numbers: std::ops::RangeInclusive<u8>| {
         numbers.map(|number| format!("{letter}{number:02}")).collect::<Vec<_>>()
     };
@@ -107,9 +107,9 @@ fn nothing_of_the_list_is_missing() {
     assert_eq!(missing, Vec::<&String>::new());
 }
 
-/// What a container prints that has nothing but the binary of the fakes.
+/// The output of a container with only the `fake-webhooks` binary.
 #[test]
-fn the_binary_of_the_fakes_lists_the_catalog() {
+fn fake_webhooks_binary_lists_the_catalog() {
     let binary = env!("CARGO_BIN_EXE_fake-webhooks");
     let output = Command::new(binary).args(["list", "-o", "json", "--class", "immune"]).output().unwrap();
     assert!(output.status.success(), "{output:?}");

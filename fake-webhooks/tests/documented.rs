@@ -1,4 +1,4 @@
-//! The page about behaviors says all that can be written, and nothing else.
+//! The documentation page of behaviors is complete and valid.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,15 +7,15 @@ use fake_webhooks::Behavior;
 
 const PAGE: &str = include_str!("../../docs/reference/fake-behaviors.md");
 
-/// A part of the page under a heading.
+/// A section of the page.
 #[derive(Default)]
 struct Section {
-    /// First cells of its table.
+    /// The first cells of its table.
     rows: BTreeSet<String>,
     examples: Vec<String>,
 }
 
-/// The sections by what stands in their heading between backquotes.
+/// Returns the sections by the code in their heading.
 fn sections() -> BTreeMap<String, Section> {
     let quoted = |line: &str| line.split('`').nth(1).map(str::to_owned);
     let mut sections: BTreeMap<String, Section> = BTreeMap::new();
@@ -42,7 +42,7 @@ fn sections() -> BTreeMap<String, Section> {
     sections
 }
 
-/// What could have been written instead of what makes no sense, as the message about it says.
+/// Returns the expected values in the error for an invalid value.
 fn expected(yaml: &str) -> BTreeSet<String> {
     let error = serde_saphyr::from_str::<Behavior>(yaml).unwrap_err();
     let message = error.without_snippet().to_string();
@@ -57,14 +57,14 @@ fn expected(yaml: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_behavior_is_on_the_page() {
+fn every_behavior_is_documented() {
     let mut written: BTreeSet<_> = sections().into_keys().collect();
     assert!(written.remove("conditions"));
     assert_eq!(written, expected("no-such-behavior: 1"));
 }
 
 #[test]
-fn every_parameter_is_on_the_page() {
+fn every_parameter_is_documented() {
     for (name, section) in sections() {
         let nonsense = match name.as_str() {
             "sequence" | "cycle" | "fault" => {
@@ -81,7 +81,7 @@ fn every_parameter_is_on_the_page() {
 }
 
 #[test]
-fn every_example_is_understood_and_is_of_its_section() {
+fn every_documented_example_is_valid() {
     for (name, section) in sections() {
         assert!(!section.examples.is_empty(), "`{name}` has no example");
         for example in section.examples {

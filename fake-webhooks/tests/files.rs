@@ -1,4 +1,4 @@
-//! How files of fakes are read, and what becomes of them.
+//! Parsing of fakes files and the resulting configurations.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn refused(text: &str, place: &str, parts: &[&str]) {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_file_line_and_what_was_expected() {
+fn file_errors_contain_file_line_and_expectation() {
     refused("", "", &["empty"]);
     refused("version: 1", "1:1:", &["webhooks"]);
     refused("version: 2\nwebhooks: []", "1:10:", &["2", "expected 1"]);
@@ -42,16 +42,16 @@ fn what_is_wrong_is_named_with_file_line_and_what_was_expected() {
     refused(
         &file("- {name: one, type: mutating, behavior: allow}\n"),
         "6:10:",
-        &["two webhooks", "one.fakes.local"],
+        &["duplicate webhook name", "one.fakes.local"],
     );
-    refused(&file("").replace("name: one", "name: One"), "3:9:", &["`One`", "small letters"]);
+    refused(&file("").replace("name: one", "name: One"), "3:9:", &["`One`", "lower-case letters"]);
     refused(&file("").replace("name: one", "name: one.two"), "3:9:", &["at least three"]);
     let validating = file("  reinvocationPolicy: Never\n").replace("mutating", "validating");
     refused(&validating, "6:23:", &["validating"]);
 }
 
 #[test]
-fn a_hundred_thousand_levels_are_refused() {
+fn deep_nesting_is_rejected() {
     for open in ["[", "{sequence: [", "{when: {if: {every: 2}, then: ", "- "] {
         let text = file("").replace("allow", &open.repeat(100_000));
         assert!(FakesFile::parse(&text, "fakes.yaml").is_err(), "{open}");
@@ -65,7 +65,7 @@ async fn configurations(texts: &[&str]) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_is_not_given_is_harmless() {
+async fn defaults_are_harmless() {
     let configurations = configurations(&[&file("")]).await;
     let mut webhook = configurations[0]["webhooks"][0].clone();
     webhook.as_object_mut().unwrap().remove("clientConfig");

@@ -1,4 +1,4 @@
-//! What a hostile peer cannot do: fill the memory, or keep others out for long.
+//! Limits against hostile peers that try to exhaust memory or connections.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ async fn start(limits: Limits) -> FakeWebhook {
 
 type Stream = rustls::StreamOwned<rustls::ClientConnection, std::net::TcpStream>;
 
-/// A connection on which any bytes can be sent. It must not be used on the threads of the fake.
+/// Opens a blocking TLS connection, which must not be used on the threads of the fake.
 fn connect(fake: &FakeWebhook) -> Stream {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(fake.ca_bundle().as_bytes()).unwrap()).unwrap();
@@ -30,9 +30,9 @@ fn connect(fake: &FakeWebhook) -> Stream {
     rustls::StreamOwned::new(client, std::net::TcpStream::connect(fake.address()).unwrap())
 }
 
-/// What is answered to these bytes, up to the end of its first line.
+/// Sends bytes and returns the status line of the response.
 fn status_line(stream: &mut Stream, request: &[u8]) -> String {
-    // What is refused early is not read to its end.
+    // A request that is rejected early is not read completely.
     let _ = stream.write_all(request);
     let _ = stream.flush();
     let mut line = Vec::new();
@@ -44,7 +44,7 @@ fn status_line(stream: &mut Stream, request: &[u8]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_head_that_is_too_large_is_refused() {
+async fn oversized_headers_are_rejected() {
     let fake = start(Limits::default()).await;
     let head = |bytes: usize| {
         format!("POST / HTTP/1.1\r\nhost: a\r\nx: {}\r\ncontent-length: 0\r\n\r\n", "x".repeat(bytes))
@@ -52,13 +52,13 @@ async fn a_head_that_is_too_large_is_refused() {
     assert_eq!(status_line(&mut connect(&fake), head(32 << 10).as_bytes()), "HTTP/1.1 400 Bad Request");
     assert_eq!(fake.journal().len(), 1);
     let refused = status_line(&mut connect(&fake), head(256 << 10).as_bytes());
-    // What was not read turns the end of the connection into a reset, which may overtake the answer.
+    // Unread data turns the close into a reset, which can overtake the response.
     assert!(["HTTP/1.1 431 Request Header Fields Too Large", ""].contains(&refused.as_str()), "{refused}");
     assert_eq!(fake.journal().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bodies_that_arrive_at_once_share_their_bytes() {
+async fn concurrent_bodies_share_the_size_limit() {
     let fake = start(Limits { bodies_bytes: 64 << 10, ..Limits::default() }).await;
     let request = |promised: usize, sent: usize| {
         format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {promised}\r\n\r\n{}", "x".repeat(sent))
@@ -66,7 +66,7 @@ async fn bodies_that_arrive_at_once_share_their_bytes() {
     let mut slow = connect(&fake);
     slow.write_all(request(60_000, 50_000).as_bytes()).unwrap();
     slow.flush().unwrap();
-    // Until the slow one holds its place, there is enough for both.
+    // Until the slow body reserves its size, there is room for both.
     let busy = "HTTP/1.1 503 Service Unavailable";
     let mut answer = String::new();
     for _ in 0..10_000 {
@@ -84,19 +84,19 @@ async fn bodies_that_arrive_at_once_share_their_bytes() {
 const CALL: &[u8] = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{}";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_idle_connection_makes_room_for_another() {
+async fn idle_connection_is_replaced_by_a_new_one() {
     let fake = start(Limits { connections: 1, ..Limits::default() }).await;
     let bad = "HTTP/1.1 400 Bad Request";
     let mut first = connect(&fake);
     assert_eq!(status_line(&mut first, CALL), bad);
     assert_eq!(status_line(&mut connect(&fake), CALL), bad);
-    // The rest of its answer, and then nothing more.
+    // Reads the rest of the response and the end of the connection.
     let _ = std::io::copy(&mut first, &mut std::io::sink());
     assert_eq!(status_line(&mut first, CALL), "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_a_call_is_under_way_on_each_connection_others_wait() {
+async fn new_connections_wait_if_all_connections_have_calls_in_progress() {
     let behavior = serde_json::from_str(r#"{"sequence": [{"timeout": {}}, "allow"]}"#).unwrap();
     let limits = Limits { connections: 1, ..Limits::default() };
     let fake = Fake { behavior, limits, http: HttpVersions::Http1, ..Fake::default() };
@@ -114,7 +114,7 @@ async fn while_a_call_is_under_way_on_each_connection_others_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handshake_that_does_not_go_on_ends() {
+async fn stalled_handshake_times_out() {
     let fake = start(Limits::default()).await;
     let silent = tokio::net::TcpStream::connect(fake.address()).await.unwrap();
     let mut bytes = [0];

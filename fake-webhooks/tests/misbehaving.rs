@@ -1,4 +1,4 @@
-//! What the misbehaving webhooks of the catalog do to a concrete object.
+//! The effects of misbehaving webhooks on concrete objects.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::{Act, Answer, Behavior, Circumstances, Effect, Family, Reply, act, catalog};
 use serde_json::{Value, json};
 
-/// The behavior of a fault, as a person would name it.
+/// Returns the behavior of a fault by ID or name.
 fn fault(id: &str) -> Behavior {
     serde_json::from_value(json!({"fault": id})).unwrap()
 }
@@ -40,7 +40,7 @@ fn response(act: Act) -> Value {
     serde_json::from_slice::<Value>(&reply(act).body).unwrap()["response"].take()
 }
 
-/// The object after the patch of a response.
+/// Returns the object after the patch of a response.
 fn patched(response: &Value, object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(patch) = response["patch"].as_str() {
@@ -51,16 +51,16 @@ fn patched(response: &Value, object: &Value) -> Value {
     object
 }
 
-/// The object after as many calls as wanted.
+/// Returns the object after a number of calls.
 fn after(id: &str, calls: u64, object: &Value) -> Value {
     (0..calls).fold(object.clone(), |object, nth| {
-        let response = response(act(&fault(id), &Circumstances::of_call(nth), &review(&object)));
+        let response = response(act(&fault(id), &Circumstances::for_call(nth), &review(&object)));
         assert_eq!(response["allowed"], true, "{id}");
         patched(&response, &object)
     })
 }
 
-/// What changes between two objects, as a merge patch.
+/// Returns the changes between two objects as a merge patch.
 fn difference(before: &Value, after: &Value) -> Value {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
@@ -76,9 +76,9 @@ fn difference(before: &Value, after: &Value) -> Value {
     }
 }
 
-/// Each with what it makes of the Pod in one call, and what it changes in the second.
+/// Each fault with the Pod after the first call and the changes of the second call.
 #[test]
-fn a_mutation_is_this_in_the_first_call_and_that_in_the_second() {
+fn mutations_of_the_first_and_second_call_are_as_expected() {
     let (web, other) =
         (json!({"name": "web", "image": "web:1"}), json!({"name": "other", "image": "other:1"}));
     let proxy = json!({"name": "proxy", "image": "example.com/proxy:1"});
@@ -155,9 +155,9 @@ fn a_mutation_is_this_in_the_first_call_and_that_in_the_second() {
     }
 }
 
-/// What depends on the object, each with an object that shows it.
+/// Each object-dependent fault with an object that triggers it.
 #[test]
-fn what_depends_on_the_object_looks_at_it() {
+fn object_dependent_faults_use_the_object() {
     let labeled = json!({"metadata": {"name": "web", "labels": {"always-mutate": "yes", "inject": "true"}}});
     let managed = json!({"metadata": {
         "creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{"manager": "kubectl"}],
@@ -212,8 +212,8 @@ fn says(id: &str, at: &Circumstances, review: &Value, expected: &str) {
 }
 
 #[test]
-fn verdicts_depend_on_what_they_are_said_to_depend_on() {
-    let first = Circumstances::of_call(0);
+fn verdicts_depend_on_the_documented_properties() {
+    let first = Circumstances::for_call(0);
     says("M02", &first, &review(&pod()), "denied");
     says("M06", &first, &review(&after("M06", 1, &pod())), "denied: it is injected already");
     let mut old = review(&pod());
@@ -228,10 +228,10 @@ fn verdicts_depend_on_what_they_are_said_to_depend_on() {
 }
 
 #[test]
-fn calls_are_slow_flaky_and_healed_by_their_number() {
+fn slow_flaky_and_recovering_faults_depend_on_the_call_number() {
     let pod = review(&pod());
     let calls = |id: &str, count: u64| -> Vec<String> {
-        let summary = |nth| reply(act(&fault(id), &Circumstances::of_call(nth), &pod)).summary;
+        let summary = |nth| reply(act(&fault(id), &Circumstances::for_call(nth), &pod)).summary;
         (0..count).map(summary).collect()
     };
     assert_eq!(calls("M22", 4), ["allowed", "allowed", "allowed after 1.5s", "allowed"]);
@@ -243,26 +243,26 @@ fn calls_are_slow_flaky_and_healed_by_their_number() {
 }
 
 #[test]
-fn names_and_orders_differ_from_call_to_call() {
+fn random_names_and_orders_differ_between_calls() {
     let random = |nth| {
         let response =
-            response(act(&fault("M05-random-name"), &Circumstances::of_call(nth), &review(&pod())));
+            response(act(&fault("M05-random-name"), &Circumstances::for_call(nth), &review(&pod())));
         patched(&response, &pod())["spec"]["containers"][2]["name"].clone()
     };
     assert!(random(0).as_str().unwrap().starts_with("proxy-"));
     assert_ne!(random(0), random(1));
     let orders: std::collections::BTreeSet<_> = (0..50)
         .map(|nth| {
-            response(act(&fault("M19"), &Circumstances::of_call(nth), &review(&pod())))["patch"].to_string()
+            response(act(&fault("M19"), &Circumstances::for_call(nth), &review(&pod())))["patch"].to_string()
         })
         .collect();
     assert_eq!(orders.len(), 6);
 }
 
 #[test]
-fn effects_and_mixed_up_uids_come_with_the_answer() {
+fn side_effects_and_mixed_up_uids_are_returned_with_the_response() {
     let act_of = |id: &str, at: &Circumstances| act(&fault(id), at, &review(&pod()));
-    let first = Circumstances::of_call(0);
+    let first = Circumstances::for_call(0);
     for id in ["M17", "M18"] {
         assert_eq!(act_of(id, &first).effects, [Effect::SideEffect(None)], "{id}");
     }
@@ -273,7 +273,7 @@ fn effects_and_mixed_up_uids_come_with_the_answer() {
 }
 
 #[test]
-fn every_misbehavior_does_the_same_in_equal_circumstances() {
+fn misbehavior_is_deterministic() {
     let mut seen = 0;
     for fault in catalog() {
         let Ok(behavior) = serde_json::from_value::<Behavior>(json!({"fault": fault.id})) else {
@@ -284,7 +284,7 @@ fn every_misbehavior_does_the_same_in_equal_circumstances() {
             continue;
         };
         for nth in 0..5 {
-            let at = Circumstances { seen: nth % 2, ..Circumstances::of_call(nth) };
+            let at = Circumstances { seen: nth % 2, ..Circumstances::for_call(nth) };
             assert_eq!(
                 act(&behavior, &at, &review(&pod())),
                 act(&behavior, &at, &review(&pod())),

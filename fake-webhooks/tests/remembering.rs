@@ -1,4 +1,4 @@
-//! What fakes on sockets remember of their calls, and what they leave behind.
+//! The memory and side effects of fakes on sockets.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
@@ -12,7 +12,7 @@ async fn start(yaml: &str) -> FakeWebhook {
 }
 
 fn client(fake: &FakeWebhook) -> Client {
-    // The result only says whether another test was first.
+    // An error means that another test has already installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let authority = reqwest::Certificate::from_pem(fake.ca_bundle().as_bytes()).unwrap();
     Client::builder().tls_certs_only([authority]).no_proxy().build().unwrap()
@@ -40,7 +40,7 @@ fn summaries(fake: &FakeWebhook) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_second_call_for_an_object_is_known_by_the_object() {
+async fn second_call_for_an_object_is_detected() {
     let fake = start("when: {if: {round: second}, then: deny}").await;
     let client = client(&fake);
     for (name, allowed) in [("a", true), ("b", true), ("a", false), ("b", false)] {
@@ -58,9 +58,9 @@ async fn uids_are_mixed_up_only_when_calls_overlap() {
     assert_eq!(one["uid"], other["uid"]);
 }
 
-/// A fake is a server like any other: it shows what another one wrote to it.
+/// Another fake receives the request of the side effect.
 #[tokio::test]
-async fn a_side_effect_is_written_and_told() {
+async fn side_effect_is_sent_and_reported() {
     let recorder = start("raw: {status: 201}").await;
     let bundle = json!(recorder.ca_bundle());
     let url = recorder.url();
@@ -75,12 +75,12 @@ async fn a_side_effect_is_written_and_told() {
     assert_eq!((written.path.as_str(), written.query.as_str()), ("/objects", "of=web"));
     assert_eq!(written.review(), Some(json!({"uid": "7"})));
     assert!(written.headers.contains(&("authorization".to_owned(), "Bearer secret".to_owned())));
-    assert_eq!(summaries(&fake), ["allowed; side effect 1, answered with HTTP status 201"]);
+    assert_eq!(summaries(&fake), ["allowed; side effect 1, received HTTP status 201"]);
     assert_eq!(fake.side_effects(), 1);
 }
 
 #[tokio::test]
-async fn a_side_effect_that_reaches_nobody_is_told_and_the_review_answered() {
+async fn failed_side_effect_is_reported_and_the_review_answered() {
     let free = fake_webhooks::RefusingPort::bind().unwrap().address();
     let fake = start(&format!("side-effect: {{write: {{url: 'http://{free}/'}}}}")).await;
     let client = client(&fake);
@@ -90,7 +90,7 @@ async fn a_side_effect_that_reaches_nobody_is_told_and_the_review_answered() {
 }
 
 #[tokio::test]
-async fn leaked_memory_is_told() {
+async fn leaked_memory_is_reported() {
     let fake = start("leak: {bytes: 1000, most: 1500}").await;
     let client = client(&fake);
     for _ in 0..2 {

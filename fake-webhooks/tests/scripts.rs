@@ -1,4 +1,4 @@
-//! What scripts, triggers, dice and delays make of a call.
+//! Sequences, conditions, random numbers, and delays.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn reply(act: Act) -> Reply {
 
 fn said(yaml: &str, calls: u64) -> Vec<String> {
     let behavior = behavior(yaml);
-    (0..calls).map(|nth| reply(act(&behavior, &Circumstances::of_call(nth), &review())).summary).collect()
+    (0..calls).map(|nth| reply(act(&behavior, &Circumstances::for_call(nth), &review())).summary).collect()
 }
 
 #[track_caller]
@@ -48,8 +48,8 @@ fn holds(condition: &str, expected: bool, at: &Circumstances, review: &Value) {
 }
 
 #[test]
-fn a_condition_holds_if_all_that_it_says_is_so() {
-    let at = Circumstances { seen: 1, ..Circumstances::of_call(2) };
+fn conditions_are_evaluated() {
+    let at = Circumstances { seen: 1, ..Circumstances::for_call(2) };
     for (condition, expected) in [
         ("present: /spec/replicas", true),
         ("absent: /spec/replicas", false),
@@ -96,16 +96,16 @@ fn a_condition_holds_if_all_that_it_says_is_so() {
 }
 
 #[test]
-fn labels_of_a_deletion_are_those_of_the_old_object() {
+fn label_conditions_use_the_old_object_of_a_deletion() {
     let mut review = review();
     review["request"]["oldObject"] = review["request"]["object"].take();
-    let at = Circumstances::of_call(0);
+    let at = Circumstances::for_call(0);
     holds("label: {team: blue}", true, &at, &review);
     holds("present: /metadata", false, &at, &review);
 }
 
 #[test]
-fn behaviors_follow_one_another_by_the_number_of_the_call() {
+fn behaviors_depend_on_the_call_number() {
     for (yaml, expected) in [
         ("cycle: [allow, deny]", "allowed denied allowed denied allowed"),
         ("first: {calls: 2, of: deny}", "denied denied allowed allowed allowed"),
@@ -122,7 +122,7 @@ fn behaviors_follow_one_another_by_the_number_of_the_call() {
 }
 
 #[test]
-fn a_rate_is_kept_and_repeats_with_its_seed() {
+fn rate_is_approximated_and_reproducible() {
     let denied = |yaml: &str| said(yaml, 2_000).iter().filter(|summary| *summary == "denied").count();
     assert_eq!(denied("rate: {of: deny, probability: 0}"), 0);
     assert_eq!(denied("rate: {of: deny, probability: 1}"), 2_000);
@@ -133,10 +133,10 @@ fn a_rate_is_kept_and_repeats_with_its_seed() {
 }
 
 #[test]
-fn delays_are_drawn_within_their_bounds() {
+fn delays_are_within_their_bounds() {
     let delays = |yaml: &str| -> Vec<Duration> {
         let behavior = behavior(yaml);
-        (0..500).map(|nth| reply(act(&behavior, &Circumstances::of_call(nth), &review())).after).collect()
+        (0..500).map(|nth| reply(act(&behavior, &Circumstances::for_call(nth), &review())).after).collect()
     };
     let millis = Duration::from_millis;
     assert!(delays("delay: {for: {fixed: 100ms}}").iter().all(|delay| *delay == millis(100)));
@@ -152,20 +152,20 @@ fn delays_are_drawn_within_their_bounds() {
 }
 
 #[test]
-fn side_effects_carry_the_facts_of_the_call() {
+fn side_effects_contain_placeholder_values() {
     let yaml =
         "side-effect: {write: {url: 'http://127.0.0.1:1/{namespace}', body: {name: 'x-{uid}'}}, then: deny}";
-    let Act { answer, effects } = act(&behavior(yaml), &Circumstances::of_call(0), &review());
+    let Act { answer, effects } = act(&behavior(yaml), &Circumstances::for_call(0), &review());
     let [Effect::SideEffect(Some(write))] = effects.as_slice() else { panic!("{effects:?}") };
     assert_eq!((write.url.as_str(), &write.body), ("http://127.0.0.1:1/demo", &json!({"name": "x-7"})));
     assert!(matches!(answer, Answer::Reply(reply) if reply.summary == "denied"));
 }
 
 #[test]
-fn an_effect_happens_only_where_it_is_chosen() {
+fn side_effects_happen_only_for_the_chosen_behavior() {
     let yaml = "when: {if: {dry-run: true}, then: allow, otherwise: side-effect}";
-    assert_eq!(act(&behavior(yaml), &Circumstances::of_call(0), &review()).effects, []);
+    assert_eq!(act(&behavior(yaml), &Circumstances::for_call(0), &review()).effects, []);
     let mut real = review();
     real["request"]["dryRun"] = json!(false);
-    assert_eq!(act(&behavior(yaml), &Circumstances::of_call(0), &real).effects, [Effect::SideEffect(None)]);
+    assert_eq!(act(&behavior(yaml), &Circumstances::for_call(0), &real).effects, [Effect::SideEffect(None)]);
 }

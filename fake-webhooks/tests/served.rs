@@ -1,4 +1,4 @@
-//! Fakes as their callers meet them: over TLS, with HTTP/1.1 and HTTP/2.
+//! Fakes on sockets, over TLS with HTTP/1.1 and HTTP/2.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::error::Error as _;
@@ -13,7 +13,7 @@ use reqwest::{Client, Response};
 use serde_json::{Value, json};
 
 fn client(fake: &FakeWebhook) -> Client {
-    // The result only says whether another test was first.
+    // An error means that another test has already installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let authority = reqwest::Certificate::from_pem(fake.ca_bundle().as_bytes()).unwrap();
     Client::builder()
@@ -56,7 +56,7 @@ async fn until(fake: &FakeWebhook, holds: impl Fn(&[Entry]) -> bool) -> Vec<Entr
 }
 
 #[tokio::test]
-async fn an_answer_arrives_over_both_versions_of_http() {
+async fn response_is_received_over_http_1_and_http_2() {
     for (http, version) in [
         (HttpVersions::Both, http::Version::HTTP_2),
         (HttpVersions::Http2, http::Version::HTTP_2),
@@ -72,7 +72,7 @@ async fn an_answer_arrives_over_both_versions_of_http() {
 }
 
 #[tokio::test]
-async fn the_journal_tells_every_call_in_order() {
+async fn journal_contains_every_call_in_order() {
     let fake = start(Behavior::Deny(Deny { message: Some("no".to_owned()), ..Deny::default() })).await;
     post(&fake, "first?timeout=3s").await.unwrap();
     post(&fake, "second").await.unwrap();
@@ -90,7 +90,7 @@ async fn the_journal_tells_every_call_in_order() {
 }
 
 #[tokio::test]
-async fn the_journal_forgets_the_oldest_calls() {
+async fn journal_drops_the_oldest_calls() {
     let limits = Limits { journal_entries: 2, ..Limits::default() };
     let fake = FakeWebhook::start(Fake { limits, ..Fake::default() }).await.unwrap();
     for path in ["a", "b", "c"] {
@@ -102,7 +102,7 @@ async fn the_journal_forgets_the_oldest_calls() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_is_refused() {
+async fn oversized_body_is_rejected() {
     let limits = Limits { body_bytes: 10, ..Limits::default() };
     let fake = FakeWebhook::start(Fake { limits, ..Fake::default() }).await.unwrap();
     assert_eq!(post(&fake, "").await.unwrap().status(), 413);
@@ -110,7 +110,7 @@ async fn a_body_that_is_too_large_is_refused() {
 }
 
 #[tokio::test]
-async fn a_hanging_fake_sends_nothing_until_the_caller_gives_up() {
+async fn hanging_fake_sends_nothing_until_the_caller_disconnects() {
     let fake = start(Behavior::Timeout(Timeout::default())).await;
     let call = tokio::time::timeout(Duration::from_millis(300), post(&fake, ""));
     assert!(call.await.is_err());
@@ -120,7 +120,7 @@ async fn a_hanging_fake_sends_nothing_until_the_caller_gives_up() {
 }
 
 #[tokio::test]
-async fn a_fake_that_hangs_for_a_time_answers_then() {
+async fn fake_with_a_limited_hang_responds_afterward() {
     let hang = Hang::For(Duration::from_millis(50));
     let fake = start(Behavior::Timeout(Timeout { hang, ..Timeout::default() })).await;
     assert_eq!(post(&fake, "").await.unwrap().status(), 200);
@@ -129,7 +129,7 @@ async fn a_fake_that_hangs_for_a_time_answers_then() {
 }
 
 #[tokio::test]
-async fn a_connection_is_closed_without_an_answer() {
+async fn connection_is_closed_without_a_response() {
     for http in [HttpVersions::Http1, HttpVersions::Http2] {
         let behavior = Behavior::BadResponse(BadResponse::Closed);
         let fake = FakeWebhook::start(Fake { behavior, http, ..Fake::default() }).await.unwrap();
@@ -140,7 +140,7 @@ async fn a_connection_is_closed_without_an_answer() {
 }
 
 #[tokio::test]
-async fn a_bad_response_arrives_as_it_is() {
+async fn bad_response_is_received_unchanged() {
     let fake = start(behavior(json!({"bad-response": {"status": 503}}))).await;
     assert_eq!(post(&fake, "").await.unwrap().status(), 503);
     fake.set_behavior(behavior(json!({"bad-response": "not-json"})));
@@ -148,7 +148,7 @@ async fn a_bad_response_arrives_as_it_is() {
 }
 
 #[tokio::test]
-async fn another_behavior_counts_its_calls_from_the_start() {
+async fn new_behavior_restarts_the_call_counter() {
     let twice = json!({"sequence": ["allow", {"bad-response": {"status": 500}}]});
     let fake = start(behavior(twice.clone())).await;
     for status in [200, 500, 500] {
@@ -159,7 +159,7 @@ async fn another_behavior_counts_its_calls_from_the_start() {
 }
 
 #[tokio::test]
-async fn those_who_wait_for_calls_get_them_or_hear_how_many_came() {
+async fn waiting_for_calls_returns_them_or_their_number() {
     let fake = start(Behavior::default()).await;
     let too_few = fake.wait_for_calls(1, Duration::ZERO).await.unwrap_err();
     assert_eq!(too_few, TooFewCalls { expected: 1, came: 0, within: Duration::ZERO });
@@ -169,7 +169,7 @@ async fn those_who_wait_for_calls_get_them_or_hear_how_many_came() {
 }
 
 #[tokio::test]
-async fn a_fake_that_is_reset_has_forgotten_its_calls_and_counts_anew() {
+async fn reset_clears_the_journal_and_the_call_counter() {
     let fake = start(behavior(json!({"sequence": [{"bad-response": {"status": 500}}, "allow"]}))).await;
     for status in [500, 200] {
         assert_eq!(post(&fake, "").await.unwrap().status(), status);
@@ -180,7 +180,7 @@ async fn a_fake_that_is_reset_has_forgotten_its_calls_and_counts_anew() {
 }
 
 #[tokio::test]
-async fn a_fake_that_is_dropped_is_stopped_also_for_connections_that_are_open() {
+async fn dropping_a_fake_closes_open_connections() {
     let fake = start(Behavior::Timeout(Timeout::default())).await;
     let client = client(&fake);
     let url = fake.url();
@@ -195,7 +195,7 @@ async fn a_fake_that_is_dropped_is_stopped_also_for_connections_that_are_open() 
 }
 
 #[tokio::test]
-async fn a_fake_that_is_stopped_lets_calls_end_and_frees_its_port() {
+async fn stopping_a_fake_finishes_calls_and_frees_its_port() {
     let hang = Hang::For(Duration::from_millis(100));
     let fake = start(Behavior::Timeout(Timeout { hang, ..Timeout::default() })).await;
     let client = client(&fake);
@@ -209,7 +209,7 @@ async fn a_fake_that_is_stopped_lets_calls_end_and_frees_its_port() {
 }
 
 #[tokio::test]
-async fn a_defective_certificate_is_refused_by_the_caller() {
+async fn defective_certificate_is_rejected_by_the_caller() {
     for defect in [
         Defect::Expired,
         Defect::NotYetValid,
@@ -236,7 +236,7 @@ async fn a_defective_certificate_is_refused_by_the_caller() {
 }
 
 #[tokio::test]
-async fn a_fake_is_reached_from_elsewhere_only_if_that_was_allowed() {
+async fn remote_access_requires_permission() {
     let listen = "0.0.0.0:0".parse().unwrap();
     let refused = FakeWebhook::start(Fake { listen, ..Fake::default() }).await.unwrap_err();
     assert!(matches!(refused, StartError::NotLoopback(_)), "{refused}");
@@ -247,7 +247,7 @@ async fn a_fake_is_reached_from_elsewhere_only_if_that_was_allowed() {
 }
 
 #[tokio::test]
-async fn an_occupied_port_and_a_wrong_name_are_named() {
+async fn port_in_use_and_invalid_name_are_reported() {
     let fake = start(Behavior::default()).await;
     let listen = fake.address();
     let error = FakeWebhook::start(Fake { listen, ..Fake::default() }).await.unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! What callers meet before, beside and instead of an answer.
+//! Connection, TLS, and HTTP faults.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::error::Error as _;
@@ -11,7 +11,7 @@ use reqwest::{Client, Response};
 use serde_json::json;
 
 fn client(fake: &FakeWebhook) -> Client {
-    // The result only says whether another test was first.
+    // An error means that another test has already installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let authority = reqwest::Certificate::from_pem(fake.ca_bundle().as_bytes()).unwrap();
     Client::builder().tls_certs_only([authority]).no_proxy().timeout(Duration::from_secs(5)).build().unwrap()
@@ -25,7 +25,7 @@ async fn post(client: &Client, fake: &FakeWebhook) -> reqwest::Result<Response> 
     client.post(fake.url()).body(review.to_string()).send().await
 }
 
-/// Everything that an error says, down to its cause.
+/// Returns the message of an error with all its causes.
 fn told(error: &reqwest::Error) -> String {
     let mut text = format!("{error:?}");
     let mut cause = error.source();
@@ -46,7 +46,7 @@ async fn behaving(yaml: &str) -> FakeWebhook {
 }
 
 #[tokio::test]
-async fn each_connection_fails_in_its_own_way() {
+async fn each_connection_fault_causes_its_error() {
     for (connection, expected) in [
         (Connection::Refused, "Connection refused"),
         (Connection::Closed, "eof"),
@@ -63,7 +63,7 @@ async fn each_connection_fails_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn a_silent_connection_is_given_up_by_the_caller() {
+async fn silent_connection_times_out_at_the_caller() {
     let fake = connected(Connection::Silent).await;
     let request = client(&fake).post(fake.url()).timeout(Duration::from_millis(200)).send();
     assert!(request.await.unwrap_err().is_timeout());
@@ -71,7 +71,7 @@ async fn a_silent_connection_is_given_up_by_the_caller() {
 }
 
 #[tokio::test]
-async fn a_redirect_may_lead_to_the_same_port_without_tls() {
+async fn redirect_can_point_to_the_same_port_without_tls() {
     let fault = Fault::find("redirect-to-plain-http").unwrap();
     let behavior = serde_json::from_value(fault.fake["behavior"].clone()).unwrap();
     let connection = Connection::TlsOrPlainHttp;
@@ -83,7 +83,7 @@ async fn a_redirect_may_lead_to_the_same_port_without_tls() {
 }
 
 #[tokio::test]
-async fn another_certificate_is_for_new_connections() {
+async fn rotated_certificate_is_for_new_connections() {
     let fake = FakeWebhook::start(Fake::default()).await.unwrap();
     let open = client(&fake);
     post(&open, &fake).await.unwrap();
@@ -95,7 +95,7 @@ async fn another_certificate_is_for_new_connections() {
 }
 
 #[tokio::test]
-async fn another_certificate_may_follow_the_first_handshake() {
+async fn certificate_can_change_after_the_first_handshake() {
     let rotate = Some(Certificate::Defective(Defect::Expired));
     let fake = FakeWebhook::start(Fake { rotate, ..Fake::default() }).await.unwrap();
     let open = client(&fake);
@@ -137,7 +137,7 @@ async fn bytes_may_drip() {
 }
 
 #[tokio::test]
-async fn a_head_is_sent_at_once_although_the_rest_drips() {
+async fn head_is_sent_immediately_before_a_slow_body() {
     let fake = behaving(
         r#"bytes: {head: "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n", text: "{review}", every: 1h}"#,
     )
@@ -148,7 +148,7 @@ async fn a_head_is_sent_at_once_although_the_rest_drips() {
 }
 
 #[tokio::test]
-async fn a_last_answer_over_http_2_is_followed_by_a_new_connection() {
+async fn connection_close_over_http_2_leads_to_a_new_connection() {
     let behavior =
         serde_saphyr::from_str(r#"raw: {headers: {connection: close}, text: "{review}"}"#).unwrap();
     let http = HttpVersions::Http2;
@@ -156,7 +156,7 @@ async fn a_last_answer_over_http_2_is_followed_by_a_new_connection() {
     let fake = FakeWebhook::start(Fake { behavior, http, rotate, ..Fake::default() }).await.unwrap();
     let client = client(&fake);
     assert_eq!(post(&client, &fake).await.unwrap().status(), 200);
-    // That there is a new handshake shows in the certificate.
+    // A new handshake is visible in the certificate.
     let error = loop {
         if let Err(error) = post(&client, &fake).await {
             break error;
@@ -166,7 +166,7 @@ async fn a_last_answer_over_http_2_is_followed_by_a_new_connection() {
 }
 
 #[tokio::test]
-async fn a_body_may_be_padded_and_compressed() {
+async fn body_can_be_padded_and_compressed() {
     let fake = behaving(r#"raw: {padding: 1000000, encoding: gzip, text: "{review}"}"#).await;
     let _ = rustls::crypto::ring::default_provider().install_default();
     let authority = reqwest::Certificate::from_pem(fake.ca_bundle().as_bytes()).unwrap();

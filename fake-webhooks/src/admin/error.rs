@@ -1,4 +1,4 @@
-//! What is answered to a request that cannot be done.
+//! Error responses of the admin endpoint.
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::fleet::{Missing, PutError};
 use crate::{FileError, TlsError};
 
-/// A status, and a sentence for people: `{"error": …}`.
+/// A status with a message: `{"error": …}`.
 #[derive(Debug)]
 pub(super) struct ApiError {
     status: StatusCode,

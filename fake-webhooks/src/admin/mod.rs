@@ -1,4 +1,4 @@
-//! Observing and steering a running fleet over HTTPS, for those who have its token.
+//! The admin endpoint, which shows and changes a running fleet over HTTPS with a token.
 
 mod error;
 mod routes;
@@ -13,37 +13,36 @@ use crate::fleet::Running;
 use crate::server::Socket;
 use crate::{RemoteAccess, StartError, Transport};
 
-/// Where and by whom a running fleet is steered.
+/// The options of the admin endpoint.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AdminOptions {
-    /// Where the admin endpoint listens; port 0 takes a free one.
+    /// The address to listen on; port 0 uses a free port.
     pub listen: SocketAddr,
-    /// Whether `listen` may be an address that other machines reach.
+    /// Whether `listen` may be an address that other machines can reach.
     pub remote_access: RemoteAccess,
-    /// What a request has to show.
+    /// The token that requests must contain.
     pub token: Token,
 }
 
-/// The admin endpoint of a fleet. Dropped means stopped.
+/// The admin endpoint of a fleet, which is stopped when dropped.
 #[derive(Debug)]
 pub(crate) struct Admin {
     bound_port: BoundPort,
 }
 
-/// Few people steer. A stranger's connection, which has no call under way but for the moment that the token takes, makes
-/// room for theirs.
+/// The maximum number of connections. Unauthenticated connections are idle and are therefore replaced first.
 const CONNECTIONS: usize = 64;
 
 impl AdminOptions {
-    /// Listens on a loopback address, for those who have `token`.
+    /// Creates options for a loopback address and a token.
     pub fn new(listen: SocketAddr, token: Token) -> Self {
         Self { listen, remote_access: RemoteAccess::Refused, token }
     }
 }
 
 impl Admin {
-    /// Listens with a certificate of the fakes' authority that no rotation touches.
+    /// Starts the endpoint with a certificate of the fakes' authority, which is not rotated.
     pub(crate) async fn start(options: AdminOptions, running: &Arc<Running>) -> Result<Self, StartError> {
         let socket = Socket {
             listen: options.listen,

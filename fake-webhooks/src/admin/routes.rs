@@ -1,4 +1,4 @@
-//! What the admin endpoint can be asked for.
+//! The routes of the admin endpoint.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::fleet::Running;
 use crate::journal::{Credentials, Filter, document};
 use crate::{Behavior, Certificate};
 
-/// A fake in its longest form is a few KiB.
+/// The maximum size of a request body.
 const BODY_BYTES: usize = 1 << 20;
-/// An API server's proxy gives up after a minute.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
-const USUAL_WAIT: Duration = Duration::from_secs(10);
+/// The maximum of `timeout`.
+const MAX_WAIT: Duration = Duration::from_secs(300);
+const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 
 type Answer = Result<Response, ApiError>;
 
@@ -48,7 +48,7 @@ pub(super) fn router(running: Arc<Running>, token: Token) -> Router {
     Router::new().route("/healthz", get("ok")).merge(behind_token)
 }
 
-/// Lets in whoever shows the token, as bearer or, since a kube-apiserver's proxy strips that, in a header of its own.
+/// Requires the token as a bearer token or in `x-admit-token`, because the kube-apiserver proxy strips the former.
 async fn only_with_token(State(token): State<Arc<Token>>, request: Request, next: Next) -> Response {
     if shown(request.headers()).is_some_and(|shown| token.is(shown)) {
         return next.run(request).await;
@@ -79,7 +79,7 @@ async fn add(State(running): State<Arc<Running>>, Path(name): Path<String>, body
         return Err(ApiError::bad_request("`name` is not the name in the path"));
     }
     fields.insert("name".to_owned(), json!(name));
-    // One field a line, so that the line that an error quotes names the field.
+    // One field per line, so that the line in an error message contains the field.
     let entry = FakeEntry::parse(&format!("{:#}", Value::Object(fields)), "the fake")?;
     let (view, is_new) = running.put(entry).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
@@ -112,24 +112,24 @@ struct JournalQuery {
     namespace: Option<String>,
     #[serde(default)]
     wait: usize,
-    /// Whether headers with credentials are told as they came.
+    /// Whether headers with credentials are shown.
     #[serde(default, rename = "showSecrets")]
     show_secrets: bool,
     timeout: Option<f64>,
 }
 
-/// What is there, at once or as soon as `wait` calls are asked for and have come; after `timeout` seconds what came.
+/// Returns the matching calls, after waiting for `wait` calls or `timeout` seconds.
 async fn journal(
     State(running): State<Arc<Running>>,
     query: Result<Query<JournalQuery>, QueryRejection>,
 ) -> Answer {
     let Query(query) = query?;
     let timeout = match query.timeout.map(Duration::try_from_secs_f64) {
-        None => USUAL_WAIT,
-        Some(Ok(timeout)) if timeout <= LONGEST_WAIT => timeout,
+        None => DEFAULT_WAIT,
+        Some(Ok(timeout)) if timeout <= MAX_WAIT => timeout,
         Some(Ok(_) | Err(_)) => {
-            let most = LONGEST_WAIT.as_secs();
-            return Err(ApiError::bad_request(format!("`timeout` is a number of seconds from 0 to {most}")));
+            let most = MAX_WAIT.as_secs();
+            return Err(ApiError::bad_request(format!("invalid timeout: must be 0 to {most} seconds")));
         }
     };
     let filter = Filter {
@@ -139,7 +139,7 @@ async fn journal(
         namespace: query.namespace,
     };
     let journal = &running.shared().journal;
-    // Too few is seen by their number.
+    // The caller checks the number of calls.
     let _ = journal.wait(&filter, query.wait, timeout).await;
     let entries = journal.select(&filter);
     let credentials = if query.show_secrets { Credentials::Shown } else { Credentials::Masked };
@@ -170,7 +170,7 @@ async fn metrics(State(running): State<Arc<Running>>) -> impl IntoResponse {
     ([(http::header::CONTENT_TYPE, "text/plain; version=0.0.4")], shared.metrics.text(shared.journal.fill()))
 }
 
-/// The body of a request: JSON, whatever its `Content-Type` says.
+/// A JSON body, whatever its `Content-Type`.
 struct Body(bytes::Bytes);
 
 impl<S: Send + Sync> axum::extract::FromRequest<S> for Body {
@@ -185,7 +185,7 @@ impl<S: Send + Sync> axum::extract::FromRequest<S> for Body {
 impl Body {
     fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, ApiError> {
         serde_json::from_slice(&self.0)
-            .map_err(|error| ApiError::bad_request(format!("the body cannot be understood: {error}")))
+            .map_err(|error| ApiError::bad_request(format!("invalid body: {error}")))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Every fault that a webhook can have: what it is, how to reproduce it, and how kube-apiserver responds.
 //!
-//! The catalog is data, one file a family. What its entries say of a kube-apiserver is held against recordings of a
-//! real one.
+//! The catalog has one file per family. Tests compare its claims about kube-apiserver with recordings of a real one.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -12,67 +11,67 @@ use serde_json::{Map, Value};
 use crate::fakes_file::Settings;
 use crate::{Behavior, Kind};
 
-/// One fault.
+/// A fault.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Fault {
-    /// Its short name, such as `E07-missing`: a letter for the family, a number and, where there are several, a variant.
+    /// The ID, such as `E07-missing`: a letter for the family, a number, and possibly a variant.
     pub id: String,
-    /// Its long name, such as `uid-missing`.
+    /// The name, such as `uid-missing`.
     pub name: String,
-    /// What it belongs to; the file that it stands in says so.
+    /// The family, which is determined by the catalog file.
     #[serde(skip_deserializing)]
     pub family: Family,
-    /// What is wrong, in one line.
+    /// The description, on one line.
     pub help: String,
-    /// What a kube-apiserver makes of it.
+    /// How kube-apiserver treats it.
     pub class: Class,
-    /// What an entry of a file of fakes says to have it, beside its name and type.
+    /// The fields of a fakes file entry that has this fault, in addition to name and type.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fake: Map<String, Value>,
-    /// Of which type the webhook has to be.
+    /// The required type of the webhook.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
-    /// Objects that it needs beside the webhook.
+    /// Objects that are required in addition to the webhook.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cluster: Vec<Value>,
-    /// What shows it, if not the creation of a ConfigMap; in the words of a recorded case, such as `{verb: delete}`.
+    /// The request that triggers it, as in a recorded case; the default is the creation of a ConfigMap.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub request: Map<String, Value>,
-    /// How many such requests show it, one after another.
+    /// The number of such requests to send.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub requests: u8,
-    /// Requests for the same object that show it after that, in the same words.
+    /// Further requests for the same object, in the same format.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<Map<String, Value>>,
-    /// Webhooks beside it without which it does not show, each called after it; entries of a file of fakes.
+    /// Additional webhooks that are required and called after it, as fakes file entries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<Map<String, Value>>,
-    /// How the webhook has to be named in its configuration.
+    pub with: Vec<Map<String, Value>>,
+    /// How the configuration must refer to the webhook.
     #[serde(default, skip_serializing_if = "Reference::is_either")]
     pub reference: Reference,
 }
 
-/// What a kube-apiserver makes of a fault.
+/// How kube-apiserver treats a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Class {
-    /// `policy`: the `failurePolicy` decides. `Fail` refuses the request, `Ignore` admits it.
-    #[value(help = "The failurePolicy decides: Fail refuses the request, Ignore admits it")]
+    /// `policy`: the `failurePolicy` applies: `Fail` rejects the request, `Ignore` admits it.
+    #[value(help = "The failurePolicy applies: Fail rejects the request, Ignore admits it")]
     Policy,
-    /// `immune`: the request fails whatever the `failurePolicy` says; conversion webhooks have none.
-    #[value(help = "The request fails whatever the failurePolicy says")]
+    /// `immune`: the request fails whatever the `failurePolicy`; conversion webhooks do not have one.
+    #[value(help = "The request fails whatever the failurePolicy")]
     Immune,
-    /// `accepted`: it looks broken, and is taken all the same.
-    #[value(help = "It looks broken, and is taken all the same")]
+    /// `accepted`: the response looks broken but is accepted.
+    #[value(help = "The response looks broken but is accepted")]
     Accepted,
-    /// `refused`: the configuration is not accepted, so that no webhook is ever called.
-    #[value(help = "The configuration is not accepted, so that no webhook is ever called")]
+    /// `refused`: the API server rejects the configuration, so the webhook is never called.
+    #[value(help = "The API server rejects the configuration, so the webhook is never called")]
     Refused,
 }
 
-/// What kind of fault it is.
+/// The family of a fault.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
 )]
@@ -83,37 +82,37 @@ pub enum Family {
     #[value(help = "Connections and TLS (T)")]
     #[default]
     Transport,
-    /// `http`: what stands around the review (H).
-    #[value(help = "What stands around the review (H)")]
+    /// `http`: the HTTP response (H).
+    #[value(help = "The HTTP response (H)")]
     Http,
-    /// `envelope`: the review in the answer (E).
-    #[value(help = "The review in the answer (E)")]
+    /// `envelope`: the AdmissionReview in the response (E).
+    #[value(help = "The AdmissionReview in the response (E)")]
     Envelope,
-    /// `denials`: how a webhook says no (E20 and further).
-    #[value(help = "How a webhook says no (E20 and further)")]
+    /// `denials`: denials (E20 and higher).
+    #[value(help = "Denials (E20 and higher)")]
     Denials,
-    /// `patch`: what a webhook changes (P).
-    #[value(help = "What a webhook changes (P)")]
+    /// `patch`: patches (P).
+    #[value(help = "Patches (P)")]
     Patch,
-    /// `configuration`: what the configuration says of the webhook (C).
-    #[value(help = "What the configuration says of the webhook (C)")]
+    /// `configuration`: the webhook configuration (C).
+    #[value(help = "The webhook configuration (C)")]
     Configuration,
-    /// `misbehaving`: valid answers with bad consequences (M).
-    #[value(help = "Valid answers with bad consequences (M)")]
+    /// `misbehaving`: valid responses with harmful consequences (M).
+    #[value(help = "Valid responses with harmful consequences (M)")]
     Misbehaving,
     /// `conversion`: conversion webhooks of custom resources (X).
     #[value(help = "Conversion webhooks of custom resources (X)")]
     Conversion,
 }
 
-/// How a webhook is named in its configuration.
+/// How a configuration refers to a webhook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reference {
-    /// By URL or by service.
+    /// By URL or by Service.
     #[default]
     Either,
-    /// `service`: the fault shows only behind a Service.
+    /// `service`: the fault requires a Service.
     Service,
 }
 
@@ -163,18 +162,18 @@ impl Fault {
         catalog().iter().find(|fault| fault.id.eq_ignore_ascii_case(text) || fault.name == text)
     }
 
-    /// What it says of the entry of a webhook.
+    /// Returns the fields of a fakes file entry with this fault.
     pub(crate) fn settings(&self) -> Settings {
         let settings: Settings = serde_json::from_value(Value::Object(self.fake.clone()))
             .unwrap_or_else(|error| panic!("catalog/{}.yaml: {}: {error}", self.family, self.id));
-        // A conversion webhook is named by a definition: no request goes to it for admission.
+        // A conversion webhook is not called for admission.
         if self.family == Family::Conversion { settings.without_rules() } else { settings }
     }
 
-    /// What a webhook does that has it, where the behavior is all of it.
+    /// Returns the behavior with this fault.
     ///
     /// # Errors
-    /// There is no such fault, or it is one of the connection, the certificate or the configuration.
+    /// The fault is unknown, or it is a fault of the connection, the certificate, or the configuration.
     pub(crate) fn behavior(text: &str) -> Result<Behavior, FaultError> {
         let fault = Self::find(text).ok_or_else(|| FaultError::Unknown(text.to_owned()))?;
         let elsewhere = |what| FaultError::NoBehavior(fault.id.clone(), what);
@@ -196,10 +195,10 @@ impl Reference {
 }
 
 impl Class {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 4] = [Self::Policy, Self::Immune, Self::Accepted, Self::Refused];
 
-    /// The name in files, such as `policy`.
+    /// Returns the name in files, such as `policy`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Policy => "policy",
@@ -217,7 +216,7 @@ impl fmt::Display for Class {
 }
 
 impl Family {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 8] = [
         Self::Transport,
         Self::Http,
@@ -229,7 +228,7 @@ impl Family {
         Self::Conversion,
     ];
 
-    /// The name in files, such as `transport`.
+    /// Returns the name in files, such as `transport`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Transport => "transport",

@@ -21,14 +21,14 @@ pub(super) struct Group {
     planned: PlannedListener,
     bound_port: BoundPort,
     routes: Arc<Routes>,
-    /// For each fake.
+    /// The maximum number of connections for each fake.
     connections: usize,
 }
 
 type Routes = RwLock<BTreeMap<String, Arc<Endpoint>>>;
 
 impl Group {
-    /// Listens; no path is served yet.
+    /// Starts to listen without serving a path.
     pub(super) async fn start(
         planned: PlannedListener,
         authority: &Arc<CertificateAuthority>,
@@ -52,7 +52,7 @@ impl Group {
         self.bound_port.address()
     }
 
-    /// Whether a fake with this transport and these credentials belongs here.
+    /// Reports whether the transport and credentials of a fake match this group.
     pub(super) fn fits(&self, entry: &FakeEntry) -> bool {
         self.planned.transport == entry.transport
             && self.planned.credentials.as_ref() == entry.behavior.demanded()
@@ -70,17 +70,17 @@ impl Group {
         }
     }
 
-    /// What callers have to show, and the host and port that they call.
+    /// Returns the required credentials and the host and port of the group.
     pub(super) fn credentials(&self) -> Option<(String, Credentials)> {
         self.planned.credentials.clone().map(|credentials| (self.host_and_port(), credentials))
     }
 
-    /// What goes into the caBundle of those who call; none where nobody can.
+    /// Returns the `caBundle`, or `None` if connections are refused.
     pub(super) fn ca_bundle(&self) -> Option<&str> {
         self.bound_port.ca_bundle()
     }
 
-    /// The fake that is served under a path.
+    /// Returns the fake at a path.
     pub(super) fn at(&self, path: &str) -> Option<Arc<Endpoint>> {
         self.routes.read().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
     }
@@ -89,7 +89,7 @@ impl Group {
         self.routes.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Serves `endpoint` under `path` from now on, instead of what was there.
+    /// Serves `endpoint` at `path` and replaces the previous one.
     pub(super) fn serve(&self, path: String, endpoint: Arc<Endpoint>) {
         self.change(|routes| drop(routes.insert(path, endpoint)));
     }
@@ -104,7 +104,7 @@ impl Group {
         self.bound_port.set_connections(self.connections.saturating_mul(routes.len().max(1)));
     }
 
-    /// Every handshake from now on shows a new certificate of this kind; connections that are open stay.
+    /// Uses a new certificate of this kind for new handshakes; open connections are kept.
     pub(super) fn rotate(&mut self, certificate: Certificate) -> Result<(), TlsError> {
         self.bound_port.rotate(certificate)?;
         self.planned.transport.certificate = certificate;
@@ -117,7 +117,7 @@ impl Group {
     }
 }
 
-/// Paths are compared as they are; axum's own patterns would give some characters a meaning.
+/// Routes by exact path, because axum's patterns interpret some characters.
 async fn dispatch(State(routes): State<Arc<Routes>>, request: Request) -> Response {
     let endpoint =
         routes.read().unwrap_or_else(PoisonError::into_inner).get(request.uri().path()).map(Arc::clone);

@@ -1,4 +1,4 @@
-//! All fakes of some files, running.
+//! The running fakes of one or more files.
 
 mod group;
 mod running;
@@ -18,10 +18,10 @@ use crate::plan::{Plan, PlanError};
 use crate::tls::TlsError;
 use crate::{Authority, Certificate, Limits, StartError};
 
-/// Who is told, line by line, what the fakes do. It must not block.
+/// Receives log lines; must not block.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// All fakes of some files, running. Dropped means stopped.
+/// The running fakes of one or more files, which are stopped when dropped.
 #[derive(Debug)]
 pub struct Fleet {
     running: Arc<Running>,
@@ -29,15 +29,15 @@ pub struct Fleet {
     admin: Option<Admin>,
 }
 
-/// How a fleet is started, beside what its files say.
+/// The options of a fleet in addition to its files.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FleetOptions {
-    /// Who signs the certificates.
+    /// The issuer of certificates.
     pub authority: Authority,
-    /// How much the fakes take and keep.
+    /// The limits of the fakes.
     pub limits: Limits,
-    /// Where and by whom the running fleet is steered; by default nobody does.
+    /// The admin endpoint; disabled by default.
     pub admin: Option<AdminOptions>,
 }
 
@@ -57,15 +57,15 @@ pub enum FleetError {
 }
 
 impl Fleet {
-    /// Starts everything in `files`, as [`Plan`] places it.
+    /// Starts all fakes in `files` according to their [`Plan`].
     ///
     /// # Errors
-    /// The files contradict each other, or an address is taken, not allowed or cannot be called.
+    /// The files conflict, or an address is in use, not allowed, or unreachable.
     pub async fn start(files: &[FakesFile], log: &Log) -> Result<Self, FleetError> {
         Self::start_with(files, FleetOptions::default(), log).await
     }
 
-    /// The same with options.
+    /// Starts all fakes in `files` with options.
     ///
     /// # Errors
     /// As with [`Fleet::start`]; also if the admin endpoint cannot listen.
@@ -94,12 +94,12 @@ impl Fleet {
         Ok(Self { running, configurations, admin })
     }
 
-    /// The configurations to apply, so that an API server calls the fakes of the files.
+    /// Returns the configurations with which an API server calls the fakes.
     pub fn configurations(&self) -> &[Value] {
         &self.configurations
     }
 
-    /// A kubeconfig with the credentials that the fakes of the files demand; none if they demand none.
+    /// Returns a kubeconfig with the credentials that the fakes require, or `None` if they do not require any.
     ///
     /// # Errors
     /// A client certificate cannot be made.
@@ -111,18 +111,19 @@ impl Fleet {
         Ok(Some(kubeconfig(&users, self.running.authority())?))
     }
 
-    /// Where the admin endpoint listens; none if nobody asked for it.
+    /// Returns the address of the admin endpoint, if it is enabled.
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(Admin::address)
     }
 
-    /// The certificate of the authority as PEM: for callers of the fakes and of the admin endpoint.
+    /// Returns the CA certificate as PEM, for callers of the fakes and the admin endpoint.
     pub fn ca_bundle(&self) -> &str {
         self.running.authority_pem()
     }
 
-    /// Shows another certificate in every TLS handshake from now on, on every port of a fake. Connections that are open
-    /// stay, and the configurations are those of before.
+    /// Uses another certificate for new TLS handshakes on all ports of fakes.
+    ///
+    /// Open connections and the configurations do not change.
     ///
     /// # Errors
     /// The certificate cannot be made.
@@ -130,7 +131,7 @@ impl Fleet {
         self.running.rotate(certificate).await
     }
 
-    /// Stops everything. Calls under way may end within half a second.
+    /// Stops all fakes; calls in progress have half a second to end.
     pub async fn stop(self) {
         if let Some(admin) = self.admin {
             admin.stop().await;

@@ -1,4 +1,4 @@
-//! The fakes of a fleet by name: they come, go and change while they are called.
+//! The fakes of a fleet by name, which can be added, changed, and removed at run time.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -24,9 +24,9 @@ pub(crate) struct Running {
     shared: Shared,
     limits: Limits,
     log: Log,
-    /// Where fakes listen that come later.
+    /// The listener for fakes that are added later.
     home: PlannedListener,
-    /// Those who change something take turns, also while a socket is made.
+    /// Serializes changes, including the creation of sockets.
     state: Mutex<State>,
 }
 
@@ -36,32 +36,32 @@ struct State {
     fakes: BTreeMap<String, Placed>,
 }
 
-/// A fake and where it is served.
+/// A fake and its address.
 struct Placed {
     entry: FakeEntry,
     endpoint: Arc<Endpoint>,
-    /// Of its group.
+    /// The address of its group.
     address: SocketAddr,
 }
 
-/// No fake has this name.
+/// The fake does not exist.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no fake named `{0}`")]
+#[error("unknown fake `{0}`")]
 pub(crate) struct Missing(pub(crate) String);
 
-/// Why a fake could not be added.
+/// The reason why a fake could not be added.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PutError {
-    #[error("the fake `{0}` on the same port has this path already")]
+    #[error("path already in use by the fake `{0}` on the same port")]
     PathTaken(String),
-    #[error("there is no port after 65535")]
+    #[error("no ports left: 65535 is the highest")]
     NoPort,
     #[error(transparent)]
     Start(#[from] StartError),
 }
 
 impl Running {
-    /// None yet. Those that come later listen where `home` says.
+    /// Creates an empty fleet; fakes that are added later listen at `home`.
     pub(super) fn new(
         home: &FakesFile,
         authority: Arc<CertificateAuthority>,
@@ -80,7 +80,7 @@ impl Running {
         Ok(Self { authority, shared, limits, log, home, state: Mutex::default() })
     }
 
-    /// Starts all of a plan, and returns the `clientConfig`s of its fakes in their order.
+    /// Starts all fakes of a plan and returns their `clientConfig`s in order.
     pub(super) async fn start(&self, plan: &Plan) -> Result<Vec<Value>, StartError> {
         let mut state = self.state.lock().await;
         let mut client_configs = BTreeMap::new();
@@ -118,7 +118,7 @@ impl Running {
         state.fakes.insert(entry.name.clone(), Placed { entry, endpoint, address });
     }
 
-    /// Adds a fake, or puts it in the place of the one with its name. Says what it is like and whether it is new.
+    /// Adds or replaces a fake; returns its description and whether it is new.
     pub(crate) async fn put(&self, entry: FakeEntry) -> Result<(Value, bool), PutError> {
         let mut state = self.state.lock().await;
         let group = state.groups.iter().find(|group| group.fits(&entry)).map(Group::address);
@@ -143,7 +143,7 @@ impl Running {
         }
         let name = entry.name.clone();
         let (path, old) = (entry.path.clone(), state.fakes.remove(&name));
-        // First the new one, so that a caller who asks meanwhile meets one of the two.
+        // The new fake is started first, so that a concurrent call reaches one of them.
         self.place(&mut state, entry, address);
         let is_new = old.is_none();
         if let Some(old) = old
@@ -155,7 +155,7 @@ impl Running {
         Ok((self.view(&state, &name).unwrap_or_default(), is_new))
     }
 
-    /// The port that a further listener gets.
+    /// Returns the address of the next listener.
     fn free(&self, state: &State) -> Result<SocketAddr, PutError> {
         let wanted = self.home.listen;
         if wanted.port() == 0 {
@@ -166,7 +166,7 @@ impl Running {
         Ok(SocketAddr::new(wanted.ip(), port))
     }
 
-    /// Ends a fake; the port that nobody else needs is freed.
+    /// Removes a fake and closes its port if it is unused.
     pub(crate) async fn remove(&self, name: &str) -> Result<(), Missing> {
         let mut state = self.state.lock().await;
         let placed = state.fakes.remove(name).ok_or_else(|| Missing(name.to_owned()))?;
@@ -176,17 +176,17 @@ impl Running {
         Ok(())
     }
 
-    /// Does something else from the next call on.
+    /// Changes the behavior from the next call on.
     pub(crate) async fn set_behavior(&self, name: &str, behavior: Behavior) -> Result<Value, Missing> {
         let mut state = self.state.lock().await;
         let placed = state.fakes.get_mut(name).ok_or_else(|| Missing(name.to_owned()))?;
         placed.entry.behavior = behavior.clone();
         placed.endpoint.set_behavior(behavior);
-        (self.log)(&format!("{name} has another behavior"));
+        (self.log)(&format!("{name} has a new behavior"));
         Ok(self.view(&state, name).unwrap_or_default())
     }
 
-    /// The next call counts as the first, and those before are forgotten.
+    /// Resets the call counter and forgets earlier calls.
     pub(crate) async fn reset(&self, name: &str) -> Result<(), Missing> {
         let state = self.state.lock().await;
         let placed = state.fakes.get(name).ok_or_else(|| Missing(name.to_owned()))?;
@@ -194,7 +194,7 @@ impl Running {
         Ok(())
     }
 
-    /// What every new handshake shows from now on; connections that are open stay.
+    /// Changes the certificate for new handshakes; open connections are kept.
     pub(crate) async fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
         let mut state = self.state.lock().await;
         for group in &mut state.groups {
@@ -203,17 +203,17 @@ impl Running {
         for placed in state.fakes.values_mut() {
             placed.entry.transport.certificate = certificate;
         }
-        (self.log)(&format!("new handshakes show the certificate `{certificate}`"));
+        (self.log)(&format!("new handshakes use the certificate `{certificate}`"));
         Ok(())
     }
 
-    /// The credentials that callers have to show, by the host and port that they call.
+    /// Returns the required credentials by host and port.
     pub(super) async fn credentials(&self) -> BTreeMap<String, Credentials> {
         let state = self.state.lock().await;
         state.groups.iter().filter_map(Group::credentials).collect()
     }
 
-    /// What each fake is like, by name.
+    /// Returns the descriptions of all fakes, sorted by name.
     pub(crate) async fn list(&self) -> Vec<Value> {
         let state = self.state.lock().await;
         state.fakes.keys().filter_map(|name| self.view(&state, name)).collect()
@@ -242,7 +242,7 @@ impl Running {
         Some(view)
     }
 
-    /// `url` and `caBundle`, as a webhook's `clientConfig` has them.
+    /// Returns a `clientConfig` with `url` and `caBundle`.
     fn client_config(&self, group: &Group, path: &str) -> Value {
         by_url(&group.url(path), group.ca_bundle().unwrap_or(self.authority.certificate_pem()))
     }
@@ -255,7 +255,7 @@ impl Running {
         &self.authority
     }
 
-    /// The listener of a fake that comes later, for others who listen beside the fakes.
+    /// Returns the listener for fakes that are added later.
     pub(crate) fn home(&self) -> &PlannedListener {
         &self.home
     }
@@ -270,7 +270,7 @@ impl Running {
     }
 }
 
-/// Takes a fake from its port, and frees the port if it was the last.
+/// Removes a fake from its port and closes the port if it was the last one.
 async fn leave(state: &mut State, placed: &Placed) {
     let mut groups = state.groups.iter().enumerate();
     let Some((index, group)) = groups.find(|(_, group)| group.address() == placed.address) else { return };

@@ -1,4 +1,4 @@
-//! Calls as JSON, for those who read the journal of a running fleet.
+//! The journal of a running fleet as JSON.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use serde_json::{Map, Value, json};
 use crate::json::set;
 use crate::{Answered, Entry, Subject};
 
-/// The version of what is below: what it means does not change, fields may come.
+/// The version of the format: fields may be added, but existing fields keep their meaning.
 const API_VERSION: &str = "fakes.admit.dev/v1alpha1";
 
-/// Headers with which a caller shows who it is.
+/// Headers with credentials.
 const CREDENTIALS: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
 
-/// Whether the values of [`CREDENTIALS`] are shown.
+/// Whether the values of [`CREDENTIALS`] are masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Credentials {
-    /// Asterisks.
+    /// Values are replaced by asterisks.
     Masked,
-    /// All.
+    /// Values are shown.
     Shown,
 }
 
-/// A list of calls with the number of those that did not fit.
+/// Returns a list of calls with the number of dropped calls.
 pub(crate) fn document<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     dropped: u64,
@@ -33,17 +33,18 @@ pub(crate) fn document<'a>(
     json!({"apiVersion": API_VERSION, "kind": "Journal", "entries": entries, "dropped": dropped})
 }
 
-/// A call whose JSON lacks a field, or has something else in it.
+/// A call with a missing or invalid field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` of a call in the journal cannot be read")]
+#[error("invalid `{0}` of a call in the journal")]
 pub struct UnreadableEntry(&'static str);
 
 impl Entry {
-    /// Reads one of the `entries` of a journal that an admin endpoint told as JSON. The body of a review is the same
-    /// JSON, but not the same bytes.
+    /// Parses one of the `entries` in the journal of an admin endpoint.
+    ///
+    /// The body of a review is equivalent JSON but not byte-identical.
     ///
     /// # Errors
-    /// A field is missing or cannot be understood.
+    /// A field is missing or invalid.
     pub fn from_json(call: &Value) -> Result<Self, UnreadableEntry> {
         let text = |field: &'static str| call[field].as_str().ok_or(UnreadableEntry(field));
         let body = match call.get("review") {
@@ -64,7 +65,7 @@ impl Entry {
                 .get("clientCertificate")
                 .map(|_| text("clientCertificate").map(str::to_owned))
                 .transpose()?,
-            subject: call.get("review").and_then(Subject::of),
+            subject: call.get("review").and_then(Subject::from_review),
             body: Bytes::from(body),
             answered: outcome(answered).ok_or(UnreadableEntry("answered"))?,
             took: match answered.get("seconds") {
@@ -128,7 +129,7 @@ fn call(entry: &Entry, credentials: Credentials) -> Value {
     }
     match entry.review() {
         Some(review) => set(&mut call, &["review"], review),
-        // Base64 would hide what is most often a text.
+        // The body is usually text, so it is not encoded as base64.
         None => set(&mut call, &["body"], String::from_utf8_lossy(&entry.body)),
     }
     call
@@ -164,7 +165,7 @@ mod tests {
     use crate::journal::tests::entry;
 
     #[test]
-    fn a_call_is_told_with_its_review_and_its_answer() {
+    fn document_contains_review_and_response() {
         let sent = Answered::Sent { status: http::StatusCode::OK, summary: "allowed".to_owned() };
         let headers = vec![("x-test".to_owned(), "1".to_owned())];
         let reviewed = Entry {
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_masked_unless_they_are_asked_for() {
+    fn credentials_are_masked_by_default() {
         let headers = ["authorization", "proxy-authorization", "cookie", "accept"];
         let headers = headers.map(|name| (name.to_owned(), "secret".to_owned())).to_vec();
         let entry = Entry { headers, ..entry(0) };
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn every_outcome_that_is_told_can_be_read() {
+    fn every_outcome_can_be_parsed_back() {
         for answered in [Answered::Pending, Answered::Abandoned, Answered::Closed, Answered::Bytes] {
             let entry = Entry { answered, ..entry(0) };
             assert_eq!(Entry::from_json(&document([&entry], 0, Credentials::Shown)["entries"][0]), Ok(entry));

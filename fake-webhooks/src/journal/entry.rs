@@ -9,9 +9,9 @@ use serde_json::Value;
 /// One call that a fake received.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its place among all calls in this journal, from 1.
+    /// The number of the call in the journal, from 1.
     pub number: u64,
-    /// When its body had arrived.
+    /// The time at which the body was complete.
     pub time: jiff::Timestamp,
     /// The name of the fake.
     pub fake: Arc<str>,
@@ -19,25 +19,25 @@ pub struct Entry {
     pub method: http::Method,
     /// The path of the URL.
     pub path: String,
-    /// The query of the URL without the `?`; empty if there is none.
+    /// The query of the URL without the `?`, or an empty string.
     pub query: String,
     /// The HTTP version.
     pub version: http::Version,
-    /// The headers with their names in lower case, in the order of arrival.
+    /// The headers with lower-case names, in order of arrival.
     pub headers: Vec<(String, String)>,
-    /// The common name of the caller's certificate; none without one.
+    /// The common name of the client certificate, if any.
     pub certificate: Option<String>,
     /// The body.
     pub body: Bytes,
-    /// What the review is about; none if the body is no review.
+    /// The subject of the review, or `None` if the body is not a review.
     pub subject: Option<Subject>,
-    /// What became of the call.
+    /// The outcome of the call.
     pub answered: Answered,
-    /// How long that took, from the arrival of the request's head; none while it is pending.
+    /// The duration from the arrival of the headers to the outcome; `None` while the call is pending.
     pub took: Option<Duration>,
 }
 
-/// What a review is about. What it does not say is empty.
+/// The subject of a review; missing fields are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Subject {
@@ -49,39 +49,39 @@ pub struct Subject {
     pub sub_resource: String,
     /// `request.namespace`.
     pub namespace: String,
-    /// `request.name`, or the object's name, or its `generateName` with a `*` behind.
+    /// `request.name`, or the name of the object, or its `generateName` followed by `*`.
     pub name: String,
     /// `request.dryRun`.
     pub dry_run: bool,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answered {
-    /// Nothing was sent yet.
+    /// Nothing has been sent yet.
     Pending,
-    /// The caller gave up before anything was sent, or the fake was stopped.
+    /// The caller disconnected before anything was sent, or the fake was stopped.
     Abandoned,
     /// The connection was closed on purpose.
     Closed,
-    /// Bytes were sent that are no HTTP response of this library.
+    /// Raw bytes were sent.
     Bytes,
-    /// An answer was sent.
+    /// A response was sent.
     Sent {
         /// The HTTP status.
         status: http::StatusCode,
-        /// The answer in a few words for people.
+        /// A summary of the response.
         summary: String,
     },
 }
 
 impl Entry {
-    /// The body as JSON; none if it is no JSON.
+    /// Returns the body as JSON, or `None` if it is not JSON.
     pub fn review(&self) -> Option<Value> {
         serde_json::from_slice(&self.body).ok()
     }
 
-    /// How much memory it takes, near enough.
+    /// Returns the approximate memory use.
     pub(super) fn size(&self) -> usize {
         let one = size_of::<(String, String)>();
         let headers: usize = self.headers.iter().map(|(name, value)| one + name.len() + value.len()).sum();
@@ -98,8 +98,8 @@ impl Entry {
 }
 
 impl Subject {
-    /// Reads it from a review; none if there is no operation in it.
-    pub(crate) fn of(review: &Value) -> Option<Self> {
+    /// Reads the subject of a review, or returns `None` if the operation is missing.
+    pub(crate) fn from_review(review: &Value) -> Option<Self> {
         let request = &review["request"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let operation = request["operation"].as_str()?.to_owned();

@@ -1,8 +1,8 @@
-//! Which calls are asked for.
+//! Filters for calls.
 
 use crate::Entry;
 
-/// Which calls are asked for. By default all.
+/// A filter for calls; the default matches all calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Filter {
@@ -12,12 +12,12 @@ pub struct Filter {
     pub after: u64,
     /// Only reviews of this operation, such as `CREATE`.
     pub operation: Option<String>,
-    /// Only reviews of objects in this namespace; empty for objects that are in none.
+    /// Only reviews of objects in this namespace; empty for cluster-scoped objects.
     pub namespace: Option<String>,
 }
 
 impl Filter {
-    /// Whether a call is asked for.
+    /// Reports whether a call matches.
     pub fn matches(&self, entry: &Entry) -> bool {
         let subject = entry.subject.as_ref();
         let is = |wanted: &Option<String>, there: Option<&str>| {
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_review_has_no_operation() {
+    fn body_without_a_review_does_not_match_an_operation() {
         let filter = Filter { operation: Some(String::new()), ..Filter::default() };
         assert!(!filter.matches(&Entry { number: 1, ..entry(1) }));
     }

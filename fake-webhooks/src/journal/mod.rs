@@ -1,4 +1,4 @@
-//! What fakes received, in order.
+//! The journal of received calls.
 
 mod document;
 mod entry;
@@ -16,7 +16,7 @@ pub use self::entry::{Answered, Entry, Subject};
 pub use self::filter::Filter;
 use crate::Limits;
 
-/// The newest calls, within limits. The fakes of a fleet share one.
+/// The newest calls within limits, shared by all fakes of a fleet.
 pub(crate) struct Journal {
     kept: Mutex<Kept>,
     most_entries: usize,
@@ -31,22 +31,22 @@ struct Kept {
     entries: VecDeque<Arc<Entry>>,
     received: u64,
     bytes: usize,
-    /// Since the journal was cleared.
+    /// The number of dropped calls since the journal was cleared.
     dropped: u64,
     dropped_ever: u64,
 }
 
-/// How full a journal is.
+/// The size of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fill {
     pub(crate) entries: usize,
     pub(crate) bytes: usize,
-    /// Calls that did not fit, since the journal was made.
+    /// The number of calls that were ever dropped.
     pub(crate) dropped_ever: u64,
 }
 
 impl Journal {
-    /// An empty one. `tell` hears, in words for people, when the first call is dropped.
+    /// Creates an empty journal; `tell` receives a message when the first call is dropped.
     pub(crate) fn new(limits: &Limits, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
             kept: Mutex::default(),
@@ -57,7 +57,7 @@ impl Journal {
         }
     }
 
-    /// Adds a call under the next number, and drops the oldest ones if there are too many.
+    /// Adds a call with the next number and drops the oldest calls if a limit is exceeded.
     pub(crate) fn add(&self, mut entry: Entry) -> Arc<Entry> {
         let mut kept = self.lock();
         kept.received += 1;
@@ -84,27 +84,28 @@ impl Journal {
         entry
     }
 
-    /// Notes what became of a call that was pending. None if it was dropped meanwhile.
+    /// Records the outcome of a pending call; returns `None` if the call was dropped.
     pub(crate) fn end(&self, number: u64, answered: Answered, took: Duration) -> Option<Arc<Entry>> {
         let mut kept = self.lock();
         let index = kept.entries.binary_search_by_key(&number, |entry| entry.number).ok()?;
         let entry = kept.entries.get_mut(index)?;
-        // Copied only if somebody reads it at this moment.
+        // Copied only if a reader holds the entry.
         let ended = Arc::make_mut(entry);
         ended.answered = answered;
         ended.took = Some(took);
         Some(Arc::clone(entry))
     }
 
-    /// The calls that are asked for, oldest first.
+    /// Returns the matching calls, oldest first.
     pub(crate) fn select(&self, filter: &Filter) -> Vec<Arc<Entry>> {
         self.lock().newer_than(filter.after).filter(|entry| filter.matches(entry)).cloned().collect()
     }
 
-    /// Waits until at least `count` of the calls that are asked for have arrived. False if they do not in time. Calls
-    /// that are dropped before anybody looks do not count.
+    /// Waits until at least `count` matching calls have arrived; returns false on a timeout.
+    ///
+    /// Calls that are dropped before they are counted are missed.
     pub(crate) async fn wait(&self, filter: &Filter, count: usize, within: Duration) -> bool {
-        // Before the first look, so that no call is missed between the two.
+        // Subscribes before the first check, so that no call is missed.
         let mut newest = self.newest.subscribe();
         let (mut seen, mut found) = (filter.after, 0);
         let enough = async {
@@ -131,7 +132,7 @@ impl Journal {
         kept.bytes = kept.entries.iter().map(|entry| entry.size()).sum();
     }
 
-    /// Forgets every call; numbers go on.
+    /// Forgets all calls; numbering continues.
     pub(crate) fn clear(&self) {
         let mut kept = self.lock();
         kept.entries = VecDeque::new();
@@ -139,7 +140,7 @@ impl Journal {
         kept.dropped = 0;
     }
 
-    /// How many calls did not fit since the journal was cleared.
+    /// Returns the number of dropped calls since the journal was cleared.
     pub(crate) fn dropped(&self) -> u64 {
         self.lock().dropped
     }
@@ -149,7 +150,7 @@ impl Journal {
         Fill { entries: kept.entries.len(), bytes: kept.bytes, dropped_ever: kept.dropped_ever }
     }
 
-    /// A panic elsewhere leaves nothing half done here.
+    /// Locks the state and ignores poisoning, because updates are atomic.
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_calls_are_dropped_and_counted() {
+    fn oldest_calls_are_dropped_and_counted() {
         let journal = journal(2, 10_000);
         for _ in 0..3 {
             journal.add(entry(1));
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn large_bodies_are_dropped_sooner() {
+    fn large_bodies_count_toward_the_size_limit() {
         let journal = journal(10, 10_000);
         journal.add(entry(6_000));
         journal.add(entry(6_000));
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_once_that_calls_are_dropped() {
+    fn dropped_calls_are_reported_once() {
         let told = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&told);
         let limits = Limits { journal_entries: 1, ..Limits::default() };
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_a_call_is_noted_at_the_right_one() {
+    fn outcome_is_recorded_for_the_right_call() {
         let journal = journal(2, 10_000);
         for _ in 0..3 {
             journal.add(entry(1));
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_calls_of_one_fake_are_forgotten_and_numbers_go_on() {
+    fn forgetting_the_calls_of_a_fake_continues_numbering() {
         let journal = journal(10, 10_000);
         for fake in ["one", "two", "one", "two"] {
             journal.add(Entry { fake: fake.into(), ..entry(1) });
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_wait_see_calls_that_were_there_and_calls_that_come() {
+    async fn waiting_returns_existing_and_new_calls() {
         let journal = Arc::new(journal(10, 10_000));
         journal.add(entry(1));
         let filter = Filter::default();

@@ -99,7 +99,7 @@ fn calls(fault: &Fault) -> Value {
             "metadata": {"name": namespace, "labels": {"policy": name}},
         }));
         webhooks.push(webhook(fault, name, policy));
-        webhooks.extend(fault.beside.iter().map(|entry| {
+        webhooks.extend(fault.with.iter().map(|entry| {
             let mut beside = json!({"namespaceSelector": {"matchLabels": {"policy": name}}});
             merge(&mut beside, entry);
             beside["name"] = json!(format!("{name}-{}", entry["name"].as_str().unwrap_or_default()));

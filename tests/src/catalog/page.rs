@@ -194,10 +194,10 @@ fn entry(text: &mut String, fault: &Fault, measured: &Measured) {
     if fault.requests > 1 {
         let _ = write!(text, " The request was sent {} times; the first rejection is shown.", fault.requests);
     }
-    for other in &fault.beside {
+    for other in &fault.with {
         let _ = write!(text, " Another webhook was called after it: `{}`.", Value::Object(other.clone()));
     }
-    if !fault.beside.is_empty() {
+    if !fault.with.is_empty() {
         let _ = write!(text, " The webhooks were called {} times.", measured.fail.calls);
     } else if measured.fail.calls > usize::from(fault.requests) {
         let _ = write!(text, " The webhook was called {} times.", measured.fail.calls);
