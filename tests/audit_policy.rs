@@ -283,7 +283,7 @@ async fn compared(policy: &str) -> Option<Vec<(usize, Vec<Value>)>> {
     let folder = tempfile::tempdir().unwrap();
     let (file, log) = (folder.path().join("policy.yaml"), folder.path().join("real.log"));
     fs::write(&file, policy).unwrap();
-    let arguments = TargetArguments::of(TargetKind::Envtest).with_audit(file, log.clone());
+    let arguments = TargetArguments::new(TargetKind::Envtest).with_audit(file, log.clone());
     let launched = Launched::start(&arguments, |_| ()).await.unwrap_or_else(|failure| panic!("{failure}"));
     let expected = events(&launched.target.client, &log).await;
     drop(launched);

@@ -65,7 +65,7 @@ fn files_that_are_there_are_replaced_only_by_force() {
     let temporary = tempfile::tempdir().unwrap();
     let out = temporary.path().to_str().unwrap();
     fs::write(temporary.path().join("tls.key"), "mine").unwrap();
-    refused(&["--service", "a.b", "--out", out], 2, &["tls.key is already there", "--force"]);
+    refused(&["--service", "a.b", "--out", out], 2, &["tls.key already exists", "--force"]);
     assert_eq!(fs::read_dir(out).unwrap().count(), 1);
     assert_eq!(fs::read(temporary.path().join("tls.key")).unwrap(), b"mine");
     stdout(&certs(&["--service", "a.b", "--out", out, "--force"]));
@@ -95,7 +95,7 @@ fn what_is_wrong_on_the_command_line_is_named() {
     refused(&["--out", "x"], 2, &["--service"]);
     refused(&["--service", "hooks.demo"], 2, &["--out"]);
     refused(&["--service", "hooks", "-o", "secret"], 2, &["hooks", "NAME.NAMESPACE"]);
-    refused(&["--service", "Hooks.demo", "-o", "secret"], 2, &["`Hooks`", "small letters"]);
+    refused(&["--service", "Hooks.demo", "-o", "secret"], 2, &["`Hooks`", "lower-case letters"]);
     refused(&["--service", "a.b.c", "-o", "secret"], 2, &["`b.c`"]);
     refused(&["--dns", "a b", "-o", "secret"], 2, &["a b"]);
     refused(&["--dns", "10.0.0.1", "-o", "secret"], 2, &["--ip"]);

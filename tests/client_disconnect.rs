@@ -53,7 +53,7 @@ async fn a_client_that_goes_away_is_no_failure_of_the_webhook() {
     }
     let log = folder.path().join("real.log");
     let arguments =
-        TargetArguments::of(TargetKind::Envtest).with_audit(folder.path().join("policy.yaml"), log.clone());
+        TargetArguments::new(TargetKind::Envtest).with_audit(folder.path().join("policy.yaml"), log.clone());
     let launched = Launched::start(&arguments, |_| ()).await.unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!(left(&launched.target.client, &log).await, expected(), "kube-apiserver");
 }

@@ -1,4 +1,4 @@
-//! `admit fakes deploy` without a cluster: what it prints, and what it refuses.
+//! `admit fakes deploy` without a cluster: its output and its errors.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::fs;
@@ -19,7 +19,7 @@ webhooks:
 - {name: stale, type: validating, behavior: allow, certificate: expired, namespaceSelector: {}, failurePolicy: Ignore}
 ";
 
-/// Runs `admit fakes deploy` with a file that holds `fakes`, where there is no cluster.
+/// Runs `admit fakes deploy` with a fakes file and without a cluster.
 fn deploy(fakes: &str, arguments: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("fakes.yaml");
@@ -46,16 +46,16 @@ fn printed(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_dry_run_prints_every_object() {
+fn dry_run_prints_every_object() {
     let yaml = printed(&["--dry-run=client", "--namespace", "demo", "--image", "example.com/fakes:1"]);
-    // Made anew for each run; the version of Rust decides on the hash.
+    // Different in each run; the hash depends on the Rust version.
     let drawn = r"(ca\.crt|ca\.key|token|caBundle|fakes\.local/content): (?:[>|]-?\n +)?\S+";
     let masked = regex::Regex::new(drawn).unwrap().replace_all(&yaml, "$1: DRAWN").into_owned();
     expect_file!["deployed.yaml"].assert_eq(&masked);
 }
 
 #[test]
-fn the_configurations_trust_the_authority_of_the_secret() {
+fn configurations_contain_the_ca_of_the_secret() {
     let list: Value = serde_json::from_str(&printed(&["--dry-run=client", "-o", "json"])).unwrap();
     let objects = list["items"].as_array().unwrap();
     let kinds: Vec<_> = objects.iter().map(|object| object["kind"].as_str().unwrap()).collect();
@@ -81,7 +81,7 @@ fn refused(fakes: &str, arguments: &[&str], status: i32, parts: &[&str]) {
 }
 
 #[test]
-fn what_would_harm_the_cluster_is_refused_before_it_is_asked() {
+fn dangerous_webhooks_are_rejected_without_contacting_the_cluster() {
     let everything = FAKES.replace("namespaceSelector: {}, failurePolicy: Ignore", "namespaceSelector: {}");
     let words = ["webhook `stale.fakes.local`", "every namespace", "--allow-everything"];
     refused(&everything, &[], 2, &words);
@@ -96,7 +96,7 @@ fn what_is_wrong_is_named_with_its_status() {
     refused(FAKES, &["-o", "json"], 2, &["--dry-run"]);
     let nothing = "version: 1\nwebhooks: []\n";
     refused(nothing, &["--dry-run=client"], 2, &["fakes.yaml", "`webhooks` is empty", "at least one"]);
-    refused(FAKES, &["--namespace", "a.b"], 2, &["a.b", "small letters"]);
+    refused(FAKES, &["--namespace", "a.b"], 2, &["a.b", "lower-case letters"]);
     refused(
         &FAKES.replace("always-mutate", "always"),
         &["--dry-run=client"],

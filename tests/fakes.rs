@@ -1,4 +1,4 @@
-//! `admit fakes` as a person, a shell and an API server meet it.
+//! `admit fakes` on the command line and as called by an API server.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
@@ -28,12 +28,12 @@ webhooks:
 
 const A_MINUTE: Duration = Duration::from_secs(60);
 
-/// A running `admit fakes`. It is killed when a test fails before it is stopped.
+/// A running `admit fakes`, which is killed if a test fails.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended already, unless the test fails.
+        // It has already ended unless the test fails.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -53,14 +53,14 @@ fn start(yaml: &str, arguments: &[&str]) -> Running {
 }
 
 impl Running {
-    /// All of standard output: it ends although the fakes run on.
+    /// Returns the standard output, which is closed while the fakes run.
     fn configurations(&mut self) -> Vec<Value> {
         let mut text = String::new();
         self.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
         serde_saphyr::from_multiple(&text).unwrap()
     }
 
-    /// Sends a signal, and returns the exit status and standard error.
+    /// Sends a signal and returns the exit status and standard error.
     fn stop(mut self, signal: Signal) -> (Option<i32>, String) {
         kill_process(Pid::from_child(&self.0), signal).unwrap();
         let mut stderr = String::new();
@@ -70,7 +70,7 @@ impl Running {
 }
 
 async fn call(webhook: &Value) -> reqwest::Result<Value> {
-    // The result only says whether another test was first.
+    // An error means that another test has already installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let bundle = STANDARD.decode(webhook["clientConfig"]["caBundle"].as_str().unwrap()).unwrap();
     let authority = reqwest::Certificate::from_pem(&bundle).unwrap();
@@ -89,7 +89,7 @@ async fn call(webhook: &Value) -> reqwest::Result<Value> {
 }
 
 #[tokio::test]
-async fn what_is_printed_points_at_fakes_that_answer() {
+async fn printed_configurations_point_to_running_fakes() {
     let mut running = start(TWO, &[]);
     let configurations = running.configurations();
     let [mutating, validating] = configurations.as_slice() else { panic!("{configurations:?}") };
@@ -111,7 +111,7 @@ async fn what_is_printed_points_at_fakes_that_answer() {
     assert!(stderr.lines().any(|logged| logged.ends_with(line)), "{stderr}");
 }
 
-/// What projects ship: a webhook of either kind with the same name, one of them older than v1.
+/// A typical manifest: two webhooks with the same name, one of them in v1beta1.
 const MANIFEST: &str = "\
 apiVersion: v1
 kind: Service
@@ -137,7 +137,7 @@ webhooks:
 ";
 
 #[tokio::test]
-async fn fakes_stand_in_for_the_webhooks_of_a_manifest() {
+async fn fakes_replace_the_webhooks_of_a_manifest() {
     let mut running = start(MANIFEST, &[]);
     let mut configurations = running.configurations();
     for configuration in &mut configurations {
@@ -198,7 +198,7 @@ fn both_signals_end_it_cleanly_also_while_a_call_hangs() {
 }
 
 #[test]
-fn the_configurations_can_go_to_a_file_as_json() {
+fn configurations_can_be_written_to_a_file_as_json() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("configurations.json");
     let mut running =
@@ -215,7 +215,7 @@ fn the_configurations_can_go_to_a_file_as_json() {
     assert_eq!(running.stop(Signal::INT).0, Some(0));
 }
 
-/// Runs a command that ends by itself; one that is not refused would run for ever.
+/// Runs a command that must be rejected, because it would run forever otherwise.
 fn fakes(arguments: &[&str]) -> Output {
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_admit"));
     command.arg("fakes").args(arguments).stdin(Stdio::null()).kill_on_drop(true);
@@ -265,7 +265,7 @@ fn list(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn the_catalog_is_printed_as_a_table_and_as_json() {
+fn catalog_is_printed_as_table_and_json() {
     let table = list(&[]);
     assert!(table.starts_with("ID "), "{table}");
     let row = "E07-missing uid-missing policy response.uid is missing";
@@ -282,7 +282,7 @@ fn the_catalog_is_printed_as_a_table_and_as_json() {
 }
 
 #[test]
-fn the_catalog_can_be_narrowed_by_class_and_family() {
+fn catalog_can_be_filtered_by_class_and_family() {
     let ids = |arguments: &[&str]| -> Vec<String> {
         let text = list(arguments);
         let rows = text.lines().skip(1);
@@ -305,7 +305,7 @@ fn the_catalog_can_be_narrowed_by_class_and_family() {
 
 const TOKEN: &str = "a-token-that-nobody-guesses-0123456789";
 
-/// A directory with an authority and a token, as `admit fakes` takes them.
+/// A directory with an authority and a token.
 fn secrets() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let authority = certs::CertificateAuthority::new("an authority that stays").unwrap();
@@ -319,12 +319,12 @@ fn secrets() -> tempfile::TempDir {
 struct Admin {
     address: String,
     client: reqwest::Client,
-    /// What is logged after the address.
+    /// The log after the address.
     log: BufReader<ChildStderr>,
 }
 
 impl Admin {
-    /// As the log of the fakes tells it; and the lines before.
+    /// Reads the admin endpoint from the log, and the lines before it.
     fn of(running: &mut Running, authority_pem: &[u8]) -> (Self, Vec<String>) {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut log = BufReader::new(running.0.stderr.take().unwrap());
@@ -401,14 +401,14 @@ async fn without_a_file_the_token_is_logged_and_fakes_may_come_later() {
 }
 
 #[test]
-fn an_authority_or_a_token_that_is_none_is_refused() {
+fn invalid_authority_or_token_is_rejected() {
     let secrets = secrets();
     let path = |name: &str| secrets.path().join(name).display().to_string();
     let file = path("fakes.yaml");
     fs::write(&file, TWO).unwrap();
     refused(&["-f", &file, "--authority", &path("none")], 2, &["none/ca.crt", "No such file"]);
     fs::write(path("ca.key"), "no key").unwrap();
-    refused(&["-f", &file, "--authority", &path("")], 2, &["ca.crt and ca.key", "not a private key in PEM"]);
+    refused(&["-f", &file, "--authority", &path("")], 2, &["ca.crt and ca.key", "invalid private key"]);
     fs::write(path("token"), "short").unwrap();
     let token = path("token");
     refused(&["-f", &file, "--admin", "127.0.0.1:0", "--admin-token-file", &token], 2, &["token: "]);

@@ -208,7 +208,7 @@ async fn both_servers_count_the_same() {
     }
     let mut played = Vec::new();
     for kind in [TargetKind::InProcess, TargetKind::Envtest] {
-        let launched = Launched::start(&TargetArguments::of(kind), |_| ()).await.expect("the server starts");
+        let launched = Launched::start(&TargetArguments::new(kind), |_| ()).await.expect("the server starts");
         played.push(play(&launched.target.client).await);
     }
     let [(codes, heads, counted), (their_codes, their_heads, their_counted)] =

@@ -291,7 +291,10 @@ fn objects_are_kept_by_finalizers_and_a_file_of_a_request_has_one_object() {
     let output = output(&mut admit(&["run", "--quiet", feature.to_str().expect("text")]));
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("configmap \"settings\" was deleted immediately: it must have a finalizer"), "{text}");
+    assert!(
+        text.contains("configmap \"settings\" was deleted immediately: it must have a finalizer"),
+        "{text}"
+    );
     assert!(text.contains("two.yaml contains 2 objects: must contain exactly one"), "{text}");
     assert!(text.contains("1 passed, 2 failed"), "{text}");
 }
@@ -365,23 +368,23 @@ fn envtest_without_its_binaries_says_how_to_get_them() {
 }
 
 #[test]
-fn a_cluster_has_to_be_told_how_it_reaches_the_fakes() {
+fn cluster_target_requires_a_place_for_fakes() {
     complains(
         &["run", "--target", "cluster", "tests/features/passes.feature"],
         2,
         &expect![[r#"
-            error: --target cluster needs --fakes-in-cluster, which puts the fakes into a pod behind a Service, or --fakes-host HOST: the name or address under which the cluster's API server reaches this machine (kind on Linux: the gateway of the docker network `kind`)
+            error: --target cluster requires --fakes-in-cluster, which runs the fakes in a pod behind a Service, or --fakes-host HOST, the name or address at which the cluster's API server reaches this machine (for kind on Linux, the gateway of the docker network `kind`)
         "#]],
     );
 }
 
 #[test]
-fn options_that_mean_something_for_a_cluster_only_are_refused_for_other_targets() {
+fn cluster_options_are_rejected_for_other_targets() {
     for option in ["--fakes-in-cluster", "--fakes-in-cluster=fakes", "--fakes-host=here", "--keep"] {
         let output = output(&mut admit(&["run", "tests/features/passes.feature", option]));
         let message = stderr(&output);
         let (name, _) = option.split_once('=').unwrap_or((option, ""));
-        assert_eq!(message, format!("error: {name} needs --target cluster\n"));
+        assert_eq!(message, format!("error: {name} requires --target cluster\n"));
         assert_eq!(output.status.code(), Some(2));
     }
 }

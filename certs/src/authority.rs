@@ -1,4 +1,4 @@
-//! A certificate authority that lives in memory, and what it issues.
+//! In-memory certificate authorities and the certificates that they issue.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -11,92 +11,92 @@ use time::{Duration, OffsetDateTime};
 
 use crate::{Defect, Name};
 
-/// A certificate authority for tests. Its key (P-256) leaves the memory only by [`CertificateAuthority::key_pem`].
+/// A certificate authority for tests with a P-256 key, which only [`CertificateAuthority::key_pem`] returns.
 pub struct CertificateAuthority {
     common_name: String,
     certificate_pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
-/// A server's certificate with its key, both as PEM.
+/// A certificate with its key as PEM.
 #[derive(Clone)]
 pub struct Leaf {
-    /// The certificate, and behind it what else the server shows: usually nothing, as the authority signed it directly.
+    /// The certificate, followed by intermediate certificates, if any.
     pub certificate_pem: String,
     /// The private key (PKCS #8).
     pub key_pem: String,
-    /// What goes, base64-encoded, into a `caBundle`: usually the authority's own certificate.
+    /// The contents of a `caBundle`, usually the CA certificate.
     pub ca_bundle_pem: String,
 }
 
-/// Why no certificate could be made.
+/// The reason why a certificate could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A certificate must be for somebody.
-    #[error("a certificate needs at least one DNS name or IP address")]
+    /// The list of names is empty.
+    #[error("missing names: a certificate must have at least one DNS name or IP address")]
     NoNames,
-    /// X.509 allows no more than 64 bytes.
-    #[error("the common name `{0}` is longer than 64 bytes")]
+    /// The common name is longer than the 64 bytes that X.509 allows.
+    #[error("invalid common name `{0}`: must be at most 64 bytes long")]
     CommonNameTooLong(String),
-    /// A defect of names needs a name that can have it.
+    /// No name can have the defect.
     #[error("a certificate with the defect `{0}` needs a DNS name, such as that of a service: `hook.ns.svc`")]
     NoSuchName(Defect),
-    /// An RSA key or a signature with it could not be made.
-    #[error("cannot make an RSA key: {0}")]
+    /// An RSA key or signature could not be created.
+    #[error("cannot create an RSA key: {0}")]
     Rsa(#[from] rsa::Error),
-    /// What should be an authority's certificate is none.
-    #[error("this is not the certificate of an authority in PEM: {0}")]
+    /// The PEM is not the certificate of an authority.
+    #[error("invalid CA certificate: {0}")]
     NotAnAuthority(String),
-    /// What should be an authority's key is none.
-    #[error("this is not a private key in PEM: {0}")]
+    /// The PEM is not a private key.
+    #[error("invalid private key: {0}")]
     NotAKey(rcgen::Error),
-    /// The certificate is for another key.
+    /// The certificate does not belong to the key.
     #[error("the private key does not belong to the certificate")]
     OtherKey,
-    /// The key or the signature could not be made.
-    #[error("cannot make a certificate: {0}")]
+    /// The key or the signature could not be created.
+    #[error("cannot create a certificate: {0}")]
     Generation(#[from] rcgen::Error),
 }
 
-const LONGEST_COMMON_NAME: usize = 64;
+const MAX_COMMON_NAME_LENGTH: usize = 64;
 pub(crate) const DAY: Duration = Duration::days(1);
-/// The clocks of two machines differ: valid certificates begin an hour ago.
+/// How far in the past certificates start, because the clocks of machines differ.
 const CLOCK_SKEW: Duration = Duration::hours(1);
 
 impl CertificateAuthority {
-    /// Makes an authority whose subject is `common_name`, valid for ten years.
+    /// Creates an authority with the subject `common_name`, valid for ten years.
     ///
     /// # Errors
-    /// `common_name` is longer than 64 bytes, or no key could be made.
+    /// `common_name` is longer than 64 bytes, or the key could not be created.
     pub fn new(common_name: &str) -> Result<Self, Error> {
-        if common_name.len() > LONGEST_COMMON_NAME {
+        if common_name.len() > MAX_COMMON_NAME_LENGTH {
             return Err(Error::CommonNameTooLong(common_name.to_owned()));
         }
-        Self::of(common_name, authority(common_name))
+        Self::with_params(common_name, authority(common_name))
     }
 
-    /// Makes an authority that is as `params` say.
-    pub(crate) fn of(common_name: &str, params: CertificateParams) -> Result<Self, Error> {
+    /// Creates an authority with these parameters.
+    pub(crate) fn with_params(common_name: &str, params: CertificateParams) -> Result<Self, Error> {
         let key = KeyPair::generate()?;
         let certificate_pem = params.self_signed(&key)?.pem();
         Ok(Self { common_name: common_name.to_owned(), certificate_pem, issuer: Issuer::new(params, key) })
     }
 
-    /// Its subject.
+    /// Returns the common name of the subject.
     pub(crate) fn common_name(&self) -> &str {
         &self.common_name
     }
 
-    /// Who signs.
+    /// Returns the issuer for signing.
     pub(crate) fn issuer(&self) -> &Issuer<'static, KeyPair> {
         &self.issuer
     }
 
-    /// Takes up an authority that was made before, such as one that a cluster keeps in a Secret.
+    /// Loads an existing authority, for example from a Secret.
     ///
     /// # Errors
-    /// One of the two is not what it should be, the certificate may not sign others, or they do not belong together.
+    /// The certificate or the key is invalid, the certificate is not a CA certificate, or they do not belong together.
     pub fn from_pem(certificate_pem: &str, key_pem: &str) -> Result<Self, Error> {
         let not_an_authority = |error: String| Error::NotAnAuthority(error);
         let (_, pem) = x509_parser::pem::parse_x509_pem(certificate_pem.as_bytes())
@@ -115,12 +115,12 @@ impl CertificateAuthority {
         Ok(Self { common_name, certificate_pem: certificate_pem.to_owned(), issuer })
     }
 
-    /// The authority's private key as PEM (PKCS #8), for whoever has to take it up again. It is a secret.
+    /// Returns the secret private key as PEM (PKCS #8).
     pub fn key_pem(&self) -> String {
         self.issuer.key().serialize_pem()
     }
 
-    /// The authority's own certificate as PEM: what goes, base64-encoded, into a `caBundle`.
+    /// Returns the CA certificate as PEM; base64-encoded, it is the value of a `caBundle`.
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
     }
@@ -128,7 +128,7 @@ impl CertificateAuthority {
     /// Issues a server certificate for `names`, valid for one year.
     ///
     /// # Errors
-    /// `names` is empty, or no key could be made.
+    /// `names` is empty, or the key could not be created.
     pub fn issue(&self, names: &[Name]) -> Result<Leaf, Error> {
         let (params, key) = leaf(names)?;
         let certificate = params.signed_by(&key, &self.issuer)?;
@@ -138,18 +138,17 @@ impl CertificateAuthority {
     /// Issues a client certificate for the user `common_name`, valid for one year.
     ///
     /// # Errors
-    /// `common_name` is longer than 64 bytes, or no key could be made.
+    /// `common_name` is longer than 64 bytes, or the key could not be created.
     pub fn issue_for_client(&self, common_name: &str) -> Result<Leaf, Error> {
         self.issue_for_member(common_name, None)
     }
 
-    /// Issues a client certificate for the user `common_name` in the group `organization`, if there is one, valid for one
-    /// year.
+    /// Issues a client certificate for the user `common_name` in the group `organization`, valid for one year.
     ///
     /// # Errors
-    /// `common_name` is longer than 64 bytes, or no key could be made.
+    /// `common_name` is longer than 64 bytes, or the key could not be created.
     pub fn issue_for_member(&self, common_name: &str, organization: Option<&str>) -> Result<Leaf, Error> {
-        if common_name.len() > LONGEST_COMMON_NAME {
+        if common_name.len() > MAX_COMMON_NAME_LENGTH {
             return Err(Error::CommonNameTooLong(common_name.to_owned()));
         }
         let (mut params, key) = end_entity(common_name, ExtendedKeyUsagePurpose::ClientAuth)?;
@@ -175,14 +174,14 @@ impl Leaf {
     }
 }
 
-/// Without the key, so that it cannot end up in a log.
+/// Omits the key.
 impl fmt::Debug for Leaf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Leaf").field("certificate_pem", &self.certificate_pem).finish_non_exhaustive()
     }
 }
 
-/// An authority that signs leaves only.
+/// Returns the parameters of an authority that signs only leaf certificates.
 pub(crate) fn authority(common_name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = subject(common_name);
@@ -221,10 +220,10 @@ fn subject(common_name: &str) -> DistinguishedName {
     subject
 }
 
-/// Peers read the alternative names; the common name is for people, and a service's full name is often too long for it.
+/// Returns a common name, which is only informational and must be short enough.
 fn common_name(name: &Name) -> String {
     match name {
-        Name::Dns(dns) if dns.as_str().len() > LONGEST_COMMON_NAME => dns.first_label().to_owned(),
+        Name::Dns(dns) if dns.as_str().len() > MAX_COMMON_NAME_LENGTH => dns.first_label().to_owned(),
         Name::Dns(_) | Name::Ip(_) => name.to_string(),
     }
 }

@@ -1,53 +1,52 @@
-//! What can be wrong with a server's certificate.
+//! Defects of server certificates.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// One thing that is wrong with a certificate that is otherwise valid, or that looks wrong and is not.
+/// A single defect of an otherwise valid certificate; some defects are accepted by callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Defect {
-    /// `expired`: its time ended yesterday.
+    /// `expired`: the certificate expired yesterday.
     Expired,
-    /// `not-yet-valid`: its time begins tomorrow.
+    /// `not-yet-valid`: the certificate is not valid before tomorrow.
     NotYetValid,
-    /// `wrong-name`: it is for a name that nobody asks for.
+    /// `wrong-name`: the certificate is for another name.
     WrongName,
-    /// `cluster-local-name`: its DNS names all end in `.cluster.local`, which the API server does not ask for.
+    /// `cluster-local-name`: all DNS names end in `.cluster.local`, which the API server does not use.
     ClusterLocalName,
-    /// `wildcard-name`: its DNS names all begin with `*.`, as `*.ns.svc` for `hook.ns.svc`. Callers accept it.
+    /// `wildcard-name`: all DNS names start with `*.`, such as `*.ns.svc` for `hook.ns.svc`. Callers accept it.
     WildcardName,
-    /// `no-address`: it is for DNS names only, not for addresses.
+    /// `no-address`: the certificate contains only DNS names and no addresses.
     NoAddress,
-    /// `common-name-only`: the name stands in the subject's common name, and there are no subject alternative names.
+    /// `common-name-only`: the certificate has a common name but no subject alternative names.
     CommonNameOnly,
-    /// `unknown-issuer`: another authority signed it than the one whose certificate the caller is given.
+    /// `unknown-issuer`: the certificate is signed by an authority that is not in the `caBundle`.
     UnknownIssuer,
-    /// `rekeyed-issuer`: an authority of the same name, but with another key, signed it.
+    /// `rekeyed-issuer`: the issuer has the same name as the authority in the `caBundle` but another key.
     RekeyedIssuer,
-    /// `missing-intermediate`: an intermediate authority signed it, which the server does not show.
+    /// `missing-intermediate`: the server does not send the certificate of the intermediate authority.
     MissingIntermediate,
-    /// `intermediate`: an intermediate authority signed it, which the server shows. Callers accept it.
+    /// `intermediate`: the server sends the certificate of an intermediate authority. Callers accept it.
     Intermediate,
-    /// `expired-issuer`: the time of the authority itself ended yesterday.
+    /// `expired-issuer`: the CA certificate expired yesterday.
     ExpiredIssuer,
-    /// `sha1`: the authority signs with SHA-1.
+    /// `sha1`: the certificate is signed with SHA-1.
     Sha1,
-    /// `rsa-1024`: the key of the authority is RSA with 1024 bits. kube-apiserver accepts it.
+    /// `rsa-1024`: the authority has a 1024-bit RSA key. kube-apiserver accepts it.
     Rsa1024,
-    /// `no-server-auth`: it may be used by clients, but not by servers.
+    /// `no-server-auth`: the extended key usage allows clients but not servers.
     NoServerAuth,
-    /// `no-usage`: it does not say what it may be used for. Callers accept it.
+    /// `no-usage`: the certificate does not have an extended key usage. Callers accept it.
     NoUsage,
-    /// `own-bundle`: the caller is given the certificate itself, not that of the authority. kube-apiserver accepts it.
+    /// `own-bundle`: the `caBundle` contains the server certificate. kube-apiserver accepts it.
     OwnBundle,
-    /// `both-bundles`: the caller is given the certificates of two authorities, as while one replaces the other.
-    /// Callers accept it.
+    /// `both-bundles`: the `caBundle` contains two authorities, as during a rotation. Callers accept it.
     BothBundles,
 }
 
 impl Defect {
-    /// Every defect, in the order in which they are documented.
+    /// All defects, in the order of the documentation.
     pub const ALL: [Self; 18] = [
         Self::Expired,
         Self::NotYetValid,
@@ -69,7 +68,7 @@ impl Defect {
         Self::BothBundles,
     ];
 
-    /// Whether a kube-apiserver accepts the certificate all the same, for a DNS name.
+    /// Reports whether kube-apiserver accepts the certificate for a DNS name.
     pub const fn is_accepted(self) -> bool {
         match self {
             Self::WildcardName
@@ -93,7 +92,7 @@ impl Defect {
         }
     }
 
-    /// The name in files and features, such as `not-yet-valid`.
+    /// Returns the name in fakes files and steps, such as `not-yet-valid`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Expired => "expired",
@@ -124,9 +123,9 @@ impl fmt::Display for Defect {
     }
 }
 
-/// A text that names no defect.
+/// The name of an unknown defect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a defect of a certificate: expected {defects}", defects = names())]
+#[error("invalid certificate defect `{0}`: must be {defects}", defects = names())]
 pub struct UnknownDefect(String);
 
 fn names() -> String {
@@ -151,14 +150,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_defect_is_parsed_from_what_it_prints() {
+    fn printed_defects_are_parsed_back() {
         for defect in Defect::ALL {
             assert_eq!(defect.to_string().parse(), Ok(defect));
         }
     }
 
     #[test]
-    fn an_unknown_defect_is_answered_with_every_known_one() {
+    fn error_for_an_unknown_defect_lists_all_defects() {
         let message = "Expired".parse::<Defect>().unwrap_err().to_string();
         assert!(message.contains("`Expired`"), "{message}");
         for defect in Defect::ALL {

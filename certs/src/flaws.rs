@@ -1,4 +1,4 @@
-//! Leaves with one thing about them that a caller complains of, or that looks as if it should.
+//! Certificates with a defect.
 
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, SanType};
 
@@ -7,10 +7,10 @@ use crate::rsa_authority::{Digest, RsaKey};
 use crate::{CertificateAuthority, Defect, Error, Leaf, Name};
 
 impl CertificateAuthority {
-    /// Issues a server certificate for `names` that has `defect` and is valid in every other respect.
+    /// Issues a server certificate for `names` that is valid except for `defect`.
     ///
     /// # Errors
-    /// `names` is empty or has none that the defect can be about, or no key could be made.
+    /// `names` is empty or has no name that can have the defect, or the key could not be created.
     pub fn issue_with(&self, names: &[Name], defect: Defect) -> Result<Leaf, Error> {
         let (mut params, key) = leaf(names)?;
         match defect {
@@ -36,11 +36,11 @@ impl CertificateAuthority {
             Defect::NoServerAuth => params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth],
             Defect::NoUsage => params.extended_key_usages.clear(),
             Defect::UnknownIssuer => {
-                let stranger = Self::new("an authority that nobody trusts")?;
+                let stranger = Self::new("an untrusted authority")?;
                 return self.signed_by(&stranger, &params, &key);
             }
             Defect::RekeyedIssuer => {
-                // The same subject, and so the same name, with another key.
+                // The same subject with another key.
                 let namesake = Self::new(self.common_name())?;
                 return self.signed_by(&namesake, &params, &key);
             }
@@ -53,10 +53,10 @@ impl CertificateAuthority {
                 return Ok(Leaf { certificate_pem: leaf.certificate_pem + &intermediate_pem, ..leaf });
             }
             Defect::ExpiredIssuer => {
-                let mut expired = authority("an authority whose time is over");
+                let mut expired = authority("an expired authority");
                 expired.not_before = now() - 366 * DAY;
                 expired.not_after = now() - DAY;
-                return Self::of("an authority whose time is over", expired)?.signed(&params, &key);
+                return Self::with_params("an expired authority", expired)?.signed(&params, &key);
             }
             Defect::Sha1 => return rsa_signed(2048, Digest::Sha1, &params, &key),
             Defect::Rsa1024 => return rsa_signed(1024, Digest::Sha256, &params, &key),
@@ -78,18 +78,18 @@ impl CertificateAuthority {
         self.signed_by(self, params, key)
     }
 
-    /// Signed by `signer`, with this authority in the bundle.
+    /// Issues a leaf that is signed by `signer`, with this authority in the bundle.
     fn signed_by(&self, signer: &Self, params: &CertificateParams, key: &KeyPair) -> Result<Leaf, Error> {
         let certificate = params.signed_by(key, signer.issuer())?;
         Ok(Leaf::new(certificate.pem(), key, self.certificate_pem().to_owned()))
     }
 }
 
-/// A leaf that an intermediate authority signed, and the intermediate. The usual authority may not have one below it.
+/// Issues a leaf with an intermediate authority, below a root that allows one.
 fn below_an_intermediate(params: &CertificateParams, key: &KeyPair) -> Result<(String, Leaf), Error> {
     let mut root = authority("an authority above another");
     root.is_ca = IsCa::Ca(BasicConstraints::Constrained(1));
-    let root = CertificateAuthority::of("an authority above another", root)?;
+    let root = CertificateAuthority::with_params("an authority above another", root)?;
     let intermediate = authority("an authority below another");
     let intermediate_key = KeyPair::generate()?;
     let pem = intermediate.signed_by(&intermediate_key, root.issuer())?.pem();
@@ -98,14 +98,14 @@ fn below_an_intermediate(params: &CertificateParams, key: &KeyPair) -> Result<(S
     Ok((pem, Leaf::new(certificate.pem(), key, root.certificate_pem().to_owned())))
 }
 
-/// A leaf of an authority whose key is RSA, which is the one in the bundle.
+/// Issues a leaf of an RSA authority, with that authority in the bundle.
 fn rsa_signed(bits: usize, digest: Digest, params: &CertificateParams, key: &KeyPair) -> Result<Leaf, Error> {
     let rsa = RsaKey::generate(bits, digest)?;
     let (bundle, issuer) = rsa.authority(authority("an authority with an RSA key"))?;
     Ok(Leaf::new(RsaKey::sign(&issuer, digest, params, key)?, key, bundle))
 }
 
-/// The alternative names that `change` makes of the DNS names among `names`.
+/// Applies `change` to the DNS names among `names`.
 fn dns_names(
     names: &[Name],
     defect: Defect,

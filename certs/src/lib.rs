@@ -1,7 +1,7 @@
-//! A certificate authority in memory, the certificates that it issues, and certificates with chosen defects.
+//! In-memory certificate authorities, the certificates that they issue, and certificates with defects.
 //!
-//! Nothing here is ever written to a disk, and nothing secret has to be committed: an authority is made when a test or a
-//! command starts and is gone when it ends, unless its user takes out its key ([`CertificateAuthority::key_pem`]).
+//! Nothing is written to disk: an authority exists as long as the test or command, unless the caller exports its key with
+//! [`CertificateAuthority::key_pem`].
 
 mod authority;
 mod defect;

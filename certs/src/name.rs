@@ -1,29 +1,29 @@
-//! The name of a server in a certificate.
+//! Server names in certificates.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// A DNS name or an IP address that a certificate is valid for.
+/// A DNS name or an IP address in a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Name {
-    /// A DNS name; its first label may be `*`.
+    /// A DNS name, whose first label can be `*`.
     Dns(DnsName),
     /// An IP address.
     Ip(IpAddr),
 }
 
-/// A DNS name that was checked: at most 253 bytes, labels of 1 to 63 letters, digits, `-` and `_`.
+/// A valid DNS name: at most 253 bytes, with labels of 1 to 63 letters, digits, `-`, and `_`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DnsName(String);
 
 impl DnsName {
-    /// The name as it was written.
+    /// Returns the name as written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The part before the first dot.
+    /// Returns the part before the first dot.
     pub(crate) fn first_label(&self) -> &str {
         self.0.split('.').next().unwrap_or_default()
     }
@@ -44,9 +44,9 @@ impl From<IpAddr> for Name {
     }
 }
 
-/// A text that is neither a DNS name nor an IP address.
+/// An invalid name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is neither a DNS name nor an IP address: {reason}")]
+#[error("invalid DNS name or IP address `{name}`: {reason}")]
 pub struct InvalidName {
     name: String,
     reason: &'static str,
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dns_name_and_an_address_are_told_apart() {
+    fn dns_names_and_addresses_are_distinguished() {
         assert!(matches!("hooks.admit.svc".parse(), Ok(Name::Dns(_))));
         assert!(matches!("*.admit.svc".parse(), Ok(Name::Dns(_))));
         assert!(matches!("127.0.0.1".parse(), Ok(Name::Ip(_))));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_is_refused_with_the_reason() {
+    fn invalid_names_are_rejected_with_a_reason() {
         refused("", "empty");
         refused("a..b", "empty");
         refused("a.", "empty");

@@ -1,6 +1,6 @@
-//! Authorities with RSA keys, also such as nobody should trust.
+//! Authorities with RSA keys, including insecure ones.
 //!
-//! ring neither makes RSA keys nor signs with SHA-1, so that these come from the crates `rsa` and `sha1`.
+//! ring does not support RSA key generation and SHA-1 signatures, so the crates `rsa` and `sha1` are used.
 
 use rcgen::{CertificateParams, Issuer, PKCS_RSA_SHA256, PublicKeyData, SignatureAlgorithm, SigningKey};
 use rsa::pkcs1::EncodeRsaPublicKey;
@@ -12,7 +12,7 @@ use sha1::Sha1;
 
 use crate::Error;
 
-/// With which digest an authority signs.
+/// The digest in signatures of an authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Digest {
     Sha1,
@@ -33,7 +33,7 @@ impl RsaKey {
         Ok(Self { private, public_der, digest })
     }
 
-    /// The certificate of the authority itself as PEM, and who signs for it.
+    /// Creates the CA certificate as PEM, and the issuer.
     pub(crate) fn authority(
         self,
         params: CertificateParams,
@@ -43,7 +43,7 @@ impl RsaKey {
         Ok((pem, Issuer::new(params, self)))
     }
 
-    /// The leaf as PEM.
+    /// Signs a leaf and returns it as PEM.
     pub(crate) fn sign(
         issuer: &Issuer<'static, Self>,
         digest: Digest,
@@ -80,7 +80,7 @@ const SHA256_WITH_RSA: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 
 const SHA1_WITH_RSA: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 5];
 
 impl Digest {
-    /// What rcgen wrote, which knows SHA-256 only, with the name of this digest: both names are equally long.
+    /// Replaces the algorithm in a certificate of rcgen, which supports only SHA-256; both IDs have the same length.
     fn named_in(self, der: &[u8]) -> Vec<u8> {
         if self != Self::Sha1 {
             return der.to_vec();

@@ -1,4 +1,4 @@
-//! What a TLS client makes of the leaves, and what stands in them.
+//! The acceptance of leaf certificates by a TLS client, and their contents.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
@@ -21,7 +21,7 @@ fn names(texts: &[&str]) -> Vec<Name> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
 }
 
-/// What a client that trusts the bundle of `leaf` says of it.
+/// Returns the error of a client that trusts the bundle of `leaf`.
 fn verify_with_bundle(leaf: &Leaf, name: &str) -> Result<(), rustls::Error> {
     let mut roots = RootCertStore::empty();
     for root in CertificateDer::pem_slice_iter(leaf.ca_bundle_pem.as_bytes()) {
@@ -44,7 +44,7 @@ fn der(pem: &str) -> CertificateDer<'static> {
     CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
 }
 
-/// What a client that trusts `authority` says of a server `name` that shows `leaf`.
+/// Returns the error of a client that trusts `authority` and connects to `name`.
 fn verify(authority: &CertificateAuthority, leaf: &Leaf, name: &str) -> Result<(), rustls::Error> {
     let mut roots = RootCertStore::empty();
     roots.add(der(authority.certificate_pem())).unwrap();
@@ -67,7 +67,7 @@ fn refused(defect: Defect, reason: &str) {
 }
 
 #[test]
-fn a_valid_leaf_is_accepted_for_each_of_its_names_and_no_other() {
+fn valid_leaf_is_accepted_only_for_its_names() {
     let authority = authority();
     let leaf = authority.issue(&names(&["hooks.admit.svc", "127.0.0.1", "::1"])).unwrap();
     for name in ["hooks.admit.svc", "127.0.0.1", "::1"] {
@@ -78,7 +78,7 @@ fn a_valid_leaf_is_accepted_for_each_of_its_names_and_no_other() {
 }
 
 #[test]
-fn each_defect_is_what_a_client_complains_of() {
+fn client_reports_each_defect() {
     refused(Defect::Expired, "Expired");
     refused(Defect::NotYetValid, "NotValidYet");
     refused(Defect::WrongName, "NotValidForName");
@@ -96,7 +96,7 @@ fn some_only_look_broken() {
 }
 
 #[test]
-fn others_are_broken_by_who_vouches_for_them() {
+fn client_reports_each_issuer_defect() {
     for (defect, reason) in [
         (Defect::RekeyedIssuer, "BadSignature"),
         (Defect::MissingIntermediate, "UnknownIssuer"),
@@ -112,7 +112,7 @@ fn others_are_broken_by_who_vouches_for_them() {
 }
 
 #[test]
-fn an_authority_with_an_rsa_key_signs_as_it_says() {
+fn rsa_authority_uses_the_requested_signature() {
     for (defect, algorithm, bits) in
         [(Defect::Sha1, "1.2.840.113549.1.1.5", 2048), (Defect::Rsa1024, "1.2.840.113549.1.1.11", 1024)]
     {
@@ -135,7 +135,7 @@ fn an_authority_with_an_rsa_key_signs_as_it_says() {
 }
 
 #[test]
-fn a_bundle_may_be_the_leaf_itself_or_an_authority_whose_time_is_over() {
+fn bundle_can_be_the_leaf_or_an_expired_authority() {
     let leaf = authority().issue_with(&names(&["a.b.svc"]), Defect::OwnBundle).unwrap();
     assert_eq!(leaf.ca_bundle_pem, leaf.certificate_pem);
     let leaf = authority().issue_with(&names(&["a.b.svc"]), Defect::ExpiredIssuer).unwrap();
@@ -145,7 +145,7 @@ fn a_bundle_may_be_the_leaf_itself_or_an_authority_whose_time_is_over() {
 }
 
 #[test]
-fn a_defect_of_names_needs_a_dns_name() {
+fn name_defect_requires_a_dns_name() {
     for defect in [Defect::WildcardName, Defect::ClusterLocalName, Defect::NoAddress] {
         let error = authority().issue_with(&names(&["127.0.0.1"]), defect).unwrap_err();
         assert!(matches!(error, Error::NoSuchName(_)), "{error}");
@@ -153,7 +153,7 @@ fn a_defect_of_names_needs_a_dns_name() {
 }
 
 #[test]
-fn a_leaf_carries_its_names_its_purpose_and_a_short_common_name() {
+fn leaf_has_names_key_usage_and_short_common_name() {
     let service = format!("hooks.{}.svc.cluster.local", "n".repeat(63));
     let leaf = authority().issue(&names(&[&service, "127.0.0.1"])).unwrap();
     let der = der(&leaf.certificate_pem);
@@ -174,7 +174,7 @@ fn a_leaf_carries_its_names_its_purpose_and_a_short_common_name() {
 }
 
 #[test]
-fn a_leaf_with_only_a_common_name_has_no_alternative_names() {
+fn common_name_only_leaf_has_no_alternative_names() {
     let leaf = authority().issue_with(&names(&["hooks.admit.svc"]), Defect::CommonNameOnly).unwrap();
     let der = der(&leaf.certificate_pem);
     let (_, parsed) = X509Certificate::from_der(&der).unwrap();
@@ -183,7 +183,7 @@ fn a_leaf_with_only_a_common_name_has_no_alternative_names() {
 }
 
 #[test]
-fn the_authority_may_sign_leaves_and_nothing_that_signs() {
+fn authority_can_sign_only_leaves() {
     let authority = authority();
     let der = der(authority.certificate_pem());
     let (_, parsed) = X509Certificate::from_der(&der).unwrap();
@@ -193,7 +193,7 @@ fn the_authority_may_sign_leaves_and_nothing_that_signs() {
 }
 
 #[test]
-fn the_key_belongs_to_the_certificate_and_is_not_printed() {
+fn key_matches_the_certificate_and_is_not_printed() {
     let leaf = authority().issue(&names(&["a.b.svc"])).unwrap();
     let key = PrivateKeyDer::from_pem_slice(leaf.key_pem.as_bytes()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -207,13 +207,13 @@ fn the_key_belongs_to_the_certificate_and_is_not_printed() {
 }
 
 #[test]
-fn nothing_is_issued_for_nobody_or_under_a_name_that_is_too_long() {
+fn empty_names_and_long_common_names_are_rejected() {
     assert!(matches!(authority().issue(&[]), Err(Error::NoNames)));
     assert!(matches!(CertificateAuthority::new(&"x".repeat(65)), Err(Error::CommonNameTooLong(_))));
 }
 
 #[test]
-fn an_authority_that_is_taken_up_again_signs_for_those_who_trust_it() {
+fn loaded_authority_signs_valid_leaves() {
     let first = authority();
     let again = CertificateAuthority::from_pem(first.certificate_pem(), &first.key_pem()).unwrap();
     assert_eq!(again.certificate_pem(), first.certificate_pem());
@@ -222,14 +222,14 @@ fn an_authority_that_is_taken_up_again_signs_for_those_who_trust_it() {
 }
 
 #[test]
-fn what_is_no_authority_is_not_taken_up() {
+fn invalid_authorities_are_not_loaded() {
     let one = authority();
     let leaf = one.issue(&names(&["localhost"])).unwrap();
     let message = |certificate: &str, key: &str| {
         CertificateAuthority::from_pem(certificate, key).unwrap_err().to_string()
     };
-    assert!(message("nothing", &one.key_pem()).starts_with("this is not the certificate of an authority"));
+    assert!(message("nothing", &one.key_pem()).starts_with("invalid CA certificate"));
     assert!(message(&leaf.certificate_pem, &leaf.key_pem).contains("basic constraints"));
-    assert!(message(one.certificate_pem(), "nothing").starts_with("this is not a private key"));
+    assert!(message(one.certificate_pem(), "nothing").starts_with("invalid private key"));
     assert!(message(one.certificate_pem(), &authority().key_pem()).contains("does not belong"));
 }

@@ -41,7 +41,7 @@ pub(crate) struct Certs {
     /// Print the Secret in this format instead of the caBundle
     #[arg(short, long, value_enum)]
     output: Option<Output>,
-    /// The Secret's namespace; by default that of the first service
+    /// Use this namespace for the Secret [default: the namespace of the first Service]
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<Label>,
     /// The Secret's name; by default that of the first service, followed by `-tls`
@@ -178,7 +178,7 @@ fn check_targets(directory: &Path, force: bool) -> Result<(), Failure> {
             Ok(_) if force => {}
             Ok(_) => {
                 let path = path.display();
-                return Err(Failure::usage(format!("{path} is already there: add --force to replace it")));
+                return Err(Failure::usage(format!("{path} already exists: use --force to replace it")));
             }
         }
     }
@@ -235,7 +235,8 @@ impl FromStr for Label {
         {
             return Ok(Self(text.to_owned()));
         }
-        let expected = "expected 1 to 63 small letters, digits and `-`, with a letter or digit at both ends";
-        Err(format!("`{text}` is not a valid name of a service, namespace or secret: {expected}"))
+        let expected =
+            "must be 1 to 63 lower-case letters, digits, and `-`, and start and end with a letter or digit";
+        Err(format!("invalid name `{text}`: {expected}"))
     }
 }

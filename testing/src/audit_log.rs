@@ -1,4 +1,4 @@
-//! Audit events by the Audit-ID that the request chose.
+//! Audit events by the Audit-ID of the request.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
@@ -13,20 +13,20 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-/// Annotations of one event.
+/// The annotations of an event.
 pub type Annotations = BTreeMap<String, String>;
 
-/// What is kept of one event.
+/// The recorded fields of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuditEvent {
-    /// Its annotations.
+    /// The annotations.
     pub annotations: Annotations,
-    /// The mode of impersonation that allowed the request, such as `impersonate:user-info`; empty if none did.
+    /// The impersonation mode that allowed the request, such as `impersonate:user-info`, or an empty string.
     pub impersonation_constraint: String,
 }
 
-/// Audit events by the Audit-ID that the request chose.
+/// Audit events by the Audit-ID of the request.
 #[derive(Debug)]
 pub struct AuditLog {
     source: Source,
@@ -41,7 +41,7 @@ enum Source {
     File { index: AuditIndex, tail: Mutex<Tail> },
 }
 
-/// The events that were seen: the newest [`KEPT`] of them.
+/// The newest [`MAX_EVENTS`] events.
 #[derive(Clone, Debug, Default)]
 pub struct AuditIndex(Arc<Shared>);
 
@@ -57,7 +57,7 @@ struct Events {
     order: VecDeque<String>,
 }
 
-/// A file that grows, read as far as its last whole line.
+/// A growing file that is read line by line.
 #[derive(Debug)]
 struct Tail {
     reader: BufReader<File>,
@@ -65,17 +65,17 @@ struct Tail {
 }
 
 impl AuditLog {
-    /// A target that shows no audit log.
-    pub fn not_shown() -> Self {
-        Self::of(Source::NotShown)
+    /// Creates a log for a target that does not provide one.
+    pub fn unavailable() -> Self {
+        Self::new(Source::NotShown)
     }
 
-    /// The events that somebody records in `index`.
+    /// Creates a log of the events in `index`.
     pub fn recorded(index: AuditIndex) -> Self {
-        Self::of(Source::Recorded(index))
+        Self::new(Source::Recorded(index))
     }
 
-    /// The events that a server writes into `path`, one JSON object a line, from now on.
+    /// Follows the events that a server appends to `path`, one JSON object per line.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -83,20 +83,21 @@ impl AuditLog {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::End(0))?;
         let tail = Mutex::new(Tail { reader: BufReader::new(file), line: Vec::new() });
-        Ok(Self::of(Source::File { index: AuditIndex::default(), tail }))
+        Ok(Self::new(Source::File { index: AuditIndex::default(), tail }))
     }
 
-    fn of(source: Source) -> Self {
-        Self { source, longest_wait: LONGEST_WAIT, unchecked: AtomicUsize::new(0) }
+    fn new(source: Source) -> Self {
+        Self { source, longest_wait: TIMEOUT, unchecked: AtomicUsize::new(0) }
     }
 
-    /// The annotations of the request's audit event; none as of [`Self::event`].
+    /// Returns the annotations of the request's audit event, if [`Self::event`] finds it.
     pub async fn annotations(&self, audit_id: &str) -> Option<Annotations> {
         self.event(audit_id).await.map(|event| event.annotations)
     }
 
-    /// The request's audit event, as soon as it is there; none if this target shows no audit log or the event does not
-    /// come within 10 s.
+    /// Waits for the request's audit event.
+    ///
+    /// Returns `None` if the target does not provide an audit log, or after 10 s.
     pub async fn event(&self, audit_id: &str) -> Option<AuditEvent> {
         let index = match &self.source {
             Source::NotShown => {
@@ -107,7 +108,7 @@ impl AuditLog {
         };
         let deadline = Instant::now() + self.longest_wait;
         loop {
-            // Registered before the look, so that an event between the look and the wait is not missed.
+            // Registered before the check, so that no event is missed.
             let arrived = index.0.arrived.notified();
             tokio::pin!(arrived);
             arrived.as_mut().enable();
@@ -120,28 +121,28 @@ impl AuditLog {
             if Instant::now() >= deadline {
                 return None;
             }
-            // A file tells nobody that it has grown.
+            // A file must be polled.
             let wake = match &self.source {
-                Source::File { .. } => deadline.min(Instant::now() + READ_AGAIN_AFTER),
+                Source::File { .. } => deadline.min(Instant::now() + POLL_INTERVAL),
                 Source::NotShown | Source::Recorded(_) => deadline,
             };
             let _: Result<(), _> = timeout_at(wake, arrived).await;
         }
     }
 
-    /// Whether the target shows its audit log.
-    pub fn is_shown(&self) -> bool {
+    /// Reports whether the target provides its audit log.
+    pub fn is_available(&self) -> bool {
         !matches!(self.source, Source::NotShown)
     }
 
-    /// How often annotations were asked for that this target does not show.
+    /// Returns the number of requests for annotations that were not available.
     pub fn unchecked(&self) -> usize {
         self.unchecked.load(Ordering::Relaxed)
     }
 }
 
 impl AuditIndex {
-    /// Keeps the annotations of an audit.k8s.io/v1 event of the stage `ResponseComplete`; passes over every other one.
+    /// Records an audit.k8s.io/v1 event of the stage `ResponseComplete`; ignores all others.
     pub fn record(&self, event: &Value) {
         if let Ok(event) = Event::deserialize(event) {
             self.keep(event);
@@ -161,7 +162,7 @@ impl AuditIndex {
             if events.kept.insert(event.audit_id.clone(), kept).is_none() {
                 events.order.push_back(event.audit_id);
             }
-            if events.order.len() > KEPT
+            if events.order.len() > MAX_EVENTS
                 && let Some(oldest) = events.order.pop_front()
             {
                 events.kept.remove(&oldest);
@@ -176,7 +177,7 @@ impl AuditIndex {
 }
 
 impl Tail {
-    /// Reads what was written since the last time. A line without its end stays for the next time.
+    /// Reads new lines; an incomplete line is read later.
     fn read_into(&mut self, index: &AuditIndex) {
         while matches!(self.reader.read_until(b'\n', &mut self.line), Ok(read) if read > 0) {
             if self.line.ends_with(b"\n") {
@@ -212,10 +213,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
-const READ_AGAIN_AFTER: Duration = Duration::from_millis(20);
-/// An event of a scenario is asked for soon after its request; 16,384 events are some megabytes.
-const KEPT: usize = 16_384;
+const TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// The maximum number of events, a few megabytes; an event is read soon after its request.
+const MAX_EVENTS: usize = 16_384;
 
 #[cfg(test)]
 mod tests {
@@ -255,7 +256,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_target_without_an_audit_log_counts_what_was_asked_for() {
-        let log = AuditLog::not_shown();
+        let log = AuditLog::unavailable();
         assert_eq!(log.annotations("a").await, None);
         assert_eq!(log.unchecked(), 1);
     }
@@ -279,11 +280,11 @@ mod tests {
     #[test]
     fn only_the_newest_events_are_kept() {
         let index = AuditIndex::default();
-        for number in 0..=KEPT {
+        for number in 0..=MAX_EVENTS {
             index.record(&event(&number.to_string(), "ResponseComplete"));
         }
         assert_eq!(index.find("0"), None);
         assert_eq!(index.find("1").map(|event| event.annotations), Some(annotations("1")));
-        assert_eq!(lock(&index.0.events).kept.len(), KEPT);
+        assert_eq!(lock(&index.0.events).kept.len(), MAX_EVENTS);
     }
 }

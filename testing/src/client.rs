@@ -1,4 +1,4 @@
-//! The test's client, whose requests are on record.
+//! The test's client, which records requests.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,7 +15,7 @@ use crate::record::{Recorder, SentRequest};
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Sends requests on to `inner` with an id for the audit log and one for the webhooks, and records them.
+/// Adds an audit ID and a trace ID to requests, records them, and forwards them to `inner`.
 #[derive(Clone, Debug)]
 pub(crate) struct Recording<S> {
     pub(crate) inner: S,
@@ -59,14 +59,14 @@ where
     }
 }
 
-/// Version, trace, parent (any but zero), and no flags: nobody has to keep the trace.
+/// Formats a `traceparent` with any parent and without the sampled flag.
 ///
 /// Source: W3C Trace Context, `traceparent`.
 fn traceparent(trace_id: &str) -> String {
     format!("00-{trace_id}-0000000000000001-00")
 }
 
-/// The id of the trace in the header of a request.
+/// Returns the trace ID in the headers of a request.
 pub(crate) fn trace_id(headers: &http::HeaderMap) -> Option<String> {
     let header = headers.get(TRACEPARENT)?.to_str().ok()?;
     header.split('-').nth(1).map(str::to_owned)

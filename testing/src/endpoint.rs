@@ -1,4 +1,4 @@
-//! A webhook under test, served over TLS under the names of its Service.
+//! A webhook under test, which is served over TLS with the name of its Service.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ use crate::record::{Call, Recorder};
 use crate::server::{Error, ServiceName};
 use crate::{LOOPBACK, client};
 
-/// More than the reviews of the largest objects have.
+/// The maximum size of a body, which is larger than any review.
 const MAX_BODY: usize = 64 << 20;
 
-/// Serves until it is dropped.
+/// The server of a webhook, which is stopped when dropped.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     port: u16,
@@ -35,7 +35,7 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Serves `webhook` on a free port of 127.0.0.1; each call is recorded.
+    /// Serves `webhook` on a free port of 127.0.0.1 and records each call.
     pub(crate) async fn start(
         service: &ServiceName,
         webhook: Router,
@@ -50,7 +50,7 @@ impl Endpoint {
         let router = webhook.layer(axum::middleware::from_fn_with_state(recording, record));
         let serving = tokio::spawn(async move {
             loop {
-                // An error is one of a connection that is gone already.
+                // An error concerns a connection that has already been closed.
                 let Ok((stream, _)) = listener.accept().await else { continue };
                 let (tls, service) = (tls.clone(), TowerToHyperService::new(router.clone()));
                 tokio::spawn(async move {
@@ -76,7 +76,7 @@ impl Drop for Endpoint {
     }
 }
 
-/// A certificate for the name by which kube-apiserver calls the Service, and for 127.0.0.1.
+/// Creates a certificate for the name of the Service and for 127.0.0.1.
 ///
 /// Source: apiserver pkg/util/webhook/client.go, `HookClient`: the server name is `NAME.NAMESPACE.svc`.
 fn tls(service: &ServiceName, authority: &CertificateAuthority) -> Result<rustls::ServerConfig, Error> {
@@ -102,7 +102,7 @@ struct Recording {
     recorder: Arc<Recorder>,
 }
 
-/// Records a call when it comes, and its response when there is one: the API server may give up in between.
+/// Records a call on arrival and its response later, because the API server can disconnect in between.
 async fn record(
     State(Recording { service, recorder }): State<Recording>,
     request: Request,
@@ -128,7 +128,7 @@ async fn record(
             recorder.responded(place, head.status, &body);
             Response::from_parts(head, Body::from(body))
         }
-        // The webhook broke off in the middle: so does this.
+        // The webhook aborted its response, so this response is aborted, too.
         Err(error) => {
             let broken = futures::stream::once(std::future::ready(Err::<Bytes, _>(error)));
             Response::from_parts(head, Body::from_stream(broken))
@@ -136,7 +136,7 @@ async fn record(
     }
 }
 
-/// Whether a text is a label of a DNS name, as the names of Services and namespaces are.
+/// Reports whether a string is a DNS label, like the names of Services and namespaces.
 pub(crate) fn is_label(text: &str) -> bool {
     !text.contains('.') && matches!(text.parse(), Ok(Name::Dns(_)))
 }

@@ -1,7 +1,7 @@
-//! Tests of admission webhooks, without a cluster and without a certificate in sight.
+//! Tests of admission webhooks without a cluster and without certificates.
 //!
-//! A [`TestServer`] is a Kubernetes API server with your webhook behind its Service: it applies your manifests, calls
-//! the webhook over TLS as kube-apiserver would, and keeps every call on record.
+//! A [`TestServer`] is a Kubernetes API server with your webhook behind its Service. It applies your manifests, calls
+//! the webhook over TLS as kube-apiserver does, and records every call.
 //!
 //! ```
 //! use admit_testing::TestServer;
@@ -50,10 +50,10 @@
 //! # }
 //! ```
 //!
-//! The server is admit's own, in this process, and starts in milliseconds. With
-//! [`.on(Backend::Envtest)`](Builder::on) the same test runs on etcd and kube-apiserver; [`Backend::available`] is both
-//! where KUBEBUILDER_ASSETS is set. Other webhooks, also ones that misbehave, come from a
-//! [file of fakes](Builder::fakes).
+//! The server runs in this process and starts in milliseconds. With
+//! [`.on(Backend::Envtest)`](Builder::on) the same test runs on etcd and kube-apiserver; [`Backend::available`] returns
+//! both if KUBEBUILDER_ASSETS is set. Additional webhooks, including ones that misbehave, are defined in a
+//! [fakes file](Builder::fakes).
 
 pub mod audit_log;
 pub mod envtest;

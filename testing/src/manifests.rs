@@ -1,4 +1,4 @@
-//! The manifests of a project: read from files, and created in an order that works.
+//! Reading manifests and creating their objects.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::server::Error;
 
-/// An object of a file.
+/// An object in a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Manifest {
     pub(crate) file: PathBuf,
@@ -34,10 +34,10 @@ impl Manifest {
     }
 }
 
-/// The objects of a file, or of all YAML and JSON files in a folder and its folders, by name.
+/// Reads the objects in a file, or in all YAML and JSON files in a folder and its subfolders, sorted by name.
 ///
 /// # Errors
-/// A file cannot be read, or is neither YAML nor JSON.
+/// A file cannot be read or is not valid YAML or JSON.
 pub(crate) fn read(path: &Path, found: &mut Vec<Manifest>) -> Result<(), Error> {
     let failed = |message: String| Error::Manifest { file: path.to_owned(), message };
     if path.is_dir() {
@@ -76,10 +76,10 @@ pub(crate) fn read(path: &Path, found: &mut Vec<Manifest>) -> Result<(), Error> 
     Ok(())
 }
 
-/// Creates an object, and its namespace if there is none. A Namespace that exists is left as it is.
+/// Creates an object and its namespace; an existing Namespace is not changed.
 ///
 /// # Errors
-/// The server does not serve the kind, or refuses the object.
+/// The server does not serve the kind or rejects the object.
 pub(crate) async fn create(client: &kube::Client, manifest: &Manifest) -> Result<(), Error> {
     let (group, version) = match manifest.text("/apiVersion").split_once('/') {
         Some(parts) => parts,
@@ -125,17 +125,17 @@ pub(crate) async fn create_namespace(client: &kube::Client, name: &str) -> Resul
     }
 }
 
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
-pub(crate) const ASK_AGAIN_AFTER: Duration = Duration::from_millis(20);
+const TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Waits until the resource of a definition is established, and discovery has its versions.
+/// Waits until a custom resource is established and its versions are in discovery.
 async fn wait_until_served(
     client: &kube::Client,
     definitions: &Api<DynamicObject>,
     manifest: &Manifest,
 ) -> Result<(), Error> {
     let name = manifest.text("/metadata/name");
-    let deadline = Instant::now() + LONGEST_WAIT;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let definition = definitions.get(name).await.map_err(|error| manifest.error(&error.to_string()))?;
         if is_established(&definition.data) && is_discovered(client, manifest).await {
@@ -145,7 +145,7 @@ async fn wait_until_served(
             let status = definition.data.get("status").unwrap_or(&Value::Null);
             return Err(manifest.error(&format!("is not served; its status is {status}")));
         }
-        sleep(ASK_AGAIN_AFTER).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 

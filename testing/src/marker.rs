@@ -1,8 +1,8 @@
-//! When a kube-apiserver uses the webhook configurations that it was given.
+//! Waits until kube-apiserver uses webhook configurations.
 //!
-//! It does so some moments after it stored them, and nothing but a call tells. So another configuration is created after
-//! them, whose webhook is called for a marked object alone: once that is called, those before it are in use, too, since
-//! the server reads the configurations of a kind in the order in which they were written, and all of them at a time.
+//! The API does not report when a stored configuration is in use. Therefore a marker configuration is created last, whose
+//! webhook matches only a marked object. Once it is called, all earlier configurations are in use, because the server loads
+//! the configurations of a kind in order.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use uuid::Uuid;
 
 use crate::LOOPBACK;
 use crate::endpoint::Endpoint;
-use crate::manifests::ASK_AGAIN_AFTER;
+use crate::manifests::POLL_INTERVAL;
 use crate::record::Recorder;
 use crate::server::{Error, ServiceName};
 
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const LABEL: &str = "admit-testing.example.com/marker";
 
-/// Waits until the server uses all configurations of `kind`, `MutatingWebhookConfiguration` or
-/// `ValidatingWebhookConfiguration`, that were created before.
+/// Waits until the server uses all earlier configurations of `kind`, `MutatingWebhookConfiguration` or
+/// `ValidatingWebhookConfiguration`.
 pub(crate) async fn wait_until_used(
     client: &kube::Client,
     kind: &str,
@@ -53,22 +53,22 @@ pub(crate) async fn wait_until_used(
     }))?;
     let kind_of_lease = ApiResource::from_gvk(&GroupVersionKind::gvk("coordination.k8s.io", "v1", "Lease"));
     let leases: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), &kind_of_lease);
-    let deadline = Instant::now() + LONGEST_WAIT;
+    let deadline = Instant::now() + TIMEOUT;
     while calls.calls().is_empty() {
         if Instant::now() > deadline {
-            let seconds = LONGEST_WAIT.as_secs();
+            let seconds = TIMEOUT.as_secs();
             return Err(Error::Setup(format!("the server did not use a new {kind} within {seconds} s")));
         }
-        // Whether another webhook refuses the lease does not matter: this one is called before it, or at the same time.
+        // Another webhook may deny the lease, but this one is called before it or in parallel.
         drop(leases.create(&PostParams { dry_run: true, ..PostParams::default() }, &lease).await);
         if calls.calls().is_empty() {
-            sleep(ASK_AGAIN_AFTER).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
     configurations.delete(NAME, &DeleteParams::default()).await.map(drop).map_err(failed)
 }
 
-/// Mutating webhooks are called in the order of the names of their configurations: this one comes first.
+/// The name sorts first, because mutating webhooks are called in the order of their configuration names.
 const NAME: &str = "0-admit-testing";
 
 fn configuration(kind: &str, mark: &str, port: u16, authority: &CertificateAuthority) -> Value {

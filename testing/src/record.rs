@@ -1,4 +1,4 @@
-//! What happened: the requests of the test's client, and the calls of webhooks that they caused.
+//! The recorded requests of the test's client and the webhook calls that they caused.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,29 +10,29 @@ use http::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One request of the test's client.
+/// A request of the test's client.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RequestTrace {
-    /// Its method.
+    /// The method.
     pub method: Method,
-    /// Its path and query.
+    /// The path and query.
     pub path: String,
-    /// The status of the response; none if there was none yet.
+    /// The status of the response, or `None` if the request is in progress.
     pub status: Option<StatusCode>,
-    /// The calls of the webhooks under test that it caused, in the order in which they arrived.
+    /// The calls of webhooks under test that the request caused, in order of arrival.
     pub calls: Vec<Call>,
-    /// The annotations of its audit event.
+    /// The annotations of the audit event.
     pub annotations: BTreeMap<String, String>,
 }
 
 impl RequestTrace {
-    /// The calls to this path of a webhook, such as `/mutate`.
+    /// Returns the calls to this path, such as `/mutate`.
     pub fn calls_to<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Call> {
         self.calls.iter().filter(move |call| call.path == path)
     }
 
-    /// What each call of a mutating webhook came to, fakes included: by round, and by the webhook's place in it.
+    /// Returns the result of each call of a mutating webhook, including fakes, by round and position.
     ///
     /// From the audit annotations `mutation.webhook.admission.k8s.io/round_N_index_M` and
     /// `patch.webhook.admission.k8s.io/round_N_index_M`.
@@ -60,21 +60,21 @@ impl RequestTrace {
     }
 }
 
-/// What the call of a mutating webhook came to, as the audit log tells.
+/// The result of a call of a mutating webhook in the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mutation {
     /// 0, or 1 if the webhook was reinvoked.
     pub round: usize,
-    /// The webhook's place among all mutating webhooks.
+    /// The index of the webhook among all mutating webhooks.
     pub index: usize,
-    /// The name of its configuration.
+    /// The name of the configuration.
     pub configuration: String,
-    /// Its name.
+    /// The name of the webhook.
     pub webhook: String,
-    /// Whether its patch changed the object.
+    /// Whether the patch changed the object.
     pub mutated: bool,
-    /// The JSON patch, if there was one.
+    /// The JSON Patch, if any.
     pub patch: Option<Value>,
 }
 
@@ -90,7 +90,7 @@ struct PatchAnnotation {
     patch: Value,
 }
 
-/// One call of a webhook under test.
+/// A call of a webhook under test.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Call {
@@ -100,11 +100,11 @@ pub struct Call {
     pub path: String,
     /// The AdmissionReview that the webhook received; null if the body was not JSON.
     pub review: Value,
-    /// What the webhook responded; none if the API server gave up first.
+    /// The response, or `None` if the API server disconnected first.
     pub response: Option<Response>,
 }
 
-/// What a webhook responded.
+/// The response of a webhook.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Response {
@@ -115,23 +115,24 @@ pub struct Response {
 }
 
 impl Call {
-    /// `request` of the review that the webhook received.
+    /// Returns `request` of the review.
     pub fn request(&self) -> &Value {
         self.review.get("request").unwrap_or(&Value::Null)
     }
 
-    /// `request.object` of that review; null for a deletion.
+    /// Returns `request.object` of the review, which is null for a deletion.
     pub fn object(&self) -> &Value {
         self.request().get("object").unwrap_or(&Value::Null)
     }
 
-    /// `response.allowed` of what it responded.
+    /// Returns `response.allowed`.
     pub fn allowed(&self) -> Option<bool> {
         self.responded("allowed")?.as_bool()
     }
 
-    /// The JSON patch of what it responded, decoded: from base64, or from the list of bytes that kube-apiserver reads
-    /// too and kube's types write.
+    /// Decodes the JSON Patch in the response.
+    ///
+    /// It can be base64 or a list of bytes, which kube-apiserver accepts and the kube crate writes.
     pub fn patch(&self) -> Option<Value> {
         let patch = self.responded("patch")?;
         let bytes = match patch.as_str() {
@@ -146,8 +147,9 @@ impl Call {
     }
 }
 
-/// Requests and calls as they come, brought together by the id of a trace: the API server hands on the `traceparent` of a
-/// request to the webhooks that it calls (HTTP-24).
+/// Records requests and calls and associates them by trace ID.
+///
+/// The API server forwards the `traceparent` of a request to webhooks (HTTP-24).
 #[derive(Debug, Default)]
 pub(crate) struct Recorder(Mutex<Recorded>);
 
@@ -157,7 +159,7 @@ struct Recorded {
     calls: Vec<ReceivedCall>,
 }
 
-/// A request of the client, with the ids by which its audit event and its calls are found.
+/// A request of the client with its audit ID and trace ID.
 #[derive(Clone, Debug)]
 pub(crate) struct SentRequest {
     pub(crate) method: Method,
@@ -173,7 +175,7 @@ struct ReceivedCall {
     call: Call,
 }
 
-/// Which request or call of a [`Recorder`] is meant.
+/// The index of a request or call in a [`Recorder`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place(usize);
 
@@ -203,17 +205,17 @@ impl Recorder {
         }
     }
 
-    /// The requests so far.
+    /// Returns the requests so far.
     pub(crate) fn requests(&self) -> Vec<SentRequest> {
         self.lock().requests.clone()
     }
 
-    /// The calls so far.
+    /// Returns the calls so far.
     pub(crate) fn calls(&self) -> Vec<Call> {
         self.lock().calls.iter().map(|received| received.call.clone()).collect()
     }
 
-    /// The calls that a request caused.
+    /// Returns the calls that a request caused.
     pub(crate) fn calls_of(&self, request: &SentRequest) -> Vec<Call> {
         let recorded = self.lock();
         let its = |received: &&ReceivedCall| received.trace_id.as_ref() == Some(&request.trace_id);
@@ -232,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mutations_are_in_the_order_of_their_calls() {
+    fn mutations_are_in_call_order() {
         let mutated = |webhook: &str, mutated: bool| {
             json!({"configuration": "c", "webhook": webhook, "mutated": mutated}).to_string()
         };

@@ -1,4 +1,4 @@
-//! The API server of a test.
+//! The API server for tests.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -29,31 +29,31 @@ use crate::manifests::{self, Manifest};
 use crate::marker;
 use crate::record::{Call, Recorder, RequestTrace, SentRequest};
 
-/// Where a test runs.
+/// The API server that a test runs on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Backend {
-    /// admit's own API server, in this process.
+    /// The in-process API server of admit.
     #[default]
     InProcess,
-    /// etcd and kube-apiserver from the folder that KUBEBUILDER_ASSETS names.
+    /// etcd and kube-apiserver from KUBEBUILDER_ASSETS.
     Envtest,
 }
 
 impl Backend {
-    /// Where a test can run: in this process, and on kube-apiserver if KUBEBUILDER_ASSETS is set.
+    /// Returns the available backends: in process, and kube-apiserver if KUBEBUILDER_ASSETS is set.
     pub fn available() -> Vec<Self> {
         let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(|_| Self::Envtest);
         [Self::InProcess].into_iter().chain(assets).collect()
     }
 }
 
-/// Why a test cannot start.
+/// The reason why a test server could not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The name of a Service is not `NAMESPACE/NAME`.
-    #[error("`{0}` is not a Service: expected NAMESPACE/NAME")]
+    /// The name of a Service is not in the format `NAMESPACE/NAME`.
+    #[error("invalid Service `{0}`: must be NAMESPACE/NAME")]
     ServiceName(String),
     /// etcd and kube-apiserver did not start.
     #[error(transparent)]
@@ -61,23 +61,23 @@ pub enum Error {
     /// A webhook cannot be served.
     #[error("{service}: cannot listen on 127.0.0.1: {error}")]
     Listen {
-        /// Its Service.
+        /// The Service of the webhook.
         service: String,
-        /// Why not.
+        /// The cause.
         error: std::io::Error,
     },
-    /// There is no certificate for a webhook.
+    /// The certificate of a webhook could not be created.
     #[error("no certificate: {0}")]
     Certificate(String),
-    /// A manifest cannot be read, or the server refuses one of its objects.
+    /// A manifest cannot be read, or the server rejects an object.
     #[error("{}: {message}", file.display())]
     Manifest {
-        /// Its path.
+        /// The path of the manifest.
         file: PathBuf,
-        /// What is wrong.
+        /// The reason.
         message: String,
     },
-    /// The server refuses what the test itself needs.
+    /// The setup of the test failed.
     #[error("{0}")]
     Setup(String),
 }
@@ -108,7 +108,7 @@ impl fmt::Display for ServiceName {
     }
 }
 
-/// What a [`TestServer`] is started with.
+/// The settings of a [`TestServer`].
 #[derive(Debug, Default)]
 pub struct Builder {
     backend: Backend,
@@ -118,14 +118,15 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Where the test runs; by default in this process.
+    /// Sets the backend; the default is in process.
     #[must_use]
     pub fn on(self, backend: Backend) -> Self {
         Self { backend, ..self }
     }
 
-    /// Serves a webhook, an [`axum::Router`] or any other tower service, as the Service `NAMESPACE/NAME`. Configurations
-    /// whose `clientConfig.service` names the Service get its `caBundle` and port.
+    /// Serves a webhook, an [`axum::Router`] or another tower service, as the Service `NAMESPACE/NAME`.
+    ///
+    /// Configurations whose `clientConfig.service` refers to the Service get its `caBundle` and port.
     #[must_use]
     pub fn webhook<S>(mut self, service: &str, webhook: S) -> Self
     where
@@ -137,16 +138,17 @@ impl Builder {
         self
     }
 
-    /// Creates the objects of a file, or of all YAML and JSON files in a folder: namespaces and definitions first, webhook
-    /// configurations last. Namespaces that are missing are created. Services of webhooks under test are left out.
+    /// Creates the objects in a file, or in all YAML and JSON files in a folder.
+    ///
+    /// Namespaces and CustomResourceDefinitions are created first, webhook configurations last. Missing namespaces are
+    /// created, and Services of webhooks under test are omitted.
     #[must_use]
     pub fn manifests(mut self, path: impl AsRef<Path>) -> Self {
         self.manifests.push(path.as_ref().to_owned());
         self
     }
 
-    /// Serves the webhooks of a file of fakes (see `admit fakes`) beside the webhook under test, and creates their
-    /// configurations.
+    /// Serves the webhooks in a fakes file (see `admit fakes`) and creates their configurations.
     #[must_use]
     pub fn fakes(mut self, path: impl AsRef<Path>) -> Self {
         self.fakes.push(path.as_ref().to_owned());
@@ -156,7 +158,7 @@ impl Builder {
     /// Starts the server and the webhooks, creates the objects, and waits until the server uses the configurations.
     ///
     /// # Errors
-    /// A server does not start, or an object cannot be created: the error names the file.
+    /// A server does not start, or an object cannot be created; the error contains the file.
     pub async fn start(self) -> Result<TestServer, Error> {
         let mut objects = Vec::new();
         for path in &self.manifests {
@@ -198,7 +200,7 @@ async fn start_fakes(files: &[PathBuf]) -> Result<Option<Fleet>, Error> {
     started.map(Some).map_err(|error| Error::Setup(error.to_string()))
 }
 
-/// The API server, and its audit log.
+/// The API server and its audit log.
 #[derive(Debug)]
 struct Servers {
     api_server: RunningApiServer,
@@ -226,7 +228,7 @@ impl Servers {
             }
             Backend::Envtest => {
                 let mut settings = Settings::default();
-                // As in process, and as controller-runtime's envtest does: nobody makes the accounts of Pods.
+                // As in process and in controller-runtime's envtest, because no controller creates service accounts.
                 settings.flags.push("--disable-admission-plugins=ServiceAccount".to_owned());
                 let envtest = Envtest::start(settings, |_| ()).await?;
                 let audit = AuditLog::follow_from_end(envtest.audit_log());
@@ -236,7 +238,7 @@ impl Servers {
         }
     }
 
-    /// A client in the group `system:masters`; its requests are recorded if it is given a recorder.
+    /// Creates a client in the group `system:masters`, which records its requests if a recorder is given.
     fn client(&self, recorder: Option<&Arc<Recorder>>) -> Result<kube::Client, Error> {
         match &self.api_server {
             RunningApiServer::InProcess(server) => {
@@ -261,7 +263,7 @@ impl Servers {
     }
 }
 
-/// The user of [`Envtest::config`], down to the uid: reviews show it to webhooks.
+/// Returns the user of [`Envtest::config`], including the uid, because reviews contain it.
 fn admin() -> UserInfo {
     UserInfo {
         username: "admin".to_owned(),
@@ -271,7 +273,7 @@ fn admin() -> UserInfo {
     }
 }
 
-/// What is created before the test begins.
+/// The setup before the test starts.
 struct Setup<'a> {
     client: kube::Client,
     backend: Backend,
@@ -305,7 +307,7 @@ impl Setup<'_> {
         {
             manifests::create(&self.client, manifest).await?;
         }
-        // Validating webhooks come first: nothing mutates or refuses yet what shows that they are in use.
+        // Validating webhooks come first, so that mutating webhooks do not affect the marker object.
         for kind in CONFIGURATIONS {
             let mut of_kind = objects.iter().filter(|it| is_configuration(it, kind)).peekable();
             if of_kind.peek().is_none() {
@@ -324,8 +326,7 @@ impl Setup<'_> {
         Ok(())
     }
 
-    /// Without a network behind it, the API server finds a Service of type `ExternalName` at this machine and the port that
-    /// the webhook names, and keeps the Service's name in TLS.
+    /// Creates an `ExternalName` Service that points to this machine; the API server uses its name for TLS.
     ///
     /// Source: apiserver pkg/util/proxy/proxy.go, `ResolveCluster`.
     async fn create_service(&self, service: &ServiceName) -> Result<(), Error> {
@@ -339,7 +340,7 @@ impl Setup<'_> {
     }
 }
 
-/// Namespaces and definitions come before what needs them.
+/// Returns the creation order: namespaces and CustomResourceDefinitions first.
 fn rank(manifest: &Manifest) -> u8 {
     if manifest.is("", "Namespace") {
         0
@@ -350,7 +351,7 @@ fn rank(manifest: &Manifest) -> u8 {
     }
 }
 
-/// Gives the webhooks of a configuration the port and the `caBundle` of the endpoints that serve their Services.
+/// Sets the port and the `caBundle` of the Services in a configuration.
 fn point_at(
     configuration: &mut Value,
     endpoints: &[(ServiceName, Endpoint)],
@@ -373,11 +374,11 @@ fn point_at(
     }
 }
 
-/// An API server with the webhooks under test behind their Services. Dropped means stopped.
+/// An API server with the webhooks under test behind their Services, which is stopped when dropped.
 pub struct TestServer {
     client: kube::Client,
     recorder: Arc<Recorder>,
-    // The API server ends before what it calls.
+    // The API server is stopped before the webhooks.
     servers: Servers,
     _endpoints: Vec<(ServiceName, Endpoint)>,
     _fakes: Option<Fleet>,
@@ -390,18 +391,19 @@ impl fmt::Debug for TestServer {
 }
 
 impl TestServer {
-    /// A server to be described.
+    /// Returns a builder with default settings.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// A client in the group `system:masters`, with the namespace `default`, whose requests are on record. It does not
-    /// retry.
+    /// Returns a client in the group `system:masters` with the namespace `default`.
+    ///
+    /// Its requests are recorded and not retried.
     pub fn client(&self) -> kube::Client {
         self.client.clone()
     }
 
-    /// The requests of [`Self::client`], oldest first, with the calls that they caused.
+    /// Returns the requests of [`Self::client`], oldest first, with the calls that they caused.
     pub async fn requests(&self) -> Vec<RequestTrace> {
         let mut traces = Vec::new();
         for request in self.recorder.requests() {
@@ -410,20 +412,21 @@ impl TestServer {
         traces
     }
 
-    /// The newest request that is not a GET.
+    /// Returns the newest request that is not a GET.
     pub async fn last_write(&self) -> Option<RequestTrace> {
         let request = self.recorder.requests().into_iter().rfind(|request| request.method != Method::GET)?;
         Some(self.trace(request).await)
     }
 
-    /// All calls of the webhooks under test, in the order in which they arrived: also those that no request of
-    /// [`Self::client`] caused, such as those for what the manifests hold.
+    /// Returns all calls of the webhooks under test in order of arrival.
+    ///
+    /// This includes calls that were not caused by [`Self::client`], for example for objects in manifests.
     pub fn calls(&self) -> Vec<Call> {
         self.recorder.calls()
     }
 
     async fn trace(&self, request: SentRequest) -> RequestTrace {
-        // A request that is not answered has no audit event yet.
+        // A request in progress does not have an audit event yet.
         let annotations = match request.status {
             Some(_) => self.servers.audit.annotations(&request.audit_id).await,
             None => None,
@@ -443,13 +446,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_is_a_namespace_and_a_name() {
+    fn service_names_are_namespace_and_name() {
         assert_eq!("demo/webhook".parse::<ServiceName>().unwrap().to_string(), "demo/webhook");
         for text in
             ["", "webhook", "demo/", "/webhook", "demo/webhook/x", "demo.svc/webhook", "demo/127.0.0.1"]
         {
             let error = text.parse::<ServiceName>().unwrap_err().to_string();
-            assert_eq!(error, format!("`{text}` is not a Service: expected NAMESPACE/NAME"));
+            assert_eq!(error, format!("invalid Service `{text}`: must be NAMESPACE/NAME"));
         }
     }
 }

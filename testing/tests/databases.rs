@@ -1,4 +1,4 @@
-//! A webhook that keeps a custom resource from being made smaller, tested with its definition.
+//! A webhook that prevents a custom resource from shrinking, tested with its definition.
 
 #![expect(clippy::indexing_slicing, reason = "a test fails where something is missing")]
 
@@ -28,11 +28,11 @@ async fn validate(Json(review): Json<Value>) -> Json<Value> {
 }
 
 #[tokio::test]
-async fn a_database_does_not_shrink() -> Result<(), Box<dyn Error>> {
+async fn database_cannot_shrink() -> Result<(), Box<dyn Error>> {
     let backends = Backend::available();
     if !backends.contains(&Backend::Envtest) {
-        let test = "admit-testing databases a_database_does_not_shrink";
-        // What the macros print of a test that passes is not shown.
+        let test = "admit-testing databases database_cannot_shrink";
+        // The output of the macros is captured in passing tests.
         drop(
             std::io::stderr()
                 .write_all(format!("skipped: {test}: KUBEBUILDER_ASSETS is not set\n").as_bytes()),
@@ -58,7 +58,7 @@ async fn a_database_does_not_shrink() -> Result<(), Box<dyn Error>> {
             assert!(error.unwrap_or_default().contains(expected.unwrap_or_default()));
             let request = server.last_write().await.ok_or("no request")?;
             let mut calls: Vec<_> = request.calls_to("/validate").map(Call::allowed).collect();
-            // kube-apiserver asks again where its copy of the object was out of date.
+            // kube-apiserver calls the webhook again if its copy of the object was stale.
             calls.dedup();
             assert_eq!(calls, [Some(expected.is_none())], "{backend:?}");
         }

@@ -15,7 +15,7 @@ use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
 use serde_json::json;
 
-/// The webhook under test: gives each container of a Pod the variable `SIDECAR`, unless it has one.
+/// The webhook under test, which adds the variable `SIDECAR` to each container of a Pod that does not have it.
 async fn inject(
     Json(review): Json<AdmissionReview<Pod>>,
 ) -> Result<Json<AdmissionReview<DynamicObject>>, Infallible> {
@@ -46,7 +46,7 @@ fn pod() -> Result<Pod, serde_json::Error> {
     }))
 }
 
-/// Says which part of a test does not run. What the macros print of a test that passes is not shown.
+/// Reports which part of a test is skipped; the output of the macros is captured in passing tests.
 fn backends(test: &str) -> Vec<Backend> {
     let available = Backend::available();
     if !available.contains(&Backend::Envtest) {
@@ -78,8 +78,8 @@ async fn each_container_gets_the_variable() -> Result<(), Box<dyn Error>> {
 }
 
 #[tokio::test]
-async fn a_container_that_another_webhook_adds_gets_the_variable_too() -> Result<(), Box<dyn Error>> {
-    for backend in backends("a_container_that_another_webhook_adds_gets_the_variable_too") {
+async fn container_of_another_webhook_gets_the_variable() -> Result<(), Box<dyn Error>> {
+    for backend in backends("container_of_another_webhook_gets_the_variable") {
         let server = TestServer::builder()
             .on(backend)
             .webhook("sidecar/injector", Router::new().route("/inject", post(inject)))

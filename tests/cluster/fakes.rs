@@ -23,7 +23,8 @@ fn webhooks_in_pods_are_called_through_the_api_server_and_leave_nothing() {
     let deployed = cluster.deploy(&fakes(NAME, &[labels, no, slow, stale, closed]), &[]);
     assert!(deployed.status.success());
     assert!(
-        text(&deployed.stderr).contains("every webhook answers through the API server: labels.fakes.local, ")
+        text(&deployed.stderr)
+            .contains("every webhook responds through the API server: labels.fakes.local, ")
     );
     assert_eq!(
         cluster.admit(&["journal"]).stdout,
@@ -49,7 +50,7 @@ fn webhooks_in_pods_are_called_through_the_api_server_and_leave_nothing() {
         told("labels.fakes.local CREATE ConfigMap TARGET/one: allowed, patched with 2 operations"),
         "{journal}"
     );
-    assert!(told("slow.fakes.local CREATE ConfigMap TARGET/one: the caller gave up"), "{journal}");
+    assert!(told("slow.fakes.local CREATE ConfigMap TARGET/one: the caller disconnected"), "{journal}");
     assert!(told("no.fakes.local CREATE ConfigMap TARGET/two: denied: "), "{journal}");
     assert!(!journal.contains("stale.fakes.local"), "nobody trusts it enough to call it: {journal}");
     let of_one: Value =
@@ -115,13 +116,13 @@ fn what_somebody_else_made_stays() {
     assert!(cluster.kubectl(&["create", "configmap", "theirs", "-n", NAME]).status.success());
     let file = fakes(NAME, &["name: yes, type: validating, behavior: allow"]);
     let deployed = cluster.deploy(&file, &[]);
-    assert!(text(&deployed.stderr).contains("Namespace admit-test-theirs is there and stays as it is"));
+    assert!(text(&deployed.stderr).contains("Namespace admit-test-theirs already exists and is not changed"));
     assert!(deployed.status.success());
 
     let other = Cluster::of_tests("admit-test-other").unwrap();
     let refused = other.deploy(&file, &[]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("belongs to somebody else: give the file another `name`"));
+    assert!(text(&refused.stderr).contains("is not managed by admit: change the `name` in the file"));
     assert_eq!(other.left(), "");
 
     cluster.delete();

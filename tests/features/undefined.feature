@@ -1,4 +1,4 @@
-Feature: What nobody understands
+Feature: Undefined steps
 
   Background:
     Given a mutating webhok "first" for pods

@@ -1,4 +1,4 @@
-Feature: What is no Gherkin
+Feature: Invalid Gherkin
 
   Scenario: A line too many
     Given a mutating webhook "first" for pods

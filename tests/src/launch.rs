@@ -38,7 +38,7 @@ impl Launch {
         plugins: &Plugins,
         authority: &Arc<CertificateAuthority>,
     ) -> Result<Self, ServerError> {
-        let mut arguments = TargetArguments::of(kind).with_plugins(&plugins.enable, &plugins.disable);
+        let mut arguments = TargetArguments::new(kind).with_plugins(&plugins.enable, &plugins.disable);
         let mut standing = BTreeMap::new();
         for name in &plugins.webhooks {
             let asks = name.starts_with("certificate");

@@ -41,7 +41,7 @@ async fn a_real_kube_apiserver_takes_every_object_of_the_built_in_corpus() {
     if !machine::has_kube_apiserver() {
         return;
     }
-    let launched = Launched::start(&TargetArguments::of(TargetKind::Envtest), |_| ()).await;
+    let launched = Launched::start(&TargetArguments::new(TargetKind::Envtest), |_| ()).await;
     let launched = launched.unwrap_or_else(|failure| panic!("{failure}"));
     let client = &launched.target.client;
     for (uri, object) in around() {

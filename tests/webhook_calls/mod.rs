@@ -25,7 +25,7 @@ async fn on_admit(check: impl AsyncFnOnce(kube::Client)) {
 }
 
 async fn on_kube_apiserver(check: impl AsyncFnOnce(kube::Client)) {
-    let arguments = TargetArguments::of(TargetKind::Envtest);
+    let arguments = TargetArguments::new(TargetKind::Envtest);
     let launched = Launched::start(&arguments, |_| ()).await.unwrap_or_else(|failure| panic!("{failure}"));
     check(launched.target.client.clone()).await;
 }

@@ -1,4 +1,4 @@
-//! The causes that are known, and the words by which each is recognized.
+//! The known causes of errors and the patterns of their messages.
 
 use std::sync::LazyLock;
 
@@ -6,37 +6,37 @@ use fake_webhooks::{Class, Fault};
 use regex::Regex;
 use serde::{Deserialize, Deserializer, de};
 
-/// Why a request failed.
+/// A cause of an error.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Cause {
     pub(super) id: String,
     #[serde(deserialize_with = "regex")]
     pub(super) pattern: Regex,
-    /// Whether the pattern is for a whole message, and not only for what went wrong with a call.
+    /// Whether the pattern applies to the complete message and not only to the error of a call.
     #[serde(default)]
     pub(super) anywhere: bool,
-    /// Where no fault of the catalog says so.
+    /// The class, if no fault of the catalog determines it.
     class: Option<Class>,
-    /// The file of Kubernetes or the package of Go that the words are from, where no recording has them.
+    /// The Kubernetes file or Go package that contains the message, if no recording does.
     pub(super) source: Option<String>,
     #[serde(default)]
     faults: Vec<String>,
-    /// One sentence; names in braces are filled in.
+    /// The explanation; names in braces are replaced.
     pub(super) meaning: String,
-    /// What most often leads to it.
+    /// The most common reasons.
     pub(super) usually: Vec<String>,
-    /// Commands that show more; names in braces are filled in.
+    /// Commands for diagnosis; names in braces are replaced.
     pub(super) look: Vec<String>,
 }
 
 impl Cause {
-    /// The faults of the catalog with this cause.
+    /// Returns the faults of the catalog with this cause.
     pub(super) fn faults(&self) -> impl Iterator<Item = &'static Fault> {
         self.faults.iter().filter_map(|id| fake_webhooks::catalog().iter().find(|fault| fault.id == *id))
     }
 
-    /// What the failure policy has to do with it.
+    /// Returns how the failure policy applies.
     pub(super) fn class(&self) -> Option<Class> {
         self.class.or_else(|| Some(self.faults().next()?.class))
     }
@@ -46,7 +46,7 @@ fn regex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Regex, D::Error> 
     Regex::new(&String::deserialize(deserializer)?).map_err(de::Error::custom)
 }
 
-/// All causes; the first whose pattern matches counts.
+/// All causes; the first one with a matching pattern is used.
 pub(super) static CAUSES: LazyLock<Vec<Cause>> = LazyLock::new(|| {
     serde_saphyr::from_str(include_str!("causes.yaml")).unwrap_or_else(|error| panic!("causes.yaml: {error}"))
 });
@@ -60,12 +60,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cause_says_where_its_words_are_from() {
+    fn every_cause_has_a_recording_or_a_source() {
         let mut ids = BTreeSet::new();
         for cause in &*CAUSES {
             assert!(ids.insert(&cause.id), "{} is there twice", cause.id);
             assert_eq!(cause.faults().count(), cause.faults.len(), "{} names an unknown fault", cause.id);
-            // Of conversion webhooks no policy decides.
+            // Conversion webhooks do not have a failure policy.
             let of_admission = cause.faults().filter(|fault| fault.family != Family::Conversion);
             let classes: BTreeSet<Class> = of_admission.map(|fault| fault.class).collect();
             assert!(classes.len() <= 1, "{}: {classes:?}", cause.id);

@@ -1,4 +1,4 @@
-//! What a message of kube-apiserver says about a webhook.
+//! Explanations of messages of kube-apiserver about webhooks.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use url::Url;
 
 use super::causes::{CAUSES, Cause};
 
-/// `failed calling webhook "NAME": ` and what comes after it; conversion webhooks have words of their own.
+/// `failed calling webhook "NAME": ` and the error; conversion webhooks have another message.
 static CALL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r#"(?x)
@@ -28,44 +28,44 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What is known of a message.
+/// The explanation of a message.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Explanation {
     /// The message.
     pub(super) message: String,
-    /// How often it is there.
+    /// The number of occurrences.
     pub(super) count: u64,
     /// The name of the webhook in its configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) webhook: Option<String>,
-    /// What a conversion webhook should have converted.
+    /// The kind of object to convert.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) converts: Option<String>,
     /// The URL of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) url: Option<String>,
-    /// The Service that it leads to.
+    /// The Service in the URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) service: Option<Service>,
-    /// The id of the cause.
+    /// The ID of the cause.
     pub(super) cause: &'static str,
-    /// The cause in one sentence.
+    /// The explanation of the cause.
     pub(super) meaning: String,
-    /// What the failure policy had to do with it.
+    /// How the failure policy applied.
     pub(super) consequence: &'static str,
-    /// What most often leads to it.
+    /// The most common reasons.
     pub(super) usually: &'static [String],
-    /// Commands that show more.
+    /// Commands for diagnosis.
     pub(super) look: Vec<String>,
-    /// The file of Kubernetes or the package of Go that the words are from, where no recording has them.
+    /// The Kubernetes file or Go package that contains the message, if no recording does.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'static str>,
-    /// Faults of the catalog by which it can be had.
+    /// Faults of the catalog that reproduce it.
     pub(super) faults: Vec<KnownFault>,
 }
 
-/// A Service as the URL of a call names it.
+/// A Service in the URL of a call.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Service {
     pub(super) namespace: String,
@@ -81,13 +81,14 @@ pub(super) struct KnownFault {
     pub(super) help: &'static str,
 }
 
-/// Explains what `text` holds: one message, a `Status` as JSON, or the lines of a log, each message once. What is no
-/// message about a webhook is left out.
+/// Explains the messages in `text`: one message, a `Status` as JSON, or the lines of a log.
+///
+/// Each message is explained once; other text is ignored.
 pub(super) fn explain(text: &str) -> Vec<Explanation> {
     if let Some(message) = message_of_status(text) {
         return explain_message(&message).into_iter().collect();
     }
-    // In logs a message stands in quotes.
+    // Log messages are quoted.
     let text = text.replace("\\\"", "\"");
     let mut all: Vec<Explanation> = Vec::new();
     for found in text.lines().filter_map(explain_message) {
@@ -100,7 +101,7 @@ pub(super) fn explain(text: &str) -> Vec<Explanation> {
         }
     }
     if all.is_empty() {
-        // A terminal or an editor has broken the line.
+        // A terminal or an editor may have wrapped the line.
         all.extend(explain_message(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
     }
     all
@@ -147,7 +148,7 @@ fn explain_message(message: &str) -> Option<Explanation> {
     })
 }
 
-/// The Service behind `https://NAME.NAMESPACE.svc:PORT/`.
+/// Returns the Service in `https://NAME.NAMESPACE.svc:PORT/`.
 fn service(url: &Url) -> Option<Service> {
     let host = url.host_str()?;
     let (name, namespace) = host.strip_suffix(".svc")?.split_once('.')?;
@@ -155,7 +156,7 @@ fn service(url: &Url) -> Option<Service> {
     Some(Service { namespace: namespace.to_owned(), name: name.to_owned(), port })
 }
 
-/// What can be named in braces, with its value if that is known.
+/// Returns the names that can be used in braces, with their values if known.
 fn names(
     cause: &Cause,
     captures: &Captures<'_>,
@@ -176,7 +177,7 @@ fn names(
     caught.chain(known).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// `text` with the values of its names in braces; None if one has no value. What else stands in braces stays.
+/// Replaces the known names in braces; returns `None` if a value is missing.
 fn filled(text: &str, names: &BTreeMap<String, Option<String>>) -> Option<String> {
     let mut filled = String::new();
     let mut end = 0;
@@ -205,7 +206,7 @@ fn consequence(cause: &Cause, message: &str, converts: bool) -> &'static str {
         }
         Some(Class::Immune) => "The request failed, and would have failed with failurePolicy Ignore, too.",
         Some(Class::Refused) => "The configuration was refused.",
-        // No cause is of a fault that is accepted: a test rules it out.
+        // A test checks that no cause has an accepted fault.
         _ => "",
     }
 }

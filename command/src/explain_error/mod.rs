@@ -1,4 +1,4 @@
-//! `admit explain-error`: what an error of kube-apiserver about a webhook means.
+//! `admit explain-error`: explains errors of kube-apiserver about webhooks.
 
 mod causes;
 mod explanation;
@@ -11,21 +11,20 @@ use anstyle::Style;
 use self::explanation::Explanation;
 use crate::{ExitCode, Failure, documents};
 
-/// Explains an error of kube-apiserver about a webhook.
+/// Explain an error of kube-apiserver about a webhook.
 ///
-/// Takes the message as kubectl or a log shows it, and prints which webhook failed and why, what most often causes it,
-/// commands that show more, and the faults of `admit fakes` that reproduce it. Nothing is sent
-/// anywhere.
+/// Reads an error message of kubectl or a log, and prints which webhook failed and why, the most common reasons, commands
+/// for diagnosis, and the faults of `admit fakes` that reproduce the error. Works offline.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExplainError {
-    /// The message; several words are one message
+    /// Explain this message; several words are one message
     #[arg(value_name = "MESSAGE", required_unless_present = "files", conflicts_with = "files")]
     message: Vec<String>,
-    /// Files with messages, logs or a Status as JSON, or - for standard input
+    /// Read messages, logs, or a Status as JSON from these files, or from standard input if -
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Output format; json prints a list
+    /// Print explanations in this format; json prints a list
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
     output: Output,
 }
@@ -77,7 +76,7 @@ fn read(path: &Path) -> Result<String, Failure> {
     documents::text(bytes, shown)
 }
 
-/// An explanation for people. What a webhook said cannot steer their terminal.
+/// Formats an explanation as text; escape sequences in messages are escaped.
 fn text(explanation: &Explanation) -> String {
     const BOLD: Style = Style::new().bold();
     let Explanation { count, webhook, converts, url, service, cause, meaning, .. } = explanation;

@@ -1,4 +1,4 @@
-//! Explanations of what a real kube-apiserver was recorded to say, and of what people paste.
+//! Explanations of recorded messages of kube-apiserver and of user input.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::explanation::{Service, explain};
 use super::text;
 
-/// Faults whose message does not say that a webhook has anything to do with it.
+/// Faults whose message does not mention a webhook.
 const OTHERS: [(&str, &str); 6] = [
     ("M15", "the object names a PriorityClass that does not exist"),
     (
@@ -23,7 +23,7 @@ const OTHERS: [(&str, &str); 6] = [
     ("X14-text", "it does not say what could not be read"),
 ];
 
-/// What a real kube-apiserver said to the requests of a recorded case.
+/// Returns the messages of kube-apiserver in a recorded case.
 fn recorded(fault: &fake_webhooks::Fault) -> BTreeSet<String> {
     let case = format!("../tests/cases/faults/{}-{}/apiserver.yaml", fault.id.to_lowercase(), fault.name);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(case);
@@ -31,7 +31,7 @@ fn recorded(fault: &fake_webhooks::Fault) -> BTreeSet<String> {
     let requests = recording["requests"].as_array().unwrap();
     let bodies = requests.iter().map(|request| &request["answer"]["body"]);
     let failures = bodies.filter(|body| body["status"] == "Failure");
-    // What differs from run to run has names in the recording, such as `<port of fail>`.
+    // Recordings contain placeholders such as `<port of fail>`.
     let ports = ["<port of fail>", "<port of converter>"];
     let plain =
         |message: &str| ports.iter().fold(message.to_owned(), |text, port| text.replace(port, "8443"));
@@ -39,7 +39,7 @@ fn recorded(fault: &fake_webhooks::Fault) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_words_of_every_fault_are_known() {
+fn message_of_every_fault_is_recognized() {
     let mut explained = 0;
     for fault in catalog() {
         for message in recorded(fault) {
@@ -74,7 +74,7 @@ fn every_fault_of_a_cause_was_recorded_with_it() {
 const TIMEOUT: &str = r#"failed calling webhook "pods.example.com": failed to call webhook: Post "https://hook.apps.svc:443/mutate?timeout=10s": context deadline exceeded"#;
 
 #[test]
-fn a_message_of_kubectl_says_whom_to_look_at() {
+fn kubectl_message_is_explained_with_webhook_and_service() {
     let shown = format!(
         "Error from server (InternalError): error when creating \"pod.yaml\": Internal error occurred: {TIMEOUT}\n"
     );
@@ -97,7 +97,7 @@ fn a_message_of_kubectl_says_whom_to_look_at() {
 }
 
 #[test]
-fn commands_name_the_webhook_and_keep_what_else_stands_in_braces() {
+fn commands_contain_the_webhook_and_keep_other_braces() {
     let explanations = explain(
         r#"failed calling webhook "a.example.com": failed to call webhook: Post "https://hook.apps.svc:443/?timeout=10s": tls: failed to verify certificate: x509: certificate signed by unknown authority"#,
     );
@@ -108,7 +108,7 @@ fn commands_name_the_webhook_and_keep_what_else_stands_in_braces() {
         bundle.contains(r#"[?(@.name=="a.example.com")]}{.clientConfig.caBundle}{"\n"}{end}'"#),
         "{bundle}"
     );
-    // Without a Service there is nothing to forward.
+    // Port forwarding requires a Service.
     let explanations = explain(
         r#"failed calling webhook "a.example.com": failed to call webhook: Post "https://10.0.0.1/": x509: certificate signed by unknown authority"#,
     );
@@ -155,7 +155,7 @@ fn a_status_and_a_broken_line_are_read() {
 #[test]
 fn failing_to_authenticate_is_explained() {
     for (problem, cause) in [
-        ("the server has asked for the client to provide credentials", "credentials-demanded"),
+        ("the server has asked for the client to provide credentials", "credentials-required"),
         (
             r#"Post "https://a.b.svc:443/?timeout=10s": getting credentials: exec: executable p failed with exit code 1"#,
             "no-credentials",

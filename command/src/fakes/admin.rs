@@ -22,47 +22,47 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    /// The endpoint in `namespace`, which asks for `token`.
+    /// Creates a client for the endpoint in `namespace`.
     pub(crate) fn new(api: &Api, namespace: &FakesNamespace, token: &str) -> Self {
         let service = Kind::SERVICE.path(namespace.as_str(), &format!("https:{NAME}:admin"));
         Self { api: api.clone(), proxy: format!("{service}/proxy"), token: token.to_owned() }
     }
 
-    /// The endpoint of the fakes that are deployed in `namespace`.
+    /// Finds the endpoint of the fakes that are deployed in `namespace`.
     ///
     /// # Errors
     /// No fakes are deployed there, or their Secret cannot be read.
-    pub(crate) async fn of_deployed(api: &Api, namespace: &FakesNamespace) -> Result<Self, Failure> {
+    pub(crate) async fn find_deployed(api: &Api, namespace: &FakesNamespace) -> Result<Self, Failure> {
         let secret = api.get(&Kind::SECRET.path(namespace.as_str(), NAME)).await?;
         let Some(secret) = secret else {
             let namespace = namespace.as_str();
             return Err(Failure::environment(format!(
-                "no fakes are deployed in the namespace `{namespace}`: `admit fakes deploy` puts them there, and \
-                 --namespace names another one"
+                "no fakes are deployed in the namespace `{namespace}`: run `admit fakes deploy`, or use --namespace"
             )));
         };
         let token = secret_text(&secret, TOKEN).ok_or_else(|| {
             Failure::environment(format!(
-                "the Secret {NAME} has no `{TOKEN}`: `admit fakes deploy` makes one"
+                "missing `{TOKEN}` in the Secret {NAME}: run `admit fakes deploy` to create it"
             ))
         })?;
         Ok(Self::new(api, namespace, &token))
     }
 
-    /// Whether the fakes answer. What the API server says if they do not.
+    /// Checks whether the fakes respond; returns the message of the API server if they do not.
     ///
     /// # Errors
-    /// The API server does not answer.
+    /// The API server does not respond.
     pub(crate) async fn is_healthy(&self) -> Result<Result<(), String>, Failure> {
         let answer = self.send(Method::GET, "/healthz", Vec::new()).await?;
         Ok(if answer.code.is_success() { Ok(()) } else { Err(answer.message()) })
     }
 
-    /// What goes into the `caBundle` of each fake, by its name. Some certificates have an authority of their own, which is
-    /// made anew with each start.
+    /// Returns the `caBundle` of each fake by name.
+    ///
+    /// Some certificates have their own authority, which is created again on each start.
     ///
     /// # Errors
-    /// The API server does not answer, or the fakes do not.
+    /// The API server or the fakes do not respond.
     pub(crate) async fn ca_bundles(&self) -> Result<BTreeMap<String, String>, Failure> {
         let answer = self.call(Method::GET, "/fakes", Vec::new()).await?;
         let fakes = at(&answer, &["fakes"]).as_array().map_or(&[][..], Vec::as_slice);
@@ -70,35 +70,35 @@ impl Admin {
         Ok(fakes.iter().filter_map(|fake| Some((text(fake, "name")?, text(fake, "caBundle")?))).collect())
     }
 
-    /// The journal; `query` is one of the admin endpoint, such as `fake=NAME&wait=2`.
+    /// Returns the journal; `query` is passed to the admin endpoint, for example `fake=NAME&wait=2`.
     ///
     /// # Errors
-    /// The API server does not answer, or the fakes do not.
+    /// The API server or the fakes do not respond.
     pub(crate) async fn journal(&self, query: &str) -> Result<Value, Failure> {
         self.call(Method::GET, &format!("/journal?{query}"), Vec::new()).await
     }
 
-    /// Adds the fake `name`, or puts it in the place of the one that has this name. What it is like.
+    /// Adds or replaces a fake and returns its description.
     ///
     /// # Errors
-    /// The API server does not answer, or the fakes refuse.
+    /// The API server does not respond, or the fakes reject the request.
     pub(crate) async fn put(&self, name: &str, entry: &Value) -> Result<Value, Failure> {
         self.call(Method::PUT, &format!("/fakes/{name}"), entry.to_string().into_bytes()).await
     }
 
-    /// Ends the fake `name`.
+    /// Removes a fake.
     ///
     /// # Errors
-    /// The API server does not answer, or there is no such fake.
+    /// The API server does not respond, or the fake does not exist.
     pub(crate) async fn remove(&self, name: &str) -> Result<(), Failure> {
         self.call(Method::DELETE, &format!("/fakes/{name}"), Vec::new()).await.map(|_| ())
     }
 
-    /// Lets every one of `fakes` begin anew, and forgets all calls.
+    /// Resets all `fakes` and clears the journal.
     ///
     /// # Errors
-    /// The API server does not answer, or the fakes do not.
-    pub(crate) async fn begin_anew(&self, fakes: impl IntoIterator<Item = &str>) -> Result<(), Failure> {
+    /// The API server or the fakes do not respond.
+    pub(crate) async fn reset(&self, fakes: impl IntoIterator<Item = &str>) -> Result<(), Failure> {
         for fake in fakes {
             self.call(Method::POST, &format!("/fakes/{fake}/reset"), Vec::new()).await?;
         }
@@ -112,19 +112,19 @@ impl Admin {
         }
         let message = answer.message();
         Err(Failure::environment(format!(
-            "the fakes' admin endpoint, {method} {path}: {} {message}",
+            "admin endpoint of the fakes: {method} {path}: {} {message}",
             answer.code
         )))
     }
 
     async fn send(&self, method: Method, path: &str, body: Vec<u8>) -> Result<Answer, Failure> {
-        // A proxied request loses its Authorization header.
+        // The proxy removes the Authorization header.
         let headers = [("x-admit-token", self.token.as_str())];
         self.api.send(method, &format!("{}{path}", self.proxy), &headers, body).await
     }
 }
 
-/// One text of a Secret's data.
+/// Returns a value of a Secret as text.
 pub(crate) fn secret_text(secret: &Value, key: &str) -> Option<String> {
     let bytes = STANDARD.decode(at(secret, &["data", key]).as_str()?).ok()?;
     String::from_utf8(bytes).ok().filter(|text| !text.is_empty())

@@ -1,4 +1,4 @@
-//! Objects of a cluster: read, applied, listed and deleted, as plain JSON.
+//! A client that reads, applies, lists, and deletes objects of a cluster as JSON.
 
 use harness::json;
 use http::{Method, Request, StatusCode, header};
@@ -16,22 +16,22 @@ pub(crate) struct Api {
     client: kube::Client,
 }
 
-/// What the cluster answered.
+/// A response of the cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     /// The HTTP status.
     pub(crate) code: StatusCode,
-    /// The object, the Status, or a text that is neither.
+    /// The object, the Status, or other text.
     pub(crate) body: Value,
 }
 
-/// A kind of object that deployed fakes consist of, or that a cluster makes of it.
+/// A kind of object that deployed fakes consist of, or that controllers create for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     /// The kind.
     pub(crate) name: &'static str,
     group_version: &'static str,
-    /// The name of its objects in paths.
+    /// The resource name in paths.
     pub(crate) plural: &'static str,
     namespaced: bool,
 }
@@ -72,11 +72,11 @@ impl Kind {
     pub(crate) const CUSTOM_RESOURCE_DEFINITION: Self =
         kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false);
 
-    /// The kind of an object that is applied.
+    /// Returns the kind of an object in a manifest.
     ///
     /// # Panics
-    /// Nothing of this kind is applied.
-    fn of(object: &Value) -> Self {
+    /// No manifest contains this kind.
+    fn for_object(object: &Value) -> Self {
         [
             Self::NAMESPACE,
             Self::SECRET,
@@ -91,27 +91,27 @@ impl Kind {
         .unwrap_or_else(|| panic!("no manifest has the kind {}", object["kind"]))
     }
 
-    /// The path of all objects of this kind in `namespace`, which counts only if they have one.
+    /// Returns the path of the collection, in `namespace` if the kind is namespaced.
     pub(crate) fn collection(self, namespace: &str) -> String {
         let prefix = if self.group_version.contains('/') { "apis" } else { "api" };
         let namespace = if self.namespaced { format!("namespaces/{namespace}/") } else { String::new() };
         format!("/{prefix}/{}/{namespace}{}", self.group_version, self.plural)
     }
 
-    /// The path of an object that is applied.
+    /// Returns the path of an object in a manifest.
     pub(crate) fn path_of(object: &Value) -> String {
         let text = |field: &str| json::text(object, &["metadata", field]);
-        Self::of(object).path(text("namespace"), text("name"))
+        Self::for_object(object).path(text("namespace"), text("name"))
     }
 
-    /// The path of one object.
+    /// Returns the path of an object.
     pub(crate) fn path(self, namespace: &str, name: &str) -> String {
         format!("{}/{name}", self.collection(namespace))
     }
 }
 
 impl Answer {
-    /// `message` of a Status, `error` of the fakes' admin endpoint, or all that there is.
+    /// Returns `message` of a Status, `error` of the admin endpoint, or the complete text.
     pub(crate) fn message(&self) -> String {
         let texts = [json::at(&self.body, &["message"]), json::at(&self.body, &["error"]), &self.body];
         let message = texts.into_iter().find_map(Value::as_str).unwrap_or_default().trim();
@@ -124,10 +124,10 @@ impl Api {
         Self { client }
     }
 
-    /// Sends a request and reads its answer, whatever the answer is.
+    /// Sends a request and returns the response, whatever its status.
     ///
     /// # Errors
-    /// The cluster did not answer.
+    /// The cluster did not respond.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -151,10 +151,10 @@ impl Api {
         Ok(Answer { code: parts.status, body })
     }
 
-    /// The object at `path`; none if it is not there.
+    /// Returns the object at `path`, or `None` if it does not exist.
     ///
     /// # Errors
-    /// The cluster did not answer, or refused.
+    /// The cluster did not respond or rejected the request.
     pub(crate) async fn get(&self, path: &str) -> Result<Option<Value>, Failure> {
         let answer = self.send(Method::GET, path, &[], Vec::new()).await?;
         match answer.code {
@@ -163,10 +163,10 @@ impl Api {
         }
     }
 
-    /// The objects of `kind` that `label_selector` picks.
+    /// Lists the objects of `kind` that match `label_selector`.
     ///
     /// # Errors
-    /// The cluster did not answer, or refused.
+    /// The cluster did not respond or rejected the request.
     pub(crate) async fn list(
         &self,
         kind: Kind,
@@ -185,18 +185,18 @@ impl Api {
         }
     }
 
-    /// Server-side apply. Fields that somebody else manages are taken over: the objects are made by this command.
+    /// Applies an object with server-side apply and force.
     ///
     /// # Errors
-    /// The cluster did not answer, or refused.
+    /// The cluster did not respond or rejected the request.
     pub(crate) async fn apply(&self, object: &Value) -> Result<Value, Failure> {
         self.apply_with(object, "").await
     }
 
-    /// Server-side apply of which nothing is stored.
+    /// Applies an object as a dry run.
     ///
     /// # Errors
-    /// The cluster did not answer, or would refuse.
+    /// The cluster did not respond or rejected the request.
     pub(crate) async fn apply_dry_run(&self, object: &Value) -> Result<Value, Failure> {
         self.apply_with(object, "&dryRun=All").await
     }
@@ -209,10 +209,10 @@ impl Api {
         succeeded(answer, || format!("cannot apply {path}"))
     }
 
-    /// Deletes the object at `path`; whether it was there.
+    /// Deletes the object at `path`; returns whether it existed.
     ///
     /// # Errors
-    /// The cluster did not answer, or refused.
+    /// The cluster did not respond or rejected the request.
     pub(crate) async fn delete(&self, path: &str) -> Result<bool, Failure> {
         let background = br#"{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}"#;
         let content_type = ("content-type", "application/json");
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_those_of_the_api() {
+    fn paths_match_the_api() {
         assert_eq!(Kind::NAMESPACE.path("", "demo"), "/api/v1/namespaces/demo");
         assert_eq!(Kind::SECRET.path("demo", "one"), "/api/v1/namespaces/demo/secrets/one");
         assert_eq!(Kind::DEPLOYMENT.collection("demo"), "/apis/apps/v1/namespaces/demo/deployments");

@@ -1,4 +1,4 @@
-//! The webhook configurations that send an API server to deployed fakes, and those that prove that they answer.
+//! The webhook configurations of deployed fakes and of the probes that check them.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -12,30 +12,29 @@ use serde_json::{Value, json};
 use super::names::{FakesNamespace, NAME, PROBE_LABEL};
 use super::safety::Allowances;
 
-/// The label of every Namespace that holds its name. Source: KEP-2161.
+/// The label of every Namespace with its name. Source: KEP-2161.
 pub(crate) const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
-/// An API server answers a probe of a webhook that hangs after this time.
+/// The timeout for a probe of a webhook.
 const PROBE_TIMEOUT_SECONDS: u8 = 2;
-/// The webhook of the last configuration.
+/// The webhook of the marker configuration.
 const MARKER: &str = "marker.fakes.local";
 
-/// How configurations are made of placed webhooks.
+/// The input for webhook configurations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Configurations<'a> {
-    /// Where the Service is.
+    /// The namespace of the Service.
     pub(crate) namespace: &'a FakesNamespace,
-    /// The certificate of the authority, as PEM.
+    /// The CA certificate as PEM.
     pub(crate) ca_certificate: &'a str,
-    /// What the fakes say of their `caBundle`s, by name, base64-encoded. Nothing as long as they do not run: then all of
-    /// them have that of the authority.
+    /// The base64-encoded `caBundle` of each fake by name, once they run; until then the CA certificate is used.
     pub(crate) ca_bundles: Option<&'a BTreeMap<String, String>>,
     /// The webhooks.
     pub(crate) plan: &'a Plan,
-    /// What the webhooks may see.
+    /// The namespaces and resources that webhooks may match.
     pub(crate) allowances: Allowances,
 }
 
-/// The kind of a configuration with `kind` of webhooks.
+/// Returns the kind of a configuration with this type of webhooks.
 pub(crate) fn api_kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Mutating => "MutatingWebhookConfiguration",
@@ -44,20 +43,22 @@ pub(crate) fn api_kind(kind: Kind) -> &'static str {
 }
 
 impl Configurations<'_> {
-    /// The configurations of the files: one for the mutating and one for the validating webhooks of each file.
-    pub(crate) fn of_files(&self) -> Vec<Value> {
+    /// Returns the configurations of the files: one per file for mutating and one for validating webhooks.
+    pub(crate) fn for_files(&self) -> Vec<Value> {
         let mut configurations = self.plan.configurations(|fake| self.client_config(fake));
         for configuration in &mut configurations {
             set(configuration, &["metadata", "labels"], self.namespace.labels());
             let webhooks = configuration.get_mut("webhooks").and_then(Value::as_array_mut);
-            webhooks.into_iter().flatten().for_each(|webhook| self.hide_namespaces(webhook));
+            webhooks.into_iter().flatten().for_each(|webhook| self.exclude_namespaces(webhook));
         }
         configurations
     }
 
-    /// The configurations by which the probes of a `run` reach every webhook, whatever its rules are: the creation of a
-    /// ConfigMap with the label [`probe_label`] in the fakes' own namespace calls one webhook, and nothing else does.
-    pub(crate) fn of_probes(&self, run: &str) -> Vec<Value> {
+    /// Returns the configurations for the probes of a `run`.
+    ///
+    /// Each webhook is called for the creation of a ConfigMap with the label [`probe_label`] in the fakes' namespace and for
+    /// nothing else.
+    pub(crate) fn for_probes(&self, run: &str) -> Vec<Value> {
         let probe = |(index, fake): (usize, &PlannedFake)| {
             let webhook = fake.configured(&self.client_config(fake));
             let seconds = fake.entry.fields.timeout_seconds.min(PROBE_TIMEOUT_SECONDS);
@@ -78,9 +79,11 @@ impl Configurations<'_> {
             .collect()
     }
 
-    /// The configurations that replace those of the probes, one of each kind. Their webhooks have no Service: the
-    /// creation of a ConfigMap with the label [`probe_label`] of `run` and the kind fails at once.
-    pub(crate) fn of_markers(&self, run: &str) -> [Value; 2] {
+    /// Returns the marker configurations, one of each kind, which replace those of the probes.
+    ///
+    /// Their Service does not exist, so the creation of a ConfigMap with the label [`probe_label`] of `run` and the kind
+    /// fails immediately.
+    pub(crate) fn for_markers(&self, run: &str) -> [Value; 2] {
         [Kind::Mutating, Kind::Validating].map(|kind| {
             let mut entry = self.probe(&probe_label(run, api_kind(kind)), MARKER);
             let service = json!({"namespace": self.namespace.as_str(), "name": format!("{NAME}-marker")});
@@ -113,13 +116,13 @@ impl Configurations<'_> {
             "namespaceSelector": {"matchLabels": {NAMESPACE_NAME: self.namespace.as_str()}},
             "objectSelector": {"matchLabels": {PROBE_LABEL: label}},
             "matchPolicy": "Exact",
-            // What went wrong is told to the caller of the probe, and to nobody else.
+            // The caller of the probe receives the error.
             "failurePolicy": "Fail",
             "sideEffects": "None",
         })
     }
 
-    fn hide_namespaces(&self, webhook: &mut Value) {
+    fn exclude_namespaces(&self, webhook: &mut Value) {
         let hidden = self.allowances.hidden(self.namespace);
         if hidden.is_empty() {
             return;
@@ -147,7 +150,7 @@ impl Configurations<'_> {
     }
 }
 
-/// The label, and the name, of the probe of one webhook or marker in one run.
+/// Returns the label and name of the probe for a webhook or marker in a run.
 pub(crate) fn probe_label(run: &str, what: impl Display) -> String {
     format!("probe-{run}-{what}").to_lowercase()
 }
@@ -159,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_probe_goes_where_its_webhook_goes_and_catches_nothing_else() {
+    fn probe_calls_the_same_endpoint_and_matches_nothing_else() {
         let text = "version: 1\nwebhooks:\n\
             - {name: a, type: mutating, behavior: allow, rules: [{resources: ['*']}], failurePolicy: Ignore}\n\
             - {name: b, type: validating, behavior: allow, clientConfig: {service: {port: 1}}, timeoutSeconds: 1}\n";
@@ -172,7 +175,7 @@ mod tests {
             plan: &plan,
             allowances: Allowances::default(),
         };
-        let (real, probes) = (configurations.of_files(), configurations.of_probes("1"));
+        let (real, probes) = (configurations.for_files(), configurations.for_probes("1"));
         for (real, probe) in real.iter().zip(&probes) {
             assert_eq!(
                 (&probe["kind"], &probe["metadata"]["name"]),

@@ -11,25 +11,26 @@ use super::progress::{Look, Progress};
 use crate::cluster_client::ClusterArguments;
 use crate::{ExitCode, Failure};
 
-/// Takes deployed fakes out of a cluster, without a trace.
+/// Remove deployed fakes from a cluster.
 ///
-/// Deletes the webhook configurations first, then the namespace, or what `admit fakes deploy` created in a namespace that
-/// it did not create, and waits until all of it is gone. Leftovers of a failed or interrupted command are found, too.
+/// Deletes the webhook configurations first, then the namespace, and waits until all objects are deleted. In a namespace
+/// that `admit fakes deploy` did not create, only its own objects are deleted. Also removes the objects of an interrupted
+/// command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Delete {
-    /// The namespace of the fakes
+    /// Use the fakes in this namespace
     #[arg(short, long, default_value = NAME)]
     namespace: FakesNamespace,
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// Seconds to wait
+    /// Wait for at most this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     timeout: u64,
 }
 
-/// What stands in the namespace: first what makes other objects, then what a cluster makes of them.
+/// The deployed objects, then the objects that controllers create for them.
 const WORKLOAD: [Kind; 4] = [Kind::DEPLOYMENT, Kind::SERVICE, Kind::CONFIG_MAP, Kind::SECRET];
-const MADE_OF_IT: [Kind; 3] = [Kind::REPLICA_SET, Kind::POD, Kind::ENDPOINT_SLICE];
+const CREATED_BY_CONTROLLERS: [Kind; 3] = [Kind::REPLICA_SET, Kind::POD, Kind::ENDPOINT_SLICE];
 
 impl Delete {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
@@ -37,33 +38,32 @@ impl Delete {
         let progress = Progress::new(Duration::from_secs(self.timeout));
         let removal = Removal { api: &api, progress: &progress, namespace: &self.namespace };
         if removal.remove().await? == 0 {
-            progress
-                .tell(&format!("nothing to delete: no fakes are in namespace {}", self.namespace.as_str()));
+            progress.tell(&format!("nothing to delete: no fakes in namespace {}", self.namespace.as_str()));
         } else {
-            progress.tell("all of it is gone");
+            progress.tell("all objects are deleted");
         }
         Ok(ExitCode::Ok)
     }
 }
 
-/// Taking away what was deployed in a namespace.
+/// The removal of deployed fakes.
 pub(crate) struct Removal<'a> {
     /// The cluster.
     pub(crate) api: &'a Api,
-    /// Who is told, and how long is waited.
+    /// The progress output and the timeout.
     pub(crate) progress: &'a Progress,
     /// The namespace of the fakes.
     pub(crate) namespace: &'a FakesNamespace,
 }
 
 impl Removal<'_> {
-    /// Deletes all of it and waits until it is gone. How many objects were there.
+    /// Deletes all objects, waits until they are gone, and returns their number.
     ///
     /// # Errors
-    /// The cluster does not answer or refuses, or something does not go in time.
+    /// The cluster does not respond, rejects a request, or does not delete an object before the timeout.
     pub(crate) async fn remove(&self) -> Result<usize, Failure> {
         let mut deleted = 0;
-        // Before what answers them goes.
+        // Configurations are deleted before their webhooks.
         for kind in [Kind::VALIDATING, Kind::MUTATING] {
             deleted += self.delete_all(kind).await?;
         }
@@ -102,16 +102,20 @@ impl Removal<'_> {
     }
 
     async fn wait(&self, path: &str) -> Result<(), Failure> {
-        let everything = [Kind::VALIDATING, Kind::MUTATING].into_iter().chain(WORKLOAD).chain(MADE_OF_IT);
+        let everything =
+            [Kind::VALIDATING, Kind::MUTATING].into_iter().chain(WORKLOAD).chain(CREATED_BY_CONTROLLERS);
         self.progress
             .until(async || {
                 let namespace = self.api.get(path).await?;
                 if namespace.is_some_and(|namespace| self.namespace.owns(&namespace)) {
-                    return Ok(Look::Missing(format!("Namespace {} to go", self.namespace.as_str())));
+                    return Ok(Look::Missing(format!(
+                        "the deletion of Namespace {}",
+                        self.namespace.as_str()
+                    )));
                 }
                 for kind in everything.clone() {
                     if !self.found(kind).await?.is_empty() {
-                        return Ok(Look::Missing(format!("every {} to go", kind.name)));
+                        return Ok(Look::Missing(format!("the deletion of every {}", kind.name)));
                     }
                 }
                 Ok(Look::Done(()))

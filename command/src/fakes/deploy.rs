@@ -20,59 +20,59 @@ use super::source::{FileArguments, Source};
 use crate::cluster_client::ClusterArguments;
 use crate::{ExitCode, Failure};
 
-/// Deploys the fakes of files to a cluster.
+/// Deploy fakes to a cluster.
 ///
-/// Applies a Namespace, a Secret, a ConfigMap, a Deployment and a Service, and when every webhook answers through the
-/// API server, the webhook configurations. Run again, it updates the objects and keeps the authority that signs the
-/// fakes' certificates. The calls that prove that the webhooks answer are not in the journal: every fake starts afresh.
+/// Applies a Namespace, a Secret, a ConfigMap, a Deployment, and a Service. Once every webhook responds through the API
+/// server, applies the webhook configurations. A second run updates the objects and keeps the authority that signs the
+/// certificates. The calls that check the webhooks are not in the journal.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-No webhook sees the namespace of the fakes or kube-system. A webhook with failurePolicy Fail that would catch requests \
-in every namespace, or objects that every cluster needs and no namespace holds, is refused.
+Webhooks do not match the namespace of the fakes and kube-system. A webhook with failurePolicy Fail is rejected if it \
+matches requests in every namespace, or cluster-scoped objects that every cluster needs.
 
-The certificates both-bundles, expired-issuer, intermediate, missing-intermediate, own-bundle, rsa-1024 and sha1 have a \
-caBundle of their own, which only the running fakes know: a dry run prints that of the authority, and after a restart \
-of the pod it has to be deployed again.
+The certificates both-bundles, expired-issuer, intermediate, missing-intermediate, own-bundle, rsa-1024, and sha1 have \
+their own caBundle, which only the running fakes know. A dry run prints the one of the authority, and after a restart of \
+the pod the fakes must be deployed again.
 
-The image is built by `just image`; kind gets it by `kind load docker-image IMAGE`.")]
+To build the image, run `just image`; to load it into kind, run `kind load docker-image IMAGE`.")]
 pub(crate) struct Deploy {
     #[command(flatten)]
     files: FileArguments,
-    /// The namespace to run in; created if it does not exist
+    /// Run in this namespace, which is created if it does not exist
     #[arg(short, long, default_value = NAME)]
     namespace: FakesNamespace,
-    /// The image of fake-webhooks
+    /// Use this image of fake-webhooks
     #[arg(long, default_value = DEFAULT_IMAGE)]
     image: String,
     #[command(flatten)]
     allowances: Allowances,
-    /// Print what would be applied, with a new authority, without contacting a cluster
+    /// Print the objects with a new authority instead of applying them
     #[arg(long, value_enum, value_name = "WHERE")]
     dry_run: Option<DryRun>,
-    /// Output format
+    /// Print objects in this format
     #[arg(short, long, value_enum, default_value_t, requires = "dry_run")]
     output: Output,
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// Seconds to wait
+    /// Wait for at most this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     timeout: u64,
 }
 
-/// What is built by `just image` from this version.
+/// The image that `just image` builds from this version.
 pub(crate) const DEFAULT_IMAGE: &str = concat!("admit-fakes:", env!("CARGO_PKG_VERSION"));
 
-/// Where a dry run ends.
+/// The extent of a dry run.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum DryRun {
-    /// Here: no cluster is asked
+    /// Do not contact the cluster
     Client,
 }
 
-/// How objects are printed.
+/// The output format of objects.
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
 enum Output {
-    /// YAML, one document each
+    /// YAML, one document per object
     #[default]
     Yaml,
     /// One JSON list
@@ -100,7 +100,7 @@ impl Deploy {
         let (manifests, configurations) = self.objects(source, &secrets);
         let mut objects = vec![manifests.namespace()];
         objects.extend(manifests.workload());
-        objects.extend(configurations.of_files());
+        objects.extend(configurations.for_files());
         let text = match self.output {
             Output::Yaml => serde_saphyr::to_string_multiple(&objects).map_err(Failure::environment)?,
             Output::Json => format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects})),
@@ -115,10 +115,10 @@ impl Deploy {
         let progress = Progress::new(Duration::from_secs(self.timeout));
         let secrets = install::secrets(&api, &self.namespace).await?;
         let (manifests, configurations) = self.objects(source, &secrets);
-        let wanted = configurations.of_files();
-        install::check_owners(&api, &self.namespace, &manifests.workload(), "choose another --namespace")
+        let wanted = configurations.for_files();
+        install::check_owners(&api, &self.namespace, &manifests.workload(), "use another --namespace")
             .await?;
-        install::check_owners(&api, &self.namespace, &wanted, "give the file another `name`").await?;
+        install::check_owners(&api, &self.namespace, &wanted, "change the `name` in the file").await?;
         for configuration in &wanted {
             api.apply_dry_run(configuration).await?;
         }
@@ -127,16 +127,16 @@ impl Deploy {
         let admin = install::install(&api, &progress, &manifests).await?;
         let ca_bundles = admin.ca_bundles().await?;
         let configurations = Configurations { ca_bundles: Some(&ca_bundles), ..configurations };
-        let wanted = configurations.of_files();
+        let wanted = configurations.for_files();
         let probes = Probes::new(&api, &admin, configurations);
-        let proved = Self::prove(&api, &progress, &probes, &admin, source, &wanted).await;
-        // Also after a failure, which is the one to tell.
+        let checked = Self::check_and_apply(&api, &progress, &probes, &admin, source, &wanted).await;
+        // Also after a failure, whose error takes precedence.
         let removed = probes.remove().await;
-        proved.and(removed)
+        checked.and(removed)
     }
 
-    /// Proves that the webhooks answer, puts them in the API server's way, and waits until it heeds that.
-    async fn prove(
+    /// Checks that the webhooks respond, applies their configurations, and waits until the API server uses them.
+    async fn check_and_apply(
         api: &Api,
         progress: &Progress,
         probes: &Probes<'_>,
@@ -146,14 +146,14 @@ impl Deploy {
     ) -> Result<(), Failure> {
         probes.wait_for_webhooks(progress).await?;
         let names: Vec<&str> = source.plan.fakes().map(|fake| fake.entry.name.as_str()).collect();
-        progress.tell(&format!("every webhook answers through the API server: {}", names.join(", ")));
-        admin.begin_anew(names.iter().copied()).await?;
+        progress.tell(&format!("every webhook responds through the API server: {}", names.join(", ")));
+        admin.reset(names.iter().copied()).await?;
         for configuration in wanted {
             api.apply(configuration).await?;
             progress.tell(&format!("applied {}", described(configuration)));
         }
         probes.wait_for_configurations(progress).await?;
-        progress.tell("the API server calls the webhooks");
+        progress.tell("the API server uses the configurations");
         Ok(())
     }
 
@@ -174,7 +174,7 @@ impl Deploy {
         (manifests, configurations)
     }
 
-    /// Configurations of an earlier deployment that no file speaks of any more.
+    /// Removes configurations of an earlier deployment that are no longer in a file.
     async fn remove_other_configurations(
         &self,
         api: &Api,

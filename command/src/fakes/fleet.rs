@@ -1,7 +1,7 @@
-//! Fakes in a cluster that come and go with the scenarios of a run.
+//! Fakes in a cluster that are added and removed by the scenarios of a run.
 //!
-//! The port of a fake follows from its transport, and a Service has to show a port before anybody knows whether it is
-//! needed. So each transport of the catalog is served from the start, and further ports are kept for any other.
+//! The port of a fake depends on its transport, and the Service must list all ports in advance. Therefore every transport of
+//! the catalog is served from the start, and spare ports are reserved for others.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,20 +22,20 @@ use super::progress::Progress;
 use super::source::{Source, SourceFile};
 use crate::Failure;
 
-/// Ports of the Service for transports that the catalog does not have, or that no two fakes may share.
+/// The number of spare ports for transports that are not in the catalog or cannot be shared.
 const SPARE_PORTS: u16 = 16;
-/// The name of the only file; `admit fakes deploy` calls its files otherwise.
+/// The name of the fakes file, which differs from those of `admit fakes deploy`.
 const FILE: &str = "admit run";
-const LONGEST_WAIT: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The pod and the Service of a fleet: put into a cluster, and taken out again.
+/// The deployment and removal of a fleet.
 pub(crate) struct FleetDeployment {
     api: Api,
     namespace: FakesNamespace,
     image: String,
     source: Source,
     progress: Progress,
-    /// Whether there may be something to take out.
+    /// Whether there may be objects to remove.
     is_ours: AtomicBool,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct FleetDeployment {
 pub(crate) struct Fleet {
     namespace: FakesNamespace,
     admin: Admin,
-    /// The ports that the Service shows.
+    /// The ports of the Service.
     ports: BTreeSet<u16>,
 }
 
@@ -52,12 +52,12 @@ pub(crate) struct Fleet {
 pub(crate) struct RemoteFake {
     fleet: Fleet,
     name: String,
-    /// How an API server of the cluster calls it.
+    /// The `clientConfig` for calls by the cluster's API server.
     pub(crate) client_config: Value,
 }
 
 impl FleetDeployment {
-    /// Nothing is in the cluster yet.
+    /// Prepares a deployment without contacting the cluster.
     ///
     /// # Errors
     /// The name of the namespace is too long for a certificate.
@@ -65,15 +65,15 @@ impl FleetDeployment {
         let listen = SocketAddr::from((Ipv4Addr::UNSPECIFIED, FIRST_PORT));
         let file = SourceFile::parse(every_transport(), FILE)?;
         let source = Source::place(vec![file], listen, &namespace.host())?;
-        let progress = Progress::new(LONGEST_WAIT);
+        let progress = Progress::new(TIMEOUT);
         let is_ours = AtomicBool::new(false);
         Ok(Self { api, namespace, image: image.to_owned(), source, progress, is_ours })
     }
 
-    /// Puts the fleet into the cluster, unless it is there from an earlier run, and waits until it answers.
+    /// Deploys the fleet, unless an earlier run did, and waits until it responds.
     ///
     /// # Errors
-    /// The namespace holds other fakes, or the pod does not come up: the failure says what the cluster tells of it.
+    /// The namespace contains other fakes, or the pod does not become ready; the error includes its state.
     pub(crate) async fn put(&self) -> Result<Fleet, Failure> {
         let secrets = install::secrets(&self.api, &self.namespace).await?;
         let manifests = Manifests {
@@ -84,14 +84,14 @@ impl FleetDeployment {
             secrets: &secrets,
         };
         let workload = manifests.workload();
-        install::check_owners(&self.api, &self.namespace, &workload, "choose another namespace").await?;
-        self.is_ours.store(!self.is_there(&workload).await?, Ordering::Relaxed);
+        install::check_owners(&self.api, &self.namespace, &workload, "use another namespace").await?;
+        self.is_ours.store(!self.exists(&workload).await?, Ordering::Relaxed);
         let admin = install::install(&self.api, &self.progress, &manifests).await?;
         Ok(Fleet { namespace: self.namespace.clone(), admin, ports: manifests.webhook_ports().collect() })
     }
 
-    /// Whether an earlier run left a fleet.
-    async fn is_there(&self, workload: &[Value]) -> Result<bool, Failure> {
+    /// Reports whether a fleet of an earlier run exists.
+    async fn exists(&self, workload: &[Value]) -> Result<bool, Failure> {
         let namespace = self.namespace.as_str();
         let Some(found) = self.api.get(&Kind::CONFIG_MAP.path(namespace, NAME)).await? else {
             return Ok(false);
@@ -106,41 +106,40 @@ impl FleetDeployment {
         )))
     }
 
-    /// Takes out what [`FleetDeployment::put`] put there, also if it did not get to its end.
+    /// Removes the objects of [`FleetDeployment::put`], even if it was interrupted.
     ///
     /// # Errors
-    /// The cluster does not answer or refuses, or something does not go in time.
+    /// The cluster does not respond, rejects a request, or does not delete an object before the timeout.
     pub(crate) async fn remove(&self) -> Result<(), Failure> {
         if !self.is_ours.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let progress = Progress::new(LONGEST_WAIT);
+        let progress = Progress::new(TIMEOUT);
         let removal = Removal { api: &self.api, progress: &progress, namespace: &self.namespace };
         removal.remove().await.map(|_| ())
     }
 
-    /// Whether [`FleetDeployment::remove`] has something to take out.
+    /// Reports whether [`FleetDeployment::remove`] may have objects to remove.
     pub(crate) fn is_ours(&self) -> bool {
         self.is_ours.load(Ordering::Relaxed)
     }
 
-    /// Where the fleet is.
+    /// Returns the namespace of the fleet.
     pub(crate) fn namespace(&self) -> &FakesNamespace {
         &self.namespace
     }
 }
 
 impl Fleet {
-    /// Where its Service is.
+    /// Returns the host of its Service.
     pub(crate) fn host(&self) -> String {
         self.namespace.host()
     }
 
-    /// Adds a fake, or puts it in the place of the one with its name. `entry` is an entry of a file of fakes without
-    /// name and path.
+    /// Adds or replaces a fake; `entry` is a fakes file entry without name and path.
     ///
     /// # Errors
-    /// The fakes cannot be reached or refuse, or no port is left for this transport.
+    /// The fakes cannot be reached or reject the entry, or no port is left for this transport.
     pub(crate) async fn put(&self, name: &str, mut entry: Value) -> Result<RemoteFake, Failure> {
         let path = format!("/{name}");
         set(&mut entry, &["path"], &*path);
@@ -163,8 +162,9 @@ impl Fleet {
 }
 
 impl RemoteFake {
-    /// The calls that it received after the one with this number, oldest first. Each is there before the API server
-    /// answers the request that it belongs to.
+    /// Returns the calls after the call with this number, oldest first.
+    ///
+    /// A call is recorded before the API server answers the request that caused it.
     ///
     /// # Errors
     /// The fakes cannot be reached, or their journal cannot be read.
@@ -174,7 +174,7 @@ impl RemoteFake {
         entries.iter().map(|entry| Entry::from_json(entry).map_err(Failure::environment)).collect()
     }
 
-    /// Does what `entry` says from now on.
+    /// Replaces the fake by another `entry`.
     ///
     /// # Errors
     /// As with [`Fleet::put`].
@@ -183,7 +183,7 @@ impl RemoteFake {
         Ok(())
     }
 
-    /// Ends it.
+    /// Removes the fake.
     ///
     /// # Errors
     /// The fakes cannot be reached.
@@ -192,8 +192,9 @@ impl RemoteFake {
     }
 }
 
-/// A file with one fake for each transport of the catalog. One that changes after its first handshake cannot be
-/// shared, so that it gets a port of its own when somebody asks for it.
+/// Returns a fakes file with one fake for each transport of the catalog.
+///
+/// A transport that changes after its first handshake cannot be shared and gets its own port on demand.
 fn every_transport() -> String {
     let mut transports = vec![Transport::default()];
     for fault in catalog() {
@@ -226,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_transport_of_the_catalog_has_a_port_that_the_service_shows() {
+    fn service_has_a_port_for_every_transport_of_the_catalog() {
         let file = SourceFile::parse(every_transport(), FILE).unwrap();
         let listen = SocketAddr::from((Ipv4Addr::UNSPECIFIED, FIRST_PORT));
         let source = Source::place(vec![file], listen, "admit-fakes.demo.svc").unwrap();

@@ -1,4 +1,4 @@
-//! The fakes' pod and Service in a cluster, without any webhook configuration.
+//! The installation of the fakes' pod and Service without webhook configurations.
 
 use certs::CertificateAuthority;
 use fake_webhooks::Token;
@@ -13,22 +13,23 @@ use super::progress::{Look, Progress};
 use super::rollout::Rollout;
 use crate::Failure;
 
-/// The secrets of the fakes that are deployed in `namespace`, or new ones.
+/// Returns the secrets of the fakes that are deployed in `namespace`, or new ones.
 ///
 /// # Errors
-/// The cluster does not answer, or refuses.
+/// The cluster does not respond or rejects the request.
 pub(crate) async fn secrets(api: &Api, namespace: &FakesNamespace) -> Result<Secrets, Failure> {
     let secret = api.get(&Kind::SECRET.path(namespace.as_str(), NAME)).await?;
     secret.as_ref().and_then(kept_secrets).map_or_else(new_secrets, Ok)
 }
 
-/// A new authority and a new token.
+/// Creates an authority and a token.
 ///
 /// # Errors
-/// The system has no random numbers.
+/// The system does not provide random numbers.
 pub(crate) fn new_secrets() -> Result<Secrets, Failure> {
     let authority = CertificateAuthority::new("admit fakes CA").map_err(Failure::environment)?;
-    let token = Token::random().ok_or_else(|| Failure::environment("the system has no random numbers"))?;
+    let token =
+        Token::random().ok_or_else(|| Failure::environment("the system does not provide random numbers"))?;
     Ok(Secrets {
         ca_certificate: authority.certificate_pem().to_owned(),
         ca_key: authority.key_pem(),
@@ -36,7 +37,7 @@ pub(crate) fn new_secrets() -> Result<Secrets, Failure> {
     })
 }
 
-/// What a Secret holds; none if it cannot be used.
+/// Reads the secrets in a Secret; returns `None` if they are unusable.
 fn kept_secrets(secret: &Value) -> Option<Secrets> {
     let [ca_certificate, ca_key, token] = [CA_CERTIFICATE, CA_KEY, TOKEN].map(|key| secret_text(secret, key));
     let secrets = Secrets { ca_certificate: ca_certificate?, ca_key: ca_key?, token: token? };
@@ -44,10 +45,10 @@ fn kept_secrets(secret: &Value) -> Option<Secrets> {
     CertificateAuthority::from_pem(&secrets.ca_certificate, &secrets.ca_key).ok().map(|_| secrets)
 }
 
-/// Objects that somebody else made stay as they are.
+/// Checks that existing objects belong to this deployment.
 ///
 /// # Errors
-/// One of `objects` is there and does not belong to this deployment: `advice` says what to do.
+/// One of `objects` exists and does not belong to this deployment; the error ends with `advice`.
 pub(crate) async fn check_owners(
     api: &Api,
     namespace: &FakesNamespace,
@@ -58,22 +59,24 @@ pub(crate) async fn check_owners(
         let found = api.get(&Kind::path_of(object)).await?;
         if found.is_some_and(|found| !namespace.owns(&found)) {
             let what = described(object);
-            return Err(Failure::usage(format!("{what} is there and belongs to somebody else: {advice}")));
+            return Err(Failure::usage(format!(
+                "{what} already exists and is not managed by admit: {advice}"
+            )));
         }
     }
     Ok(())
 }
 
-/// Applies everything but webhook configurations, and waits until the pod answers behind its Service.
+/// Applies all objects except webhook configurations, and waits until the pod responds through its Service.
 ///
 /// # Errors
-/// It does not come up: the failure says what the cluster tells of it.
+/// The pod does not become ready; the error includes its state.
 pub(crate) async fn install(
     api: &Api,
     progress: &Progress,
     manifests: &Manifests<'_>,
 ) -> Result<Admin, Failure> {
-    make_namespace(api, progress, manifests).await?;
+    create_namespace(api, progress, manifests).await?;
     let mut deployment = Value::Null;
     for object in manifests.workload() {
         let applied = api.apply(&object).await?;
@@ -88,7 +91,7 @@ pub(crate) async fn install(
         .until(async || {
             Ok(match admin.is_healthy().await? {
                 Ok(()) => Look::Done(()),
-                Err(message) => Look::Missing(format!("the Service to answer: {message}")),
+                Err(message) => Look::Missing(format!("the Service to respond: {message}")),
             })
         })
         .await?;
@@ -96,8 +99,8 @@ pub(crate) async fn install(
     Ok(admin)
 }
 
-/// Makes the namespace, unless somebody else did: theirs is used as it is, and is not deleted later.
-async fn make_namespace(api: &Api, progress: &Progress, manifests: &Manifests<'_>) -> Result<(), Failure> {
+/// Creates the namespace unless it exists; an existing one is neither changed nor deleted later.
+async fn create_namespace(api: &Api, progress: &Progress, manifests: &Manifests<'_>) -> Result<(), Failure> {
     let manifest = manifests.namespace();
     let path = Kind::path_of(&manifest);
     let found = progress
@@ -109,7 +112,7 @@ async fn make_namespace(api: &Api, progress: &Progress, manifests: &Manifests<'_
         })
         .await?;
     if found.is_some_and(|found| !manifests.namespace.owns(&found)) {
-        progress.tell(&format!("{} is there and stays as it is", described(&manifest)));
+        progress.tell(&format!("{} already exists and is not changed", described(&manifest)));
         return Ok(());
     }
     api.apply(&manifest).await?;
@@ -117,7 +120,7 @@ async fn make_namespace(api: &Api, progress: &Progress, manifests: &Manifests<'_
     Ok(())
 }
 
-/// Kind and name of an object.
+/// Returns the kind and name of an object.
 pub(crate) fn described(object: &Value) -> String {
     format!("{} {}", text(object, &["kind"]), text(object, &["metadata", "name"]))
 }

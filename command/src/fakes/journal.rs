@@ -10,24 +10,24 @@ use super::names::{FakesNamespace, NAME};
 use crate::cluster_client::ClusterArguments;
 use crate::{ExitCode, Failure};
 
-/// Prints the calls that deployed fakes received, oldest first.
+/// Print the calls that deployed fakes received, oldest first.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Journal {
-    /// Only calls of the webhook with this name
+    /// Print only calls of the webhook with this name
     name: Option<String>,
-    /// The namespace of the fakes
+    /// Use the fakes in this namespace
     #[arg(short, long, default_value = NAME)]
     namespace: FakesNamespace,
-    /// Wait for at least COUNT calls; if there are fewer after the timeout, print them and exit with 1
+    /// Wait for at least COUNT calls; after the timeout, print the calls so far and exit with status 1
     #[arg(long, value_name = "COUNT")]
     wait: Option<usize>,
-    /// Seconds to wait
+    /// Wait for at most this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "wait")]
     timeout: u64,
     /// Keep printing calls as they arrive, until SIGINT
     #[arg(long, conflicts_with = "wait")]
     follow: bool,
-    /// Output format: one line per call, or all details as JSON
+    /// Print one line per call, or all details as JSON
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
     /// Show the values of Secrets and headers with credentials instead of masking them
@@ -37,23 +37,23 @@ pub(crate) struct Journal {
     cluster: ClusterArguments,
 }
 
-/// How calls are printed.
+/// The output format of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Output {
-    /// A line a call
+    /// One line per call
     #[default]
     Text,
-    /// One JSON document; with --follow one a call
+    /// One JSON document; with --follow one document per call
     Json,
 }
 
-/// How long one request of --follow waits for a call, in seconds.
-const PATIENCE: u64 = 20;
+/// The number of seconds that one request of --follow waits for a call.
+const FOLLOW_WAIT_SECONDS: u64 = 20;
 
 impl Journal {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
         let api = Api::new(self.cluster.connect().await?);
-        let admin = Admin::of_deployed(&api, &self.namespace).await?;
+        let admin = Admin::find_deployed(&api, &self.namespace).await?;
         if self.follow {
             return self.follow(&admin).await;
         }
@@ -69,7 +69,7 @@ impl Journal {
     async fn follow(&self, admin: &Admin) -> Result<ExitCode, Failure> {
         let mut after = 0;
         loop {
-            let journal = self.read(admin, after, Some(1), PATIENCE).await?;
+            let journal = self.read(admin, after, Some(1), FOLLOW_WAIT_SECONDS).await?;
             match self.output {
                 Output::Text => self.print_lines(&journal),
                 Output::Json => {
@@ -113,7 +113,7 @@ impl Journal {
 
     fn print_lines(&self, journal: &Value) {
         if journal["dropped"].as_u64().unwrap_or_default() > 0 && !self.follow {
-            anstream::eprintln!("{} earlier calls are forgotten", journal["dropped"]);
+            anstream::eprintln!("{} earlier calls were dropped", journal["dropped"]);
         }
         for entry in entries(journal) {
             anstream::println!("{}", line(entry));
@@ -137,7 +137,7 @@ fn entries(journal: &Value) -> &[Value] {
     journal["entries"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// One call in one line: time, webhook, operation, kind, object, answer.
+/// Formats a call on one line: time, webhook, operation, kind, object, response.
 fn line(entry: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let request = at(entry, &["review", "request"]);
@@ -165,15 +165,15 @@ fn line(entry: &Value) -> String {
     let answered = &entry["answered"];
     let answer = match answered["outcome"].as_str() {
         Some("sent") => text(&answered["summary"]),
-        Some("abandoned") => "the caller gave up".to_owned(),
+        Some("abandoned") => "the caller disconnected".to_owned(),
         Some("closed") => "closed the connection".to_owned(),
-        _ => "no answer yet".to_owned(),
+        _ => "no response yet".to_owned(),
     };
     let time = text(&entry["time"]);
-    // As the fakes themselves log it.
+    // In the format of the fakes' log.
     let time = time.parse::<jiff::Timestamp>().map_or(time, |time| format!("{time:.3}"));
     let line = format!("{time} {} {what}: {answer}", text(&entry["fake"]));
-    // A caller chooses these texts: they must not be able to write lines of their own or to steer a terminal.
+    // Callers control these strings, so line breaks and escape sequences are escaped.
     output::one_line(&line).into_owned()
 }
 
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_values_of_secrets_are_masked() {
+    fn secret_values_are_masked() {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "aHVudGVyMg=="}});
         let review = json!({"request": {"object": secret}});
         let mut journal =
@@ -216,7 +216,7 @@ mod tests {
         });
         check(
             &entry(scale, json!({"outcome": "abandoned"})),
-            "UPDATE Scale/scale web-* (dry run): the caller gave up",
+            "UPDATE Scale/scale web-* (dry run): the caller disconnected",
         );
         check(
             &entry(Value::Null, json!({"outcome": "closed"})),

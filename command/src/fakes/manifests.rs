@@ -1,4 +1,4 @@
-//! The objects that put fakes into a cluster: a function of files, names and secrets, without a cluster.
+//! The manifests of deployed fakes, a function of files, names, and secrets.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -10,51 +10,51 @@ use serde_json::{Value, json};
 use super::names::{FakesNamespace, NAME};
 use super::source::Source;
 
-/// The first of the ports at which the webhooks listen, in the pod and at the Service.
+/// The first port of the webhooks in the pod and the Service.
 pub(crate) const FIRST_PORT: u16 = 8443;
-/// The port of the admin endpoint, in the pod and at the Service.
+/// The port of the admin endpoint in the pod and the Service.
 pub(crate) const ADMIN_PORT: u16 = 9443;
 
-/// Keys of the Secret, and names of its files in the pod.
+/// The keys of the Secret, which are the file names in the pod.
 pub(crate) const CA_CERTIFICATE: &str = "ca.crt";
 pub(crate) const CA_KEY: &str = "ca.key";
 pub(crate) const TOKEN: &str = "token";
 
-/// The annotation of a pod that changes with what the process reads.
+/// The pod annotation that changes with the files of the process.
 pub(crate) const CONTENT: &str = "fakes.local/content";
 
-/// The user and group of the process: `nobody` of images without a shell; any number but 0 does.
+/// The user and group of the process, as in distroless images; must not be 0.
 const USER: u32 = 65532;
 const FILES_DIRECTORY: &str = "/etc/admit-fakes/files";
 const AUTHORITY_DIRECTORY: &str = "/etc/admit-fakes/authority";
 
-/// What is deployed.
+/// The input for the manifests.
 #[derive(Debug)]
 pub(crate) struct Manifests<'a> {
-    /// Where to.
+    /// The namespace to deploy to.
     pub(crate) namespace: &'a FakesNamespace,
     /// The image of `fake-webhooks`.
     pub(crate) image: &'a str,
-    /// The files of fakes.
+    /// The fakes files.
     pub(crate) source: &'a Source,
-    /// How many ports the Service shows beyond those of the files, for fakes that come later.
+    /// The number of spare ports for fakes that are added later.
     pub(crate) spare_ports: u16,
-    /// What nobody else knows.
+    /// The secrets.
     pub(crate) secrets: &'a Secrets,
 }
 
-/// What the Secret holds.
+/// The contents of the Secret.
 #[derive(Clone)]
 pub(crate) struct Secrets {
-    /// The certificate of the fakes' own authority, as PEM: the `caBundle`.
+    /// The CA certificate of the fakes as PEM, which is the `caBundle`.
     pub(crate) ca_certificate: String,
-    /// Its key, as PEM.
+    /// The CA key as PEM.
     pub(crate) ca_key: String,
-    /// What the admin endpoint asks for.
+    /// The token of the admin endpoint.
     pub(crate) token: String,
 }
 
-/// Without the key and the token, so that they cannot end up in a log.
+/// Omits the key and the token.
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Secrets").field("ca_certificate", &self.ca_certificate).finish_non_exhaustive()
@@ -62,10 +62,10 @@ impl std::fmt::Debug for Secrets {
 }
 
 impl Manifests<'_> {
-    /// The namespace, which is only made where there is none.
+    /// Returns the Namespace, which is created only if it does not exist.
     pub(crate) fn namespace(&self) -> Value {
         let mut labels = self.namespace.labels();
-        // The pod needs none of what this level takes away, and nothing else belongs here.
+        // The pod satisfies this level, and the namespace contains nothing else.
         set(&mut labels, &["pod-security.kubernetes.io/enforce"], "restricted");
         json!({
             "apiVersion": "v1",
@@ -74,7 +74,7 @@ impl Manifests<'_> {
         })
     }
 
-    /// What stands in the namespace, in the order in which one needs the other.
+    /// Returns the namespaced objects in dependency order.
     pub(crate) fn workload(&self) -> [Value; 4] {
         [self.secret(), self.config_map(), self.deployment(), self.service()]
     }
@@ -116,7 +116,7 @@ impl Manifests<'_> {
             "kind": "Deployment",
             "metadata": self.metadata(),
             "spec": {
-                // One: each pod has its own journal and counts its own calls.
+                // One replica, because each pod has its own journal and call counters.
                 "replicas": 1,
                 "selector": {"matchLabels": labels},
                 "template": {
@@ -131,7 +131,7 @@ impl Manifests<'_> {
         json!({
             "automountServiceAccountToken": false,
             "enableServiceLinks": false,
-            // It answers no signal that it could not answer within a second.
+            // The process stops within a second.
             "terminationGracePeriodSeconds": 5,
             "securityContext": {
                 "runAsNonRoot": true,
@@ -190,7 +190,7 @@ impl Manifests<'_> {
         arguments
     }
 
-    /// Changes with all that the process reads once only, so that it is started anew when one of them changes.
+    /// Hashes the files that the process reads only at startup, so that a change restarts the pod.
     fn content(&self) -> String {
         let mut hasher = DefaultHasher::new();
         self.source.files.iter().for_each(|file| file.text.hash(&mut hasher));
@@ -205,7 +205,7 @@ impl Manifests<'_> {
             .chain([("admin".to_owned(), ADMIN_PORT)])
     }
 
-    /// The ports of webhooks: those of the files, and then the spare ones.
+    /// Returns the ports of webhooks: those of the files, then the spare ports.
     pub(crate) fn webhook_ports(&self) -> impl Iterator<Item = u16> {
         let planned = self.source.plan.listeners().iter().map(|listener| listener.listen.port());
         let first_spare = planned.clone().max().map_or(FIRST_PORT, |last| last + 1);

@@ -1,4 +1,4 @@
-//! `admit fakes`: webhooks that misbehave on demand, here or in a cluster.
+//! `admit fakes`: webhooks that misbehave on demand, on this machine or in a cluster.
 
 mod admin;
 mod api;
@@ -27,10 +27,10 @@ use std::sync::Arc;
 
 use crate::{ExitCode, Failure};
 
-/// Serves webhooks that misbehave on demand, here or in a cluster.
+/// Serve webhooks that misbehave on demand, on this machine or in a cluster.
 ///
-/// Without a command it serves them on this machine: it prints their webhook configurations, ready for
-/// `kubectl apply -f -`, and then logs a line for each call to standard error, until SIGINT or SIGTERM.
+/// Without a subcommand, prints the webhook configurations for `kubectl apply -f -`, serves the webhooks on this machine,
+/// and logs each call to standard error until SIGINT or SIGTERM.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Fakes {

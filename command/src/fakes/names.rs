@@ -1,56 +1,56 @@
-//! What the objects of deployed fakes are called, and by which labels they are found again.
+//! The names and labels of the objects of deployed fakes.
 
 use std::str::FromStr;
 
 use harness::json::at;
 use serde_json::{Value, json};
 
-/// The name of the Deployment, the Service, the Secret and the ConfigMap; the manager of their fields.
+/// The name of the Deployment, the Service, the Secret, and the ConfigMap, and their field manager.
 pub(crate) const NAME: &str = "admit-fakes";
-/// Which call of the API server is a probe; its value says of which webhook and round.
+/// The label of probe objects; the value identifies the webhook and the run.
 pub(crate) const PROBE_LABEL: &str = "fakes.local/probe";
 
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 const INSTANCE: &str = "app.kubernetes.io/instance";
 const MANAGER: &str = "admit";
 
-/// The namespace in which fakes are deployed. There is one deployment in a namespace.
+/// The namespace of deployed fakes; each namespace has at most one deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FakesNamespace(String);
 
 impl FakesNamespace {
-    /// The name of the namespace.
+    /// Returns the name of the namespace.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name of the Service in certificates: what an API server asks for.
+    /// Returns the host name of the Service in certificates.
     pub(crate) fn host(&self) -> String {
         format!("{NAME}.{}.svc", self.0)
     }
 
-    /// The labels that every object of this deployment has.
+    /// Returns the labels of every object in this deployment.
     pub(crate) fn labels(&self) -> Value {
         json!({"app.kubernetes.io/name": NAME, INSTANCE: self.0, MANAGED_BY: MANAGER})
     }
 
-    /// Picks the objects of this deployment, and nobody else's.
+    /// Returns the selector for the objects of this deployment.
     pub(crate) fn label_selector(&self) -> String {
         format!("{MANAGED_BY}={MANAGER},{INSTANCE}={}", self.0)
     }
 
-    /// Whether `object` belongs to this deployment.
+    /// Reports whether `object` belongs to this deployment.
     pub(crate) fn owns(&self, object: &Value) -> bool {
         let labels = at(object, &["metadata", "labels"]);
         labels[MANAGED_BY] == MANAGER && labels[INSTANCE] == self.0.as_str()
     }
 
-    /// The namespace of the fakes of one run of scenarios, which `run` tells from others.
-    pub(crate) fn of_run(run: &str) -> Self {
+    /// Returns the namespace for the fakes of a run of scenarios.
+    pub(crate) fn for_run(run: &str) -> Self {
         Self(format!("admit-run-{run}"))
     }
 
-    /// The name of the configurations that prove that the webhooks answer.
+    /// Returns the name of the probe configurations.
     pub(crate) fn probe_configuration(&self) -> String {
         format!("{NAME}-probe.{}", self.0)
     }
@@ -70,7 +70,8 @@ impl FromStr for FakesNamespace {
         {
             return Ok(Self(text.to_owned()));
         }
-        Err("expected 1 to 63 small letters, digits and `-`, with a letter or digit at both ends".to_owned())
+        Err("must be 1 to 63 lower-case letters, digits, and `-`, and start and end with a letter or digit"
+            .to_owned())
     }
 }
 
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_belongs_to_the_deployment_of_one_namespace() {
+    fn object_belongs_to_the_deployment_in_its_namespace() {
         let [mine, other] = ["mine", "other"].map(|name| name.parse::<FakesNamespace>().unwrap());
         let object = json!({"metadata": {"labels": mine.labels()}});
         assert!(mine.owns(&object));
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_namespace_is_refused() {
+    fn invalid_namespace_names_are_rejected() {
         for text in ["", "A", "-a", "a-", "a.b", &"a".repeat(64)] {
             assert!(text.parse::<FakesNamespace>().is_err(), "{text}");
         }

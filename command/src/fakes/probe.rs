@@ -1,11 +1,10 @@
-//! Does every webhook answer through the API server?
+//! Checks that every webhook responds through the API server.
 //!
-//! Rules may catch anything, so the webhooks are not called by their own. Probe configurations have the same
-//! `clientConfig`s and catch nothing but one ConfigMap each, which is created in a dry run in the fakes' own namespace:
-//! the API server finds the Service, shakes hands and calls, as it will for the webhook itself.
+//! Probe configurations have the same `clientConfig`s as the webhooks, and each matches a single ConfigMap that is created
+//! in a dry run in the fakes' namespace. The API server resolves the Service, connects, and calls as it will for the webhook.
 //!
-//! An API server learns of configurations in the order in which they were stored. Once it heeds a last configuration,
-//! which points nowhere and whose failure can be seen, it heeds all that were applied before.
+//! An API server loads configurations in the order in which they were stored. Once it uses a marker configuration, whose
+//! failure is visible, it uses all configurations that were applied before.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +21,7 @@ use super::names::{FakesNamespace, PROBE_LABEL};
 use super::progress::{Look, Progress};
 use crate::Failure;
 
-/// What an API server says that did not get as far as a connection with a fake.
+/// Error messages of an API server that could not connect to a fake.
 const NOT_REACHED: [&str; 6] = [
     "dial tcp",
     "no endpoints available",
@@ -32,7 +31,7 @@ const NOT_REACHED: [&str; 6] = [
     "no route to host",
 ];
 
-/// What it says of a port at which nobody listens.
+/// The error message for a port without a listener.
 const REFUSED: &str = "connect: connection refused";
 
 /// The probes of one deployment.
@@ -41,7 +40,7 @@ pub(crate) struct Probes<'a> {
     admin: &'a Admin,
     configurations: Configurations<'a>,
     namespace: &'a FakesNamespace,
-    /// What only the probes of this run are called.
+    /// The unique ID of the probes in this run.
     run: String,
 }
 
@@ -51,12 +50,12 @@ impl<'a> Probes<'a> {
         Self { api, admin, configurations, namespace: configurations.namespace, run }
     }
 
-    /// Waits until every webhook was called, and failed if it has to fail.
+    /// Waits until every webhook was called, or failed as expected.
     ///
     /// # Errors
-    /// One of them is not reached in time: the failure says what the API server tells of it.
+    /// A webhook was not reached before the timeout; the error includes the message of the API server.
     pub(crate) async fn wait_for_webhooks(&self, progress: &Progress) -> Result<(), Failure> {
-        for configuration in self.configurations.of_probes(&self.run) {
+        for configuration in self.configurations.for_probes(&self.run) {
             self.api.apply(&configuration).await?;
         }
         let fakes: Vec<(usize, &PlannedFake)> = self.configurations.plan.fakes().enumerate().collect();
@@ -65,10 +64,10 @@ impl<'a> Probes<'a> {
             let open: Vec<_> = fakes.iter().filter(|(index, _)| !answered.contains(index)).collect();
             let probes = open.iter().map(|(index, _)| self.probe(probe_label(&self.run, *index)));
             let answers = try_join_all(probes).await?;
-            let journal = self.journalled().await?;
+            let journal = self.received_probes().await?;
             let mut missing = Vec::new();
             for ((index, fake), answer) in open.into_iter().zip(&answers) {
-                if journal.contains(&probe_label(&self.run, *index)) || fails_as_it_should(fake, answer) {
+                if journal.contains(&probe_label(&self.run, *index)) || fails_as_expected(fake, answer) {
                     answered.insert(*index);
                 } else {
                     missing.push(format!("{} ({})", fake.entry.name, shortened(answer)));
@@ -78,38 +77,38 @@ impl<'a> Probes<'a> {
                 [] => Look::Done(()),
                 [first, ..] => {
                     let of = fakes.len();
-                    Look::Missing(format!("{} of {of} webhooks to answer: {first}", missing.len()))
+                    Look::Missing(format!("{} of {of} webhooks to respond: {first}", missing.len()))
                 }
             })
         });
         waited.await
     }
 
-    /// Waits until the API server heeds the configurations that were applied before.
+    /// Waits until the API server uses the configurations that were applied before.
     ///
     /// # Errors
-    /// It does not do so in time.
+    /// The API server does not use them before the timeout.
     pub(crate) async fn wait_for_configurations(&self, progress: &Progress) -> Result<(), Failure> {
-        for configuration in self.configurations.of_markers(&self.run) {
+        for configuration in self.configurations.for_markers(&self.run) {
             self.api.apply(&configuration).await?;
             let label = probe_label(&self.run, text(&configuration, &["kind"]));
             let marker = configuration.pointer("/webhooks/0/name").and_then(serde_json::Value::as_str);
             let marker = marker.unwrap_or_default().to_owned();
             let waited = progress.until(async || {
                 let answer = self.probe(label.clone()).await?;
-                let heeded = answer.message().contains(&calling(&marker));
+                let is_used = answer.message().contains(&calling(&marker));
                 let missing = || Look::Missing("the API server to apply the configurations".to_owned());
-                Ok(if heeded { Look::Done(()) } else { missing() })
+                Ok(if is_used { Look::Done(()) } else { missing() })
             });
             waited.await?;
         }
         Ok(())
     }
 
-    /// Takes the probes' configurations away.
+    /// Removes the probe configurations.
     ///
     /// # Errors
-    /// The API server does not answer, or refuses.
+    /// The API server does not respond or rejects the request.
     pub(crate) async fn remove(&self) -> Result<(), Failure> {
         for kind in [Kind::MUTATING, Kind::VALIDATING] {
             self.api.delete(&kind.path("", &self.namespace.probe_configuration())).await?;
@@ -117,7 +116,7 @@ impl<'a> Probes<'a> {
         Ok(())
     }
 
-    /// Creates a ConfigMap in a dry run. Its name is its label, by which the journal knows it.
+    /// Creates a ConfigMap in a dry run; its name in the journal is its label.
     async fn probe(&self, label: String) -> Result<Answer, Failure> {
         let path = format!("{}?dryRun=All", Kind::CONFIG_MAP.collection(self.namespace.as_str()));
         let probe = json!({
@@ -129,8 +128,8 @@ impl<'a> Probes<'a> {
         self.api.send(Method::POST, &path, &content_type, probe.to_string().into_bytes()).await
     }
 
-    /// The names of the probes that fakes received.
-    async fn journalled(&self) -> Result<BTreeSet<String>, Failure> {
+    /// Returns the names of the probes that fakes received.
+    async fn received_probes(&self) -> Result<BTreeSet<String>, Failure> {
         let journal = self.admin.journal(&format!("namespace={}", self.namespace.as_str())).await?;
         let entries = at(&journal, &["entries"]).as_array().map_or(&[][..], Vec::as_slice);
         let names = entries.iter().filter_map(|entry| at(entry, &["review", "request", "name"]).as_str());
@@ -138,8 +137,8 @@ impl<'a> Probes<'a> {
     }
 }
 
-/// Whether the failure is the one that the fake is for: no call can be received where no request can be sent.
-fn fails_as_it_should(fake: &PlannedFake, answer: &Answer) -> bool {
+/// Reports whether the failure is the expected one of a fake that cannot receive requests.
+fn fails_as_expected(fake: &PlannedFake, answer: &Answer) -> bool {
     let PlannedFake { entry, .. } = fake;
     let message = answer.message();
     if !message.contains(&calling(&entry.name)) {
@@ -154,7 +153,7 @@ fn fails_as_it_should(fake: &PlannedFake, answer: &Answer) -> bool {
     cannot_be_called(entry.transport) && !NOT_REACHED.iter().any(|words| message.contains(words))
 }
 
-/// Whether a kube-apiserver may fail before it has sent a request.
+/// Reports whether kube-apiserver can fail before it sends a request.
 fn cannot_be_called(transport: Transport) -> bool {
     let is_refused = |certificate| match certificate {
         Certificate::Valid => false,
@@ -180,7 +179,7 @@ mod tests {
 
     use super::*;
 
-    /// What an API server says of a webhook with these fields, and whether that is all that can be expected of it.
+    /// Checks whether an error message is the expected failure of a webhook with these fields.
     #[track_caller]
     fn check(fields: &str, said: &str, expected: bool) {
         let text = format!("version: 1\nwebhooks:\n- {{name: a, type: mutating, behavior: allow{fields}}}\n");
@@ -188,11 +187,11 @@ mod tests {
         let message = format!("Internal error occurred: {said}");
         let answer =
             Answer { code: http::StatusCode::INTERNAL_SERVER_ERROR, body: json!({"message": message}) };
-        assert_eq!(fails_as_it_should(plan.fakes().next().unwrap(), &answer), expected, "{fields}: {said}");
+        assert_eq!(fails_as_expected(plan.fakes().next().unwrap(), &answer), expected, "{fields}: {said}");
     }
 
     #[test]
-    fn a_webhook_that_cannot_be_called_answers_by_the_failure_that_it_is_for() {
+    fn webhook_that_cannot_be_called_must_fail_as_expected() {
         let failed = |why: &str| {
             format!(
                 "failed calling webhook \"a.fakes.local\": failed to call webhook: Post \"https://a\": {why}"

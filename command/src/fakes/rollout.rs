@@ -1,4 +1,4 @@
-//! Waiting for the pod, and what to say of it when it does not come up.
+//! Waiting for the pod, and the diagnosis if it does not become ready.
 
 use harness::json::{at, text};
 use http::Method;
@@ -10,8 +10,8 @@ use super::names::{FakesNamespace, NAME};
 use super::progress::{Look, Progress, Waited};
 use crate::Failure;
 
-/// Why a container waits, when waiting does not help.
-const HOPELESS: [&str; 8] = [
+/// The waiting reasons of containers that do not recover.
+const FATAL_REASONS: [&str; 8] = [
     "CrashLoopBackOff",
     "CreateContainerConfigError",
     "CreateContainerError",
@@ -22,10 +22,10 @@ const HOPELESS: [&str; 8] = [
     "RunContainerError",
 ];
 
-/// How many events and lines of a log are shown.
-const SHOWN: usize = 10;
+/// The number of events and log lines to show.
+const MAX_LINES: usize = 10;
 
-/// The pods that came up with `applied`, a Deployment as the API server answered it.
+/// The rollout of an applied Deployment.
 pub(crate) struct Rollout<'a> {
     api: &'a Api,
     namespace: &'a FakesNamespace,
@@ -37,17 +37,17 @@ impl<'a> Rollout<'a> {
         Self { api, namespace, applied }
     }
 
-    /// Waits until the new pod is ready and no older one is left.
+    /// Waits until the new pod is ready and all older ones are gone.
     ///
     /// # Errors
-    /// It does not come up: the failure says what the cluster tells of it.
+    /// The pod does not become ready; the error includes its state.
     pub(crate) async fn wait(&self, progress: &Progress) -> Result<(), Failure> {
-        self.restart_hopeless_pods().await?;
+        self.restart_failed_pods().await?;
         let path = Kind::DEPLOYMENT.path(self.namespace.as_str(), NAME);
         let waited = progress.look_until(async || {
             let deployment = self.api.get(&path).await?.unwrap_or_default();
             let pods = self.pods().await?;
-            if let Some(reason) = pods.iter().find_map(hopeless) {
+            if let Some(reason) = pods.iter().find_map(fatal_reason) {
                 return Err(Waited::InVain(reason));
             }
             Ok(look(&deployment, &pods))
@@ -61,15 +61,15 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// A pod that failed before waits longer and longer until it is tried again; a new one is tried at once.
-    async fn restart_hopeless_pods(&self) -> Result<(), Failure> {
-        for pod in self.pods().await?.iter().filter(|pod| hopeless(pod).is_some()) {
+    /// Deletes failed pods, because a new pod starts without the increasing back-off.
+    async fn restart_failed_pods(&self) -> Result<(), Failure> {
+        for pod in self.pods().await?.iter().filter(|pod| fatal_reason(pod).is_some()) {
             self.api.delete(&Kind::POD.path(self.namespace.as_str(), name(pod))).await?;
         }
         Ok(())
     }
 
-    /// The pods of what was applied, but for those that are going.
+    /// Returns the pods of the applied Deployment that are not being deleted.
     async fn pods(&self) -> Result<Vec<Value>, Failure> {
         let wanted = |template: &Value| {
             (
@@ -84,7 +84,7 @@ impl<'a> Rollout<'a> {
         Ok(pods)
     }
 
-    /// What the cluster tells of a pod that does not come up: lines to stand below an error.
+    /// Returns the state of the cluster as lines below an error.
     async fn diagnosis(&self) -> Result<String, Failure> {
         let mut lines = vec![String::new()];
         let deployment = self.api.get(&Kind::DEPLOYMENT.path(self.namespace.as_str(), NAME)).await?;
@@ -104,30 +104,30 @@ impl<'a> Rollout<'a> {
             self.applied.pointer("/spec/template/spec/containers/0/image").map(word).unwrap_or_default();
         if lines.iter().any(|line| line.contains("Image")) {
             lines.push(format!(
-                "is the image `{image}` where the cluster finds it? For kind: kind load docker-image {image}; --image \
-                 names another one"
+                "check that the cluster can pull the image `{image}` (for kind: kind load docker-image {image}), or use \
+                 --image"
             ));
         }
         Ok(lines.join("\n  "))
     }
 
-    /// The end of a pod's log, as far as there is one.
+    /// Returns the last lines of a pod's log.
     async fn log(&self, pod: &str) -> Result<Vec<String>, Failure> {
         let path = Kind::POD.path(self.namespace.as_str(), pod);
         let log =
-            self.api.send(Method::GET, &format!("{path}/log?tailLines={SHOWN}"), &[], Vec::new()).await?;
+            self.api.send(Method::GET, &format!("{path}/log?tailLines={MAX_LINES}"), &[], Vec::new()).await?;
         let text = log.body.as_str().filter(|_| log.code.is_success()).unwrap_or_default();
         Ok(text.lines().map(|line| format!("  log: {line}")).collect())
     }
 
-    /// The newest events that warn of something.
+    /// Returns the newest warning events.
     async fn warnings(&self) -> Result<Vec<String>, Failure> {
         let mut events = self.api.list(Kind::EVENT, self.namespace.as_str(), "").await?;
         events.retain(|event| {
             event["type"] == "Warning" && text(event, &["involvedObject", "name"]).starts_with(NAME)
         });
         events.sort_by(|one, other| word(&one["lastTimestamp"]).cmp(word(&other["lastTimestamp"])));
-        let newest = events.iter().skip(events.len().saturating_sub(SHOWN));
+        let newest = events.iter().skip(events.len().saturating_sub(MAX_LINES));
         Ok(newest
             .map(|event| {
                 let object = text(event, &["involvedObject", "name"]);
@@ -147,7 +147,7 @@ fn look(deployment: &Value, pods: &[Value]) -> Look<()> {
     }
     Look::Missing(match pods.first() {
         None => "a pod".to_owned(),
-        Some(pod) if is_ready(pod) => "the earlier pod to go".to_owned(),
+        Some(pod) if is_ready(pod) => "the deletion of the earlier pod".to_owned(),
         Some(pod) => format!("the pod, which is {}", state(pod)),
     })
 }
@@ -157,14 +157,14 @@ fn is_ready(pod: &Value) -> bool {
     conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
-/// Why waiting for this pod does not help; none if it may.
-fn hopeless(pod: &Value) -> Option<String> {
+/// Returns the reason why a pod cannot recover, or `None` if it can.
+fn fatal_reason(pod: &Value) -> Option<String> {
     let waiting = at(items(at(pod, &["status", "containerStatuses"])).first()?, &["state", "waiting"]);
-    let reason = waiting["reason"].as_str().filter(|reason| HOPELESS.contains(reason))?;
+    let reason = waiting["reason"].as_str().filter(|reason| FATAL_REASONS.contains(reason))?;
     Some(format!("the pod does not start: {reason}"))
 }
 
-/// What a pod is doing, for people.
+/// Describes the state of a pod.
 fn state(pod: &Value) -> String {
     let phase = match text(pod, &["status", "phase"]) {
         "" => "new",
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn one_new_pod_and_no_other_is_what_is_waited_for() {
+    fn rollout_is_complete_with_one_new_pod() {
         let status = |observed: u64, replicas: u64| {
             json!({
                 "metadata": {"generation": 2},
@@ -236,20 +236,20 @@ mod tests {
             "phase": "Pending", "containerStatuses": [{"state": {"waiting": {"reason": "ContainerCreating"}}}],
         }));
         assert_eq!(missing(&status(2, 1), &[]), None);
-        assert_eq!(missing(&status(2, 2), &[ready]).as_deref(), Some("the earlier pod to go"));
+        assert_eq!(missing(&status(2, 2), &[ready]).as_deref(), Some("the deletion of the earlier pod"));
         assert_eq!(missing(&status(1, 1), &[]).as_deref(), Some("a pod"));
         let text = "the pod, which is Pending, waiting: ContainerCreating";
         assert_eq!(missing(&json!({}), &[creating]).as_deref(), Some(text));
     }
 
     #[test]
-    fn a_pod_that_cannot_start_is_not_waited_for() {
+    fn pod_that_cannot_start_fails_immediately() {
         let waiting = |reason: &str| {
             let state = json!({"waiting": {"reason": reason, "message": "no such image"}});
             pod(&json!({"phase": "Pending", "containerStatuses": [{"state": state}]}))
         };
-        assert_eq!(hopeless(&waiting("ContainerCreating")), None);
-        let reason = hopeless(&waiting("ErrImagePull"));
+        assert_eq!(fatal_reason(&waiting("ContainerCreating")), None);
+        let reason = fatal_reason(&waiting("ErrImagePull"));
         assert_eq!(reason.as_deref(), Some("the pod does not start: ErrImagePull"));
         assert_eq!(state(&waiting("ErrImagePull")), "Pending, waiting: ErrImagePull: no such image");
         let condition =

@@ -1,7 +1,7 @@
-//! Which webhooks are not put into a cluster unless a person says so.
+//! Webhooks that are deployed to a cluster only if a user allows it.
 //!
-//! A fake fails on purpose. With `failurePolicy: Fail` it refuses what it catches, and so it must not catch the pod that
-//! serves it, what runs the cluster, or what nobody meant.
+//! A fake fails on purpose and, with `failurePolicy: Fail`, rejects all requests that it matches. It must not match its own
+//! pod, system components, or requests that the user did not intend.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,12 +21,12 @@ use super::configurations::{NAMESPACE_NAME, api_kind};
 use super::names::FakesNamespace;
 use fake_webhooks::{FakeEntry, Plan};
 
-/// The namespace of what runs the cluster.
+/// The namespace of system components.
 const KUBE_SYSTEM: &str = "kube-system";
-/// A namespace that nobody labeled.
+/// A namespace without labels.
 const ANY_NAMESPACE: &str = "a-namespace-without-labels";
 
-/// Objects that every cluster needs and no namespace holds: no `namespaceSelector` keeps them from a webhook.
+/// Cluster-scoped resources that every cluster needs, to which a `namespaceSelector` does not apply.
 const CLUSTER_SCOPED: [(&str, &str); 9] = [
     ("", "nodes"),
     ("", "persistentvolumes"),
@@ -39,22 +39,22 @@ const CLUSTER_SCOPED: [(&str, &str); 9] = [
     ("storage.k8s.io", "storageclasses"),
 ];
 
-/// What a person allows the webhooks to see.
+/// The namespaces and resources that webhooks may match.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct Allowances {
-    /// Let webhooks see the namespace of the fakes themselves
+    /// Allow webhooks to match the namespace of the fakes
     #[arg(long)]
     allow_own_namespace: bool,
-    /// Let webhooks see kube-system
+    /// Allow webhooks to match kube-system
     #[arg(long)]
     allow_kube_system: bool,
-    /// Let webhooks with failurePolicy Fail see every namespace, or cluster-scoped objects that a cluster needs
+    /// Allow webhooks with failurePolicy Fail to match every namespace and essential cluster-scoped objects
     #[arg(long)]
     allow_everything: bool,
 }
 
 impl Allowances {
-    /// The namespaces that no webhook may see.
+    /// Returns the namespaces that webhooks must not match.
     pub(crate) fn hidden(self, own: &FakesNamespace) -> Vec<&str> {
         [(own.as_str(), self.allow_own_namespace), (KUBE_SYSTEM, self.allow_kube_system)]
             .into_iter()
@@ -63,7 +63,7 @@ impl Allowances {
     }
 }
 
-/// One reason not to deploy.
+/// A reason not to deploy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     webhook: String,
@@ -84,41 +84,40 @@ impl fmt::Display for Refusal {
         match &self.danger {
             Danger::OwnNamespace(namespace) => write!(
                 f,
-                "it is meant for the namespace `{namespace}`, where the fakes themselves run: choose another \
-                 namespaceSelector, or say --allow-own-namespace"
+                "it matches the namespace `{namespace}`, in which the fakes run: change the namespaceSelector or use \
+                 --allow-own-namespace"
             ),
             Danger::KubeSystem => f.write_str(
-                "it is meant for the namespace `kube-system`, without which a cluster does not run: choose another \
-                 namespaceSelector, or say --allow-kube-system",
+                "it matches the namespace `kube-system`, which the cluster needs: change the namespaceSelector or use \
+                 --allow-kube-system",
             ),
             Danger::EveryNamespace => f.write_str(
-                "with failurePolicy Fail it catches requests in every namespace: give it a namespaceSelector or \
-                 `failurePolicy: Ignore`, or say --allow-everything",
+                "with failurePolicy Fail it matches requests in every namespace: add a namespaceSelector or \
+                 `failurePolicy: Ignore`, or use --allow-everything",
             ),
             Danger::ClusterScoped(resource) => write!(
                 f,
-                "with failurePolicy Fail it catches {resource}, which no namespaceSelector keeps from it: give its \
-                 rules `scope: Namespaced`, or give it an objectSelector or `failurePolicy: Ignore`, or say \
+                "with failurePolicy Fail it matches {resource}, to which a namespaceSelector does not apply: add \
+                 `scope: Namespaced` to the rules, an objectSelector, or `failurePolicy: Ignore`, or use \
                  --allow-everything"
             ),
         }
     }
 }
 
-/// Every reason not to deploy the webhooks of `plan` into the namespace `own`.
+/// Returns all reasons not to deploy the webhooks of `plan` to the namespace `own`.
 pub(crate) fn refusals(plan: &Plan, own: &FakesNamespace, allowances: Allowances) -> Vec<Refusal> {
     plan.fakes()
         .flat_map(|fake| {
-            let dangers =
-                understood(&fake.entry).map_or_else(Vec::new, |webhook| dangers(&webhook, own, allowances));
+            let dangers = parse_webhook(&fake.entry)
+                .map_or_else(Vec::new, |webhook| dangers(&webhook, own, allowances));
             dangers.into_iter().map(|danger| Refusal { webhook: fake.entry.name.clone(), danger })
         })
         .collect()
 }
 
-/// The webhook as a server reads it, without what only makes it catch less and may be anything; none if no server
-/// would take it.
-fn understood(entry: &FakeEntry) -> Option<Webhook> {
+/// Parses a webhook as the API server does, without match conditions; returns `None` if it is invalid.
+fn parse_webhook(entry: &FakeEntry) -> Option<Webhook> {
     let mut webhook = json!(entry.fields);
     set(&mut webhook, &["name"], &*entry.name);
     set(&mut webhook, &["clientConfig", "url"], "https://fakes.invalid/");
@@ -136,10 +135,10 @@ fn understood(entry: &FakeEntry) -> Option<Webhook> {
 
 fn dangers(webhook: &Webhook, own: &FakesNamespace, allowances: Allowances) -> Vec<Danger> {
     let namespaces = Namespaces::around(own);
-    // Whoever selects objects in one of these namespaces means them.
+    // An object selector for one of these namespaces is intentional.
     let any_object = Webhook { object_selector: Selector::default(), ..webhook.clone() };
     let meant = |name: &str| {
-        catches_in(&any_object, name, &namespaces) && !catches_in(&any_object, ANY_NAMESPACE, &namespaces)
+        matches_in(&any_object, name, &namespaces) && !matches_in(&any_object, ANY_NAMESPACE, &namespaces)
     };
     let mut dangers = Vec::new();
     if !allowances.allow_own_namespace && meant(own.as_str()) {
@@ -149,14 +148,14 @@ fn dangers(webhook: &Webhook, own: &FakesNamespace, allowances: Allowances) -> V
         dangers.push(Danger::KubeSystem);
     }
     if webhook.failure_policy == FailurePolicy::Fail && !allowances.allow_everything {
-        if catches_in(webhook, ANY_NAMESPACE, &namespaces) {
+        if matches_in(webhook, ANY_NAMESPACE, &namespaces) {
             dangers.push(Danger::EveryNamespace);
         }
         let caught = CLUSTER_SCOPED.iter().find(|(group, resource)| {
             webhook.rules.iter().any(|rule| {
                 let version = rule.api_versions.first().map_or("v1", |version| concrete(version, "v1"));
                 let resource = GroupVersionResource::new(*group, version, *resource);
-                is_caught(webhook, rule, "", &resource, "", &namespaces)
+                matches_request(webhook, rule, "", &resource, "", &namespaces)
             })
         });
         dangers.extend(caught.map(|(_, resource)| Danger::ClusterScoped(resource)));
@@ -164,8 +163,8 @@ fn dangers(webhook: &Webhook, own: &FakesNamespace, allowances: Allowances) -> V
     dangers
 }
 
-/// Whether any request that a rule speaks of is caught in this namespace.
-fn catches_in(webhook: &Webhook, namespace: &str, namespaces: &Namespaces) -> bool {
+/// Reports whether the webhook matches a request in this namespace.
+fn matches_in(webhook: &Webhook, namespace: &str, namespaces: &Namespaces) -> bool {
     webhook.rules.iter().any(|rule| {
         rule.api_groups.iter().any(|group| {
             rule.resources.iter().any(|entry| {
@@ -177,18 +176,18 @@ fn catches_in(webhook: &Webhook, namespace: &str, namespaces: &Namespaces) -> bo
                 }
                 let version = rule.api_versions.first().map_or("v1", |version| concrete(version, "v1"));
                 let resource = GroupVersionResource::new(group, version, resource);
-                is_caught(webhook, rule, namespace, &resource, concrete(subresource, ""), namespaces)
+                matches_request(webhook, rule, namespace, &resource, concrete(subresource, ""), namespaces)
             })
         })
     })
 }
 
-/// What an entry of a rule stands for, if it is not itself.
+/// Replaces a wildcard in a rule by an example.
 fn concrete<'a>(entry: &'a str, any: &'a str) -> &'a str {
     if entry == "*" { any } else { entry }
 }
 
-fn is_caught(
+fn matches_request(
     webhook: &Webhook,
     rule: &Rule,
     namespace: &str,
@@ -224,7 +223,7 @@ fn is_caught(
         })
 }
 
-/// A cluster that has nothing but namespaces.
+/// A cluster state that contains only namespaces.
 struct Namespaces(BTreeMap<String, Arc<Value>>);
 
 impl Namespaces {
@@ -248,7 +247,7 @@ impl ClusterState for Namespaces {
         self.0.get(name).cloned()
     }
 
-    /// Requests are made of the rules' own words: no other version of them says more.
+    /// Requests use the versions in the rules, so equivalent resources are not needed.
     fn equivalent_resources(&self, _: &GroupVersionResource, _: &str) -> Arc<[EquivalentResource]> {
         Arc::default()
     }
@@ -271,7 +270,7 @@ mod tests {
     const NONE: Allowances =
         Allowances { allow_own_namespace: false, allow_kube_system: false, allow_everything: false };
 
-    /// `fields` of a validating webhook with failurePolicy Fail; the dangers, in words.
+    /// Checks the reasons not to deploy a validating webhook with these fields.
     #[track_caller]
     fn check_with(allowances: Allowances, fields: &str, expected: &[&str]) {
         let text =
@@ -290,18 +289,18 @@ mod tests {
         check_with(NONE, fields, expected);
     }
 
-    const OWN: &str = "meant for the namespace `fakes`";
-    const SYSTEM: &str = "meant for the namespace `kube-system`";
+    const OWN: &str = "matches the namespace `fakes`";
+    const SYSTEM: &str = "matches the namespace `kube-system`";
     const EVERY: &str = "every namespace";
 
     #[test]
-    fn what_a_file_leaves_out_is_safe() {
+    fn defaults_are_safe() {
         check("failurePolicy: Fail", &[]);
         check("failurePolicy: Fail, rules: [{apiGroups: ['*'], resources: ['*/*'], scope: Namespaced}]", &[]);
     }
 
     #[test]
-    fn with_failure_policy_fail_nothing_is_caught_in_a_namespace_that_nobody_chose() {
+    fn failure_policy_fail_requires_a_namespace_selector() {
         check("failurePolicy: Fail, namespaceSelector: {}", &[EVERY]);
         check("failurePolicy: Ignore, namespaceSelector: {}", &[]);
         let but = "namespaceSelector: {matchExpressions: [{key: team, operator: DoesNotExist}]}";
@@ -317,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_without_a_namespace_are_not_kept_out_by_a_selector() {
+    fn namespace_selector_does_not_exclude_cluster_scoped_objects() {
         check("failurePolicy: Fail, rules: [{apiGroups: ['*'], resources: ['*']}]", &["nodes"]);
         check("failurePolicy: Ignore, rules: [{apiGroups: ['*'], resources: ['*']}]", &[]);
         check("failurePolicy: Fail, rules: [{resources: [nodes]}]", &["nodes"]);
@@ -332,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_means_a_namespace_that_is_kept_out_is_told() {
+    fn selecting_an_excluded_namespace_is_rejected() {
         let named = |name: &str| {
             format!("namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {name}}}}}")
         };
@@ -347,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn each_danger_can_be_allowed() {
+    fn every_reason_can_be_overridden() {
         let own = Allowances { allow_own_namespace: true, ..NONE };
         let system = Allowances { allow_kube_system: true, ..NONE };
         let everything = Allowances { allow_everything: true, ..NONE };

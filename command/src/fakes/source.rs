@@ -1,4 +1,4 @@
-//! Files of fakes: their text, which goes into the cluster, and what it means, which says what else goes there.
+//! Fakes files, with their text for the cluster and their parsed contents.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,38 +9,38 @@ use fake_webhooks::{FakesFile, Plan, RemoteAccess};
 use super::stand_ins;
 use crate::{Failure, documents};
 
-/// Files of fakes.
+/// The options for fakes files.
 #[derive(Debug, clap::Args)]
 pub(crate) struct FileArguments {
-    /// A file of fakes, or a manifest with webhook configurations, for which fakes stand in that allow everything; `-` reads
-    /// standard input. May be given several times
+    /// Read fakes from this file, or from standard input if it is `-`; can be repeated. A manifest with webhook
+    /// configurations is replaced by fakes that allow every request
     #[arg(short, long = "file", value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }
 
-/// A file of fakes as it is written, or as it is made of a manifest, and as it is understood.
+/// A fakes file, or one that is generated from a manifest, with its parsed contents.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceFile {
-    /// What is written in it.
+    /// The text.
     pub(crate) text: String,
-    /// What that means.
+    /// The parsed contents.
     parsed: FakesFile,
 }
 
-/// Files of fakes, and where in a pod their webhooks are.
+/// Fakes files and the ports of their webhooks in a pod.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// The files.
     pub(crate) files: Vec<SourceFile>,
-    /// Which port serves which webhook.
+    /// The assignment of webhooks to ports.
     pub(crate) plan: Plan,
 }
 
 impl FileArguments {
-    /// Reads the files, and places their webhooks at `listen`, where they are called by the name `host`.
+    /// Reads the files and assigns their webhooks to ports from `listen`; callers use the name `host`.
     ///
     /// # Errors
-    /// A file cannot be read or understood, or the files contradict each other.
+    /// A file cannot be read or is invalid, or the files conflict.
     pub(crate) fn read(&self, listen: SocketAddr, host: &str) -> Result<Source, Failure> {
         let mut files = Vec::new();
         for path in &self.files {
@@ -51,10 +51,10 @@ impl FileArguments {
 }
 
 impl Source {
-    /// Places the webhooks of `files` at `listen`, where they are called by the name `host`.
+    /// Assigns the webhooks of `files` to ports from `listen`; callers use the name `host`.
     ///
     /// # Errors
-    /// The files contradict each other.
+    /// The files conflict.
     pub(crate) fn place(files: Vec<SourceFile>, listen: SocketAddr, host: &str) -> Result<Self, Failure> {
         let host: Name = host.parse().map_err(Failure::usage)?;
         let placed: Vec<FakesFile> = files
@@ -78,37 +78,37 @@ impl SourceFile {
         let bytes = output::read(path).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
         let files = Self::all(documents::text(bytes, &shown)?, &shown)?;
         if files.iter().all(|file| file.parsed.webhooks.is_empty()) {
-            return Err(Failure::usage(format!("{shown}: `webhooks` is empty: expected at least one")));
+            return Err(Failure::usage(format!("{shown}: `webhooks` is empty: must contain at least one")));
         }
         Ok(files)
     }
 
-    /// The file of fakes that `text` is, or those of the webhook configurations in it, if it is a manifest.
+    /// Parses a fakes file, or generates fakes files for the webhook configurations in a manifest.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its place.
+    /// The first error with its location.
     fn all(text: String, shown: &str) -> Result<Vec<Self>, Failure> {
         if !stand_ins::is_manifest(&text) {
             return Ok(vec![Self::parse(text, shown)?]);
         }
-        let files = stand_ins::of_manifest(text, shown)?;
+        let files = stand_ins::from_manifest(text, shown)?;
         files.iter().map(|file| Self::parse(file.to_string(), shown)).collect()
     }
 
-    /// Understands `text`, which messages call `shown`.
+    /// Parses a fakes file; `shown` is its name in messages.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its place.
+    /// The first error with its location.
     pub(crate) fn parse(text: String, shown: &str) -> Result<Self, Failure> {
         let parsed = FakesFile::parse(&text, shown).map_err(Failure::usage)?;
         Ok(Self { text, parsed })
     }
 }
 
-/// What a file means that has fakes or is a manifest with webhook configurations, for which fakes stand in.
+/// Parses a fakes file or a manifest with webhook configurations.
 ///
 /// # Errors
-/// The first thing that is wrong, with its place.
+/// The first error with its location.
 pub(crate) fn understand(text: &str, shown: &str) -> Result<Vec<FakesFile>, Failure> {
     Ok(SourceFile::all(text.to_owned(), shown)?.into_iter().map(|file| file.parsed).collect())
 }

@@ -1,5 +1,6 @@
-//! Fakes that stand in for the webhooks of a manifest: everything that its configurations say of a webhook, but not where it
-//! is, and the behavior `allow`.
+//! Fakes that replace the webhooks of a manifest.
+//!
+//! They have the fields of the webhooks in its configurations except `clientConfig`, and the behavior `allow`.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::documents::{self, Document, Place};
 use crate::{Failure, v1beta1};
 
-/// The fields of a webhook that a file of fakes has, too.
+/// The fields of a webhook that a fakes file also has.
 const FIELDS: [&str; 10] = [
     "rules",
     "namespaceSelector",
@@ -27,7 +28,7 @@ const FIELDS: [&str; 10] = [
     "reinvocationPolicy",
 ];
 
-/// Whether `text` has objects of Kubernetes, rather than fakes.
+/// Reports whether `text` is a Kubernetes manifest and not a fakes file.
 pub(crate) fn is_manifest(text: &str) -> bool {
     #[derive(Deserialize)]
     struct Head {
@@ -37,12 +38,13 @@ pub(crate) fn is_manifest(text: &str) -> bool {
     heads.iter().flatten().any(|head| head.kind.is_some())
 }
 
-/// Files of fakes for the webhook configurations among the objects in `text`: one for all configurations of a name, in the
-/// order of the manifest. Warns of configurations of v1beta1.
+/// Generates fakes files for the webhook configurations in a manifest, one for each configuration name.
+///
+/// Prints a warning for v1beta1 configurations.
 ///
 /// # Errors
-/// The text is no manifest, holds no webhook configuration, or one that the API server would refuse.
-pub(crate) fn of_manifest(text: String, shown: &str) -> Result<Vec<Value>, Failure> {
+/// The manifest is invalid, does not contain a webhook configuration, or contains one that the API server would reject.
+pub(crate) fn from_manifest(text: String, shown: &str) -> Result<Vec<Value>, Failure> {
     let mut files: Vec<Value> = Vec::new();
     let mut names = BTreeSet::new();
     for Document { place, object } in documents::of_text(text, shown)? {
@@ -62,13 +64,13 @@ pub(crate) fn of_manifest(text: String, shown: &str) -> Result<Vec<Value>, Failu
         }
     }
     if files.is_empty() {
-        let message = "it holds no MutatingWebhookConfiguration and no ValidatingWebhookConfiguration";
+        let message = "missing MutatingWebhookConfiguration or ValidatingWebhookConfiguration";
         return Err(Failure::usage(format!("{shown}: {message}")));
     }
     Ok(files)
 }
 
-/// The `type` of the fakes of a configuration; none if `object` is another one.
+/// Returns the `type` of the fakes for a configuration, or `None` if `object` is not one.
 fn kind_of_webhooks(object: &Value) -> Option<&'static str> {
     let GroupVersionKind { group, kind, .. } = GroupVersionKind::of(object);
     match (group.as_str(), kind.as_str()) {
@@ -83,8 +85,9 @@ fn name_of(place: &Place, object: &Value) -> Result<String, Failure> {
     if name.is_empty() { Err(place.failure("metadata.name: Required value")) } else { Ok(name.to_owned()) }
 }
 
-/// Webhooks of a manifest may have equal names, fakes may not: those that come later have their `type` before the name, and if
-/// need be a number.
+/// Creates an entry with a unique name, because the webhooks of a manifest can have equal names.
+///
+/// A duplicate gets its `type` as a prefix and, if necessary, a number.
 fn entry(kind: &str, webhook: &Value, names: &mut BTreeSet<String>) -> Value {
     let webhook_name = text(webhook, &["name"]);
     let numbered = (2..).map(|number| format!("{kind}-{number}.{webhook_name}"));
@@ -99,7 +102,7 @@ fn entry(kind: &str, webhook: &Value, names: &mut BTreeSet<String>) -> Value {
     }
     entry.insert("type".to_owned(), json!(kind));
     entry.insert("behavior".to_owned(), json!("allow"));
-    // What a file of fakes leaves out is harmless; what a configuration leaves out is everything or nothing.
+    // The defaults of a fakes file differ from those of a configuration.
     entry.insert("rules".to_owned(), json!([]));
     entry.insert("namespaceSelector".to_owned(), json!({}));
     for field in FIELDS {
@@ -142,10 +145,10 @@ webhooks:
 "#;
 
     #[test]
-    fn a_fake_has_what_the_manifest_says_of_its_webhook() {
+    fn fake_has_the_fields_of_its_webhook() {
         assert!(is_manifest(CONFIGURATIONS));
         assert!(!is_manifest("version: 1\nwebhooks: []\n"));
-        let files = of_manifest(CONFIGURATIONS.to_owned(), "m.yaml").unwrap();
+        let files = from_manifest(CONFIGURATIONS.to_owned(), "m.yaml").unwrap();
         let expected = json!([{
             "version": 1,
             "name": "injector",
@@ -177,9 +180,9 @@ webhooks:
     }
 
     #[test]
-    fn a_configuration_of_v1beta1_has_its_own_defaults() {
+    fn v1beta1_configuration_has_its_own_defaults() {
         let text = CONFIGURATIONS.replace("k8s.io/v1\n", "k8s.io/v1beta1\n").replace("sideEffects: None", "");
-        let files = of_manifest(text, "m.yaml").unwrap();
+        let files = from_manifest(text, "m.yaml").unwrap();
         let webhook = &files[0]["webhooks"][0];
         let of = |field: &str| webhook[field].clone();
         let defaults = [of("failurePolicy"), of("matchPolicy"), of("sideEffects"), of("timeoutSeconds")];
@@ -187,11 +190,12 @@ webhooks:
     }
 
     #[test]
-    fn what_the_api_server_would_refuse_is_named_with_its_line() {
-        let refused = |text: &str| of_manifest(text.to_owned(), "m.yaml").map(drop).unwrap_err().to_string();
+    fn invalid_configuration_is_reported_with_its_line() {
+        let refused =
+            |text: &str| from_manifest(text.to_owned(), "m.yaml").map(drop).unwrap_err().to_string();
         let without = CONFIGURATIONS.replace("  sideEffects: None\n", "");
         assert!(refused(&without).starts_with("m.yaml:6: "), "{}", refused(&without));
         assert!(refused(&without).contains("webhooks[0].sideEffects"), "{}", refused(&without));
-        assert!(refused("{apiVersion: v1, kind: Pod}").contains("holds no MutatingWebhookConfiguration"));
+        assert!(refused("{apiVersion: v1, kind: Pod}").contains("missing MutatingWebhookConfiguration"));
     }
 }

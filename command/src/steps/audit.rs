@@ -32,7 +32,7 @@ enum Audit {
 impl World {
     async fn audit(&self, step: &Step) -> Outcome<Audit> {
         let (target, id) = (self.target()?, &self.answer()?.audit_id);
-        match (target.audit.annotations(id).await, target.audit.is_shown()) {
+        match (target.audit.annotations(id).await, target.audit.is_available()) {
             (Some(annotations), _) => Ok(Audit::Available(annotations)),
             (None, false) => {
                 self.tell(

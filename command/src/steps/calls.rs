@@ -67,7 +67,7 @@ impl World {
     /// Looks up the calls of webhooks in loaded configurations for the request with this response.
     pub(super) fn read_own_calls(&mut self, answer: &Answer) -> Outcome {
         let end = format!("-{}", self.names.id());
-        let calls = self.target()?.calls.of(&answer.audit_id);
+        let calls = self.target()?.calls.for_request(&answer.audit_id);
         let is_own = |call: &RecordedCall| {
             let configuration = call.configuration.strip_suffix(&end);
             configuration

@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_key_is_escaped_in_a_pointer() {
+    fn label_keys_are_escaped_in_pointers() {
         assert_eq!(label_path("example.com/a~b"), "/metadata/labels/example.com~1a~0b");
     }
 }

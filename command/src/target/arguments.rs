@@ -18,11 +18,11 @@ use crate::service_map::{self, ServiceMapping};
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Target")]
 pub struct TargetArguments {
-    /// Where to run the scenarios
+    /// Run the scenarios against this target
     #[arg(long, value_enum, value_name = "TARGET", default_value = "in-process")]
     pub(crate) target: TargetKind,
 
-    /// Reach a service that a clientConfig names at this address; may be given several times
+    /// Reach a Service in a clientConfig at this address; can be repeated
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
     pub(crate) service: Vec<ServiceMapping>,
 
@@ -35,13 +35,13 @@ pub struct TargetArguments {
     #[command(flatten)]
     pub(crate) cluster: ClusterArguments,
 
-    /// Run the fakes in a pod of the cluster, and refer to them by their Service, as with real webhooks. They run in
-    /// this namespace, by default in a new one, and are removed at the end unless they were there before
+    /// Run the fakes in a pod of the cluster behind a Service, like real webhooks. They run in this namespace, by default in
+    /// a new one, and are removed at the end unless they existed before
     #[arg(long, value_name = "NAMESPACE", num_args = 0..=1, require_equals = true, conflicts_with_all = ["fakes_host", "fakes_listen"])]
     #[expect(clippy::option_option, reason = "the option may stand without its value")]
     pub(crate) fakes_in_cluster: Option<Option<FakesNamespace>>,
 
-    /// The image of those fakes, which the cluster must be able to pull
+    /// Use this image for the fakes in the cluster
     #[arg(long, default_value = DEFAULT_IMAGE, requires = "fakes_in_cluster")]
     pub(crate) image: String,
 
@@ -49,24 +49,24 @@ pub struct TargetArguments {
     #[arg(long)]
     pub(crate) keep: bool,
 
-    /// Run the fakes on this machine; the cluster reaches them by this host name or address
+    /// Run the fakes on this machine, which the cluster reaches at this host name or address
     #[arg(long, value_name = "HOST")]
     pub(crate) fakes_host: Option<String>,
 
-    /// The address the fakes listen on [default: 127.0.0.1, for a cluster 0.0.0.0]
+    /// Listen on this address for calls to fakes [default: 127.0.0.1, for a cluster 0.0.0.0]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) fakes_listen: Option<IpAddr>,
 
-    /// The audit log of the cluster's API server, if this machine can read it
+    /// Read the audit log of the cluster's API server from this file
     #[arg(long, value_name = "FILE")]
     pub(crate) audit_log: Option<PathBuf>,
 
-    /// The policy by which the API server is to write its audit log, and where; a run has its own.
+    /// The audit policy and audit log of the API server; a run uses its own.
     #[arg(skip)]
     pub(crate) audit: Option<AuditFiles>,
 }
 
-/// A policy and a log.
+/// An audit policy file and an audit log file.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditFiles {
     pub(crate) policy: PathBuf,
@@ -74,8 +74,8 @@ pub(crate) struct AuditFiles {
 }
 
 impl TargetArguments {
-    /// A target of this kind with everything else left out.
-    pub fn of(target: TargetKind) -> Self {
+    /// Creates arguments for this kind of target with defaults.
+    pub fn new(target: TargetKind) -> Self {
         Self {
             target,
             service: Vec::new(),
@@ -92,29 +92,28 @@ impl TargetArguments {
         }
     }
 
-    /// The same with an audit log of one's own, on a server that is started. Steps about the audit log see nothing then.
+    /// Sets the audit policy and audit log of a started server; steps about the audit log are not checked then.
     #[must_use]
     pub fn with_audit(self, policy: PathBuf, log: PathBuf) -> Self {
         Self { audit: Some(AuditFiles { policy, log }), ..self }
     }
 
-    /// The same with other in-tree admission plugins, as `--enable-admission-plugins` and `--disable-admission-plugins` name
-    /// them.
+    /// Enables and disables in-tree admission plugins, as `--enable-admission-plugins` and `--disable-admission-plugins` do.
     #[must_use]
     pub fn with_plugins(self, enable: &[String], disable: &[String]) -> Self {
         Self { plugins: PluginFlags::new(enable, disable), ..self }
     }
 
-    /// The same with this file of `--admission-control-config-file`.
+    /// Sets `--admission-control-config-file`.
     #[must_use]
     pub fn with_admission_control_config_file(self, file: PathBuf) -> Self {
         Self { admission_control: AdmissionControl { file: Some(file) }, ..self }
     }
 
-    /// Says which options mean something for a cluster only.
+    /// Checks that the options match the target.
     ///
     /// # Errors
-    /// One of them is given, and the target is another one.
+    /// An option is not supported by the target.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let given = [
             ("--fakes-in-cluster", self.fakes_in_cluster.is_some()),
@@ -123,28 +122,28 @@ impl TargetArguments {
         ];
         match given.into_iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) if self.target != TargetKind::Cluster => {
-                Err(Failure::usage(format!("{option} needs --target cluster")))
+                Err(Failure::usage(format!("{option} requires --target cluster")))
             }
             Some(_) | None if self.admission_control.file.is_some() && self.target == TargetKind::Cluster => {
-                let message = "--admission-control-config-file is for an API server that admit starts: that of a cluster \
-                               has its own";
+                let message = "--admission-control-config-file is not supported with --target cluster: it applies only to \
+                               API servers that admit starts";
                 Err(Failure::usage(message))
             }
             Some(_) | None if !self.plugins.is_empty() && self.target == TargetKind::Cluster => {
-                let message = "--enable-admission-plugins and --disable-admission-plugins are for an API server that \
-                               admit starts: that of a cluster has its own";
+                let message = "--enable-admission-plugins and --disable-admission-plugins are not supported with --target \
+                               cluster: they apply only to API servers that admit starts";
                 Err(Failure::usage(message))
             }
             Some(_) | None => Ok(()),
         }
     }
 
-    /// What becomes of what the scenarios make.
+    /// Returns whether the objects of scenarios are removed.
     pub(crate) fn leftovers(&self) -> Leftovers {
         if self.keep { Leftovers::Kept } else { Leftovers::Removed }
     }
 
-    /// Where services listen that a `clientConfig` names.
+    /// Returns the addresses of Services.
     pub(crate) fn services(&self) -> BTreeMap<ServiceName, (String, u16)> {
         service_map::by_service(self.service.clone())
     }

@@ -1,4 +1,4 @@
-//! The calls of webhooks as the API server made them, by the Audit-ID that the request chose.
+//! The calls of webhooks that the API server recorded, by the Audit-ID of the request.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,33 +7,33 @@ use axum::body::Bytes;
 use harness::event::{CallResult, Called, Event, Phase, Record};
 use jiff::Timestamp;
 
-/// The calls of webhooks; only the API server of this crate shows them.
+/// The calls of webhooks, which only admit's API server records.
 #[derive(Debug)]
 pub(crate) enum CallLog {
-    /// The server keeps them to itself.
+    /// The server does not record calls.
     NotShown,
-    /// The server records them here.
+    /// The recorded calls.
     Recorded(CallIndex),
 }
 
-/// One call, as the server made it.
+/// A call that the server recorded.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedCall {
     /// The configuration's name.
     pub(crate) configuration: String,
     /// The webhook's name.
     pub(crate) webhook: String,
-    /// When it is called.
+    /// The phase of the call.
     pub(crate) phase: Phase,
-    /// When the call began.
+    /// The start time of the call.
     pub(crate) time: Timestamp,
-    /// The review as it was sent; empty if none was.
+    /// The review as sent, or empty if none was sent.
     pub(crate) review: Bytes,
-    /// What came of it: `denied: …`.
+    /// The outcome, such as `denied: …`.
     pub(crate) result: String,
 }
 
-/// The calls of the newest [`KEPT`] requests.
+/// The calls of the newest [`MAX_REQUESTS`] requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallIndex(Arc<Mutex<Requests>>);
 
@@ -43,12 +43,12 @@ struct Requests {
     order: VecDeque<String>,
 }
 
-/// A scenario asks for the calls of a request as soon as that is answered.
-const KEPT: usize = 1_024;
+/// The maximum number of requests; a scenario reads the calls of a request soon after its response.
+const MAX_REQUESTS: usize = 1_024;
 
 impl CallLog {
-    /// The calls of a request in the order in which the server made them; none if the server does not show them.
-    pub(crate) fn of(&self, audit_id: &str) -> Option<Vec<RecordedCall>> {
+    /// Returns the calls of a request in order, or `None` if the server does not record them.
+    pub(crate) fn for_request(&self, audit_id: &str) -> Option<Vec<RecordedCall>> {
         match self {
             Self::NotShown => None,
             Self::Recorded(index) => Some(index.lock().kept.get(audit_id).cloned().unwrap_or_default()),
@@ -57,10 +57,10 @@ impl CallLog {
 }
 
 impl CallIndex {
-    /// Keeps the calls of a request that was received at that time.
+    /// Records the calls of a request with its start time.
     pub(crate) fn record(&self, audit_id: &str, received: Timestamp, record: &Record) {
         let calls = record.events.iter().filter_map(|event| {
-            if let Event::Called(called) = event { Some(RecordedCall::of(called, received)) } else { None }
+            if let Event::Called(called) = event { Some(RecordedCall::new(called, received)) } else { None }
         });
         let calls: Vec<RecordedCall> = calls.collect();
         if calls.is_empty() {
@@ -70,7 +70,7 @@ impl CallIndex {
         if requests.kept.insert(audit_id.to_owned(), calls).is_none() {
             requests.order.push_back(audit_id.to_owned());
         }
-        if requests.order.len() > KEPT
+        if requests.order.len() > MAX_REQUESTS
             && let Some(oldest) = requests.order.pop_front()
         {
             requests.kept.remove(&oldest);
@@ -83,7 +83,7 @@ impl CallIndex {
 }
 
 impl RecordedCall {
-    fn of(called: &Called, received: Timestamp) -> Self {
+    fn new(called: &Called, received: Timestamp) -> Self {
         Self {
             configuration: called.webhook.configuration.clone(),
             webhook: called.webhook.name.clone(),
@@ -95,7 +95,7 @@ impl RecordedCall {
     }
 }
 
-/// In the words in which the fakes tell of their answers.
+/// Summarizes a result in the format of the fakes.
 fn result(result: &CallResult) -> String {
     match result {
         CallResult::Allowed { patch: Some(operations), .. } => match operations.len() {

@@ -1,4 +1,4 @@
-//! What a run puts into a cluster, and takes out again however it ends.
+//! The removal of the objects that a run creates in a cluster.
 
 use std::fmt::Write as _;
 use std::sync::OnceLock;
@@ -7,45 +7,45 @@ use crate::Failure;
 use crate::fakes::{Api, FleetDeployment, Kind};
 use harness::json::{at, text};
 
-/// The label of all that a run makes outside of namespaces; its value is the run's own.
+/// The label of cluster-scoped objects that a run creates; the value is the name of the run.
 pub(crate) const RUN_LABEL: &str = "admit.example.com/run";
 
-/// What becomes of what scenarios make.
+/// Whether the objects of scenarios are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leftovers {
-    /// It is removed.
+    /// Objects are removed.
     Removed,
-    /// It stays, to be looked at.
+    /// Objects are kept for inspection.
     Kept,
 }
 
-/// Takes out of a cluster what a run put there.
+/// Removes the objects of a run from a cluster.
 pub(crate) struct Cleanup {
     run: String,
     leftovers: Leftovers,
-    /// The cluster in which something may be.
+    /// The cluster that may contain objects of the run.
     api: OnceLock<Api>,
     deployment: OnceLock<FleetDeployment>,
 }
 
-/// First what is called for every object, and last what holds the others.
+/// Webhook configurations are removed first, namespaces last.
 const KINDS: [Kind; 4] =
     [Kind::VALIDATING, Kind::MUTATING, Kind::CUSTOM_RESOURCE_DEFINITION, Kind::NAMESPACE];
 
 impl Cleanup {
-    /// For a new run, which has put nothing anywhere yet.
+    /// Creates the cleanup for a new run.
     pub(crate) fn new(leftovers: Leftovers) -> Self {
         Self { run: Self::new_run(), leftovers, api: OnceLock::new(), deployment: OnceLock::new() }
     }
 
-    /// A name that no other run has.
+    /// Returns a unique name.
     pub(super) fn new_run() -> String {
         let mut run = uuid::Uuid::new_v4().simple().to_string();
         run.truncate(8);
         run
     }
 
-    /// The name of the run.
+    /// Returns the name of the run.
     pub(super) fn run(&self) -> &str {
         &self.run
     }
@@ -54,25 +54,25 @@ impl Cleanup {
         self.leftovers
     }
 
-    /// From now on scenarios may make something in this cluster.
+    /// Registers the cluster for cleanup.
     pub(super) fn watch(&self, api: Api) {
         self.api.get_or_init(|| api);
     }
 
-    /// From now on `deployment` may be in the cluster.
+    /// Registers the fakes for cleanup.
     pub(super) fn watch_fleet(&self, deployment: FleetDeployment) -> &FleetDeployment {
         self.deployment.get_or_init(|| deployment)
     }
 
-    /// Removes what scenarios could not remove, and the fakes; or says what stays, if it has to stay.
+    /// Removes remaining objects and the fakes, or prints how to remove them if they are kept.
     ///
     /// # Errors
-    /// The cluster does not answer or refuses.
+    /// The cluster does not respond or rejects a request.
     pub(crate) async fn clean(&self) -> Result<(), Failure> {
         let Some(api) = self.api.get() else { return Ok(()) };
         match self.leftovers {
             Leftovers::Kept => {
-                anstream::eprintln!("kept as it is; {}", self.advice());
+                anstream::eprintln!("objects are kept; {}", self.advice());
                 Ok(())
             }
             Leftovers::Removed => {
@@ -98,10 +98,10 @@ impl Cleanup {
         Ok(())
     }
 
-    /// How a person removes what is there.
+    /// Returns the commands that remove the remaining objects.
     pub(crate) fn advice(&self) -> String {
         let kinds = KINDS.map(|kind| kind.plural).join(",");
-        let mut text = format!("remove it with:\n  kubectl delete {kinds} -l {RUN_LABEL}={}", self.run);
+        let mut text = format!("remove them with:\n  kubectl delete {kinds} -l {RUN_LABEL}={}", self.run);
         if let Some(deployment) = self.deployment.get().filter(|deployment| deployment.is_ours()) {
             let namespace = deployment.namespace().as_str();
             let _ = write!(text, "\n  admit fakes delete --namespace {namespace}");
@@ -109,7 +109,7 @@ impl Cleanup {
         text
     }
 
-    /// Whether there may be something in a cluster.
+    /// Reports whether a cluster may contain objects of the run.
     pub(crate) fn is_due(&self) -> bool {
         self.api.get().is_some()
     }

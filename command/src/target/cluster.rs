@@ -1,4 +1,4 @@
-//! A cluster that a kubeconfig names, as a target.
+//! A cluster in a kubeconfig as a target.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -9,38 +9,41 @@ use crate::Failure;
 use crate::fakes::{Api, FakesNamespace, FleetDeployment};
 use crate::static_manifests::Watch;
 
-/// The cluster that the arguments name, once it has answered; its fakes run in this process.
+/// Connects to the cluster in the arguments; the fakes run in this process.
 pub(super) async fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
     let fakes = here(arguments)?;
     new(arguments, arguments.cluster.connect().await?, fakes)
 }
 
-/// The same; its fakes run where the arguments say. `cleanup` knows of all that is put there.
-pub(super) async fn target_of_run(arguments: &TargetArguments, cleanup: &Cleanup) -> Result<Target, Failure> {
+/// Connects to the cluster, starts the fakes as the arguments specify, and registers all objects with `cleanup`.
+pub(super) async fn target_for_run(
+    arguments: &TargetArguments,
+    cleanup: &Cleanup,
+) -> Result<Target, Failure> {
     let Some(namespace) = &arguments.fakes_in_cluster else {
         let target = target(arguments).await?;
         cleanup.watch(Api::new(target.client.clone()));
-        return Ok(of_run(target, cleanup));
+        return Ok(with_run(target, cleanup));
     };
     let client = arguments.cluster.connect().await?;
-    let namespace = namespace.clone().unwrap_or_else(|| FakesNamespace::of_run(cleanup.run()));
+    let namespace = namespace.clone().unwrap_or_else(|| FakesNamespace::for_run(cleanup.run()));
     let api = Api::new(client.clone());
     cleanup.watch(api.clone());
     let deployment = FleetDeployment::new(api, namespace, &arguments.image)?;
     let fleet = cleanup.watch_fleet(deployment).put().await?;
-    Ok(of_run(new(arguments, client, FakesPlace::InCluster(fleet))?, cleanup))
+    Ok(with_run(new(arguments, client, FakesPlace::InCluster(fleet))?, cleanup))
 }
 
-fn of_run(target: Target, cleanup: &Cleanup) -> Target {
+fn with_run(target: Target, cleanup: &Cleanup) -> Target {
     Target { run: cleanup.run().to_owned(), leftovers: cleanup.leftovers(), ..target }
 }
 
 fn here(arguments: &TargetArguments) -> Result<FakesPlace, Failure> {
     let Some(host) = arguments.fakes_host.clone() else {
         return Err(Failure::usage(
-            "--target cluster needs --fakes-in-cluster, which puts the fakes into a pod behind a Service, or \
-             --fakes-host HOST: the name or address under which the cluster's API server reaches this machine (kind on \
-             Linux: the gateway of the docker network `kind`)",
+            "--target cluster requires --fakes-in-cluster, which runs the fakes in a pod behind a Service, or \
+             --fakes-host HOST, the name or address at which the cluster's API server reaches this machine (for kind on \
+             Linux, the gateway of the docker network `kind`)",
         ));
     };
     let listen = arguments.fakes_listen.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
@@ -52,7 +55,7 @@ fn new(arguments: &TargetArguments, client: kube::Client, fakes: FakesPlace) -> 
         Some(path) => AuditLog::follow_from_end(path).map_err(|error| {
             Failure::environment(format!("cannot read the audit log {}: {error}", path.display()))
         })?,
-        None => AuditLog::not_shown(),
+        None => AuditLog::unavailable(),
     };
     Ok(Target {
         kind: TargetKind::Cluster,
@@ -65,7 +68,7 @@ fn new(arguments: &TargetArguments, client: kube::Client, fakes: FakesPlace) -> 
         run: Cleanup::new_run(),
         leftovers: Leftovers::Removed,
         identities: Identities::Fixed,
-        storage: Storage::OutOfReach,
+        storage: Storage::Inaccessible,
         _manifests: Watch::default(),
     })
 }

@@ -1,4 +1,4 @@
-//! Requests to a router in process over a connection: what begins as HTTP may go on as something else.
+//! In-process requests over a connection, which can be upgraded.
 
 use axum::Router;
 use http::header::HOST;
@@ -9,10 +9,10 @@ use hyper_util::service::TowerToHyperService;
 use kube::client::Body;
 use tower::service_fn;
 
-/// How many bytes are on their way before whoever sends them waits.
+/// The buffer size of a connection in bytes.
 const IN_FLIGHT: usize = 64 * 1024;
 
-/// A client of the router, each of whose requests goes over a connection of its own, in memory.
+/// Creates a client that opens an in-memory connection to the router for each request.
 pub(super) fn client(router: Router) -> kube::Client {
     let exchange = service_fn(move |request: Request<Body>| exchange(router.clone(), request));
     kube::Client::new(exchange, "default")
@@ -23,7 +23,7 @@ async fn exchange(router: Router, mut request: Request<Body>) -> Result<Response
     let server = hyper::server::conn::http1::Builder::new()
         .serve_connection(TokioIo::new(theirs), TowerToHyperService::new(router))
         .with_upgrades();
-    // How either side ends is seen on the other one.
+    // Each side sees how the other side ends.
     tokio::spawn(async { drop(server.await) });
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(ours)).await?;
     tokio::spawn(async { drop(connection.with_upgrades().await) });

@@ -13,17 +13,17 @@ use super::{AuditLog, CallLog, Cleanup, FakesPlace, Leftovers, Target, TargetArg
 use crate::Failure;
 use crate::static_manifests::Watch;
 
-/// Where services listen: host and port.
+/// The host and port of each Service.
 type Services = BTreeMap<ServiceName, (String, u16)>;
 
-/// The two servers and the relays that lead them to services. Dropped means ended.
+/// Both servers and the relays to Services, which are stopped when dropped.
 #[derive(Debug)]
 pub(super) struct Servers {
     _envtest: Envtest,
     _relays: Vec<Relay>,
 }
 
-/// Starts both servers and waits until the API server is ready; `tell` hears what is being waited for.
+/// Starts both servers and waits until the API server is ready; `tell` receives progress messages.
 pub(super) async fn start(
     arguments: &TargetArguments,
     tell: impl Fn(&str),
@@ -60,7 +60,7 @@ pub(super) async fn start(
     Ok((target, Servers { _envtest: envtest, _relays: relays }))
 }
 
-/// The services where kube-apiserver reaches them by a name: those at IPv6 addresses through a relay.
+/// Starts relays for Services at IPv6 addresses, because kube-apiserver reaches Services by host name.
 async fn reachable(mut services: Services) -> Result<(Services, Vec<Relay>), Failure> {
     let mut relays = Vec::new();
     for (host, port) in services.values_mut().filter(|(host, _)| host.contains(':')) {

@@ -1,4 +1,4 @@
-//! Clients of a target for other users than its own.
+//! Clients for other users of a target.
 
 use axum::extract::Request;
 use axum::middleware;
@@ -10,21 +10,21 @@ use serde_json::json;
 use super::Target;
 use crate::Failure;
 
-/// How a target tells users apart.
+/// How a target authenticates users.
 pub(super) enum Identities {
-    /// By bearer tokens, in process.
+    /// With bearer tokens, in process.
     InProcess(ApiServer),
-    /// By bearer tokens; the client's configuration but for them.
+    /// With bearer tokens; contains the rest of the client configuration.
     Tokens(Box<kube::Config>),
-    /// The kubeconfig says who its user is.
+    /// The user in the kubeconfig.
     Fixed,
 }
 
 impl Target {
-    /// A client by this bearer token, whose user is `user`.
+    /// Creates a client with the bearer token of `user`.
     ///
     /// # Errors
-    /// A cluster knows no other user than that of its kubeconfig.
+    /// A cluster supports only the user in the kubeconfig.
     pub fn client_of(&self, user: &str, token: &str) -> Result<kube::Client, Failure> {
         match &self.identities {
             Identities::InProcess(server) => {
@@ -49,7 +49,7 @@ impl Target {
                 kube::Client::try_from(config).map_err(|error| failed(&error))
             }
             Identities::Fixed => {
-                Err(Failure::environment("--target cluster has no other user than that of the kubeconfig"))
+                Err(Failure::environment("other users are not supported with --target cluster"))
             }
         }
     }

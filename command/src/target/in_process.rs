@@ -1,4 +1,4 @@
-//! The API server of this crate as a target: its router is the client's transport.
+//! The in-process API server as a target, whose router is the transport of the client.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use crate::serve::audit_file::{self, AuditFile};
 use crate::static_manifests::Watch;
 use admit_testing::audit_log::AuditIndex;
 
-/// A new server without objects.
+/// Creates a server without objects.
 /// # Errors
-/// `--admission-control-config-file` cannot be understood.
+/// `--admission-control-config-file` is invalid.
 pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
     let index = AuditIndex::default();
     let recorded = index.clone();
@@ -51,7 +51,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
         record: Some(Arc::new(move |audit_id, received, record| made.record(audit_id, received, record))),
         ..Options::default()
     });
-    // The user of the other targets that we start, down to the uid: reviews show it to webhooks.
+    // The same user as in envtest, including the uid, because reviews contain it.
     let user = UserInfo {
         username: "admin".to_owned(),
         uid: "admin".to_owned(),

@@ -1,4 +1,4 @@
-//! What the steps speak to: a Kubernetes client, and how a fake is reached from that server.
+//! The targets of steps: a Kubernetes client, and how its server reaches fakes.
 
 mod arguments;
 mod call_log;
@@ -33,52 +33,52 @@ use storage::Storage;
 
 /// A server that scenarios run against.
 pub struct Target {
-    /// Which kind of server.
+    /// The kind of server.
     pub kind: TargetKind,
-    /// The only way in which steps speak to it.
+    /// The client that steps use.
     pub client: kube::Client,
-    /// The same, each of whose requests goes over a connection of its own where there is none otherwise: in process too an
-    /// answer may be a WebSocket.
+    /// A client that opens a connection for each request, so that WebSockets also work in process.
     pub connecting_client: kube::Client,
     /// Where the fakes of scenarios run.
     pub(crate) fakes: FakesPlace,
-    /// Where services listen that a `clientConfig` names, by `--service`: host and port. The API server of this crate
-    /// knows them itself; for every other one a configuration's `service` has to be rewritten into a `url`.
+    /// The host and port of Services by `--service`.
+    ///
+    /// The in-process API server resolves them itself; for other targets a `service` in a configuration is rewritten.
     pub services: BTreeMap<ServiceName, (String, u16)>,
-    /// Where the audit events of requests are found; a cluster may not show them.
+    /// The audit events of requests, which are not available on every cluster.
     pub audit: AuditLog,
-    /// The calls of webhooks that are no fakes.
+    /// The calls of webhooks that are not fakes.
     pub(crate) calls: CallLog,
-    /// The value of [`RUN_LABEL`] on what has no namespace.
+    /// The value of [`RUN_LABEL`] on cluster-scoped objects.
     pub(crate) run: String,
-    /// What becomes of that when a scenario ends.
+    /// Whether the objects of scenarios are removed.
     pub(crate) leftovers: Leftovers,
     identities: Identities,
     storage: Storage,
-    /// Of the API server of this crate.
+    /// The watch of static manifests of the in-process API server.
     _manifests: Watch,
 }
 
 /// Where the fakes of scenarios run, and how the server reaches them.
 pub(crate) enum FakesPlace {
-    /// In this process, by URL.
+    /// In this process, at a URL.
     Here {
-        /// The host under which the server reaches them: `127.0.0.1` but for a cluster.
+        /// The host at which the server reaches them; `127.0.0.1` except for a cluster.
         host: String,
-        /// The address at which they listen: loopback but for a cluster.
+        /// The address to listen on; loopback except for a cluster.
         listen: IpAddr,
     },
-    /// In a pod of the cluster, by Service.
+    /// In a pod of the cluster, behind a Service.
     InCluster(Fleet),
 }
 
 impl FakesPlace {
-    /// In this process, for a server on this machine.
+    /// Returns the place for a server on this machine.
     fn loopback() -> Self {
         Self::Here { host: LOOPBACK.to_string(), listen: LOOPBACK }
     }
 
-    /// What the server has to reach.
+    /// Returns the host that the server must reach.
     pub(crate) fn host(&self) -> String {
         match self {
             Self::Here { host, .. } => host.clone(),
@@ -88,12 +88,11 @@ impl FakesPlace {
 }
 
 impl Target {
-    /// Has the server find the `service` of a webhook's `clientConfig` where `--service` says that it listens. Returns the
-    /// service that has to be in the server for that, and the host that it has to lead to.
+    /// Rewrites the `service` in a webhook's `clientConfig` so that the server reaches the address in `--service`.
     ///
-    /// The API server of this crate needs nothing for that. A kube-apiserver without a network behind it finds a service
-    /// of type `ExternalName` at its host and the webhook's own port, and keeps the service's name in TLS. In a cluster the
-    /// service is somebody's own, so that the webhook gets a URL.
+    /// Returns the Service to create and its external host, if the target requires one. The in-process API server needs no
+    /// change. In envtest, kube-apiserver connects to the host of an `ExternalName` Service and keeps the Service name for
+    /// TLS. In a cluster the Service can already exist, so the webhook gets a URL.
     ///
     /// Source: apiserver pkg/util/proxy/proxy.go, `ResolveCluster`; pkg/util/webhook/client.go.
     pub(crate) fn locate(&self, webhook: &mut Value) -> Option<(ServiceName, String)> {
@@ -124,22 +123,22 @@ impl fmt::Debug for Target {
     }
 }
 
-/// Which kind of server.
+/// The kind of server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum TargetKind {
-    /// The API server of this crate, without a socket.
+    /// The in-process API server.
     InProcess,
-    /// etcd and kube-apiserver started from KUBEBUILDER_ASSETS.
+    /// etcd and kube-apiserver from KUBEBUILDER_ASSETS.
     Envtest,
-    /// A cluster that KUBECONFIG names.
+    /// The cluster in KUBECONFIG.
     Cluster,
 }
 
 impl TargetKind {
-    /// Every kind, in the order in which they are described.
+    /// All kinds, in the order of the documentation.
     pub const ALL: [Self; 3] = [Self::InProcess, Self::Envtest, Self::Cluster];
 
-    /// The kind as the command line and the tags of scenarios write it.
+    /// Returns the name on the command line and in tags.
     pub fn name(self) -> &'static str {
         match self {
             Self::InProcess => "in-process",
@@ -155,19 +154,19 @@ impl fmt::Display for TargetKind {
     }
 }
 
-/// A target with the servers that were started for it; dropped means that they are killed and their folder is gone.
+/// A target with its servers, which are stopped and removed when dropped.
 #[derive(Debug)]
 pub struct Launched {
-    /// What the scenarios speak to.
+    /// The target.
     pub target: Arc<Target>,
     _servers: Option<Servers>,
 }
 
 impl Launched {
-    /// Makes a target ready whose fakes run in this process; `tell` hears what is being waited for.
+    /// Starts a target whose fakes run in this process; `tell` receives progress messages.
     ///
     /// # Errors
-    /// An environment error: the failure says what to do.
+    /// The environment does not support the target; the error contains advice.
     pub async fn start(arguments: &TargetArguments, tell: impl Fn(&str)) -> Result<Self, Failure> {
         let (target, servers) = match arguments.target {
             TargetKind::InProcess => (in_process::target(arguments)?, None),
@@ -180,8 +179,7 @@ impl Launched {
         Ok(Self { target: Arc::new(target), _servers: servers })
     }
 
-    /// Makes a target ready, wherever its fakes run. `cleanup` knows what has to be taken out of a cluster again, also
-    /// if this does not get to its end.
+    /// Starts a target and registers the objects in a cluster with `cleanup`, even if the start fails.
     ///
     /// # Errors
     /// As with [`Launched::start`].
@@ -193,7 +191,7 @@ impl Launched {
         match arguments.target {
             TargetKind::InProcess | TargetKind::Envtest => Self::start(arguments, tell).await,
             TargetKind::Cluster => {
-                let target = cluster::target_of_run(arguments, cleanup).await?;
+                let target = cluster::target_for_run(arguments, cleanup).await?;
                 Ok(Self { target: Arc::new(target), _servers: None })
             }
         }

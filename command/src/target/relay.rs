@@ -1,4 +1,4 @@
-//! TCP connections to an IPv6 address, for a kube-apiserver that finds a service by an `ExternalName`.
+//! A TCP relay to an IPv6 address, for kube-apiserver and an `ExternalName` Service.
 
 use std::net::SocketAddr;
 
@@ -9,10 +9,10 @@ use tokio::task::JoinHandle;
 use super::LOOPBACK;
 use crate::Failure;
 
-/// Listens on a free port of 127.0.0.1 and passes each connection on, unread. Dropped means that nobody listens any more.
+/// Listens on a free port of 127.0.0.1 and forwards each connection until dropped.
 ///
-/// An `ExternalName` is a DNS name, which an IPv4 address is by its letters and an IPv6 address is not; a URL instead of
-/// the service would make kube-apiserver ask for a certificate for the address.
+/// An `ExternalName` must be a syntactically valid DNS name; IPv4 addresses are, but IPv6 addresses are not. With a URL
+/// instead of a Service, kube-apiserver would require a certificate for the address.
 ///
 /// Source: kubernetes pkg/apis/core/validation, `ValidateDNS1123Subdomain` of `externalName`; apiserver
 /// pkg/util/proxy/proxy.go, `ResolveCluster`.
@@ -23,10 +23,10 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    /// Begins to listen for connections to `host`, an IPv6 address without brackets.
+    /// Starts a relay to `host`, an IPv6 address without brackets.
     ///
     /// # Errors
-    /// No port of 127.0.0.1 is free.
+    /// No port of 127.0.0.1 is available.
     pub(super) async fn start(host: &str, port: u16) -> Result<Self, Failure> {
         let failed = |error| {
             Failure::environment(format!(
@@ -37,7 +37,7 @@ impl Relay {
         let address = listener.local_addr().map_err(failed)?;
         let there = (host.to_owned(), port);
         let listening = tokio::spawn(async move {
-            // An error is one of a connection that is gone already.
+            // An error concerns a connection that has already been closed.
             loop {
                 if let Ok((from, _)) = listener.accept().await {
                     tokio::spawn(pass_on(from, there.clone()));
@@ -47,7 +47,7 @@ impl Relay {
         Ok(Self { address, listening })
     }
 
-    /// Where it listens.
+    /// Returns the address of the relay.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -59,7 +59,7 @@ impl Drop for Relay {
     }
 }
 
-/// Whoever cannot be reached closes the connection, as does whoever ends it.
+/// Copies data in both directions; closes the connection if the destination is unreachable.
 async fn pass_on(mut from: TcpStream, (host, port): (String, u16)) {
     if let Ok(mut to) = TcpStream::connect((host.as_str(), port)).await {
         drop(copy_bidirectional(&mut from, &mut to).await);

@@ -1,4 +1,4 @@
-//! Objects that get into the storage of a target without a request, as a server finds those of the release before it.
+//! Direct writes to the storage of a target, like objects that an earlier release has stored.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -10,25 +10,24 @@ use serde_json::{Value, json};
 use super::Target;
 use crate::Failure;
 
-/// Where the objects of a target are.
+/// The storage of a target.
 pub(super) enum Storage {
     /// In memory.
     InProcess(ApiServer),
-    /// In the etcd at this URL.
+    /// In etcd at this URL.
     Etcd(String),
-    /// Where only the API server gets at them.
-    OutOfReach,
+    /// Only accessible by the API server.
+    Inaccessible,
 }
 
 impl Target {
-    /// Writes a cluster-scoped object of `resource`, such as `mutatingwebhookconfigurations`, in its storage version into
-    /// the storage: neither validated nor admitted.
+    /// Writes a cluster-scoped object of `resource` in its storage version, without validation and admission.
     ///
     /// # Errors
-    /// The storage of a cluster is out of reach; the storage does not take the object.
+    /// The storage is not accessible or rejects the object.
     ///
-    /// Source: apiserver pkg/storage/etcd3/store.go, whose keys are `/registry/RESOURCE/NAME`; etcd's gRPC gateway takes
-    /// keys and values in base64.
+    /// Source: apiserver pkg/storage/etcd3/store.go, whose keys are `/registry/RESOURCE/NAME`; etcd's gRPC gateway uses
+    /// base64 for keys and values.
     pub async fn store(&self, resource: &str, object: Value) -> Result<(), Failure> {
         let name = text(&object, &["metadata", "name"]).to_owned();
         let failed =
@@ -49,7 +48,7 @@ impl Target {
                 let request = request.map_err(|error| failed(&error))?;
                 client.request_text(request).await.map(drop).map_err(|error| failed(&error))
             }
-            Storage::OutOfReach => Err(failed(&"the storage of --target cluster is out of reach")),
+            Storage::Inaccessible => Err(failed(&"the storage of --target cluster is not accessible")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! etcd and kube-apiserver, started from KUBEBUILDER_ASSETS on loopback ports and stopped again.
+//! etcd and kube-apiserver from KUBEBUILDER_ASSETS on loopback ports.
 
 mod watchdog;
 
@@ -20,31 +20,31 @@ use tokio::time::{Instant, sleep};
 use self::watchdog::Watchdog;
 use crate::LOOPBACK;
 
-/// etcd and kube-apiserver as they run, and their folder. Dropped means killed and removed.
+/// Running etcd and kube-apiserver with their folder, which are stopped and removed when dropped.
 #[derive(Debug)]
 pub struct Envtest {
     config: kube::Config,
     etcd_url: String,
     audit_log: PathBuf,
-    // These are dropped in this order: the one that watches the servers, the servers, their folder.
+    // Dropped in this order: the watchdog, the servers, their folder.
     _watchdog: Watchdog,
     apiserver: Server,
     _etcd: Server,
     _folder: TempDir,
 }
 
-/// What kube-apiserver is started with, beside what a test needs anyway.
+/// Additional settings of kube-apiserver.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Settings {
-    /// More flags, such as `--enable-admission-plugins=AlwaysPullImages`.
+    /// Additional flags, such as `--enable-admission-plugins=AlwaysPullImages`.
     pub flags: Vec<String>,
     /// `--audit-policy-file` and `--audit-log-path`. By default each request is logged once, at level `Request`, in
     /// [`Envtest::audit_log`].
     pub audit: Option<(PathBuf, PathBuf)>,
 }
 
-/// Why the servers do not run: says what to do.
+/// The reason why the servers could not start, with advice.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct EnvtestError(String);
@@ -63,18 +63,19 @@ struct Server {
 }
 
 impl Envtest {
-    /// Starts both servers from the folder that KUBEBUILDER_ASSETS names, on free ports of 127.0.0.1, and waits until the
-    /// API server is ready. `progress` is called with what is being waited for.
+    /// Starts both servers from KUBEBUILDER_ASSETS on free ports of 127.0.0.1 and waits until the API server is ready.
+    ///
+    /// `progress` receives progress messages.
     ///
     /// # Errors
-    /// KUBEBUILDER_ASSETS is not set or lacks a program, or a server does not start within a minute; the end of its log
-    /// is in the message.
+    /// KUBEBUILDER_ASSETS is not set or does not contain a program, or a server does not start within a minute; the error
+    /// contains the end of its log.
     pub async fn start(settings: Settings, progress: impl Fn(&str)) -> Result<Self, EnvtestError> {
         let assets = Assets::find()?;
         let mut attempt = 1;
         loop {
             match start_once(&settings, &assets, &progress).await {
-                // Another process took a port between our look and the server's start.
+                // Another process took a port before the server started.
                 Err(error) if attempt < ATTEMPTS && error.0.contains("address already in use") => {
                     attempt += 1;
                 }
@@ -83,22 +84,22 @@ impl Envtest {
         }
     }
 
-    /// The configuration of a client in the group `system:masters`. It does not retry requests.
+    /// Returns the configuration of a client in the group `system:masters`, which does not retry requests.
     pub fn config(&self) -> &kube::Config {
         &self.config
     }
 
-    /// The URL of etcd.
+    /// Returns the URL of etcd.
     pub fn etcd_url(&self) -> &str {
         &self.etcd_url
     }
 
-    /// The audit log, with one event a line; an event is in it before its response is sent.
+    /// Returns the audit log, with one event per line, which is written before the response is sent.
     pub fn audit_log(&self) -> &Path {
         &self.audit_log
     }
 
-    /// What kube-apiserver writes to standard output and standard error.
+    /// Returns the log of kube-apiserver.
     pub fn server_log(&self) -> &Path {
         &self.apiserver.log
     }
@@ -112,7 +113,7 @@ async fn start_once(
     let folder = tempfile::Builder::new()
         .prefix("admit-envtest-")
         .tempdir()
-        .map_err(|error| EnvtestError::new(format!("cannot make a temporary folder: {error}")))?;
+        .map_err(|error| EnvtestError::new(format!("cannot create a temporary folder: {error}")))?;
     let mut files = Files::write(folder.path())?;
     let [client_port, peer_port, secure_port] = free_ports()?;
     let etcd_url = format!("http://127.0.0.1:{client_port}");
@@ -120,7 +121,7 @@ async fn start_once(
     progress("starting etcd and kube-apiserver");
     let started = Instant::now();
     let mut watchdog = Watchdog::start(folder.path()).map_err(|error| {
-        EnvtestError::new(format!("cannot start sh, which is to watch the servers: {error}"))
+        EnvtestError::new(format!("cannot start sh as the watchdog of the servers: {error}"))
     })?;
     let flags = etcd_flags(folder.path(), &etcd_url, peer_port);
     let mut etcd = Server::spawn("etcd", &assets.etcd, folder.path(), &flags, &mut watchdog)?;
@@ -136,15 +137,15 @@ async fn start_once(
     while !is_ready(&client).await {
         etcd.still_runs()?;
         apiserver.still_runs()?;
-        if started.elapsed() > LONGEST_START {
+        if started.elapsed() > START_TIMEOUT {
             return Err(EnvtestError::new(format!(
                 "kube-apiserver was not ready after {} s; its log ends with:\n{}",
-                LONGEST_START.as_secs(),
+                START_TIMEOUT.as_secs(),
                 end_of(&apiserver.log)
             )));
         }
         progress(&format!("starting etcd and kube-apiserver ({:.0} s)", started.elapsed().as_secs_f64()));
-        sleep(ASK_AGAIN_AFTER).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(Envtest {
         config,
@@ -185,7 +186,7 @@ impl Assets {
     }
 }
 
-/// What kube-apiserver reads and writes beside etcd's data.
+/// The files of kube-apiserver.
 struct Files {
     authority: String,
     certificate: PathBuf,
@@ -252,28 +253,28 @@ fn apiserver_flags(folder: &Path, files: &Files, etcd_url: &str, secure_port: u1
     vec![
         flag("etcd-servers", etcd_url),
         flag("bind-address", LOOPBACK),
-        // Without it a machine without a default route has no address to advertise, and the server does not start.
+        // Required on machines without a default route.
         flag("advertise-address", LOOPBACK),
-        // It is advertised to nobody: the service `kubernetes` refuses a loopback address.
+        // The service `kubernetes` does not allow a loopback address.
         flag("endpoint-reconciler-type", "none"),
         flag("secure-port", secure_port),
         flag("cert-dir", folder.join("certs").display()),
         flag("tls-cert-file", files.certificate.display()),
         flag("tls-private-key-file", files.key.display()),
-        // The serving certificate carries a public key, and a service account's tokens are used by nobody.
+        // Service account tokens are not used, so any public key works.
         flag("service-account-key-file", files.certificate.display()),
         flag("service-account-signing-key-file", files.key.display()),
         flag("service-account-issuer", "https://kubernetes.default.svc"),
         flag("token-auth-file", files.tokens.display()),
         flag("authorization-mode", "RBAC"),
-        // As on every cluster that has a network plugin; who may do it is left to admission.
+        // As on clusters with a network plugin; admission decides who can use it.
         flag("allow-privileged", true),
         flag("service-cluster-ip-range", "10.0.0.0/24"),
         flag("audit-policy-file", files.audit_policy.display()),
         flag("audit-log-path", files.audit_log.display()),
-        // The log is read to its end: it must not be rotated.
+        // The log is followed and must not be rotated.
         flag("audit-log-maxsize", 0),
-        // An event is in the file before its response is sent.
+        // Events are written before the response is sent.
         flag("audit-log-mode", "blocking"),
     ]
 }
@@ -298,7 +299,7 @@ impl Server {
                 .stdin(Stdio::null())
                 .stdout(file.try_clone()?)
                 .stderr(file)
-                // Ctrl-C on the terminal is for us: the servers are needed until the running scenarios have ended.
+                // Ctrl-C must not stop the servers, which are needed until the running scenarios end.
                 .process_group(0)
                 .kill_on_drop(true)
                 .spawn()?;
@@ -318,17 +319,16 @@ impl Server {
                 self.name,
                 end_of(&self.log)
             ))),
-            Err(error) => Err(EnvtestError::new(format!("cannot watch {}: {error}", self.name))),
+            Err(error) => Err(EnvtestError::new(format!("cannot monitor {}: {error}", self.name))),
         }
     }
 }
 
-/// What the server stored is thrown away, so it does not have to end cleanly; but its folder can only be removed once it
-/// has ended, also on the way out of a failure or a panic, where nothing can be awaited.
+/// Kills the server and waits for its end, because its folder cannot be removed earlier.
 impl Drop for Server {
     fn drop(&mut self) {
         let killed = self.child.start_kill();
-        for _ in 0..LONGEST_STOP_MILLISECONDS {
+        for _ in 0..STOP_TIMEOUT_MILLISECONDS {
             if killed.is_err() || !matches!(self.child.try_wait(), Ok(None)) {
                 break;
             }
@@ -337,7 +337,7 @@ impl Drop for Server {
     }
 }
 
-/// The last lines of a log, indented.
+/// Returns the last lines of a log, indented.
 fn end_of(log: &Path) -> String {
     let text = match fs::read(log) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -368,9 +368,9 @@ async fn config(files: &Files, port: u16) -> Result<kube::Config, EnvtestError> 
     let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .map_err(|error| no_client(&error))?;
-    // The client would send a request again that a webhook refused with 429, 503 or 504.
+    // The client would retry requests that a webhook denied with 429, 503, or 504.
     config.default_retry = false;
-    // Loopback is reached directly, whatever HTTPS_PROXY says.
+    // Loopback addresses do not use HTTPS_PROXY.
     config.proxy_url = None;
     Ok(config)
 }
@@ -384,7 +384,7 @@ async fn is_ready(client: &kube::Client) -> bool {
     client.request_text(request).await.is_ok_and(|text| text == "ok")
 }
 
-/// Ports that were free a moment ago. All are held until the last is found, so that they differ.
+/// Finds distinct free ports, which are reserved until all are found.
 fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT], EnvtestError> {
     let failed = |error: std::io::Error| EnvtestError::new(format!("no free port on {LOOPBACK}: {error}"));
     let mut held = Vec::with_capacity(COUNT);
@@ -398,7 +398,7 @@ fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT], EnvtestError> {
 }
 
 const ATTEMPTS: u32 = 3;
-const LONGEST_START: Duration = Duration::from_secs(60);
-const ASK_AGAIN_AFTER: Duration = Duration::from_millis(50);
-const LONGEST_STOP_MILLISECONDS: u32 = 2_000;
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const STOP_TIMEOUT_MILLISECONDS: u32 = 2_000;
 const LOG_LINES: usize = 12;

@@ -1,22 +1,23 @@
-//! Ends the servers of a target when this process is killed, which leaves it no time to do so itself.
+//! Stops the servers of a target if this process is killed.
 
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A shell that reads process ids from a pipe which only this process can write to. The pipe ends with this process,
-/// however that ends: the shell then kills them and removes their folder. Dropped means that it does nothing.
+/// A shell that reads process IDs from a pipe that only this process can write to.
 ///
-/// A signal at the parent's death would be simpler, but there is none outside of Linux, and there it belongs to the
-/// thread that started the child, which is one of many here.
+/// If this process ends in any way, the pipe closes, and the shell kills the processes and removes their folder. Dropping
+/// the watchdog stops it.
+///
+/// A parent death signal would be simpler, but it exists only on Linux and is bound to the thread that started the child.
 #[derive(Debug)]
 pub(super) struct Watchdog {
-    /// Its standard input is the pipe.
+    /// The shell, whose standard input is the pipe.
     shell: Child,
 }
 
-/// As system(3) does. Neither it nor `rm` need be on PATH.
+/// An absolute path, as in system(3), because PATH may not contain it.
 const SHELL: &str = "/bin/sh";
 
 const SCRIPT: &str = r#"PATH=/bin:/usr/bin:$PATH
@@ -25,7 +26,7 @@ kill -KILL $pids
 rm -rf -- "$1""#;
 
 impl Watchdog {
-    /// `folder` is removed once the servers are killed.
+    /// Starts a watchdog that removes `folder` after killing the servers.
     pub(super) fn start(folder: &Path) -> io::Result<Self> {
         let shell = Command::new(SHELL)
             .args(["-c", SCRIPT, "envtest-watchdog"])
@@ -33,23 +34,22 @@ impl Watchdog {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Ctrl-C on the terminal is for this process, which cleans up then.
+            // Ctrl-C must not stop the shell, because this process cleans up.
             .process_group(0)
             .spawn()?;
         Ok(Self { shell })
     }
 
-    /// Kills this process, too, when the time comes. The watch must not go on for long once its end was waited for, lest
-    /// another process have its id by then.
+    /// Adds a process; the watchdog must be stopped soon after the process ends, because its ID can be reused.
     pub(super) fn watch(&mut self, pid: u32) -> io::Result<()> {
         self.shell.stdin.as_mut().map_or(Ok(()), |pipe| writeln!(pipe, "{pid}"))
     }
 }
 
-/// The shell is gone before its pipe ends.
+/// Kills the shell before the pipe closes.
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        // It can only have ended already, and then there is nothing to wait for.
+        // An error means that the shell has already ended.
         let _ = self.shell.kill();
         let _ = self.shell.wait();
     }
@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// A process that ends when it is killed, or with the pipe.
+    /// Starts a process that ends when it is killed or its pipe closes.
     fn sleeper() -> (Child, ChildStdin) {
         let mut child =
             Command::new(SHELL).args(["-c", "read -r line"]).stdin(Stdio::piped()).spawn().unwrap();
@@ -71,13 +71,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_watched_is_killed_when_the_pipe_ends() {
+    fn watched_process_is_killed_when_the_pipe_closes() {
         let folder = tempfile::tempdir().unwrap().keep();
         std::fs::write(folder.join("file"), "").unwrap();
         let (mut sleeper, _pipe) = sleeper();
         let mut watchdog = Watchdog::start(&folder).unwrap();
         watchdog.watch(sleeper.id()).unwrap();
-        // What the kernel does when a process ends.
+        // As the kernel does when a process ends.
         drop(watchdog.shell.stdin.take());
         assert_eq!(sleeper.wait().unwrap().signal(), Some(9));
         assert!(watchdog.shell.wait().unwrap().success());
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_killed_when_the_watch_ends_first() {
+    fn dropped_watchdog_kills_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let (mut sleeper, _pipe) = sleeper();
         let mut watchdog = Watchdog::start(folder.path()).unwrap();
