@@ -1,6 +1,6 @@
-//! How long 1,000 lists take a `kube::Client` whose transport is the API server itself, without a socket.
+//! Measures 1,000 list requests of a `kube::Client` whose transport is the in-process API server.
 //!
-//! Run it with `cargo run --example lists [COUNT]`; it prints one line and judges nothing.
+//! Run it with `cargo run --example lists [COUNT]`; it prints one line.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let count: u32 = std::env::args().nth(1).map_or(Ok(1_000), |count| count.parse())?;
     let router = ApiServer::new(Options::default()).router(Authentication::Always(UserInfo::default()));
     let namespaces: Api<Namespace> = Api::all(kube::Client::new(router, "default"));
-    // The first request builds what the others find.
+    // The first request fills caches.
     namespaces.list(&ListParams::default()).await?;
     let started = Instant::now();
     for _ in 0..count {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The examples in Python and Java, on what `admit assets` makes and, with KUBEBUILDER_ASSETS, on the real binaries. Needs
-# Python with pip, and Java 17 with Maven and kubectl; what lacks its tools is skipped.
-#   examples/run.sh [python|java]...    without any, both
+# Runs the Python and Java examples on the binaries of `admit assets` and, with KUBEBUILDER_ASSETS, on the real binaries.
+# Requires Python with pip, and Java 17 with Maven and kubectl; examples with missing tools are skipped.
+#   examples/run.sh [python|java]...    without arguments, both
 set -euo pipefail
 cd "$(dirname "$0")"
 [ $# != 0 ] || set -- python java
@@ -11,11 +11,11 @@ target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_director
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 real=${KUBEBUILDER_ASSETS:-}
-# The real kubectl goes with either.
+# Both use the real kubectl.
 folders=("$(PATH=${real:+$real:}$PATH "$target/debug/admit" assets --dir "$scratch/assets")")
 [ -z "$real" ] || folders+=("$real")
 
-# needs EXAMPLE PROGRAM...: says that the example is skipped if one of the programs is missing
+# needs EXAMPLE PROGRAM...: reports that the example is skipped if a program is missing
 needs() {
   local example=$1 program
   shift
@@ -29,7 +29,7 @@ needs() {
 
 python() {
   needs python python3 || return 0
-  # Debian has it in a package of its own.
+  # Debian has a separate package for it.
   python3 -c 'import ensurepip, venv' 2>/dev/null || {
     echo 'skipped: admit examples python: no venv in python3'
     return 0
@@ -49,7 +49,7 @@ java() {
   machine=$(uname -s | tr '[:upper:]' '[:lower:]')-$(uname -m | sed 's/x86_64/amd64/; s/aarch64/arm64/')
   for assets in "${folders[@]}"; do
     echo "java, on $assets"
-    # Where kube-api-test looks for binaries, and puts its certificates.
+    # The folder of binaries and certificates for kube-api-test.
     local home=$scratch/java$((number++))
     mkdir -p "$home/k8s"
     ln -s "$assets" "$home/k8s/1.37.1-$machine"
@@ -60,6 +60,6 @@ java() {
 for example in "$@"; do
   case $example in
   python | java) "$example" ;;
-  *) echo "error: $example: no such example; there are python and java" >&2 && exit 2 ;;
+  *) echo "error: unknown example $example: must be python or java" >&2 && exit 2 ;;
   esac
 done

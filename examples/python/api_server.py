@@ -1,4 +1,4 @@
-"""etcd and kube-apiserver for tests, started as envtest does, from the folder that KUBEBUILDER_ASSETS names."""
+"""Starts etcd and kube-apiserver from KUBEBUILDER_ASSETS for tests, as envtest does."""
 
 import os
 import socket
@@ -13,7 +13,7 @@ from kubernetes import client
 from urllib3.exceptions import HTTPError
 
 PATIENCE = 60
-"""Seconds until a program must be ready, or have ended."""
+"""The timeout in seconds for starting and stopping a program."""
 
 
 def free_port() -> int:
@@ -23,7 +23,7 @@ def free_port() -> int:
 
 @contextmanager
 def process(program: str, folder: Path, *flags: str) -> Iterator[subprocess.Popen]:
-    """A program of KUBEBUILDER_ASSETS, which writes its log to `folder`."""
+    """A program from KUBEBUILDER_ASSETS that writes its log to `folder`."""
     path = Path(os.environ["KUBEBUILDER_ASSETS"], program)
     with (folder / f"{program}.log").open("wb") as log:
         running = subprocess.Popen([path, *flags], stdout=log, stderr=log)
@@ -36,7 +36,7 @@ def process(program: str, folder: Path, *flags: str) -> Iterator[subprocess.Pope
 
 @contextmanager
 def api_server(folder: Path) -> Iterator[client.ApiClient]:
-    """Starts an API server whose files are in `folder`, and returns a client of a cluster administrator."""
+    """Starts an API server with files in `folder`, and returns a client for a cluster administrator."""
     authority = trustme.CA()
     serving = authority.issue_cert("127.0.0.1")
     admin = authority.issue_cert("admin", common_name="admin", organization_name="system:masters")
@@ -86,7 +86,7 @@ def is_ready(server: subprocess.Popen, api: client.ApiClient) -> bool:
     if server.poll() is not None:
         raise ChildProcessError(f"kube-apiserver ended with status {server.returncode}; see its log")
     try:
-        # Without the retries of the client, each of which would be a warning.
+        # Disable retries, each of which would log a warning.
         url = f"{api.configuration.host}/readyz"
         return api.rest_client.pool_manager.request("GET", url, retries=False).status == 200
     except HTTPError:

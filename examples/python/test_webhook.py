@@ -1,4 +1,4 @@
-"""A webhook written in Python, called by the API server that KUBEBUILDER_ASSETS names."""
+"""Tests a Python webhook with the API server in KUBEBUILDER_ASSETS."""
 
 import base64
 import json
@@ -42,7 +42,7 @@ def install(api, url, ca_bundle):
 
 
 def is_called(core):
-    """Whether both webhooks are called, as they are some time after their configurations were created."""
+    """Reports whether both webhooks are called, which takes a moment after their configurations were created."""
     labels = None
     try:
         labels = core.create_namespaced_pod("default", pod("probe", "app:1.2"), dry_run="All").metadata.labels

@@ -1,4 +1,4 @@
-"""The webhook under test: Pods get the label `team`, and images need a tag other than `latest`."""
+"""The webhook under test: it adds the label `team` to Pods and requires image tags other than `latest`."""
 
 import base64
 import json
@@ -54,7 +54,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_) -> None:
-        """Calls are not logged."""
+        """Disables the log."""
 
 
 @contextmanager

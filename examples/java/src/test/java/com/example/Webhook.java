@@ -24,14 +24,14 @@ import java.util.function.Function;
 import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
 
-/** The webhook under test: Pods get the label {@code team}, and images need a tag other than {@code latest}. */
+/** The webhook under test: it adds the label {@code team} to Pods and requires image tags other than {@code latest}. */
 final class Webhook implements AutoCloseable {
   private static final char[] PASSWORD = "changeit".toCharArray();
 
   private final HttpsServer server;
   private final String caBundle;
 
-  /** Listens on loopback, with a certificate of its own, whose files are in {@code folder}. */
+  /** Listens on loopback with a new certificate in {@code folder}. */
   Webhook(Path folder) throws Exception {
     KeyStore keys = selfSigned(folder.resolve("webhook.p12"));
     String der = Base64.getMimeEncoder().encodeToString(keys.getCertificate("webhook").getEncoded());
@@ -67,7 +67,7 @@ final class Webhook implements AutoCloseable {
     if (labels.containsKey("team")) {
       return new AdmissionResponseBuilder().withAllowed(true);
     }
-    // fabric8 reads labels that are missing as an empty map.
+    // fabric8 returns an empty map for missing labels.
     String patch = labels.isEmpty()
         ? "[{\"op\": \"add\", \"path\": \"/metadata/labels\", \"value\": {\"team\": \"unknown\"}}]"
         : "[{\"op\": \"add\", \"path\": \"/metadata/labels/team\", \"value\": \"unknown\"}]";

@@ -31,7 +31,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A webhook written in Java, called by the API server that the environment variable KUBE_API_TEST_DIR names. */
+/** Tests a Java webhook with the API server in the environment variable KUBE_API_TEST_DIR. */
 @EnableKubeAPIServer
 class WebhookTest {
   private static final Duration PATIENCE = Duration.ofMinutes(1);
@@ -81,7 +81,7 @@ class WebhookTest {
     client.close();
   }
 
-  /** Whether both webhooks are called, as they are some time after their configurations were created. */
+  /** Reports whether both webhooks are called, which takes a moment after their configurations were created. */
   private static boolean isCalled() {
     if (client.resource(pod("probe", "app:1.2")).dryRun().create().getMetadata().getLabels().isEmpty()) {
       return false;
@@ -125,7 +125,7 @@ class WebhookTest {
     assertNull(creation.get());
   }
 
-  /** fabric8's informers watch over WebSockets. */
+  /** The informers of fabric8 watch over WebSockets. */
   @Test
   void anInformerShowsWhatBecomesOfThePod() throws Exception {
     BlockingQueue<String> events = new LinkedBlockingQueue<>();
