@@ -40,7 +40,7 @@ pub enum Error {
     #[error("invalid common name `{0}`: must be at most 64 bytes long")]
     CommonNameTooLong(String),
     /// No name can have the defect.
-    #[error("a certificate with the defect `{0}` needs a DNS name, such as that of a service: `hook.ns.svc`")]
+    #[error("the defect `{0}` requires a DNS name, for example `hook.ns.svc`")]
     NoSuchName(Defect),
     /// An RSA key or signature could not be created.
     #[error("cannot create an RSA key: {0}")]

@@ -78,7 +78,7 @@ pub enum CommandError {
     #[error("{0}")]
     File(Box<dyn std::error::Error + Send + Sync>),
     /// A file does not contain webhooks, and there is no admin endpoint to add them.
-    #[error("{}: `webhooks` is empty: expected at least one, or --admin to add them later", .0.display())]
+    #[error("{}: `webhooks` is empty: must contain at least one, unless --admin is used", .0.display())]
     Empty(PathBuf),
     /// A file contains an invalid token.
     #[error("{}: {source}", file.display())]
@@ -103,9 +103,7 @@ pub enum CommandError {
     #[error(transparent)]
     Start(#[from] FleetError),
     /// The fakes do not require credentials.
-    #[error(
-        "--write-admission-configuration: no webhook demands credentials: give one the behavior `demand`"
-    )]
+    #[error("--write-admission-configuration requires a webhook with the behavior `demand`")]
     NoCredentials,
     /// A client certificate cannot be made.
     #[error(transparent)]

@@ -91,7 +91,7 @@ fn refused_certificate(expected: &str, shown: Option<&str>) -> Option<Reply> {
         None => Some(refusal(StatusCode::UNAUTHORIZED, "no client certificate".to_owned())),
         Some(shown) if shown == expected => None,
         Some(shown) => {
-            let text = format!("the client certificate is of {shown:?}: expected {expected:?}");
+            let text = format!("invalid client certificate {shown:?}: expected {expected:?}");
             Some(refusal(StatusCode::FORBIDDEN, text))
         }
     }
@@ -133,7 +133,7 @@ mod tests {
         check(
             &certificate,
             &of("joe"),
-            Some((403, "403: the client certificate is of \"joe\": expected \"jane\"")),
+            Some((403, "403: invalid client certificate \"joe\": expected \"jane\"")),
         );
         check(&certificate, &nobody, Some((401, "401: no client certificate")));
     }

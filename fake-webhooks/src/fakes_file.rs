@@ -322,7 +322,7 @@ fn parsed_path(written: Option<Spanned<String>>, name: &str) -> Result<String, E
         None => Ok(format!("/{name}")),
         Some(path) if path_is_plain(&path.value) => Ok(path.value),
         Some(path) => {
-            let expected = "expected a `/`, then letters, digits and any of `-._~/`";
+            let expected = "must start with `/` and contain only letters, digits, and `-._~/`";
             Err((path.referenced, format!("invalid path `{}`: {expected}", path.value)))
         }
     }
@@ -391,7 +391,7 @@ fn webhook_name_fault(name: &str) -> Option<&'static str> {
     } else if name.len() > 240 {
         Some("it is too long")
     } else if name.matches('.').count() == 1 {
-        Some("expected one label, or at least three with dots between")
+        Some("must be one label or at least three labels")
     } else {
         None
     }

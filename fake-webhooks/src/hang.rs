@@ -72,7 +72,7 @@ mod tests {
         assert_eq!("1m 500ms".parse(), Ok(Hang::For(Duration::from_millis(60_500))));
         for wrong in ["", "2", "-2s", "soon"] {
             let message = wrong.parse::<Hang>().unwrap_err().to_string();
-            assert!(message.contains("expected forever"), "{message}");
+            assert!(message.contains("must be forever"), "{message}");
         }
     }
 

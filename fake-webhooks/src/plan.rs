@@ -57,15 +57,13 @@ struct PlannedFile {
 #[non_exhaustive]
 pub enum PlanError {
     /// The host for URLs is missing.
-    #[error(
-        "it listens on {0}, which is not an address that can be called: say with `host` or `--host` under which name or address it is reached"
-    )]
+    #[error("invalid address {0} for callers: set `host` or --host to the name or address that callers use")]
     NoHost(IpAddr),
     /// Two configurations have the same name, so the second would replace the first.
-    #[error("two files have configurations named `{0}`: give one of them another `name`")]
+    #[error("duplicate configuration name `{0}`: change the `name` in one of the files")]
     SameName(String),
     /// Two webhooks have the same name.
-    #[error("two files have a webhook named `{0}`: give one of them another `name`")]
+    #[error("duplicate webhook name `{0}`: change the `name` in one of the files")]
     SameWebhook(String),
     /// No ports are left.
     #[error("no ports left for another certificate or connection: 65535 is the highest")]

@@ -137,7 +137,7 @@ impl fmt::Debug for Observer {
 pub enum StartError {
     /// Other machines could reach the address, which is not allowed.
     #[error(
-        "{0} is not a loopback address, and remote access is not allowed (`allowRemote: true` or `--allow-remote`)"
+        "invalid address {0}: must be a loopback address unless `allowRemote: true` or --allow-remote is set"
     )]
     NotLoopback(SocketAddr),
     /// The address is in use or does not belong to this machine.

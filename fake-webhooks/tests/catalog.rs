@@ -51,9 +51,9 @@ fn fault_is_a_behavior_if_it_sets_only_the_behavior() {
             .unwrap();
     assert_eq!(behavior, same);
     for (fault, expected) in [
-        ("T01", "of the connection: it stands as `fault: T01` in the entry"),
+        ("T01", "of the connection; use `fault: T01` in the entry"),
         ("T05", "of the certificate"),
-        ("E77", "`E77` is not a fault of the catalog: `admit fakes list` prints them"),
+        ("E77", "unknown fault `E77`: `admit fakes list` lists all faults"),
     ] {
         let error = serde_saphyr::from_str::<Behavior>(&format!("fault: {fault}")).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
@@ -67,8 +67,8 @@ fn entry_overrides_its_fault() {
     assert_eq!(file.webhooks[0].fields.timeout_seconds, 3);
     for (entry, expected) in [
         ("{name: one, type: mutating, fault: hang, behavior: allow}", "not both"),
-        ("{name: one, type: mutating, fault: hangs}", "`hangs` is not a fault"),
-        ("{name: one, type: validating, fault: P06-undecodable}", "other `type`"),
+        ("{name: one, type: mutating, fault: hangs}", "unknown fault `hangs`"),
+        ("{name: one, type: validating, fault: P06-undecodable}", "other webhook type"),
         ("{name: one, type: validating}", "needs a `behavior`"),
     ] {
         let text = format!("version: 1\nwebhooks: [{entry}]");

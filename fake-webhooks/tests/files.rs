@@ -30,7 +30,7 @@ fn file_errors_contain_file_line_and_expectation() {
     refused(&file("  tpye: x\n"), "6:3:", &["tpye", "type"]);
     refused(&file("  failurePolicy: Ignor\n"), "6:18:", &["Ignor", "Fail, Ignore"]);
     refused(&file("  certificate: expird\n"), "6:16:", &["`expird`", "expired"]);
-    refused(&file("  path: a\n"), "6:9:", &["`a`", "expected a `/`"]);
+    refused(&file("  path: a\n"), "6:9:", &["`a`", "must start with `/`"]);
     refused(&file("  path: /a?b\n"), "6:9:", &["`/a?b`"]);
     refused(&file("  timeoutSeconds: 31\n"), "6:19:", &["31", "1 to 30"]);
     refused(

@@ -101,8 +101,8 @@ impl FleetDeployment {
             return Ok(true);
         }
         Err(Failure::usage(format!(
-            "other fakes are deployed in the namespace `{namespace}`: choose another one, or take them out with `admit \
-             fakes delete --namespace {namespace}`"
+            "other fakes are deployed in the namespace `{namespace}`: use another one, or remove them with `admit fakes \
+             delete --namespace {namespace}`"
         )))
     }
 
@@ -153,8 +153,8 @@ impl Fleet {
         if !self.ports.contains(&port) {
             fake.remove().await?;
             return Err(Failure::environment(format!(
-                "the Service of the fakes shows no further port: more than {SPARE_PORTS} connections and certificates \
-                 beyond those of the catalog are asked for at a time"
+                "no ports left in the Service of the fakes: at most {SPARE_PORTS} connections and certificates that are \
+                 not in the catalog can be used at the same time"
             )));
         }
         Ok(fake)

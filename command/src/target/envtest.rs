@@ -39,10 +39,12 @@ pub(super) async fn start(
     }
     let failed = |error| Failure::environment(format!("--target envtest: {error}"));
     let envtest = Envtest::start(settings, tell).await.map_err(failed)?;
-    let audit = AuditLog::follow_from_end(envtest.audit_log())
-        .map_err(|error| Failure::environment(format!("kube-apiserver writes no audit log: {error}")))?;
-    let client = kube::Client::try_from(envtest.config().clone())
-        .map_err(|error| Failure::environment(format!("no client for kube-apiserver: {error}")))?;
+    let audit = AuditLog::follow_from_end(envtest.audit_log()).map_err(|error| {
+        Failure::environment(format!("cannot read the audit log of kube-apiserver: {error}"))
+    })?;
+    let client = kube::Client::try_from(envtest.config().clone()).map_err(|error| {
+        Failure::environment(format!("cannot create a client for kube-apiserver: {error}"))
+    })?;
     let target = Target {
         kind: TargetKind::Envtest,
         connecting_client: client.clone(),

@@ -29,8 +29,8 @@ impl Target {
         match &self.identities {
             Identities::InProcess(server) => {
                 let header = HeaderValue::try_from(format!("Bearer {token}"));
-                let header =
-                    header.map_err(|error| Failure::environment(format!("token of {user}: {error}")))?;
+                let header = header
+                    .map_err(|error| Failure::environment(format!("invalid token of {user}: {error}")))?;
                 let bear = move |mut request: Request| {
                     request.headers_mut().insert(AUTHORIZATION, header.clone());
                     std::future::ready(request)
@@ -41,7 +41,7 @@ impl Target {
             }
             Identities::Tokens(config) => {
                 let failed = |error: &dyn std::error::Error| {
-                    Failure::environment(format!("no client for {user}: {error}"))
+                    Failure::environment(format!("cannot create a client for {user}: {error}"))
                 };
                 let mut config = kube::Config::clone(config);
                 config.auth_info =

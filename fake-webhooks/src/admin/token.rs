@@ -13,9 +13,7 @@ pub struct Token(String);
 
 /// An invalid token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a token has at least {MIN_LENGTH} letters, digits or other visible ASCII characters, and nothing else"
-)]
+#[error("invalid token: must be at least {MIN_LENGTH} printable ASCII characters without spaces")]
 pub struct InvalidToken;
 
 /// The minimum length of a token.

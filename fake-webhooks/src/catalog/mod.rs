@@ -142,16 +142,16 @@ pub fn catalog() -> &'static [Fault] {
     &CATALOG
 }
 
-/// A text that names no fault, or one that is not meant here.
+/// The name of an unknown or unsuitable fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultError {
     /// There is none.
-    #[error("`{0}` is not a fault of the catalog: `admit fakes list` prints them")]
+    #[error("unknown fault `{0}`: `admit fakes list` lists all faults")]
     Unknown(String),
     /// It is none of what is answered.
     #[error(
-        "`{0}` is not a fault of an answer but of {1}: it stands as `fault: {0}` in the entry of a webhook, not in a behavior"
+        "invalid fault `{0}` in a behavior: it is a fault of {1}; use `fault: {0}` in the entry of the webhook"
     )]
     NoBehavior(String, &'static str),
 }
