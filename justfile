@@ -82,6 +82,10 @@ book-pages:
     cargo run --quiet -p tests -- faults --page
     cargo run --quiet -p tests -- sections > docs/project/coverage.md
 
+# Draws the pictures in the README again, from what the commands print.
+pictures:
+    UPDATE_EXPECT=1 cargo test --test command pictures::
+
 # The API documentation of the libraries.
 doc:
     cargo doc --no-deps --workspace
