@@ -51,7 +51,7 @@ impl Running {
         signals.next().await;
         server.end_watches();
         listener.stop().await;
-        server.tell_of_the_abandoned().await;
+        server.flush_abandoned_requests().await;
         if let Err(error) = controllers.await {
             return Err(Failure::environment(format!("the controllers ended: {error}")));
         }

@@ -21,7 +21,7 @@ pub(super) enum Representation {
 
 /// What the request returns, which decides the forms that are available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum MediaScope {
     /// One object, or the Status of an operation.
     Object,
     /// A list.
@@ -30,9 +30,9 @@ pub(super) enum Asked {
     Watch,
 }
 
-impl Asked {
+impl MediaScope {
     /// Returns the scope of a request with this verb.
-    pub(super) fn by(verb: Verb, is_watch: bool) -> Self {
+    pub(super) fn for_verb(verb: Verb, is_watch: bool) -> Self {
         match verb {
             Verb::List if is_watch => Self::Watch,
             Verb::List => Self::List,
@@ -48,7 +48,7 @@ impl Asked {
 }
 
 /// The media types that a 406 lists as supported.
-const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+const SUPPORTED_MEDIA_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// Returns the form that the client accepts: JSON of whole objects, of their metadata, or a Table. `has_table` says
 /// whether the resource has Tables.
@@ -60,13 +60,14 @@ const FORMS: &str = "application/json, application/yaml, application/vnd.kuberne
 /// 406 for a media type that kube-apiserver does not serve, 501 for one that admit does not support.
 pub(super) fn check_accept(
     headers: &HeaderMap,
-    asked: Asked,
+    asked: MediaScope,
     has_table: bool,
 ) -> Result<Representation, Box<Status>> {
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let plain = ["*/*", "application/*", "application/json"];
     let other = ["application/yaml", "application/vnd.kubernetes.protobuf"];
-    let partial = if asked == Asked::List { "PartialObjectMetadataList" } else { "PartialObjectMetadata" };
+    let partial =
+        if asked == MediaScope::List { "PartialObjectMetadataList" } else { "PartialObjectMetadata" };
     let (mut is_known, mut is_unsupported) = (false, false);
     for accepted in accept.split(',').map(str::trim) {
         let (media_type, parameters) = accepted.split_once(';').unwrap_or((accepted, ""));
@@ -102,19 +103,19 @@ pub(super) fn check_accept(
         }
     }
     if is_unsupported {
-        let what = format!("answers as {accept} (application/json it does)");
+        let what = format!("responses as {accept} (use application/json)");
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
     }
     let message = if is_known {
-        format!("only the following media types are accepted: {FORMS}")
+        format!("only the following media types are accepted: {SUPPORTED_MEDIA_TYPES}")
     } else {
         let streams = match asked {
-            Asked::Object => "",
-            Asked::List | Asked::Watch => {
+            MediaScope::Object => "",
+            MediaScope::List | MediaScope::Watch => {
                 ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
             }
         };
-        format!("406: Not Acceptable\n\nAvailable representations: {FORMS}{streams}")
+        format!("406: Not Acceptable\n\nAvailable representations: {SUPPORTED_MEDIA_TYPES}{streams}")
     };
     let mut status = Status::failure(406, "NotAcceptable", message);
     status.details = (!is_known).then(kubernetes_types::status::StatusDetails::default);
@@ -153,7 +154,8 @@ mod tests {
     #[track_caller]
     fn check_accepted(accept: &str, code: Option<i32>) {
         let headers = HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]);
-        let found = check_accept(&headers, Asked::Object, true).err().map(|status| i64::from(status.code));
+        let found =
+            check_accept(&headers, MediaScope::Object, true).err().map(|status| i64::from(status.code));
         assert_eq!(found, code.map(i64::from), "{accept}");
     }
 
@@ -200,21 +202,21 @@ mod tests {
         const OBJECT: &str = "as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
         const LIST: &str = "as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
         for (accept, asked, expected) in [
-            (format!("application/json;{OBJECT}"), Asked::Object, Some(Metadata)),
-            (format!("application/json;{OBJECT}"), Asked::List, None),
-            (format!("application/json;{LIST}"), Asked::List, Some(Metadata)),
-            (format!("application/json;{LIST},application/json"), Asked::Object, Some(Whole)),
+            (format!("application/json;{OBJECT}"), MediaScope::Object, Some(Metadata)),
+            (format!("application/json;{OBJECT}"), MediaScope::List, None),
+            (format!("application/json;{LIST}"), MediaScope::List, Some(Metadata)),
+            (format!("application/json;{LIST},application/json"), MediaScope::Object, Some(Whole)),
             (
                 format!(
                     "application/vnd.kubernetes.protobuf;{OBJECT},application/json;{OBJECT},application/json"
                 ),
-                Asked::Watch,
+                MediaScope::Watch,
                 Some(Metadata),
             ),
-            (format!("application/json,application/json;{OBJECT}"), Asked::Object, Some(Whole)),
+            (format!("application/json,application/json;{OBJECT}"), MediaScope::Object, Some(Whole)),
             (
                 "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1beta1".to_owned(),
-                Asked::Object,
+                MediaScope::Object,
                 None,
             ),
         ] {
@@ -226,17 +228,17 @@ mod tests {
     #[test]
     fn tables_are_of_two_versions_and_of_resources_that_have_them() {
         const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
-        const FORMER: &str = "application/json;as=Table;v=v1beta1;g=meta.k8s.io";
+        const TABLE_V1BETA1: &str = "application/json;as=Table;v=v1beta1;g=meta.k8s.io";
         let table = |version| Some(Representation::Table(TableOptions::new(version)));
         for (accept, has_table, expected) in [
             (TABLE.to_owned(), true, table("meta.k8s.io/v1")),
-            (format!("{FORMER},{TABLE}"), true, table("meta.k8s.io/v1beta1")),
-            (format!("{TABLE},{FORMER},application/json"), false, Some(Representation::Whole)),
+            (format!("{TABLE_V1BETA1},{TABLE}"), true, table("meta.k8s.io/v1beta1")),
+            (format!("{TABLE},{TABLE_V1BETA1},application/json"), false, Some(Representation::Whole)),
             (TABLE.to_owned(), false, None),
         ] {
             let headers = HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]);
             assert_eq!(
-                check_accept(&headers, Asked::Object, has_table).ok(),
+                check_accept(&headers, MediaScope::Object, has_table).ok(),
                 expected,
                 "{accept} {has_table}"
             );

@@ -21,7 +21,7 @@ use kubernetes_types::status::Status;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::departure::Departure;
+use super::client_disconnect::ClientDisconnect;
 use super::plugins::{AdmissionPlugins, PluginConfiguration, Plugins};
 use super::state::State;
 use super::storage::ObjectReader;
@@ -44,40 +44,40 @@ pub(super) struct Admission {
 /// The webhooks of all configurations.
 #[derive(Debug, Default)]
 struct Webhooks {
-    mutating: Sources,
-    validating: Sources,
+    mutating: WebhookSources,
+    validating: WebhookSources,
 }
 
 /// The mutating or the validating webhooks, from manifest files and from the API.
 #[derive(Clone, Debug, Default)]
-struct Sources {
-    /// None if the plugin has no manifest directory.
+struct WebhookSources {
+    /// `None` if the plugin has no manifest directory.
     manifests: Option<Manifests>,
-    api: Compiled,
+    api: CompiledConfigurations,
     /// In the order in which they are called; webhooks from files come first.
     in_order: WebhookIndex,
 }
 
 /// Whether the record of a request says why each skipped webhook was not called.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Reasons {
+pub(super) enum SkipReasons {
     Recorded,
     Omitted,
 }
 
-impl Sources {
+impl WebhookSources {
     /// Source: apiserver `pkg/admission/plugin/webhook/generic/composite_webhook_source.go`, `Webhooks`.
     /// Rule: LOAD-10.
-    fn new(manifests: Option<Manifests>, api: Compiled) -> Self {
+    fn new(manifests: Option<Manifests>, api: CompiledConfigurations) -> Self {
         let from_files = manifests.iter().flat_map(|manifests| &manifests.webhooks);
         let in_order = WebhookIndex::new(from_files.chain(&api.in_order).cloned().collect());
         Self { manifests, api, in_order }
     }
 
-    fn dispatched(&self, reasons: Reasons) -> Dispatched<'_> {
+    fn dispatched(&self, reasons: SkipReasons) -> Dispatched<'_> {
         match reasons {
-            Reasons::Recorded => Dispatched::Listed(self.in_order.webhooks()),
-            Reasons::Omitted => Dispatched::Indexed(&self.in_order),
+            SkipReasons::Recorded => Dispatched::Listed(self.in_order.webhooks()),
+            SkipReasons::Omitted => Dispatched::Indexed(&self.in_order),
         }
     }
 }
@@ -88,14 +88,14 @@ impl Sources {
 /// `MutatingWebhookConfigurationSorter`.
 /// Rule: LOAD-04, LOAD-06.
 #[derive(Clone, Debug, Default)]
-struct Compiled {
+struct CompiledConfigurations {
     configurations: Vec<(Arc<Value>, Vec<Arc<Webhook>>)>,
     /// In the order in which they are called: by configuration name (compared byte by byte), then in the order of the
     /// configuration.
     in_order: Vec<Arc<Webhook>>,
 }
 
-impl Compiled {
+impl CompiledConfigurations {
     /// Parses the configurations, which the storage lists sorted by name.
     fn new(stored: Vec<Arc<Value>>, before: &Self) -> Result<Self, ConfigError> {
         let mut configurations = Vec::with_capacity(stored.len());
@@ -114,18 +114,18 @@ impl Compiled {
 
 /// The admission of one request, with one run for each attempt.
 #[derive(Debug)]
-pub(super) struct Admitting<'a> {
+pub(super) struct RequestAdmission<'a> {
     pub(super) admission: &'a Admission,
     pub(super) started: Instant,
     pub(super) deadline: Instant,
     pub(super) trace: TraceContext,
-    pub(super) reasons: Reasons,
+    pub(super) reasons: SkipReasons,
     /// The record of all runs.
     pub(super) record: Record,
-    /// The operation of the first run; none until that run ends.
+    /// The operation of the first run; `None` until that run ends.
     pub(super) operation: Option<Operation>,
     /// Reports whether the client has disconnected, if admission is canceled in that case.
-    pub(super) departure: Option<Arc<Departure>>,
+    pub(super) client_disconnect: Option<Arc<ClientDisconnect>>,
 }
 
 impl Admission {
@@ -139,8 +139,8 @@ impl Admission {
     ) -> Self {
         let StaticManifests { mutating, validating } = manifests;
         let webhooks = Webhooks {
-            mutating: Sources::new(mutating, Compiled::default()),
-            validating: Sources::new(validating, Compiled::default()),
+            mutating: WebhookSources::new(mutating, CompiledConfigurations::default()),
+            validating: WebhookSources::new(validating, CompiledConfigurations::default()),
         };
         let objects: Arc<dyn ObjectReader> = Arc::clone(&state.storage) as Arc<dyn ObjectReader>;
         Self {
@@ -166,7 +166,8 @@ impl Admission {
         subresource: &str,
     ) -> bool {
         let webhooks = self.webhooks();
-        let has_rule = |sources: &Sources| sources.in_order.has_rule_for(operation, resource, subresource);
+        let has_rule =
+            |sources: &WebhookSources| sources.in_order.has_rule_for(operation, resource, subresource);
         has_rule(&webhooks.mutating) || has_rule(&webhooks.validating)
     }
 
@@ -176,9 +177,9 @@ impl Admission {
     /// The Status of the first configuration that cannot be parsed; the webhooks stay unchanged.
     pub(super) fn reload_webhooks(&self) -> Result<(), Box<Status>> {
         let mut webhooks = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);
-        let of = |resource: &str, before: &Sources| {
-            Compiled::new(self.state.storage.list(GROUP, resource, ""), &before.api)
-                .map(|api| Sources::new(before.manifests.clone(), api))
+        let of = |resource: &str, before: &WebhookSources| {
+            CompiledConfigurations::new(self.state.storage.list(GROUP, resource, ""), &before.api)
+                .map(|api| WebhookSources::new(before.manifests.clone(), api))
                 .map_err(|error| Box::new(Status::internal_error(&error.to_string())))
         };
         let mutating = of(MUTATING, &webhooks.mutating)?;
@@ -201,7 +202,7 @@ impl Admission {
         if sources.manifests.as_ref().is_some_and(|before| before.hash == manifests.hash) {
             return false;
         }
-        *sources = Sources::new(Some(manifests), std::mem::take(&mut sources.api));
+        *sources = WebhookSources::new(Some(manifests), std::mem::take(&mut sources.api));
         *webhooks = Arc::new(Webhooks { mutating, validating });
         true
     }
@@ -209,7 +210,7 @@ impl Admission {
     /// Returns all webhooks with the phase in which each is called.
     pub(super) fn webhooks_in_order(&self) -> Vec<(Phase, Arc<Webhook>)> {
         let webhooks = self.webhooks();
-        let of = |phase: Phase, sources: &Sources| {
+        let of = |phase: Phase, sources: &WebhookSources| {
             sources
                 .in_order
                 .webhooks()
@@ -227,7 +228,7 @@ impl Admission {
     }
 }
 
-impl<'a> Admitting<'a> {
+impl<'a> RequestAdmission<'a> {
     /// Begins the run of one attempt; `times` is the precision of the object's timestamps.
     pub(super) fn begin(&self, attributes: Attributes, times: TimePrecision) -> AdmissionRun<'a> {
         let state = &self.admission.state;
@@ -244,7 +245,7 @@ impl<'a> Admitting<'a> {
         let webhooks = self.admission.webhooks();
         let (first, last) = self.plugins();
         let chain = self.chain(&webhooks, &first, &last);
-        let done = self.unless_gone(pin!(self.admission.dispatcher.mutate(run, &chain))).await;
+        let done = self.until_disconnected(pin!(self.admission.dispatcher.mutate(run, &chain))).await;
         self.take_over(run);
         self.in_time(run.attributes().operation)?;
         done.map_err(refused)
@@ -260,19 +261,19 @@ impl<'a> Admitting<'a> {
         let webhooks = self.admission.webhooks();
         let (first, last) = self.plugins();
         let chain = self.chain(&webhooks, &first, &last);
-        let done = self.unless_gone(pin!(self.admission.dispatcher.validate(run, &chain))).await;
+        let done = self.until_disconnected(pin!(self.admission.dispatcher.validate(run, &chain))).await;
         self.take_over(run);
         self.in_time(run.attributes().operation)?;
         done.map_err(refused)
     }
 
     /// Runs a phase until the client disconnects. The phase is pinned so that nested futures do not copy it.
-    async fn unless_gone(
+    async fn until_disconnected(
         &self,
         phase: Pin<&mut impl Future<Output = Result<(), Refusal>>>,
     ) -> Result<(), Refusal> {
-        match &self.departure {
-            Some(departure) => departure.cuts_off(phase).await,
+        match &self.client_disconnect {
+            Some(client_disconnect) => client_disconnect.run_admission(phase).await,
             None => phase.await,
         }
     }
@@ -381,7 +382,11 @@ mod tests {
             });
             storage.insert(&key, configuration).unwrap();
         }
-        let compiled = Compiled::new(storage.list(GROUP, MUTATING, ""), &Compiled::default()).unwrap();
+        let compiled = CompiledConfigurations::new(
+            storage.list(GROUP, MUTATING, ""),
+            &CompiledConfigurations::default(),
+        )
+        .unwrap();
         let ids: Vec<String> = compiled.in_order.iter().map(|webhook| webhook.id.to_string()).collect();
         assert_eq!(ids, ["a-b/q.x.y/0", "b/z.x.y/0", "b/a.x.y/0"]);
     }

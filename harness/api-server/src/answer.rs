@@ -17,7 +17,7 @@ use serde::ser::Serialize;
 use serde_json::Value;
 
 use super::discovery::Resource;
-use super::limits::LARGE;
+use super::limits::LARGE_BYTES;
 use super::storage::{EncodedObject, StoredObject};
 use super::tables::{Table, TableOptions};
 use super::watch::Watch;
@@ -128,7 +128,7 @@ impl Answer {
         }
     }
 
-    /// Returns the object, document, or list; none for a watch or text.
+    /// Returns the object, document, or list; `None` for a watch or text.
     pub(super) fn document(&self) -> Option<Value> {
         match self {
             Self::Object(_, object) => Some((**object).clone()),
@@ -143,10 +143,10 @@ impl Answer {
     /// Returns whether the response takes long to encode.
     pub(super) fn is_large(&self) -> bool {
         match self {
-            Self::Object(_, object) => exceeds(object, LARGE),
-            Self::Stored(_, stored) => stored.encoded().text().len() > LARGE,
-            Self::Document(_, document) => exceeds(document, LARGE),
-            Self::List(list) => list.length() > LARGE,
+            Self::Object(_, object) => exceeds(object, LARGE_BYTES),
+            Self::Stored(_, stored) => stored.encoded().text().len() > LARGE_BYTES,
+            Self::Document(_, document) => exceeds(document, LARGE_BYTES),
+            Self::List(list) => list.length() > LARGE_BYTES,
             Self::Table(_, table) => table.is_large(),
             Self::Watch(_) | Self::Text(..) | Self::Prepared(_) => false,
         }

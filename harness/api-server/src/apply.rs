@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::body::{self, FieldValidation, Types};
 use super::create;
-use super::field_manager::{self, Managed};
+use super::field_manager::{self, ManagedObject};
 use super::metadata;
 use super::options;
 use super::request::ObjectRequest;
@@ -25,7 +25,7 @@ use super::update::check_name;
 pub(super) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
 
 /// The prefix that Go's strict YAML reader writes before the duplicate keys.
-const REPEATED: &str = "error converting YAML to JSON: yaml: unmarshal errors:";
+const STRICT_YAML_PREFIX: &str = "error converting YAML to JSON: yaml: unmarshal errors:";
 
 /// An apply patch.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ pub(super) fn read(request: &mut ObjectRequest<'_>) -> Result<ApplyPatch, Box<St
     let text = std::str::from_utf8(&bytes).unwrap_or_default();
     // The faster JSON reader is sufficient if it finds no duplicate keys.
     let is_plain = is_json && strictness::errors(text, &[], Type::Free).is_ok_and(|found| found.is_empty());
-    let repeated = if is_plain || FieldValidation::of(request) == FieldValidation::Ignore {
+    let repeated = if is_plain || FieldValidation::from_request(request) == FieldValidation::Ignore {
         Vec::new()
     } else {
         repeated_keys(text)
@@ -112,19 +112,19 @@ pub(super) async fn apply(
     patch: &ApplyPatch,
     live: Option<&Value>,
     kind: &GroupVersionKind,
-) -> Result<Managed, Box<Status>> {
+) -> Result<ManagedObject, Box<Status>> {
     if let Some(live) = live {
         check_former_managers(request, patch, live, kind)?;
     }
     let applied = field_manager::apply(request, kind, live, &patch.object, patch.force).await;
-    let Managed { object, times } = applied?;
+    let ManagedObject { object, times } = applied?;
     let mut object = converted(request, object, patch, kind, times == TimePrecision::Nanos)?;
     let completed = request.server.state.complete(&mut object);
     completed.map_err(|unsupported| Status::unsupported(&unsupported))?;
-    match FieldValidation::of(request) {
+    match FieldValidation::from_request(request) {
         FieldValidation::Strict if !patch.repeated.is_empty() => {
             let keys = patch.repeated.join("\n  ");
-            let why = format!("error strict decoding patch: {REPEATED}\n  {keys}");
+            let why = format!("error strict decoding patch: {STRICT_YAML_PREFIX}\n  {keys}");
             return Err(Box::new(Status::bad_request(why)));
         }
         FieldValidation::Strict | FieldValidation::Warn | FieldValidation::Ignore => {
@@ -141,7 +141,7 @@ pub(super) async fn apply(
     }
     create::fill_in_namespace(&mut object, request)?;
     check_name(&object, &request.target.name)?;
-    Ok(Managed { object, times })
+    Ok(ManagedObject { object, times })
 }
 
 /// Rejects an apply that would have to create managers for fields set before the first apply. Only the Scale of a
@@ -194,14 +194,14 @@ fn converted(
         let version = kind.api_version();
         return Err(failed(format!("request to convert CR to an invalid group/version: {version}")));
     }
-    let typed = body::typed(object, kind, Types::of(&resource, kind));
+    let typed = body::typed(object, kind, Types::for_resource(&resource, kind));
     typed.map(|(object, _)| object).map_err(|status| {
         let why = status.message.split_once(" cannot be handled as a ");
         let why = why.and_then(|(_, rest)| rest.split_once(": "));
         let why = why.map_or(status.message.as_str(), |(_, why)| why);
         if !why.starts_with("quantities must match") {
             // kube-apiserver's text comes from its decoder of unstructured objects.
-            let what = format!("what is wrong with the object that an apply leaves: {why}");
+            let what = format!("the error of an object that an apply produces: {why}");
             return Box::new(Status::unsupported(&Unsupported { what }));
         }
         failed(format!("unable to convert unstructured object to {}: {why}", named(kind)))

@@ -8,7 +8,7 @@ use kubernetes_types::quoting::quote;
 use kubernetes_types::status::FieldError;
 
 const ANNOTATION: &str = "api-approved.kubernetes.io";
-const POLICY: &str = "https://github.com/kubernetes/enhancements/pull/1111";
+const POLICY_URL: &str = "https://github.com/kubernetes/enhancements/pull/1111";
 
 /// The meaning of the annotation `api-approved.kubernetes.io`.
 ///
@@ -25,10 +25,10 @@ pub(super) enum Approval {
     Bypassed,
 }
 
-/// Returns the approval of a definition and its description; none if the group does not require approval.
+/// Returns the approval of a definition and its description; `None` if the group does not require approval.
 ///
 /// Source: apiextensions-apiserver pkg/apihelpers/helpers.go, `IsProtectedCommunityGroup` and `GetAPIApprovalState`.
-pub(super) fn of(definition: &Value) -> Option<(Approval, String)> {
+pub(super) fn find_approval(definition: &Value) -> Option<(Approval, String)> {
     let group = text(definition, &["spec", "group"]);
     let is_protected = ["k8s.io", "kubernetes.io"]
         .iter()
@@ -40,7 +40,7 @@ pub(super) fn of(definition: &Value) -> Option<(Approval, String)> {
     Some(if annotation.is_empty() {
         (
             Approval::Missing,
-            format!("protected groups must have approval annotation \"{ANNOTATION}\", see {POLICY}"),
+            format!("protected groups must have approval annotation \"{ANNOTATION}\", see {POLICY_URL}"),
         )
     } else if annotation.starts_with("unapproved") {
         (Approval::Bypassed, format!("not approved: {}", quote(annotation)))
@@ -51,7 +51,7 @@ pub(super) fn of(definition: &Value) -> Option<(Approval, String)> {
             Approval::Invalid,
             format!(
                 "protected groups must have approval annotation \"{ANNOTATION}\" with either a URL or a reason starting \
-                 with \"unapproved\", see {POLICY}"
+                 with \"unapproved\", see {POLICY_URL}"
             ),
         )
     })
@@ -62,8 +62,8 @@ pub(super) fn of(definition: &Value) -> Option<(Approval, String)> {
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `validateAPIApproval`.
 /// Rule: SCH-13.
 pub(super) fn error(definition: &Value, old: Option<&Value>) -> Option<FieldError> {
-    let (approval, why) = of(definition)?;
-    if old.and_then(of).is_some_and(|(before, _)| before == approval) {
+    let (approval, why) = find_approval(definition)?;
+    if old.and_then(find_approval).is_some_and(|(before, _)| before == approval) {
         return None;
     }
     let field = format!("metadata.annotations[{ANNOTATION}]");
@@ -110,7 +110,11 @@ mod tests {
         ] {
             let definition =
                 json!({"metadata": {"annotations": {ANNOTATION: annotation}}, "spec": {"group": group}});
-            assert_eq!(of(&definition).map(|(approval, _)| approval), expected, "{group} {annotation}");
+            assert_eq!(
+                find_approval(&definition).map(|(approval, _)| approval),
+                expected,
+                "{group} {annotation}"
+            );
         }
     }
 }

@@ -40,7 +40,7 @@ impl Stage {
 
 /// A request with its response.
 #[derive(Clone, Debug)]
-pub(crate) struct Answered<'a> {
+pub(crate) struct AnsweredRequest<'a> {
     /// The level, which decides which of the following fields the event contains.
     pub(crate) level: Level,
     /// The ID that [`audit_id`] returned for the request.
@@ -52,16 +52,16 @@ pub(crate) struct Answered<'a> {
     pub(crate) verb: &'a str,
     /// When the event is created.
     pub(crate) stage: Stage,
-    /// The client; none if it could not be authenticated.
+    /// The client; `None` if it could not be authenticated.
     pub(crate) identity: Option<&'a Identity>,
     /// The addresses that [`source_ips`] returned for the request.
     pub(crate) source_ips: &'a [IpAddr],
     /// The `User-Agent` header; may be empty.
     pub(crate) user_agent: &'a str,
-    /// The object of the request; none for a non-resource path.
+    /// The object of the request; `None` for a non-resource path.
     pub(crate) object: Option<ObjectReference<'a>>,
     pub(crate) code: u16,
-    /// The Status in the response, for a failure or a deletion; none for any other response.
+    /// The Status in the response, for a failure or a deletion; `None` for any other response.
     pub(crate) status: Option<&'a Status>,
     /// The decoded request body: an object with its defaults, a patch, or delete options.
     pub(crate) request_object: Option<&'a Value>,
@@ -71,14 +71,14 @@ pub(crate) struct Answered<'a> {
     pub(crate) received: Timestamp,
     /// When the response was sent.
     pub(crate) completed: Timestamp,
-    /// The authorization decision; none if the request failed before authorization.
+    /// The authorization decision; `None` if the request failed before authorization.
     pub(crate) decision: Option<&'a AccessDecision>,
     /// The annotations that admission added.
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
 /// Sends the final event of a response when its body ends or the client stops reading.
-pub(crate) fn tell_of_the_end(body: Body, end: End) -> Body {
+pub(crate) fn with_final_event(body: Body, end: FinalEvent) -> Body {
     Body::from_stream(body.into_data_stream().map(move |piece| {
         let _held = &end;
         piece
@@ -86,19 +86,19 @@ pub(crate) fn tell_of_the_end(body: Body, end: End) -> Body {
 }
 
 /// Sends the final event of a request when dropped.
-pub(crate) struct End {
+pub(crate) struct FinalEvent {
     sink: AuditSink,
     event: Value,
 }
 
-impl End {
+impl FinalEvent {
     /// Creates the final event of a response that has started.
     pub(crate) fn new(sink: AuditSink, event: Value) -> Self {
         Self { sink, event }
     }
 }
 
-impl Drop for End {
+impl Drop for FinalEvent {
     fn drop(&mut self) {
         set(&mut self.event, &["stage"], "ResponseComplete");
         set(&mut self.event, &["stageTimestamp"], micro_time(Timestamp::now()));
@@ -133,7 +133,7 @@ const PATCH: &str = "patch.webhook.admission.k8s.io/";
 /// Source: apiserver pkg/apis/audit/v1/types.go, `Event`; pkg/audit/request.go, `LogRequestObject`; for strangers
 /// pkg/endpoints/filters/`authn_audit.go`, `WithFailedAuthenticationAudit`.
 /// Rule: AUD-05, RBAC-10, RBAC-24.
-pub(crate) fn event(answered: &Answered<'_>) -> Value {
+pub(crate) fn event(answered: &AnsweredRequest<'_>) -> Value {
     let mut event = json!({
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
@@ -221,7 +221,7 @@ pub(crate) fn source_ips(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<IpAdd
 }
 
 /// A successful response that is not a Status is logged with its code only.
-fn response_status(answered: &Answered<'_>) -> Value {
+fn response_status(answered: &AnsweredRequest<'_>) -> Value {
     let mut status =
         answered.status.and_then(|status| serde_json::to_value(status).ok()).unwrap_or_else(|| json!({}));
     if let Some(members) = status.as_object_mut() {
@@ -255,11 +255,11 @@ fn micro_time(time: Timestamp) -> String {
 
 /// Source: apiserver pkg/audit/request.go, `maybeTruncateUserAgent`.
 fn truncated(user_agent: &str) -> String {
-    const MOST: usize = 1024;
-    if user_agent.len() <= MOST {
+    const MAX_USER_AGENT_LENGTH: usize = 1024;
+    if user_agent.len() <= MAX_USER_AGENT_LENGTH {
         return user_agent.to_owned();
     }
-    let begin = (0..=MOST).rev().find_map(|end| user_agent.get(..end)).unwrap_or_default();
+    let begin = (0..=MAX_USER_AGENT_LENGTH).rev().find_map(|end| user_agent.get(..end)).unwrap_or_default();
     format!("{begin}...TRUNCATED")
 }
 
@@ -284,11 +284,11 @@ mod tests {
         AccessDecision { decision: Decision::Allow, reason: String::new(), error: None };
 
     fn identity() -> Identity {
-        Identity::of(user("admin", "admin-uid"))
+        Identity::from_user(user("admin", "admin-uid"))
     }
 
-    fn answered(identity: &Identity) -> Answered<'_> {
-        Answered {
+    fn answered(identity: &Identity) -> AnsweredRequest<'_> {
+        AnsweredRequest {
             audit_id: "7e262b57-4061-4eb4-ad36-7e528dd0b9f4",
             request_uri: "/version",
             verb: "get",
@@ -315,7 +315,7 @@ mod tests {
         let identity = Identity { impersonated: Some(impersonated), ..identity() };
         let object =
             json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}, "data": {"a": "b"}});
-        let told = event(&Answered {
+        let told = event(&AnsweredRequest {
             request_uri: "/api/v1/namespaces/ns/configmaps",
             verb: "create",
             object: Some(ObjectReference {
@@ -347,7 +347,7 @@ mod tests {
     fn a_failure_is_told_with_its_status() {
         let status = Status::not_found("apps", "deployments", "d");
         let identity = identity();
-        let told = event(&Answered {
+        let told = event(&AnsweredRequest {
             object: Some(ObjectReference {
                 resource: "deployments",
                 namespace: "ns",
@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn what_there_is_not_is_left_out() {
         let identity = identity();
-        let told = event(&Answered { source_ips: &[], user_agent: "", ..answered(&identity) });
+        let told = event(&AnsweredRequest { source_ips: &[], user_agent: "", ..answered(&identity) });
         for field in ["objectRef", "requestObject", "impersonatedUser", "sourceIPs", "userAgent"] {
             assert_eq!(told.get(field), None, "{field}");
         }
@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn a_stranger_is_told_without_a_user_and_without_a_decision() {
         let identity = identity();
-        let told = event(&Answered {
+        let told = event(&AnsweredRequest {
             stage: Stage::ResponseStarted,
             identity: None,
             decision: None,
@@ -401,7 +401,7 @@ mod tests {
         let identity = Identity { impersonated: Some(impersonated), ..identity() };
         let decision =
             AccessDecision { decision: Decision::NoOpinion, reason: "why".to_owned(), error: None };
-        let told = event(&Answered { decision: Some(&decision), code: 403, ..answered(&identity) });
+        let told = event(&AnsweredRequest { decision: Some(&decision), code: 403, ..answered(&identity) });
         let server = r#"{"authorization.k8s.io/decision":"forbid","authorization.k8s.io/reason":"why"}"#;
         assert_eq!(told["annotations"], serde_json::from_str::<Value>(server).unwrap());
         assert_eq!(
@@ -414,7 +414,7 @@ mod tests {
     fn a_long_user_agent_is_cut() {
         let identity = identity();
         let long = format!("{}é", "x".repeat(1023));
-        let told = event(&Answered { user_agent: &long, ..answered(&identity) });
+        let told = event(&AnsweredRequest { user_agent: &long, ..answered(&identity) });
         assert_eq!(told["userAgent"], format!("{}...TRUNCATED", "x".repeat(1023)));
     }
 

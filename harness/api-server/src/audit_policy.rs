@@ -75,8 +75,8 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// Parses a level. Returns none for `None` and for invalid levels.
-    fn of(text: &str) -> Option<Self> {
+    /// Parses a level. Returns `None` for `None` and for invalid levels.
+    fn parse(text: &str) -> Option<Self> {
         match text {
             "Metadata" => Some(Self::Metadata),
             "Request" => Some(Self::Request),
@@ -96,15 +96,15 @@ impl Level {
 
 /// How one request is logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Audited<'a> {
+pub(crate) struct AuditSettings<'a> {
     pub(crate) level: Level,
     pub(crate) omit_managed_fields: bool,
     omitted: [&'a [String]; 2],
 }
 
-impl Audited<'_> {
+impl AuditSettings<'_> {
     /// Returns whether an event is logged at this stage.
-    pub(crate) fn tells_of(&self, stage: Stage) -> bool {
+    pub(crate) fn logs(&self, stage: Stage) -> bool {
         !self.omitted.iter().copied().flatten().any(|omitted| omitted == stage.as_str())
     }
 }
@@ -164,11 +164,15 @@ impl AuditPolicy {
         Ok(policy)
     }
 
-    /// Returns how a request is logged, by the first rule that matches; none if it is not logged.
-    pub(super) fn of_request(&self, user: Option<&UserInfo>, info: &RequestInfo) -> Option<Audited<'_>> {
+    /// Returns how a request is logged, by the first rule that matches; `None` if it is not logged.
+    pub(super) fn of_request(
+        &self,
+        user: Option<&UserInfo>,
+        info: &RequestInfo,
+    ) -> Option<AuditSettings<'_>> {
         let rule = self.rules.iter().find(|rule| rule.matches(user, info))?;
-        Some(Audited {
-            level: Level::of(&rule.level)?,
+        Some(AuditSettings {
+            level: Level::parse(&rule.level)?,
             omit_managed_fields: rule.omit_managed_fields.unwrap_or(self.omit_managed_fields),
             omitted: [&self.omit_stages, &rule.omit_stages],
         })

@@ -17,18 +17,18 @@ use tokio::time::Instant;
 
 use super::accept::takes_errors;
 use super::answer::Answer;
-use super::audit_log::{self, Answered, End, ObjectReference, Stage};
-use super::audit_policy::{Audited, Level};
+use super::audit_log::{self, AnsweredRequest, FinalEvent, ObjectReference, Stage};
+use super::audit_policy::{AuditSettings, Level};
 use super::authentication::{Claim, Identity};
 use super::request_info::RequestInfo;
 use super::{AuditSink, Server, metadata};
 
 /// A request that is logged.
-pub(super) struct Auditing<'a> {
+pub(super) struct RequestAudit<'a> {
     sink: &'a AuditSink,
-    audited: Audited<'a>,
+    audited: AuditSettings<'a>,
     /// Whether requests that are cut off before a response are logged.
-    tells_of_losses: bool,
+    logs_cut_off_requests: bool,
     parts: &'a Parts,
     info: &'a RequestInfo,
     audit_id: &'a str,
@@ -38,9 +38,9 @@ pub(super) struct Auditing<'a> {
 }
 
 /// The result of a request.
-pub(super) struct Ended<'a> {
+pub(super) struct RequestEnd<'a> {
     pub(super) stage: Stage,
-    /// The client; none if it could not be authenticated.
+    /// The client; `None` if it could not be authenticated.
     pub(super) identity: Option<&'a Identity>,
     pub(super) decision: Option<&'a AccessDecision>,
     /// Whether the resource is deprecated.
@@ -53,12 +53,12 @@ pub(super) struct Ended<'a> {
     pub(super) code: u16,
     /// The Status, if the response is one.
     pub(super) status: Option<Status>,
-    /// The return value of [`Auditing::response_object`].
+    /// The return value of [`RequestAudit::response_object`].
     pub(super) object: Option<Value>,
 }
 
-impl<'a> Auditing<'a> {
-    /// Returns none if the server's policy does not log the request.
+impl<'a> RequestAudit<'a> {
+    /// Returns `None` if the server's policy does not log the request.
     pub(super) fn new(
         server: &'a Server,
         parts: &'a Parts,
@@ -69,25 +69,35 @@ impl<'a> Auditing<'a> {
         let sink = server.options.audit.as_ref()?;
         let user = parts.extensions.get::<Claim>().map(|claim| &claim.user);
         let audited = server.audit_policy.of_request(user, info)?;
-        let tells_of_losses = server.options.audit_policy.is_none();
+        let logs_cut_off_requests = server.options.audit_policy.is_none();
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
         let source_ips = audit_log::source_ips(&parts.headers, peer);
         let started = Instant::now();
-        Some(Self { sink, audited, tells_of_losses, parts, info, audit_id, source_ips, received, started })
+        Some(Self {
+            sink,
+            audited,
+            logs_cut_off_requests,
+            parts,
+            info,
+            audit_id,
+            source_ips,
+            received,
+            started,
+        })
     }
 
     /// Logs that the request was received. Dropping the returned guard logs that the request was not answered.
-    pub(super) fn begin(&self) -> Unanswered<'_> {
-        if self.audited.tells_of(Stage::RequestReceived) {
-            self.tell_that_it_came();
+    pub(super) fn begin(&self) -> UnansweredGuard<'_> {
+        if self.audited.logs(Stage::RequestReceived) {
+            self.log_received();
         }
-        Unanswered(self)
+        UnansweredGuard(self)
     }
 
-    fn tell_that_it_came(&self) {
+    fn log_received(&self) {
         let claim = self.parts.extensions.get::<Claim>();
-        let identity = claim.map(|claim| Identity::of(claim.user.clone()));
-        (self.sink)(&audit_log::event(&Answered {
+        let identity = claim.map(|claim| Identity::from_user(claim.user.clone()));
+        (self.sink)(&audit_log::event(&AnsweredRequest {
             identity: identity.as_ref(),
             ..self.answered(Stage::RequestReceived, self.reference(None))
         }));
@@ -110,7 +120,7 @@ impl<'a> Auditing<'a> {
     }
 
     /// Logs the response. Returns the pending final event of a long-running response.
-    pub(super) fn end(&self, mut ended: Ended<'_>) -> Option<End> {
+    pub(super) fn end(&self, mut ended: RequestEnd<'_>) -> Option<FinalEvent> {
         if self.audited.omit_managed_fields {
             ended.decoded.iter_mut().chain(&mut ended.object).for_each(remove_managed_fields);
         }
@@ -123,7 +133,7 @@ impl<'a> Auditing<'a> {
         }
         // The metadata of a patch or of delete options does not describe the object.
         let body = ended.decoded.as_ref().filter(|_| ["create", "update"].contains(&self.info.verb.as_str()));
-        let event = audit_log::event(&Answered {
+        let event = audit_log::event(&AnsweredRequest {
             identity: ended.identity,
             code: ended.code,
             status: ended.status.as_ref().filter(|_| ended.code < 400 || takes_errors(&self.parts.headers)),
@@ -134,19 +144,19 @@ impl<'a> Auditing<'a> {
             annotations,
             ..self.answered(stage, self.reference(body))
         });
-        if self.audited.tells_of(stage) {
+        if self.audited.logs(stage) {
             (self.sink)(&event);
         }
         // Unauthenticated requests get no event after the response has started.
-        let has_end = begins && ended.identity.is_some() && self.audited.tells_of(Stage::ResponseComplete);
-        has_end.then(|| End::new(Arc::clone(self.sink), event))
+        let has_end = begins && ended.identity.is_some() && self.audited.logs(Stage::ResponseComplete);
+        has_end.then(|| FinalEvent::new(Arc::clone(self.sink), event))
     }
 
     /// Returns the fields that are known when the request is received.
-    fn answered<'b>(&'b self, stage: Stage, object: Option<ObjectReference<'b>>) -> Answered<'b> {
+    fn answered<'b>(&'b self, stage: Stage, object: Option<ObjectReference<'b>>) -> AnsweredRequest<'b> {
         let Self { audited, parts, info, audit_id, source_ips, received, .. } = self;
         let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
-        Answered {
+        AnsweredRequest {
             level: audited.level,
             audit_id,
             request_uri: parts.uri.path_and_query().map_or("", http::uri::PathAndQuery::as_str),
@@ -187,19 +197,19 @@ impl<'a> Auditing<'a> {
 
 /// A request without a response, because the client disconnected or the server stopped. Without a policy, dropping this
 /// logs the request.
-pub(super) struct Unanswered<'a>(&'a Auditing<'a>);
+pub(super) struct UnansweredGuard<'a>(&'a RequestAudit<'a>);
 
-impl Unanswered<'_> {
+impl UnansweredGuard<'_> {
     /// The request has a response, which is logged instead.
     pub(super) fn forget(self) {
         std::mem::forget(self);
     }
 }
 
-impl Drop for Unanswered<'_> {
+impl Drop for UnansweredGuard<'_> {
     fn drop(&mut self) {
-        if self.0.tells_of_losses {
-            self.0.tell_that_it_came();
+        if self.0.logs_cut_off_requests {
+            self.0.log_received();
         }
     }
 }

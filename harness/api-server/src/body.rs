@@ -12,7 +12,7 @@ use kubernetes_types::status::{FieldError, Status};
 use kubernetes_types::weight::{expected, weight};
 use serde_json::{Value, json};
 
-use super::custom_resources::Custom;
+use super::custom_resources::CustomResourceInfo;
 use super::discovery::Resource;
 use super::field_manager;
 use super::metadata;
@@ -23,7 +23,7 @@ use super::strategy;
 /// The maximum size of a body in bytes.
 ///
 /// Source: apiserver pkg/server/config.go, `MaxRequestBodyBytes`.
-pub(super) const LIMIT: usize = 3 * 1024 * 1024;
+pub(super) const MAX_REQUEST_BODY_BYTES: usize = 3 * 1024 * 1024;
 
 /// The encoding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,14 +100,14 @@ const fn copies(keep: BodyRetention) -> usize {
 /// 429 if other requests use the memory, 501 if the object can never fit.
 pub(super) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) -> Result<(), Box<Status>> {
     let server = request.server;
-    let _turn = server.under_way.turn(request.body.len());
+    let _turn = server.in_flight.turn(request.body.len());
     let before = weight(object);
     server.state.complete(object).map_err(|unsupported| Status::unsupported(&unsupported))?;
     let more = weight(object).saturating_sub(before);
     Ok(request.reservation.try_grow(more * copies(request.keep))?)
 }
 
-/// Decodes the body as any document; none if it is empty.
+/// Decodes the body as any document; `None` if it is empty.
 ///
 /// # Errors
 /// 400 if it cannot be decoded, 415 for an unsupported media type, 429 if other requests use the memory that it needs,
@@ -118,7 +118,7 @@ pub(super) fn document(request: &mut ObjectRequest<'_>) -> Result<Option<Value>,
         return Ok(None);
     }
     let encoding = encoding(&request.headers)?;
-    let _turn = request.server.under_way.turn(request.body.len());
+    let _turn = request.server.in_flight.turn(request.body.len());
     if encoding == Encoding::Json {
         reserve(request)?;
     }
@@ -183,7 +183,7 @@ pub(super) enum FieldValidation {
 
 impl FieldValidation {
     /// Source: apiserver pkg/endpoints/handlers/rest.go, `fieldValidation`.
-    pub(super) fn of(request: &ObjectRequest<'_>) -> Self {
+    pub(super) fn from_request(request: &ObjectRequest<'_>) -> Self {
         match request.query.first("fieldValidation") {
             Some("Ignore") => Self::Ignore,
             Some("Strict") => Self::Strict,
@@ -216,7 +216,7 @@ impl FieldValidation {
 /// media type; 429 if other requests use the memory that it needs, 501 if it can never fit.
 pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -> Result<Value, Box<Status>> {
     let server = request.server;
-    let _turn = server.under_way.turn(request.body.len());
+    let _turn = server.in_flight.turn(request.body.len());
     // The size of other encodings is not known before decoding.
     let reserved = match encoding(&request.headers)? {
         Encoding::Json => reserve(request)?,
@@ -226,7 +226,7 @@ pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
     let takes = weight(&object) * copies(request.keep);
     request.reservation.try_grow(takes.saturating_sub(reserved))?;
     request.reservation.shrink(reserved.saturating_sub(takes));
-    let validation = FieldValidation::of(request);
+    let validation = FieldValidation::from_request(request);
     let errors = if validation == FieldValidation::Ignore {
         Vec::new()
     } else {
@@ -283,7 +283,9 @@ fn read(
     let bad = |message: String| Box::new(Status::bad_request(message));
     let read: Result<Value, String> = match encoding {
         Encoding::Protobuf if custom => return Err(unknown_format(CUSTOM_FORMATS)),
-        Encoding::Protobuf => return typed(from_protobuf(body, kind)?, kind, Types::of(resource, kind)),
+        Encoding::Protobuf => {
+            return typed(from_protobuf(body, kind)?, kind, Types::for_resource(resource, kind));
+        }
         Encoding::Json => json_text::scan(body, json_text::MAX_DEPTH, |_| {})
             .and_then(|()| serde_json::from_slice(body).map_err(|error| error.to_string())),
         Encoding::Yaml => serde_saphyr::from_slice(body).map_err(|error| error.to_string()),
@@ -301,7 +303,7 @@ fn read(
         let (kind, start) = (&kind.kind, start(body));
         bad(format!("the object provided is unrecognized (must be of type {kind}): {wrong} ({start})"))
     })?;
-    typed(object, kind, Types::of(resource, kind))
+    typed(object, kind, Types::for_resource(resource, kind))
 }
 
 /// Where the known fields of an object are defined.
@@ -310,12 +312,12 @@ pub(super) enum Types<'a> {
     /// In a built-in type.
     Server,
     /// In the schema of a custom resource; without a schema all fields are allowed, as in the object of a subresource.
-    Custom(Option<&'a Custom>),
+    Custom(Option<&'a CustomResourceInfo>),
 }
 
 impl<'a> Types<'a> {
     /// Returns the types for objects of `kind` at a resource.
-    pub(super) fn of(resource: &'a Resource, kind: &GroupVersionKind) -> Self {
+    pub(super) fn for_resource(resource: &'a Resource, kind: &GroupVersionKind) -> Self {
         match &resource.custom {
             None => Self::Server,
             Some(custom) => Self::Custom((*kind == resource.kind).then_some(custom)),
@@ -410,7 +412,7 @@ pub(super) fn typed(
 pub(super) fn free_form(
     mut object: Value,
     found: &GroupVersionKind,
-    custom: Option<&Custom>,
+    custom: Option<&CustomResourceInfo>,
 ) -> Result<(Value, Vec<String>), Box<Status>> {
     schema::normalize_numbers(&mut object);
     metadata::check_types(&object, found)?;
@@ -472,12 +474,12 @@ pub(super) fn no_version(object: &Value) -> Option<String> {
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `summarizeData`.
 fn start(body: &[u8]) -> String {
     use std::fmt::Write as _;
-    const MOST: usize = 30;
+    const MAX_SUMMARY_LENGTH: usize = 30;
     if body.is_empty() {
         return "<empty>".to_owned();
     }
-    let cut = body.get(..MOST).unwrap_or(body);
-    let more = if body.len() > MOST { " ..." } else { "" };
+    let cut = body.get(..MAX_SUMMARY_LENGTH).unwrap_or(body);
+    let more = if body.len() > MAX_SUMMARY_LENGTH { " ..." } else { "" };
     if body.first() == Some(&b'{') {
         return format!("{}{more}", String::from_utf8_lossy(cut));
     }

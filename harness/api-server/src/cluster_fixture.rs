@@ -1,13 +1,13 @@
 //! The cluster around a single request, for callers that admit requests without serving them.
 
-mod given;
+mod webhook_manifests;
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-pub use self::given::Given;
+pub use self::webhook_manifests::WebhookManifests;
 
 use kubernetes_admission::admission_run::AdmissionRun;
 use kubernetes_admission::attributes::{
@@ -22,9 +22,9 @@ use kubernetes_types::status::{Status, StatusCause};
 
 use super::authorization::AuthorizationMode;
 use super::body::Types;
-use super::deletion::{self, Marked};
+use super::deletion::{self, DeleteEffect};
 use super::discovery::Subresource;
-use super::first_objects::NAMESPACES;
+use super::initial_objects::NAMESPACES;
 use super::state::{State, normalize_stored};
 use super::storage::{Key, ObjectReader as _, Storage};
 use super::{ServedResource, body, custom_resources, defaulting, metadata, namespace_key, strategy};
@@ -32,7 +32,7 @@ use super::{ServedResource, body, custom_resources, defaulting, metadata, namesp
 /// Namespaces and served resources, without a server.
 pub struct ClusterFixture {
     state: State,
-    given: Given,
+    webhook_manifests: WebhookManifests,
 }
 
 impl ClusterFixture {
@@ -41,7 +41,7 @@ impl ClusterFixture {
     pub fn new<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
         let state = State::alone(Arc::new(Storage::default()), AuthorizationMode::default());
         let mut access = Vec::new();
-        let mut given = Given::default();
+        let mut webhook_manifests = WebhookManifests::default();
         for name in NAMESPACES {
             add_namespace(&state, &json!({"metadata": {"name": name}}));
         }
@@ -63,19 +63,19 @@ impl ClusterFixture {
                     put(&state, &key, definition);
                 }
                 (RBAC_GROUP, _) => access.push(object),
-                _ => given.add(&kind, object),
+                _ => webhook_manifests.add(&kind, object),
             }
         }
         state.reload_resources();
         for object in access {
             add_access(&state, object);
         }
-        Self { state, given }
+        Self { state, webhook_manifests }
     }
 
     /// Returns the Services, workloads, and Secrets among the objects.
-    pub fn given(&self) -> &Given {
-        &self.given
+    pub fn webhook_manifests(&self) -> &WebhookManifests {
+        &self.webhook_manifests
     }
 
     /// Returns whether the API server serves a resource in this API group.
@@ -113,17 +113,17 @@ impl ClusterFixture {
         Arc::clone(&self.state.authorizer)
     }
 
-    /// Returns the resource whose objects are of `kind`; none if it is not served.
+    /// Returns the resource whose objects are of `kind`; `None` if it is not served.
     pub fn resource_of(&self, kind: &GroupVersionKind) -> Option<ServedResource> {
-        self.state.resources().of_kind(kind).map(|resource| ServedResource::of(resource))
+        self.state.resources().of_kind(kind).map(|resource| ServedResource::from_resource(resource))
     }
 
-    /// Returns the resource with this name; none if it is not served.
+    /// Returns the resource with this name; `None` if it is not served.
     pub fn resource(&self, name: &GroupVersionResource) -> Option<ServedResource> {
-        self.state.resources().get(name).map(|resource| ServedResource::of(resource))
+        self.state.resources().get(name).map(|resource| ServedResource::from_resource(resource))
     }
 
-    /// Returns the structural schema of a custom resource; none for a built-in kind or a definition without a schema.
+    /// Returns the structural schema of a custom resource; `None` for a built-in kind or a definition without a schema.
     pub fn schema_of(&self, kind: &GroupVersionKind) -> Option<Value> {
         let definitions = self.state.storage.list(custom_resources::GROUP, custom_resources::RESOURCE, "");
         let definition = definitions.iter().find(|definition| {
@@ -137,7 +137,7 @@ impl ClusterFixture {
 
     /// Returns all served resources, the built-in ones first.
     pub fn resources(&self) -> Vec<ServedResource> {
-        self.state.resources().all().iter().map(|resource| ServedResource::of(resource)).collect()
+        self.state.resources().all().iter().map(|resource| ServedResource::from_resource(resource)).collect()
     }
 
     /// Applies the strategy of the resource to the object of a request, as the server does between the mutating and the
@@ -188,8 +188,8 @@ impl ClusterFixture {
         let resource = self.resource_of(&GroupVersionKind::of(stored))?.name.group_resource();
         let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
         match deletion::mark(stored, &options, &resource) {
-            Marked::Changed { object, .. } => Some(object),
-            Marked::Pending => None,
+            DeleteEffect::Changed { object, .. } => Some(object),
+            DeleteEffect::Pending => None,
         }
     }
 
@@ -206,7 +206,7 @@ impl ClusterFixture {
         self.state.complete_or_keep(object);
     }
 
-    /// Returns the resource and subresource to which an object of `kind` is posted; none if it is not served. An
+    /// Returns the resource and subresource to which an object of `kind` is posted; `None` if it is not served. An
     /// `Eviction` is posted to a subresource of its pod. Readable kinds have a resource of their own.
     pub fn created_at(&self, kind: &GroupVersionKind) -> Option<(ServedResource, String)> {
         let own = self.resource_of(kind);
@@ -217,7 +217,7 @@ impl ClusterFixture {
         let below = self.state.resources().all().iter().find_map(|resource| {
             let is_it = |it: &&Subresource| it.kind == *kind && it.verbs.iter().any(|verb| verb == "create");
             let subresource = resource.subresources.iter().find(is_it)?;
-            Some((ServedResource::of(resource), subresource.name.clone()))
+            Some((ServedResource::from_resource(resource), subresource.name.clone()))
         });
         // Connections have no object.
         let below = below.filter(|_| !kind.kind.ends_with("Options"));
@@ -296,7 +296,7 @@ fn add_access(state: &State, object: &Value) {
 fn put(state: &State, key: &Key, object: Value) {
     let stored = state.storage.at(key);
     if state.storage.replace(key, stored.as_ref(), object).is_err() {
-        unreachable!("nobody else writes into this storage");
+        unreachable!("there are no other writers");
     }
 }
 

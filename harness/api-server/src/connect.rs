@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tracing::info;
 
 use super::answer::Answer;
-use super::field_manager::{self, Managed};
+use super::field_manager::{self, ManagedObject};
 use super::request::ObjectRequest;
 use super::{binding, body, create, eviction, metadata, options, service_account_tokens};
 
@@ -129,7 +129,7 @@ pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, B
     })?;
     check_location(&stored, &kind.kind, run.attributes().object.as_ref().unwrap_or(&Value::Null))?;
     let what = format!("{}/{}", request.target.resource.gvr.resource, request.target.subresource);
-    Err(Box::new(Status::unsupported(&Unsupported { what: format!("the connection of {what}") })))
+    Err(Box::new(Status::unsupported(&Unsupported { what: format!("connecting to {what}") })))
 }
 
 /// Handles a POST to a subresource: `pods/eviction`, `pods/binding`, `serviceaccounts/token`, and others.
@@ -145,7 +145,7 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
     info!("Conversion done");
     request.note_decoded(&object);
     create::fill_in_namespace(&mut object, request)?;
-    let Managed { object, times } = field_manager::update(request, &kind, None, object).await?;
+    let ManagedObject { object, times } = field_manager::update(request, &kind, None, object).await?;
     let mut attributes = request.attributes(Operation::Create, &kind);
     attributes.object = Some(object);
     attributes.options = Some(options.document.clone());

@@ -12,7 +12,7 @@ use tracing::info;
 use super::answer::Answer;
 use super::authentication::token_review;
 use super::authorization::{self, access_review, escalation};
-use super::field_manager::Managed;
+use super::field_manager::ManagedObject;
 use super::request::ObjectRequest;
 use super::state::State;
 use super::storage::Key;
@@ -30,9 +30,9 @@ const NAME_ATTEMPTS: usize = 8;
 /// The part of the warning about duplicate owner references from the client.
 ///
 /// Source: apiserver pkg/endpoints/handlers/create.go and rest.go, `DuplicateOwnerReferencesWarningFormat`.
-pub(super) const DUPLICATES: &str = "";
+pub(super) const DUPLICATE_OWNERS: &str = "";
 /// The part of the warning about duplicate owner references after mutating webhooks.
-pub(super) const DUPLICATES_OF_WEBHOOKS: &str = " after mutating admission happens";
+pub(super) const DUPLICATE_OWNERS_AFTER_ADMISSION: &str = " after mutating admission happens";
 
 /// Creates an object in kube-apiserver's order: decoding and defaults, mutating admission, the strategy of the
 /// resource, validation, validating admission, storage.
@@ -48,31 +48,31 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     info!("About to convert to expected version");
     let mut object = body::object(request, &resource.kind)?;
     request.note_sent(&object);
-    let road = Road::Create { has_labels: metadata::has_labels(&object) };
+    let origin = CreateOrigin::Create { has_labels: metadata::has_labels(&object) };
     body::set_defaults(request, &mut object)?;
     info!("Conversion done");
     request.note_decoded(&object);
     fill_in_namespace(&mut object, request)?;
     metadata::wipe(&mut object);
-    request.early_warnings.extend(metadata::without_duplicate_owners(&mut object, DUPLICATES));
+    request.early_warnings.extend(metadata::without_duplicate_owners(&mut object, DUPLICATE_OWNERS));
     info!("About to store object in database");
     let body_bytes = request.body.len();
     let managed = field_manager::update(request, &resource.kind, None, object).await?;
-    let stored = admit_and_store(request, managed, options, road).await;
+    let stored = admit_and_store(request, managed, options, origin).await;
     spans::wrote(body_bytes, &stored);
     stored
 }
 
 /// The request that creates an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Road {
+pub(super) enum CreateOrigin {
     /// A POST. `has_labels`: whether the object had labels before its defaults were set.
     Create { has_labels: bool },
     /// A PUT or an apply of an object that does not exist.
     Update { has_labels: bool },
 }
 
-impl Road {
+impl CreateOrigin {
     fn has_labels(self) -> bool {
         let (Self::Create { has_labels } | Self::Update { has_labels }) = self;
         has_labels
@@ -91,11 +91,11 @@ impl Road {
 /// Rule: KND-11.
 pub(super) async fn admit_and_store(
     request: &mut ObjectRequest<'_>,
-    managed: Managed,
+    managed: ManagedObject,
     options: options::RequestOptions,
-    road: Road,
+    origin: CreateOrigin,
 ) -> Result<Answer, Box<Status>> {
-    let Managed { object, times } = managed;
+    let ManagedObject { object, times } = managed;
     let resource = std::sync::Arc::clone(&request.target.resource);
     let mut attributes = request.attributes(Operation::Create, &resource.kind);
     metadata::text(&object, "name").clone_into(&mut attributes.name);
@@ -116,7 +116,9 @@ pub(super) async fn admit_and_store(
     let Some(mut mutated) = run.take_object() else {
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
-    request.warnings.extend(metadata::without_duplicate_owners(&mut mutated, DUPLICATES_OF_WEBHOOKS));
+    request
+        .warnings
+        .extend(metadata::without_duplicate_owners(&mut mutated, DUPLICATE_OWNERS_AFTER_ADMISSION));
     // A webhook may have changed the namespace.
     fill_in_namespace(&mut mutated, request)?;
 
@@ -124,7 +126,7 @@ pub(super) async fn admit_and_store(
         return answer_review(request, run, mutated).await;
     }
     escalation::check(request, &mutated, None)?;
-    if road.is_update() {
+    if origin.is_update() {
         metadata::wipe(&mut mutated);
     }
 
@@ -144,7 +146,7 @@ pub(super) async fn admit_and_store(
         strategy::prepare_for_create(&mut object, &resource);
         // An object with a generated name is copied first.
         // Source: apiserver pkg/registry/generic/registry/store.go, `createWithGenerateNameRetry`.
-        if generate.is_empty() && !run.had_labels().unwrap_or(road.has_labels()) {
+        if generate.is_empty() && !run.had_labels().unwrap_or(origin.has_labels()) {
             strategy::share_labels(&mut object, &resource);
         }
         let first = strategy::admin_access(&object, None, &resource, "", &*request.server.state);
@@ -157,7 +159,7 @@ pub(super) async fn admit_and_store(
         if attributes.name.is_empty() {
             attributes.name.clone_from(&name);
         }
-        if road.is_update() {
+        if origin.is_update() {
             authorization::check_creation(request)?;
         }
         request.admitting.validate(&mut run).await?;
@@ -169,7 +171,7 @@ pub(super) async fn admit_and_store(
         }
         // A dry run does not reach the storage, which would reject it, or uses another storage.
         // Source: apiserver pkg/registry/generic/registry/dryrun.go, `Create` and `GuaranteedUpdate`.
-        if road.is_update() && !options.dry_run {
+        if origin.is_update() && !options.dry_run {
             metadata::remove(&mut object, "resourceVersion");
         } else if !options.dry_run && !metadata::text(&object, "resourceVersion").is_empty() {
             let message = "resourceVersion should not be set on objects to be created";

@@ -19,7 +19,7 @@ pub(super) const RESOURCE: &str = "customresourcedefinitions";
 
 /// The attributes of a resource that only custom resources have.
 #[derive(Clone, Debug)]
-pub(super) struct Custom {
+pub(super) struct CustomResourceInfo {
     /// The version in which objects are stored.
     pub(super) storage_version: String,
     /// Whether this version is served.
@@ -38,7 +38,7 @@ pub(super) struct Custom {
     /// The warning for each request to this version if it is deprecated.
     pub(super) deprecation: Option<String>,
     /// The lifecycle stage of the definition.
-    pub(super) stage: Stage,
+    pub(super) stage: DefinitionStage,
     /// The `storageVersionHash` in discovery.
     pub(super) storage_hash: String,
     /// The columns of Tables, or the part of them that admit does not support.
@@ -49,7 +49,7 @@ pub(super) struct Custom {
 
 /// The lifecycle stage of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum DefinitionStage {
     /// Not established, permanently, because its `caBundle` is invalid.
     Unusable,
     /// Its objects are served.
@@ -60,8 +60,8 @@ pub(super) enum Stage {
     Emptied,
 }
 
-impl Stage {
-    fn of(definition: &Value) -> Self {
+impl DefinitionStage {
+    fn from_definition(definition: &Value) -> Self {
         if !definition_status::is_true(definition, "Established") {
             Self::Unusable
         } else if definition_status::is_true(definition, "Terminating") {
@@ -74,7 +74,7 @@ impl Stage {
     }
 }
 
-impl Custom {
+impl CustomResourceInfo {
     /// Returns the schema.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ pub(super) fn resources(definition: &Value, before: Option<(&Value, &[Arc<Resour
     let versions = || definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
     let (group, plural, kind) =
         (text("/spec/group"), text("/status/acceptedNames/plural"), text("/status/acceptedNames/kind"));
-    let stage = Stage::of(definition);
+    let stage = DefinitionStage::from_definition(definition);
     let storage_hash = storage_version_hash(&group, storage_version(definition), &kind);
     let is_true = |version: &&Value, field: &str| version.get(field).and_then(Value::as_bool) == Some(true);
     let storage_version = storage_version(definition);
@@ -161,7 +161,7 @@ pub(super) fn resources(definition: &Value, before: Option<(&Value, &[Arc<Resour
                     .map(str::to_owned)
                     .to_vec(),
                 subresources,
-                custom: Some(Custom {
+                custom: Some(CustomResourceInfo {
                     storage_version: storage_version.to_owned(),
                     conversion: conversion.clone(),
                     scale,
@@ -172,8 +172,8 @@ pub(super) fn resources(definition: &Value, before: Option<(&Value, &[Arc<Resour
                     deprecation: deprecation(definition, version),
                     stage,
                     storage_hash: storage_hash.clone(),
-                    columns: CustomColumns::of(version),
-                    scale_columns: CustomColumns::of_scale(version),
+                    columns: CustomColumns::for_version(version),
+                    scale_columns: CustomColumns::for_scale(version),
                 }),
             }
         })

@@ -7,7 +7,7 @@ use kubernetes_types::structural::{Judgment, Purpose};
 use kubernetes_types::unstructured;
 use serde_json::Value;
 
-use super::custom_resources::Custom;
+use super::custom_resources::CustomResourceInfo;
 use super::discovery::Resource;
 use super::metadata;
 
@@ -64,7 +64,7 @@ fn judge(
     object: &Value,
     old: Option<&Value>,
     resource: &Resource,
-    custom: &Custom,
+    custom: &CustomResourceInfo,
     subresource: &str,
 ) -> Result<Judgment, Unsupported> {
     let schema = custom.schema()?;

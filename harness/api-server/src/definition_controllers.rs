@@ -16,29 +16,29 @@ use tokio::time::{Instant, sleep_until};
 
 use super::custom_resources::{GROUP, RESOURCE};
 use super::definition_status::Names;
-use super::storage::{News, ObjectReader as _, Storage};
-use super::{Server, definition_deletion, definition_status, metadata, own_requests};
+use super::storage::{ObjectReader as _, Storage, StorageEvent};
+use super::{Server, definition_deletion, definition_status, loopback_requests, metadata};
 
 /// The first retry delay; doubled after each failure up to the maximum.
 ///
 /// Source: client-go `util/workqueue/default_rate_limiters.go`, `DefaultTypedControllerRateLimiter`.
-const FIRST_DELAY: Duration = Duration::from_millis(5);
-const LONGEST_DELAY: Duration = Duration::from_secs(1000);
+const BASE_DELAY: Duration = Duration::from_millis(5);
+const MAX_DELAY: Duration = Duration::from_secs(1000);
 
 /// The state of the task as the server sees it.
 #[derive(Debug, Default)]
 pub(super) struct DefinitionControllers {
-    activity: Arc<Mutex<Activity>>,
+    activity: Arc<Mutex<TaskState>>,
 }
 
 #[derive(Debug, Default)]
-struct Activity {
+struct TaskState {
     is_running: bool,
     /// Whether something has changed since the task last read the definitions.
     has_changed: bool,
 }
 
-fn lock(activity: &Mutex<Activity>) -> MutexGuard<'_, Activity> {
+fn lock(activity: &Mutex<TaskState>) -> MutexGuard<'_, TaskState> {
     activity.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -46,7 +46,7 @@ fn lock(activity: &Mutex<Activity>) -> MutexGuard<'_, Activity> {
 /// notifies it.
 ///
 /// Rule: SCH-20.
-pub(super) fn are_to_write(server: &Arc<Server>) -> bool {
+pub(super) fn writes_asynchronously(server: &Arc<Server>) -> bool {
     let definitions = GroupVersionResource {
         group: GROUP.to_owned(),
         version: "v1".to_owned(),
@@ -67,12 +67,12 @@ pub(super) fn are_to_write(server: &Arc<Server>) -> bool {
 }
 
 /// Marks the task as stopped when dropped, so that another can start if the runtime ends before its work is done.
-struct Running {
-    activity: Arc<Mutex<Activity>>,
+struct TaskGuard {
+    activity: Arc<Mutex<TaskState>>,
     is_over: bool,
 }
 
-impl Running {
+impl TaskGuard {
     /// Returns whether nothing has changed since the task last looked; if so, another task may start.
     fn ends(&mut self) -> bool {
         let mut activity = lock(&self.activity);
@@ -84,7 +84,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         if !self.is_over {
             lock(&self.activity).is_running = false;
@@ -94,11 +94,11 @@ impl Drop for Running {
 
 async fn run(mut server: Arc<Server>) {
     let activity = Arc::clone(&server.definition_controllers.activity);
-    let mut running = Running { activity, is_over: false };
-    let mut news = server.state.storage.subscribe();
-    let mut writes = Writes::default();
+    let mut running = TaskGuard { activity, is_over: false };
+    let mut notifications = server.state.storage.subscribe();
+    let mut writes = PendingWrites::default();
     loop {
-        if *news.borrow_and_update() == News::Closed {
+        if *notifications.borrow_and_update() == StorageEvent::Closed {
             return;
         }
         lock(&running.activity).has_changed = false;
@@ -113,7 +113,7 @@ async fn run(mut server: Arc<Server>) {
         let waiting = Arc::downgrade(&server);
         drop(server);
         tokio::select! {
-            changed = news.changed() => if changed.is_err() { return },
+            changed = notifications.changed() => if changed.is_err() { return },
             () = sleep_until(due) => {}
         }
         let Some(upgraded) = waiting.upgrade() else { return };
@@ -148,13 +148,13 @@ impl Controller {
 
 /// The failed writes, by definition name.
 #[derive(Debug, Default)]
-struct Writes {
-    failed: HashMap<(String, Controller), Failed>,
+struct PendingWrites {
+    failed: HashMap<(String, Controller), FailedWrite>,
 }
 
 /// A failed write.
 #[derive(Debug)]
-struct Failed {
+struct FailedWrite {
     /// The definition at the time of the failure. A change of it triggers a retry.
     definition: Arc<Value>,
     times: u32,
@@ -162,13 +162,13 @@ struct Failed {
     due: Option<Instant>,
 }
 
-impl Failed {
+impl FailedWrite {
     fn waits(&self, definition: &Arc<Value>) -> bool {
         Arc::ptr_eq(&self.definition, definition) && self.due.is_none_or(|due| Instant::now() < due)
     }
 }
 
-impl Writes {
+impl PendingWrites {
     /// Returns when the next retry is due.
     fn due(&self) -> Option<Instant> {
         self.failed.values().filter_map(|failed| failed.due).min()
@@ -208,20 +208,21 @@ impl Writes {
             return false;
         };
         let path = format!("/apis/{GROUP}/v1/{RESOURCE}/{name}/status");
-        let written = own_requests::put(server, path, &next).await;
+        let written = loopback_requests::put(server, path, &next).await;
         let now = storage.get(GROUP, RESOURCE, "", name);
         let has_changed = now.is_none_or(|now| !Arc::ptr_eq(&now, &stored));
         match written {
             Err(status) if status.reason != "Conflict" && status.reason != "NotFound" => {
                 let times = self.failed.get(&key).map_or(0, |failed| failed.times);
-                let delay = FIRST_DELAY.saturating_mul(1 << times.min(18)).min(LONGEST_DELAY);
+                let delay = BASE_DELAY.saturating_mul(1 << times.min(18)).min(MAX_DELAY);
                 let due = Some(Instant::now() + delay);
-                self.failed.insert(key, Failed { definition: stored, times: times.saturating_add(1), due });
+                self.failed
+                    .insert(key, FailedWrite { definition: stored, times: times.saturating_add(1), due });
             }
             // Changed definitions are processed again anyway.
             _ if has_changed => drop(self.failed.remove(&key)),
             // A webhook undid the write.
-            _ => drop(self.failed.insert(key, Failed { definition: stored, times: 0, due: None })),
+            _ => drop(self.failed.insert(key, FailedWrite { definition: stored, times: 0, due: None })),
         }
         has_changed
     }

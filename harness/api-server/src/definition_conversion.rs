@@ -13,8 +13,8 @@ use kubernetes_types::quoting::{encode, quote};
 use kubernetes_types::status::FieldError;
 
 const PATH: &str = "spec.conversion";
-const ELSEWHERE: &str = "should not be set when strategy is not set to Webhook";
-const KNOWN: [&str; 2] = ["v1", "v1beta1"];
+const ONLY_FOR_WEBHOOK: &str = "should not be set when strategy is not set to Webhook";
+const SUPPORTED_REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// Validates `spec.conversion` of a definition in a creation or an update of `old`.
 ///
@@ -44,10 +44,10 @@ pub(super) fn errors(definition: &Value, old: Option<&Value>) -> Vec<FieldError>
         (format!("{PATH}.webhookClientConfig"), format!("{PATH}.conversionReviewVersions"));
     if strategy != "Webhook" {
         if !client_config.is_null() {
-            errors.push(FieldError::forbidden(client_path, ELSEWHERE));
+            errors.push(FieldError::forbidden(client_path, ONLY_FOR_WEBHOOK));
         }
         if !versions.is_empty() {
-            errors.push(FieldError::forbidden(versions_path, ELSEWHERE));
+            errors.push(FieldError::forbidden(versions_path, ONLY_FOR_WEBHOOK));
         }
         return errors;
     }
@@ -93,8 +93,9 @@ fn version_errors(versions: &[Value], old: Option<&Value>, path: &str) -> Vec<Fi
     if versions.is_empty() {
         return vec![FieldError::required(path, "")];
     }
-    let knows_one =
-        |versions: &[Value]| versions.iter().any(|version| KNOWN.iter().any(|known| version == known));
+    let knows_one = |versions: &[Value]| {
+        versions.iter().any(|version| SUPPORTED_REVIEW_VERSIONS.iter().any(|known| version == known))
+    };
     let mut errors = Vec::new();
     let mut seen = HashSet::new();
     for (index, version) in versions.iter().enumerate() {
@@ -113,7 +114,7 @@ fn version_errors(versions: &[Value], old: Option<&Value>, path: &str) -> Vec<Fi
     let before = old.map(|old| review_versions(at(old, &["spec", "conversion"]))).unwrap_or_default();
     if !knows_one(versions) && (before.is_empty() || knows_one(before)) {
         let listed = encode(&Value::from(versions));
-        let why = format!("must include at least one of {}", KNOWN.join(", "));
+        let why = format!("must include at least one of {}", SUPPORTED_REVIEW_VERSIONS.join(", "));
         errors.push(FieldError::invalid(path, listed, why));
     }
     errors

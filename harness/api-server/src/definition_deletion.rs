@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::custom_resources::{GROUP, RESOURCE, group_resource};
 use super::definition_status::{self, Condition, set_condition};
-use super::deletion::{self, Marked};
+use super::deletion::{self, DeleteEffect};
 use super::metadata;
 use super::storage::{Key, ObjectReader as _, Storage};
 
@@ -52,7 +52,7 @@ pub(super) fn finish(storage: &Storage) {
     }
 }
 
-/// Returns none if another write came first.
+/// Returns `None` if another write came first.
 fn finish_one(storage: &Storage, mut stored: Arc<Value>) -> Option<()> {
     let name = metadata::text(&stored, "name").to_owned();
     while let Some(next) = next(storage, &stored) {
@@ -121,15 +121,15 @@ fn delete_objects(storage: &Storage, definition: &Value) -> bool {
         };
         let marked = deletion::mark(&object, &json!({}), &format!("{plural}.{group}"));
         let is_gone = match marked {
-            Marked::Changed { gone: true, .. } => storage.remove(&key, &object).is_ok(),
-            Marked::Changed { object: marked, gone: false } => {
+            DeleteEffect::Changed { gone: true, .. } => storage.remove(&key, &object).is_ok(),
+            DeleteEffect::Changed { object: marked, gone: false } => {
                 if marked != *object {
                     // If another write came first, the object is processed again when that writer removes it.
                     let _ = storage.replace(&key, Some(&object), marked);
                 }
                 false
             }
-            Marked::Pending => false,
+            DeleteEffect::Pending => false,
         };
         is_empty &= is_gone;
     }

@@ -117,7 +117,7 @@ fn has(definition: &Value, condition: Condition<'_>) -> bool {
     })
 }
 
-/// Returns the next write of any controller; none if no controller has anything to write.
+/// Returns the next write of any controller; `None` if no controller has anything to write.
 fn next(definition: &Value, taken: impl FnOnce() -> Names) -> Option<Value> {
     accept_names(definition, taken).or_else(|| establish(definition)).or_else(|| approve(definition))
 }
@@ -296,7 +296,7 @@ pub(super) fn establish(definition: &Value) -> Option<Value> {
 /// Source: apiextensions-apiserver `pkg/controller/apiapproval/apiapproval_controller.go`, `calculateCondition`.
 /// Rule: SCH-13.
 pub(super) fn approve(definition: &Value) -> Option<Value> {
-    let (approval, message) = approval_policy::of(definition)?;
+    let (approval, message) = approval_policy::find_approval(definition)?;
     let (status, reason) = match approval {
         Approval::Invalid => ("False", "InvalidAnnotation"),
         Approval::Missing => ("False", "MissingAnnotation"),
@@ -337,8 +337,8 @@ mod tests {
 
     #[track_caller]
     fn reason(definition: &Value, taken: Names) -> (String, Value) {
-        let next = accept_names(definition, || taken).expect("there is something to write");
-        let reason = find(&next, "NamesAccepted").expect("the condition is there")["reason"].clone();
+        let next = accept_names(definition, || taken).expect("there is a write");
+        let reason = find(&next, "NamesAccepted").expect("the condition exists")["reason"].clone();
         (reason.as_str().unwrap_or_default().to_owned(), next)
     }
 
@@ -348,7 +348,7 @@ mod tests {
         let (found, next) = reason(&wanted, taken(&["", "other"], &[""]));
         assert_eq!(found, "NoConflicts");
         assert!(same_names(&next["spec"]["names"], &next["status"]["acceptedNames"]));
-        assert_eq!(find(&next, "Established").expect("it is there")["reason"], "Installing");
+        assert_eq!(find(&next, "Established").expect("the condition exists")["reason"], "Installing");
         let next = establish(&next).expect("the names are accepted");
         assert!(is_true(&next, "Established") && establish(&next).is_none());
 

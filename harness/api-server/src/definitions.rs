@@ -12,7 +12,7 @@ use kubernetes_types::structural::definition;
 use serde_json::Value;
 
 use super::custom_resources::{GROUP, check_schemas, schema_of};
-use super::selectable_fields::{self, Place};
+use super::selectable_fields::{self, FieldLocation};
 use super::{approval_policy, definition_conversion, definition_update, metadata, validation};
 
 /// Validates a definition with the existing `errors` of its metadata. On `/status`, validates only the names. Returns
@@ -151,7 +151,7 @@ fn spec_errors(spec: &Value) -> Result<Vec<FieldError>, Unsupported> {
         if selectable.is_none() {
             let own = Some(schema_of(version)).filter(|own| schema.is_none() && own.is_object());
             let (fields, path) = (at(version, &["selectableFields"]), format!("{path}.selectableFields"));
-            errors.extend(selectable_fields::errors(fields, own, Place::Version, &path));
+            errors.extend(selectable_fields::errors(fields, own, FieldLocation::Version, &path));
         }
     }
     let mut seen = HashSet::new();
@@ -191,16 +191,17 @@ fn spec_errors(spec: &Value) -> Result<Vec<FieldError>, Unsupported> {
     }
     if let Some(fields) = selectable {
         let path = "spec.selectableFields";
-        errors.extend(selectable_fields::errors(fields, schema, Place::Definition, path));
+        errors.extend(selectable_fields::errors(fields, schema, FieldLocation::Definition, path));
     }
     Ok(errors)
 }
 
 /// Returns the versions as Go has them, without the fields that belong to the whole definition.
 fn own_parts(spec: &Value) -> Value {
-    const OF_ALL: [&str; 4] = ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
+    const COMMON_FIELDS: [&str; 4] =
+        ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
     let is_common = |field: &str| common(versions_of(spec), |version| at(version, &[field])).is_some();
-    let moved: Vec<&str> = OF_ALL.into_iter().filter(|field| is_common(field)).collect();
+    let moved: Vec<&str> = COMMON_FIELDS.into_iter().filter(|field| is_common(field)).collect();
     let mut versions = at(spec, &["versions"]).clone();
     for version in versions.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
         version.retain(|field, _| !moved.contains(&field.as_str()));

@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use tracing::info;
 
 use super::answer::Answer;
-use super::deletion::{self, Marked};
+use super::deletion::{self, DeleteEffect};
 use super::discovery::Resource;
 use super::options::RequestOptions;
 use super::request::ObjectRequest;
 use super::state::State;
 use super::storage::Key;
 use super::strategy::TEMPLATE_GENERATION;
-use super::update::{Attempt, is_outdated};
+use super::update::{Attempt, started_from_outdated};
 use super::{
     body, create, definition_deletion, metadata, options, preconditions, read, undecodable, unsafe_deletion,
 };
@@ -28,7 +28,7 @@ use super::{
 /// The resources whose DELETE returns the deleted object; the others return a Status.
 ///
 /// Source: `ReturnDeletedObject` in kubernetes `pkg/registry/*/*/storage/storage.go`.
-const ANSWERED_WITH_THE_OBJECT: [&str; 18] = [
+const RETURNS_DELETED_OBJECT: [&str; 18] = [
     "namespaces",
     "persistentvolumes",
     "persistentvolumeclaims",
@@ -49,29 +49,29 @@ const ANSWERED_WITH_THE_OBJECT: [&str; 18] = [
     "volumeattributesclasses.storage.k8s.io",
 ];
 
-const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+const CUSTOM_RESOURCE_DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 fn is_definition(resource: &Resource) -> bool {
-    resource.gvr.group_resource() == DEFINITIONS
+    resource.gvr.group_resource() == CUSTOM_RESOURCE_DEFINITIONS
 }
 
 /// Whether a deletion runs admission.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Asked<'a> {
+pub(super) enum DeletePath<'a> {
     /// Yes, for the object with this name; empty for a collection.
     Admission(&'a str),
     /// No: the operation that causes the deletion has been admitted.
-    Nobody,
+    WithoutAdmission,
 }
 
 /// The result of a deletion.
-pub(super) enum Deleted {
+pub(super) enum DeleteResult {
     /// The object was removed.
-    Gone(Arc<Value>),
+    Removed(Arc<Value>),
     /// The object waits for its finalizers.
-    Waits(Arc<Value>),
+    Pending(Arc<Value>),
     /// A dry run that would remove the last finalizers and the object: the server returns an empty object of its kind.
-    Nothing(Arc<Value>),
+    DryRunRemoved(Arc<Value>),
 }
 
 /// Handles a DELETE of one object.
@@ -88,20 +88,22 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     let name = request.target.name.clone();
     refuse_system_class(&resource, &name)?;
     info!("About to delete object from database");
-    let deleted = delete_one(request, &name, &options, Asked::Admission(&name)).await?;
+    let deleted = delete_one(request, &name, &options, DeletePath::Admission(&name)).await?;
     info!("Object deleted from database");
     if is_definition(&resource) && !options.dry_run {
         request.server.finish_definitions();
     }
-    let shows_object = ANSWERED_WITH_THE_OBJECT.contains(&resource.gvr.group_resource().as_str());
+    let shows_object = RETURNS_DELETED_OBJECT.contains(&resource.gvr.group_resource().as_str());
     match deleted {
         // Source: apiserver pkg/endpoints/handlers/delete.go, `DeleteResource`.
-        Deleted::Waits(object) if options.document.get("orphanDependents") == Some(&Value::Bool(false)) => {
+        DeleteResult::Pending(object)
+            if options.document.get("orphanDependents") == Some(&Value::Bool(false)) =>
+        {
             Ok(Answer::Object(StatusCode::ACCEPTED, object))
         }
-        Deleted::Waits(object) | Deleted::Nothing(object) => Ok(Answer::ok(object)),
-        Deleted::Gone(object) if shows_object => Ok(Answer::ok(object)),
-        Deleted::Gone(object) => {
+        DeleteResult::Pending(object) | DeleteResult::DryRunRemoved(object) => Ok(Answer::ok(object)),
+        DeleteResult::Removed(object) if shows_object => Ok(Answer::ok(object)),
+        DeleteResult::Removed(object) => {
             let mut details =
                 json!({"name": name, "kind": resource.gvr.resource, "uid": metadata::text(&object, "uid")});
             if !resource.gvr.group.is_empty() {
@@ -141,7 +143,7 @@ pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result
     let selected = read::selected(request).await?;
     for item in &selected.items {
         let name = metadata::text(&item.object(), "name").to_owned();
-        match delete_one(request, &name, &options, Asked::Admission("")).await {
+        match delete_one(request, &name, &options, DeletePath::Admission("")).await {
             Err(status) if status.code == 404 => {}
             Err(status) => return Err(status),
             Ok(_) => {}
@@ -188,8 +190,8 @@ pub(super) async fn delete_one(
     request: &mut ObjectRequest<'_>,
     name: &str,
     options: &RequestOptions,
-    asked: Asked<'_>,
-) -> Result<Deleted, Box<Status>> {
+    delete_path: DeletePath<'_>,
+) -> Result<DeleteResult, Box<Status>> {
     let resource = Arc::clone(&request.target.resource);
     let (group, plural) = (&resource.gvr.group, &resource.gvr.resource);
     let key = create::key(request, name);
@@ -199,7 +201,7 @@ pub(super) async fn delete_one(
         let Some(stored) = request.server.state.storage.at(&key) else {
             return Err(Box::new(Status::not_found(group, plural, name)));
         };
-        let by_name = matches!(asked, Asked::Admission(name) if !name.is_empty());
+        let by_name = matches!(delete_path, DeletePath::Admission(name) if !name.is_empty());
         let is_definition = by_name && is_definition(&resource);
         if is_definition {
             preconditions::check_delete_by_kind(
@@ -225,14 +227,14 @@ pub(super) async fn delete_one(
             Attempt::Later => preconditions::check_stored(&stored, options, &resource, &key)?,
         }
         let marked = if is_definition && !metadata::is_deleting(&stored) {
-            Marked::Changed { object: definition_deletion::mark(&stored), gone: false }
+            DeleteEffect::Changed { object: definition_deletion::mark(&stored), gone: false }
         } else {
             deletion::mark(&stored, &options.document, &resource.gvr.group_resource())
         };
-        let Marked::Changed { object: marked, gone } = marked else {
+        let DeleteEffect::Changed { object: marked, gone } = marked else {
             let state = &request.server.state;
             let shown = state.in_version_of(&stored, &resource).await;
-            return Ok(Deleted::Waits(
+            return Ok(DeleteResult::Pending(
                 shown.map_err(|error| undecodable::of_read(error, &stored, &resource))?,
             ));
         };
@@ -242,10 +244,10 @@ pub(super) async fn delete_one(
         let is_first_step = !at_once;
         at_once = gone && !deletion::is_graceful(&stored, &resource.gvr.group_resource());
         if at_once && is_first_step && metadata::has_finalizers(&stored) {
-            match take_finalizers(request, &stored, options, asked, &key).await {
+            match take_finalizers(request, &stored, options, delete_path, &key).await {
                 Ok(Some(shown)) => return Ok(shown),
                 Ok(None) => {}
-                Err(_) if !options.dry_run && is_outdated(request, &key, &stored, which) => {
+                Err(_) if !options.dry_run && started_from_outdated(request, &key, &stored, which) => {
                     (which, at_once) = (Attempt::Later, false);
                     continue;
                 }
@@ -254,14 +256,15 @@ pub(super) async fn delete_one(
         }
         // A Pod is marked first, unless its grace period is zero.
         let in_two_steps = gone && !at_once && !options.dry_run;
-        let outcome = attempt(request, &stored, marked, gone && !in_two_steps, options, asked, &key).await;
+        let outcome =
+            attempt(request, &stored, marked, gone && !in_two_steps, options, delete_path, &key).await;
         match outcome {
             Ok(Some(_)) if in_two_steps => {
-                return remove_marked(request, &stored, options, asked, &key).await;
+                return remove_marked(request, &stored, options, delete_path, &key).await;
             }
             Ok(Some(deleted)) => return Ok(deleted),
             Ok(None) => {}
-            Err(_) if !options.dry_run && is_outdated(request, &key, &stored, which) => {}
+            Err(_) if !options.dry_run && started_from_outdated(request, &key, &stored, which) => {}
             Err(status) => return Err(status),
         }
         which = Attempt::Later;
@@ -278,13 +281,13 @@ async fn take_finalizers(
     request: &mut ObjectRequest<'_>,
     stored: &Arc<Value>,
     options: &RequestOptions,
-    asked: Asked<'_>,
+    delete_path: DeletePath<'_>,
     key: &Key,
-) -> Result<Option<Deleted>, Box<Status>> {
+) -> Result<Option<DeleteResult>, Box<Status>> {
     let resource = Arc::clone(&request.target.resource);
-    admit(request, stored, stored, options, asked).await?;
+    admit(request, stored, stored, options, delete_path).await?;
     if options.dry_run {
-        return Ok(Some(Deleted::Nothing(Arc::new(nothing_of(&resource)))));
+        return Ok(Some(DeleteResult::DryRunRemoved(Arc::new(empty_object(&resource)))));
     }
     if options.document.pointer("/preconditions/resourceVersion").is_some_and(Value::is_string) {
         preconditions::check_versions(stored, None, Some(""), false, &resource, key)?;
@@ -295,7 +298,7 @@ async fn take_finalizers(
 /// Returns an empty object, as the server encodes the internal type of the kind.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/conversion.go.
-fn nothing_of(resource: &Resource) -> Value {
+fn empty_object(resource: &Resource) -> Value {
     let kind = &resource.kind;
     let mut nothing = json!({"kind": kind.kind, "apiVersion": kind.api_version()});
     if resource.custom.is_some() {
@@ -316,23 +319,23 @@ fn nothing_of(resource: &Resource) -> Value {
     nothing
 }
 
-/// Returns none if another write came first.
+/// Returns `None` if another write came first.
 async fn attempt(
     request: &mut ObjectRequest<'_>,
     stored: &Arc<Value>,
     marked: Value,
     gone: bool,
     options: &RequestOptions,
-    asked: Asked<'_>,
+    delete_path: DeletePath<'_>,
     key: &Key,
-) -> Result<Option<Deleted>, Box<Status>> {
+) -> Result<Option<DeleteResult>, Box<Status>> {
     let resource = Arc::clone(&request.target.resource);
-    admit(request, stored, &marked, options, asked).await?;
+    admit(request, stored, &marked, options, delete_path).await?;
     if options.dry_run {
         let shown = Arc::new(marked);
         let shown = request.server.state.in_version_of(&shown, &resource).await;
         let shown = shown.map_err(create::conversion_failed)?;
-        return Ok(Some(if gone { Deleted::Gone(shown) } else { Deleted::Waits(shown) }));
+        return Ok(Some(if gone { DeleteResult::Removed(shown) } else { DeleteResult::Pending(shown) }));
     }
     remove(request, key, stored, marked, gone).await
 }
@@ -345,9 +348,9 @@ async fn admit(
     stored: &Arc<Value>,
     marked: &Value,
     options: &RequestOptions,
-    asked: Asked<'_>,
+    delete_path: DeletePath<'_>,
 ) -> Result<(), Box<Status>> {
-    let Asked::Admission(admitted_name) = asked else { return Ok(()) };
+    let DeletePath::Admission(admitted_name) = delete_path else { return Ok(()) };
     let resource = Arc::clone(&request.target.resource);
     let old = request.server.state.in_version_of(stored, &resource).await;
     let old = old.map_err(|error| undecodable::of_read(error, stored, &resource))?;
@@ -372,44 +375,46 @@ async fn remove_marked(
     request: &mut ObjectRequest<'_>,
     before: &Arc<Value>,
     options: &RequestOptions,
-    asked: Asked<'_>,
+    delete_path: DeletePath<'_>,
     key: &Key,
-) -> Result<Deleted, Box<Status>> {
+) -> Result<DeleteResult, Box<Status>> {
     let storage = Arc::clone(&request.server.state.storage);
-    let Some(mut marked) = storage.at(key) else { return Ok(Deleted::Gone(Arc::clone(before))) };
+    let Some(mut marked) = storage.at(key) else { return Ok(DeleteResult::Removed(Arc::clone(before))) };
     // Webhooks see the precondition as the client sent it.
     let mut wanted = options.clone();
     if let Some(version) = wanted.document.pointer_mut("/preconditions/resourceVersion") {
         // The cached Pod no longer satisfies it, so admission does not run for it.
         *version = metadata::text(&marked, "resourceVersion").into();
-    } else if let Err(status) = admit(request, before, &marked, options, asked).await
+    } else if let Err(status) = admit(request, before, &marked, options, delete_path).await
         && request.admitting.is_out_of_time()
     {
         return Err(status);
     }
     let mut shown = options.clone();
-    if matches!(asked, Asked::Admission(name) if !name.is_empty()) {
+    if matches!(delete_path, DeletePath::Admission(name) if !name.is_empty()) {
         set(&mut shown.document, &["gracePeriodSeconds"], 0);
     }
     loop {
         // If another request removed it first, the result is the same.
-        let Some(stored) = storage.at(key) else { return Ok(Deleted::Gone(marked)) };
+        let Some(stored) = storage.at(key) else { return Ok(DeleteResult::Removed(marked)) };
         marked = stored;
         preconditions::check_stored(&marked, &wanted, &request.target.resource, key)?;
-        if let Some(deleted) = attempt(request, &marked, (*marked).clone(), true, &shown, asked, key).await? {
+        if let Some(deleted) =
+            attempt(request, &marked, (*marked).clone(), true, &shown, delete_path, key).await?
+        {
             return Ok(deleted);
         }
     }
 }
 
-/// Removes an object, or stores the marked object if it has to wait; returns none if another write came first.
+/// Removes an object, or stores the marked object if it has to wait; returns `None` if another write came first.
 pub(super) async fn remove(
     request: &ObjectRequest<'_>,
     key: &Key,
     stored: &Arc<Value>,
     mut marked: Value,
     gone: bool,
-) -> Result<Option<Deleted>, Box<Status>> {
+) -> Result<Option<DeleteResult>, Box<Status>> {
     let resource = &request.target.resource;
     let server = request.server;
     let shown = async |object: &Arc<Value>| {
@@ -418,7 +423,7 @@ pub(super) async fn remove(
     };
     if !gone {
         if marked == **stored {
-            return Ok(Some(Deleted::Waits(shown(stored).await?)));
+            return Ok(Some(DeleteResult::Pending(shown(stored).await?)));
         }
         if State::asks_webhook(&marked, resource) {
             // The object is marked in the version of the request.
@@ -432,13 +437,13 @@ pub(super) async fn remove(
         if resource.gvr.group_resource() == "namespaces" {
             server.empty_namespace(&key.name)?;
         }
-        return Ok(Some(Deleted::Waits(shown(&marked).await?)));
+        return Ok(Some(DeleteResult::Pending(shown(&marked).await?)));
     }
     let Ok(removed) = server.state.storage.remove(key, stored) else { return Ok(None) };
     // Source: apiserver pkg/storage/etcd3/store.go, `conditionalDelete`.
     metadata::set(&mut marked, "resourceVersion", removed.to_string().into());
     server.has_changed(resource)?;
-    Ok(Some(Deleted::Gone(shown(&Arc::new(marked)).await?)))
+    Ok(Some(DeleteResult::Removed(shown(&Arc::new(marked)).await?)))
 }
 
 /// Returns the options that admission sees: a negative grace period becomes one second, except for a collection; a Pod
@@ -453,7 +458,7 @@ fn normalized(options: &Value, stored: &Value, marked: &Value, resource: &str, n
     if !name.is_empty() && grace.is_some_and(|seconds| seconds < 0) {
         set(&mut options, &["gracePeriodSeconds"], 1);
     }
-    let is_named_definition = resource == DEFINITIONS && !name.is_empty();
+    let is_named_definition = resource == CUSTOM_RESOURCE_DEFINITIONS && !name.is_empty();
     if (resource == "namespaces" || is_named_definition)
         && let Some(members) = options.as_object_mut()
         && let Some(preconditions) =

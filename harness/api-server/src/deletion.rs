@@ -10,7 +10,7 @@ const FOREGROUND: &str = "foregroundDeletion";
 
 /// The effect of a DELETE on an object.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Marked {
+pub(super) enum DeleteEffect {
     /// The object is already being deleted and this DELETE does not shorten its grace period: admission does not run.
     Pending,
     /// The object is marked as deleted.
@@ -26,7 +26,7 @@ pub(super) enum Marked {
 ///
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; pkg/registry/generic/registry/store.go, `Delete`,
 /// `deletionFinalizersForGarbageCollection` and `markAsDeleting`.
-pub(super) fn mark(stored: &Value, options: &Value, resource: &str) -> Marked {
+pub(super) fn mark(stored: &Value, options: &Value, resource: &str) -> DeleteEffect {
     let mut object = stored.clone();
     if resource == "namespaces" {
         // Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `Delete`.
@@ -35,15 +35,15 @@ pub(super) fn mark(stored: &Value, options: &Value, resource: &str) -> Marked {
             metadata::set(&mut object, "finalizers", finalizers_of_namespace(stored, options).into());
             set(&mut object, &["status", "phase"], "Terminating");
             kubernetes_types::schema::normalize_metadata(&mut object);
-            return Marked::Changed { object, gone: false };
+            return DeleteEffect::Changed { object, gone: false };
         }
         let waits_for = object.pointer("/spec/finalizers").and_then(Value::as_array);
         if waits_for.is_some_and(|finalizers| !finalizers.is_empty()) {
-            return Marked::Pending;
+            return DeleteEffect::Pending;
         }
     }
     let grace = if resource == "pods" {
-        let Some(seconds) = grace_of_pod(stored, options) else { return Marked::Pending };
+        let Some(seconds) = grace_of_pod(stored, options) else { return DeleteEffect::Pending };
         seconds
     } else {
         0
@@ -56,7 +56,7 @@ pub(super) fn mark(stored: &Value, options: &Value, resource: &str) -> Marked {
         set_deletion(&mut object, grace);
     }
     kubernetes_types::schema::normalize_metadata(&mut object);
-    Marked::Changed { object, gone }
+    DeleteEffect::Changed { object, gone }
 }
 
 /// Returns whether an object is marked before it is removed, even if it could be removed immediately. Pods are, until
@@ -84,7 +84,7 @@ fn set_deletion(object: &mut Value, grace: i64) {
     }
 }
 
-/// Returns the grace period of a Pod; none if it is already being deleted and its grace period is not longer.
+/// Returns the grace period of a Pod; `None` if it is already being deleted and its grace period is not longer.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`.
 fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
@@ -175,7 +175,7 @@ mod tests {
 
     #[track_caller]
     fn check(resource: &str, object: &Value, options: &Value, finalizers: &Value, expect_gone: bool) {
-        let Marked::Changed { object: marked, gone } = mark(object, options, resource) else {
+        let DeleteEffect::Changed { object: marked, gone } = mark(object, options, resource) else {
             panic!("pending: {resource} {object} {options}");
         };
         assert_eq!(gone, expect_gone, "{resource} {object} {options}");
@@ -220,16 +220,18 @@ mod tests {
         check("pods", &pod("", "Pending"), &json!({"gracePeriodSeconds": 9}), &json!([]), true);
         check("pods", &pod("n", "Failed"), &json!({}), &json!([]), true);
         check("pods", &pod("n", "Running"), &json!({"gracePeriodSeconds": 0}), &json!([]), true);
-        let Marked::Changed { object, gone: false } = mark(&pod("n", "Running"), &json!({}), "pods") else {
-            panic!("gone");
+        let DeleteEffect::Changed { object, gone: false } = mark(&pod("n", "Running"), &json!({}), "pods")
+        else {
+            panic!("the object is removed");
         };
         assert_eq!(object["metadata"]["deletionGracePeriodSeconds"], 30);
         assert_eq!(object["metadata"]["generation"], 2);
-        assert_eq!(mark(&object, &json!({}), "pods"), Marked::Pending);
-        assert_eq!(mark(&object, &json!({"gracePeriodSeconds": 30}), "pods"), Marked::Pending);
-        let Marked::Changed { object, gone: true } = mark(&object, &json!({"gracePeriodSeconds": 0}), "pods")
+        assert_eq!(mark(&object, &json!({}), "pods"), DeleteEffect::Pending);
+        assert_eq!(mark(&object, &json!({"gracePeriodSeconds": 30}), "pods"), DeleteEffect::Pending);
+        let DeleteEffect::Changed { object, gone: true } =
+            mark(&object, &json!({"gracePeriodSeconds": 0}), "pods")
         else {
-            panic!("waits");
+            panic!("the object is not removed");
         };
         assert_eq!(object["metadata"]["generation"], 2);
     }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use self::built_in::BUILT_IN_RESOURCES;
 pub(super) use self::storage_hash::storage_version_hash;
-use super::custom_resources::{Custom, Stage};
+use super::custom_resources::{CustomResourceInfo, DefinitionStage};
 
 /// One version of one resource.
 #[derive(Clone, Debug)]
@@ -28,8 +28,8 @@ pub(super) struct Resource {
     pub(super) categories: Vec<String>,
     pub(super) verbs: Vec<String>,
     pub(super) subresources: Vec<Subresource>,
-    /// The attributes that only custom resources have; none for a built-in resource.
-    pub(super) custom: Option<Custom>,
+    /// The attributes that only custom resources have; `None` for a built-in resource.
+    pub(super) custom: Option<CustomResourceInfo>,
 }
 
 /// One subresource of a [`Resource`].
@@ -73,11 +73,11 @@ impl Resource {
     /// Rule: SCH-17.
     /// Whether its objects can be asked for, and discovery shows it.
     pub(super) fn is_established(&self) -> bool {
-        self.custom.as_ref().is_none_or(|custom| custom.stage != Stage::Unusable)
+        self.custom.as_ref().is_none_or(|custom| custom.stage != DefinitionStage::Unusable)
     }
 
     fn shown_verbs(&self) -> Vec<&str> {
-        let is_emptied = self.custom.as_ref().is_some_and(|custom| custom.stage == Stage::Emptied);
+        let is_emptied = self.custom.as_ref().is_some_and(|custom| custom.stage == DefinitionStage::Emptied);
         let hidden: &[&str] = if is_emptied { &["patch", "create", "update"] } else { &[] };
         self.verbs.iter().map(String::as_str).filter(|verb| !hidden.contains(verb)).collect()
     }
@@ -347,7 +347,7 @@ pub(super) fn is_newer(version: &str, than: &str) -> bool {
     compare(version, than) == Ordering::Greater
 }
 
-/// Returns the parts of a version; none if it has another form.
+/// Returns the parts of a version; `None` if it has another form.
 fn maturity(version: &str) -> Option<(u8, u64, u64)> {
     let number = |text: &str| -> Option<u64> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

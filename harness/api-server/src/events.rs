@@ -32,16 +32,16 @@ use super::tables::Table;
 use super::{off_thread, service_reading};
 
 /// The maximum size of a small event in bytes, including its newline.
-pub(super) const SMALL: usize = 8 << 10;
+pub(super) const SMALL_EVENT_BYTES: usize = 8 << 10;
 
 /// Objects whose stored text exceeds this size are not encoded as a small event in another version.
-const SMALL_TEXT: usize = 2 * SMALL;
+const SMALL_STORED_BYTES: usize = 2 * SMALL_EVENT_BYTES;
 
 /// How many recent small events are cached.
-const RECENT: usize = 256;
+const RECENT_EVENTS: usize = 256;
 
 /// The number of entries for large events at which unused ones are dropped.
-const NAMES: usize = 64;
+const MAX_LARGE_EVENTS: usize = 64;
 
 /// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,7 +63,7 @@ pub(super) struct Event {
 
 /// The version of its kind in which an object is sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Served<'a> {
+pub(super) struct ServedVersion<'a> {
     pub(super) state: &'a Arc<State>,
     pub(super) resource: &'a Arc<Resource>,
     /// The part of the object that is sent.
@@ -71,12 +71,12 @@ pub(super) struct Served<'a> {
 }
 
 /// The key of an event's text.
-type Name = (u64, EventType, GroupVersionKind);
+type EventKey = (u64, EventType, GroupVersionKind);
 
 impl Event {
-    /// Returns the key of the text; none for a Table, which is encoded again for each watch because ages depend on the
-    /// time.
-    fn name(&self, served: Served<'_>) -> Option<Name> {
+    /// Returns the key of the text; `None` for a Table, which is encoded again for each watch because ages depend on
+    /// the time.
+    fn name(&self, served: ServedVersion<'_>) -> Option<EventKey> {
         let kind = match served.representation {
             Representation::Whole => served.resource.kind.clone(),
             Representation::Metadata => GroupVersionKind::new("meta.k8s.io", "v1", METADATA_KIND),
@@ -86,7 +86,7 @@ impl Event {
     }
 
     /// Returns the text of the object if it is sent as stored.
-    fn text(&self, served: Served<'_>) -> Option<Cow<'_, EncodedObject>> {
+    fn text(&self, served: ServedVersion<'_>) -> Option<Cow<'_, EncodedObject>> {
         let is_whole = served.representation == Representation::Whole;
         if !is_whole || !State::is_served_as_stored(&self.stored, served.resource) {
             return None;
@@ -100,7 +100,7 @@ impl Event {
     }
 
     /// Returns the object as it is sent.
-    async fn object(&self, served: Served<'_>) -> Result<Arc<Value>, ConversionError> {
+    async fn object(&self, served: ServedVersion<'_>) -> Result<Arc<Value>, ConversionError> {
         let object = served.state.in_version_of(&self.stored.object(), served.resource).await?;
         let mut object = service_reading::read(object, served.resource);
         if served.representation == Representation::Metadata {
@@ -123,9 +123,9 @@ impl Event {
 
 /// Why a large event has no text.
 #[derive(Debug)]
-pub(super) enum Obstacle {
+pub(super) enum EncodeFailure {
     /// Other events use the memory; this one needs the given number of bytes.
-    NoRoom(usize),
+    OverBudget(usize),
     /// The object cannot be converted to this version.
     Unconvertible(ConversionError),
 }
@@ -133,32 +133,32 @@ pub(super) enum Obstacle {
 /// A cache of encoded events.
 #[derive(Debug)]
 pub(super) struct Events {
-    small: Mutex<Recent>,
-    large: Mutex<HashMap<Name, Arc<Slot>>>,
+    small: Mutex<RecentEvents>,
+    large: Mutex<HashMap<EventKey, Arc<Slot>>>,
     /// The memory budget of large events.
     room: Budget,
 }
 
-/// The latest small events; none for a large event.
+/// The latest small events; `None` for a large event.
 #[derive(Debug, Default)]
-struct Recent {
-    texts: HashMap<Name, Option<Bytes>>,
-    oldest_first: VecDeque<Name>,
+struct RecentEvents {
+    texts: HashMap<EventKey, Option<Bytes>>,
+    oldest_first: VecDeque<EventKey>,
 }
 
 /// The slot of a large event: locked while it is encoded, empty when no watch sends it.
-type Slot = tokio::sync::Mutex<Weak<Large>>;
+type Slot = tokio::sync::Mutex<Weak<LargeEvent>>;
 
 #[derive(Debug)]
-struct Large {
+struct LargeEvent {
     text: Vec<u8>,
     _room: Reservation,
 }
 
 /// Keeps the text alive while a watch sends it.
-struct Shared(Arc<Large>);
+struct SharedText(Arc<LargeEvent>);
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for SharedText {
     fn as_ref(&self) -> &[u8] {
         &self.0.text
     }
@@ -175,9 +175,13 @@ impl Events {
         &self.room
     }
 
-    /// Returns the text of a small event including its newline; none for a large event and for one whose conversion
+    /// Returns the text of a small event including its newline; `None` for a large event and for one whose conversion
     /// calls a webhook.
-    pub(super) fn small(&self, event: &Event, served: Served<'_>) -> Result<Option<Bytes>, Box<Status>> {
+    pub(super) fn small(
+        &self,
+        event: &Event,
+        served: ServedVersion<'_>,
+    ) -> Result<Option<Bytes>, Box<Status>> {
         if State::asks_webhook_of_stored(&event.stored, served.resource) {
             return Ok(None);
         }
@@ -188,7 +192,7 @@ impl Events {
             return Ok(known.clone());
         }
         let text = encode_if_small(event, served)?;
-        if recent.oldest_first.len() >= RECENT
+        if recent.oldest_first.len() >= RECENT_EVENTS
             && let Some(oldest) = recent.oldest_first.pop_front()
         {
             recent.texts.remove(&oldest);
@@ -203,43 +207,43 @@ impl Events {
     pub(super) async fn large(
         &self,
         event: Event,
-        served: Served<'_>,
+        served: ServedVersion<'_>,
         reserved: Option<Reservation>,
-    ) -> Result<Bytes, Obstacle> {
+    ) -> Result<Bytes, EncodeFailure> {
         let Some(name) = event.name(served) else {
-            return Ok(Bytes::from_owner(Shared(self.encode(event, served, reserved).await?)));
+            return Ok(Bytes::from_owner(SharedText(self.encode(event, served, reserved).await?)));
         };
         let slot = self.slot(name);
         let mut known = slot.lock().await;
         if let Some(large) = known.upgrade() {
-            return Ok(Bytes::from_owner(Shared(large)));
+            return Ok(Bytes::from_owner(SharedText(large)));
         }
         let large = self.encode(event, served, reserved).await?;
         *known = Arc::downgrade(&large);
-        Ok(Bytes::from_owner(Shared(large)))
+        Ok(Bytes::from_owner(SharedText(large)))
     }
 
     async fn encode(
         &self,
         event: Event,
-        served: Served<'_>,
+        served: ServedVersion<'_>,
         reserved: Option<Reservation>,
-    ) -> Result<Arc<Large>, Obstacle> {
+    ) -> Result<Arc<LargeEvent>, EncodeFailure> {
         let (room, state) = (self.room.clone(), Arc::clone(served.state));
         let (resource, representation) = (Arc::clone(served.resource), served.representation);
         let encoding = off_thread::run(async move {
-            let served = Served { state: &state, resource: &resource, representation };
+            let served = ServedVersion { state: &state, resource: &resource, representation };
             encode_large(&event, served, &room, reserved).await.map(Arc::new)
         });
         encoding.await
     }
 
-    fn slot(&self, name: Name) -> Arc<Slot> {
+    fn slot(&self, name: EventKey) -> Arc<Slot> {
         let mut slots = lock(&self.large);
         if let Some(slot) = slots.get(&name) {
             return Arc::clone(slot);
         }
-        if slots.len() >= NAMES {
+        if slots.len() >= MAX_LARGE_EVENTS {
             slots.retain(|_, slot| {
                 let is_sent = slot.try_lock().map_or(true, |large| large.strong_count() > 0);
                 is_sent || Arc::strong_count(slot) > 1
@@ -249,14 +253,14 @@ impl Events {
     }
 }
 
-/// Encodes an event; returns none if it is large.
-fn encode_if_small(event: &Event, served: Served<'_>) -> Result<Option<Bytes>, Box<Status>> {
+/// Encodes an event; returns `None` if it is large.
+fn encode_if_small(event: &Event, served: ServedVersion<'_>) -> Result<Option<Bytes>, Box<Status>> {
     if let Some(object) = event.text(served) {
         let [before, behind] = around(event.happened);
-        let is_small = before.len() + object.text().len() + behind.len() <= SMALL;
+        let is_small = before.len() + object.text().len() + behind.len() <= SMALL_EVENT_BYTES;
         return Ok(is_small.then(|| [before, object.text(), behind].concat().into()));
     }
-    if event.stored.encoded().text().len() > SMALL_TEXT {
+    if event.stored.encoded().text().len() > SMALL_STORED_BYTES {
         return Ok(None);
     }
     // Without a webhook the future completes immediately.
@@ -275,10 +279,10 @@ fn around(happened: EventType) -> [&'static [u8]; 2] {
     [before, b"}\n"]
 }
 
-/// Encodes a small event; returns none if it is large.
+/// Encodes a small event; returns `None` if it is large.
 fn encode_small(happened: EventType, object: &Value) -> Option<Bytes> {
     let [before, behind] = around(happened);
-    let mut line = AtMost { text: before.to_vec(), bytes: SMALL - behind.len() };
+    let mut line = BoundedWriter { text: before.to_vec(), bytes: SMALL_EVENT_BYTES - behind.len() };
     serde_json::to_writer(&mut line, object).ok()?;
     let mut text = line.text;
     text.extend_from_slice(behind);
@@ -286,12 +290,12 @@ fn encode_small(happened: EventType, object: &Value) -> Option<Bytes> {
 }
 
 /// A writer that fails beyond a maximum size.
-struct AtMost {
+struct BoundedWriter {
     text: Vec<u8>,
     bytes: usize,
 }
 
-impl io::Write for AtMost {
+impl io::Write for BoundedWriter {
     fn write(&mut self, more: &[u8]) -> io::Result<usize> {
         if self.text.len() + more.len() > self.bytes {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -312,14 +316,14 @@ fn waits() -> ConversionError {
 
 async fn encode_large(
     event: &Event,
-    served: Served<'_>,
+    served: ServedVersion<'_>,
     room: &Budget,
     reserved: Option<Reservation>,
-) -> Result<Large, Obstacle> {
+) -> Result<LargeEvent, EncodeFailure> {
     let object = if let Some(encoded) = event.text(served) {
         encoded
     } else {
-        let object = event.object(served).await.map_err(Obstacle::Unconvertible)?;
+        let object = event.object(served).await.map_err(EncodeFailure::Unconvertible)?;
         Cow::Owned(EncodedObject::new(&object))
     };
     let [before, behind] = around(event.happened);
@@ -328,8 +332,8 @@ async fn encode_large(
         Some(mut reserved) => reserved.resize(length).map(|()| reserved),
         None => room.try_reserve(length),
     };
-    let room = reserved.map_err(|_others_have_it| Obstacle::NoRoom(length))?;
-    Ok(Large { text: [before, object.text(), behind].concat(), _room: room })
+    let room = reserved.map_err(|_others_have_it| EncodeFailure::OverBudget(length))?;
+    Ok(LargeEvent { text: [before, object.text(), behind].concat(), _room: room })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -357,7 +361,7 @@ mod tests {
     use super::super::storage::Storage;
     use super::*;
 
-    const ROOM: usize = 1 << 20;
+    const BUDGET: usize = 1 << 20;
 
     fn served() -> (Arc<State>, Arc<Resource>) {
         let state = Arc::new(State::alone(Arc::new(Storage::default()), AuthorizationMode::AlwaysAllow));
@@ -379,63 +383,70 @@ mod tests {
     #[tokio::test]
     async fn a_large_event_is_encoded_once_for_all_watches() {
         let (state, resource) = served();
-        let served = Served { state: &state, resource: &resource, representation: Representation::Whole };
-        let events = Events::new(ROOM);
-        let large = event(EventType::Added, 1, ROOM / 2);
+        let served =
+            ServedVersion { state: &state, resource: &resource, representation: Representation::Whole };
+        let events = Events::new(BUDGET);
+        let large = event(EventType::Added, 1, BUDGET / 2);
         let all = futures::future::join_all((0..100).map(|_| events.large(large.clone(), served, None)));
         let texts: Vec<Bytes> = all.await.into_iter().map(Result::unwrap).collect();
         // The budget has no room for a hundred copies; all texts are the same bytes.
         assert!(texts.iter().all(|text| text.as_ptr() == texts[0].as_ptr()));
-        assert_eq!(events.room.available(), ROOM - texts[0].len());
+        assert_eq!(events.room.available(), BUDGET - texts[0].len());
         let line: Value = serde_json::from_slice(&texts[0]).unwrap();
         assert_eq!(line, json!({"type": "ADDED", "object": *large.stored.object()}));
         // The next event waits until the last of them is dropped.
-        let other = event(EventType::Added, 2, ROOM / 2);
+        let other = event(EventType::Added, 2, BUDGET / 2);
         let refused = events.large(other.clone(), served, None).await.unwrap_err();
-        assert!(matches!(refused, Obstacle::NoRoom(bytes) if bytes == texts[0].len()), "{refused:?}");
+        assert!(
+            matches!(refused, EncodeFailure::OverBudget(bytes) if bytes == texts[0].len()),
+            "{refused:?}"
+        );
         drop(texts);
-        assert_eq!(events.room.available(), ROOM);
+        assert_eq!(events.room.available(), BUDGET);
         assert!(events.large(other, served, None).await.is_ok());
     }
 
     #[tokio::test]
     async fn what_was_reserved_becomes_the_room_of_the_event() {
         let (state, resource) = served();
-        let served = Served { state: &state, resource: &resource, representation: Representation::Whole };
-        let events = Events::new(ROOM);
-        let reserved = events.room.try_reserve(ROOM).unwrap();
+        let served =
+            ServedVersion { state: &state, resource: &resource, representation: Representation::Whole };
+        let events = Events::new(BUDGET);
+        let reserved = events.room.try_reserve(BUDGET).unwrap();
         let text = events.large(event(EventType::Added, 1, 100_000), served, Some(reserved)).await.unwrap();
-        assert_eq!(events.room.available(), ROOM - text.len());
+        assert_eq!(events.room.available(), BUDGET - text.len());
     }
 
     #[test]
     fn a_small_event_is_encoded_once_for_all_watches() {
         let (state, resource) = served();
-        let served = Served { state: &state, resource: &resource, representation: Representation::Whole };
-        let events = Events::new(ROOM);
+        let served =
+            ServedVersion { state: &state, resource: &resource, representation: Representation::Whole };
+        let events = Events::new(BUDGET);
         let texts: Vec<Bytes> = (0..100)
             .map(|_| events.small(&event(EventType::Modified, 1, 100), served).unwrap().unwrap())
             .collect();
         assert!(texts.iter().all(|text| text.as_ptr() == texts[0].as_ptr()));
-        for version in 0..2 * RECENT as u64 {
+        for version in 0..2 * RECENT_EVENTS as u64 {
             events.small(&event(EventType::Added, version, 1), served).unwrap();
         }
-        assert_eq!(lock(&events.small).texts.len(), RECENT);
+        assert_eq!(lock(&events.small).texts.len(), RECENT_EVENTS);
     }
 
     #[test]
     fn events_are_small_up_to_so_many_bytes() {
         let (state, resource) = served();
-        let served = Served { state: &state, resource: &resource, representation: Representation::Whole };
-        let events = Events::new(ROOM);
+        let served =
+            ServedVersion { state: &state, resource: &resource, representation: Representation::Whole };
+        let events = Events::new(BUDGET);
         let length = |version, bytes| {
             let text = events.small(&event(EventType::Added, version, bytes), served).unwrap();
             text.map(|text| text.len())
         };
         let beside = length(1, 0).unwrap();
-        assert_eq!(length(2, SMALL - beside), Some(SMALL));
-        assert_eq!(length(3, SMALL - beside + 1), None);
-        assert_eq!(length(4, 2 * SMALL_TEXT), None);
+        assert_eq!(length(2, SMALL_EVENT_BYTES - beside), Some(SMALL_EVENT_BYTES));
+        assert_eq!(length(3, SMALL_EVENT_BYTES - beside + 1), None);
+        assert_eq!(length(4, 2 * SMALL_STORED_BYTES), None);
         // The cache remembers that the event is large.
         assert_eq!(length(4, 0), None);
     }
@@ -443,8 +454,9 @@ mod tests {
     #[test]
     fn an_object_that_is_gone_has_the_version_of_its_removal() {
         let (state, resource) = served();
-        let served = Served { state: &state, resource: &resource, representation: Representation::Whole };
-        let text = Events::new(ROOM).small(&event(EventType::Deleted, 7, 1), served).unwrap().unwrap();
+        let served =
+            ServedVersion { state: &state, resource: &resource, representation: Representation::Whole };
+        let text = Events::new(BUDGET).small(&event(EventType::Deleted, 7, 1), served).unwrap().unwrap();
         let line: Value = serde_json::from_slice(&text).unwrap();
         assert_eq!(line["type"], "DELETED");
         assert_eq!(line["object"]["metadata"]["resourceVersion"], "7");
@@ -453,13 +465,14 @@ mod tests {
     #[tokio::test]
     async fn names_of_events_that_nobody_sends_are_forgotten() {
         let (state, resource) = served();
-        let served = Served { state: &state, resource: &resource, representation: Representation::Whole };
-        let events = Events::new(ROOM);
+        let served =
+            ServedVersion { state: &state, resource: &resource, representation: Representation::Whole };
+        let events = Events::new(BUDGET);
         let sent = events.large(event(EventType::Added, 0, 1), served, None).await.unwrap();
-        for version in 1..3 * NAMES as u64 {
+        for version in 1..3 * MAX_LARGE_EVENTS as u64 {
             events.large(event(EventType::Added, version, 1), served, None).await.unwrap();
         }
-        assert!(lock(&events.large).len() <= NAMES);
+        assert!(lock(&events.large).len() <= MAX_LARGE_EVENTS);
         let again = events.large(event(EventType::Added, 0, 1), served, None).await.unwrap();
         assert_eq!(again.as_ptr(), sent.as_ptr());
     }

@@ -13,12 +13,12 @@ use serde_json::{Map, Value, json};
 
 use super::answer::Answer;
 use super::connect::existing;
-use super::delete::{self, Asked};
+use super::delete::{self, DeletePath};
 use super::options::RequestOptions;
 use super::query::Query;
 use super::request::ObjectRequest;
 use super::storage::ObjectReader as _;
-use super::{create, metadata, options, own_requests, preconditions, status_conditions, time_limit};
+use super::{create, loopback_requests, metadata, options, preconditions, status_conditions, time_limit};
 
 const DENIED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
@@ -26,12 +26,12 @@ const DENIED: &str = "Cannot evict pod as it would violate the pod's disruption 
 const RETRY_AFTER: i32 = 10;
 
 /// The maximum number of disrupted Pods in a budget.
-const MOST_DISRUPTED: usize = 2000;
+const MAX_DISRUPTED_POD_SIZE: usize = 2000;
 
 /// How often writing the status of a budget is tried. kube-apiserver waits half a second before each retry.
 ///
 /// Source: `EvictionsRetry`.
-const MOST_TRIES: usize = 20;
+const EVICTIONS_RETRY_STEPS: usize = 20;
 
 /// Prepares the delete options in an `Eviction` after mutating admission, for validating admission.
 ///
@@ -182,7 +182,7 @@ async fn mark_and_delete(request: &mut ObjectRequest<'_>, mut options: Value) ->
         members.remove("kind");
     }
     let options = options::of_delete(Some(options), &Query::parse(""))?;
-    delete::delete_one(request, &name, &options, Asked::Nobody).await?;
+    delete::delete_one(request, &name, &options, DeletePath::WithoutAdmission).await?;
     Ok(())
 }
 
@@ -276,11 +276,11 @@ async fn take_from(
         if dry_run {
             return Ok(());
         }
-        let changed = less_one(&budget, metadata::text(pod, "name"));
+        let changed = with_one_disruption_less(&budget, metadata::text(pod, "name"));
         tries += 1;
         match update_status(request, &changed).await {
             // Another write may have come first, or a webhook may return a conflict each time.
-            Err(status) if status.code == 409 && tries < MOST_TRIES => {}
+            Err(status) if status.code == 409 && tries < EVICTIONS_RETRY_STEPS => {}
             done => return done,
         }
         if request.admitting.is_out_of_time() {
@@ -310,7 +310,7 @@ fn check(budget: &Value) -> Result<(), Box<Status>> {
         return forbidden(why, why);
     }
     let disrupted = budget.pointer("/status/disruptedPods").and_then(Value::as_object).map_or(0, Map::len);
-    if disrupted > MOST_DISRUPTED {
+    if disrupted > MAX_DISRUPTED_POD_SIZE {
         return forbidden(
             "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
             "too many pending evictions not confirmed by PDB controller",
@@ -365,7 +365,7 @@ fn add_cause(status: &mut Status, message: String) {
 /// Returns the budget with one allowed disruption less and the name of the evicted Pod.
 ///
 /// Source: also component-helpers apps/poddisruptionbudget/helpers.go, `UpdateDisruptionAllowedCondition`.
-fn less_one(budget: &Value, pod: &str) -> Value {
+fn with_one_disruption_less(budget: &Value, pod: &str) -> Value {
     let mut budget = budget.clone();
     let left = number(&budget, "disruptionsAllowed") - 1;
     let observed = number(&budget, "observedGeneration");
@@ -390,7 +390,7 @@ fn less_one(budget: &Value, pod: &str) -> Value {
 async fn update_status(request: &ObjectRequest<'_>, budget: &Value) -> Result<(), Box<Status>> {
     let (namespace, name) = (metadata::text(budget, "namespace"), metadata::text(budget, "name"));
     let path = format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/{name}/status");
-    own_requests::put(request.server, path, budget).await
+    loopback_requests::put(request.server, path, budget).await
 }
 
 /// Returns the response to a completed eviction or binding.

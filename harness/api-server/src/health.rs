@@ -55,8 +55,8 @@ pub(super) struct Health {
 }
 
 impl Health {
-    /// Parses a path. Returns none for any other path, including unknown checks.
-    pub(super) fn of(path: &str) -> Option<Self> {
+    /// Parses a path. Returns `None` for any other path, including unknown checks.
+    pub(super) fn from_path(path: &str) -> Option<Self> {
         let path = path.strip_prefix('/')?;
         let (name, check) = path.split_once('/').map_or((path, None), |(name, check)| (name, Some(check)));
         let endpoint = match name {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn lines(path: &str, query: &str) -> Vec<String> {
-        let answer = Health::of(path).unwrap().answer(&Query::parse(query));
+        let answer = Health::from_path(path).unwrap().answer(&Query::parse(query));
         answer.lines().map(str::to_owned).collect()
     }
 
@@ -109,10 +109,10 @@ mod tests {
         for path in
             ["/healthz", "/livez/ping", "/readyz/poststarthook/rbac/bootstrap-roles", "/readyz/shutdown"]
         {
-            assert!(Health::of(path).is_some(), "{path}");
+            assert!(Health::from_path(path).is_some(), "{path}");
         }
         for path in ["/readyz/", "/readyz/nope", "/livez/shutdown", "/health", "healthz", "/"] {
-            assert_eq!(Health::of(path), None, "{path}");
+            assert_eq!(Health::from_path(path), None, "{path}");
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::storage::{StoredObject, place};
 
 /// How many changes a watch may lag behind.
-const CHANGES: usize = 4096;
+const MAX_CHANGES: usize = 4096;
 
 /// The storage key of an object, shared by all versions of its resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,15 +29,15 @@ impl Key {
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     pub(super) key: Key,
-    /// None for a creation.
+    /// `None` for a creation.
     pub(super) before: Option<Arc<StoredObject>>,
-    /// None for a deletion.
+    /// `None` for a deletion.
     pub(super) after: Option<Arc<StoredObject>>,
 }
 
 /// The error of reading changes that are no longer in the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Forgotten {
+pub(super) struct HistoryExpired {
     /// The oldest `resourceVersion` after which all changes are available.
     pub(super) oldest: u64,
 }
@@ -72,7 +72,7 @@ impl History {
             + [&key.group, &key.resource, &key.namespace, &key.name].map(String::len).iter().sum::<usize>();
         self.changes.push_back((change, weight));
         self.weight += weight;
-        while self.changes.len() > CHANGES || (self.weight > self.capacity && self.changes.len() > 1) {
+        while self.changes.len() > MAX_CHANGES || (self.weight > self.capacity && self.changes.len() > 1) {
             let Some((_, weight)) = self.changes.pop_front() else { return };
             self.weight -= weight;
             self.forgotten += 1;
@@ -80,14 +80,14 @@ impl History {
     }
 
     /// Returns at most `limit` changes after the `resourceVersion`, which may be in the future.
-    pub(super) fn after_version(&self, version: u64, limit: usize) -> Result<Vec<Change>, Forgotten> {
+    pub(super) fn after_version(&self, version: u64, limit: usize) -> Result<Vec<Change>, HistoryExpired> {
         Ok(self.since(version)?.take(limit).cloned().collect())
     }
 
     /// Returns all changes after the `resourceVersion`, like [`Self::after_version`].
-    pub(super) fn since(&self, version: u64) -> Result<impl Iterator<Item = &Change>, Forgotten> {
+    pub(super) fn since(&self, version: u64) -> Result<impl Iterator<Item = &Change>, HistoryExpired> {
         let oldest = self.forgotten;
-        let Some(skipped) = version.checked_sub(oldest) else { return Err(Forgotten { oldest }) };
+        let Some(skipped) = version.checked_sub(oldest) else { return Err(HistoryExpired { oldest }) };
         let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
         Ok(self.changes.iter().skip(skipped).map(|(change, _)| change))
     }
@@ -119,7 +119,7 @@ mod tests {
     fn check(history: &History, forgotten: u64, remembered: usize) {
         assert_eq!(history.after_version(forgotten, usize::MAX).unwrap().len(), remembered);
         let before = forgotten.checked_sub(1).map(|version| history.after_version(version, 1).map(drop));
-        assert!(before.is_none_or(|before| before == Err(Forgotten { oldest: forgotten })));
+        assert!(before.is_none_or(|before| before == Err(HistoryExpired { oldest: forgotten })));
     }
 
     #[test]
@@ -139,9 +139,9 @@ mod tests {
     #[test]
     fn of_small_changes_so_many_are_remembered() {
         let mut history = History::new(0, usize::MAX);
-        for _ in 0..CHANGES + 3 {
+        for _ in 0..MAX_CHANGES + 3 {
             history.push(change(100));
         }
-        check(&history, 3, CHANGES);
+        check(&history, 3, MAX_CHANGES);
     }
 }

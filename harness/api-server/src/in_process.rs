@@ -21,7 +21,7 @@ use super::storage::{Key, WriteConflict};
 use super::{ApiServer, Server, body, create, custom_resources, field_manager, metadata, strategy};
 
 /// The field manager of objects that existed before the first request.
-const PREPARER: &str = "admit";
+const FIELD_MANAGER: &str = "admit";
 
 /// What happened in a request, in addition to its response.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ pub struct RequestTrace {
 
 /// A way to name a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "an object names its kind, a path its resource")]
+#[expect(clippy::exhaustive_enums, reason = "objects name kinds, paths name resources")]
 pub enum ResourceName {
     /// The resource whose objects are of this kind.
     OfKind(GroupVersionKind),
@@ -72,7 +72,7 @@ pub struct ServedSubresource {
 }
 
 impl ServedResource {
-    pub(super) fn of(resource: &Resource) -> Self {
+    pub(super) fn from_resource(resource: &Resource) -> Self {
         let subresources = resource.subresources.iter().map(|subresource| ServedSubresource {
             name: subresource.name.clone(),
             kind: subresource.kind.clone(),
@@ -92,7 +92,7 @@ impl ApiServer {
     /// Answers one request of `user` without authorization: the caller decides what users may do.
     pub async fn exchange(&self, request: http::Request<Bytes>, user: UserInfo) -> (Response, RequestTrace) {
         let (mut parts, body) = request.into_parts();
-        parts.extensions.insert(Claim::of(user));
+        parts.extensions.insert(Claim::from_user(user));
         let mut body = Incoming::InMemory(body);
         let authorizer: Arc<dyn Authorizer> = Arc::new(AlwaysAllow);
         // The futures of callers are already deep.
@@ -144,7 +144,7 @@ impl ApiServer {
             ResourceName::OfKind(kind) => resources.of_kind(kind),
             ResourceName::Named(name) => resources.get(name),
         }?;
-        Some(ServedResource::of(resource))
+        Some(ServedResource::from_resource(resource))
     }
 
     /// Sets the defaults that an object of this kind and version gets when it is decoded.
@@ -167,15 +167,15 @@ impl Server {
         let kind = GroupVersionKind::of(&object);
         let resources = self.state.resources();
         let resource = known(&resources, &kind)?;
-        let (mut object, _) = body::typed(object, &kind, Types::of(resource, &kind))?;
+        let (mut object, _) = body::typed(object, &kind, Types::for_resource(resource, &kind))?;
         self.state.complete_or_keep(&mut object);
         if validation == Validation::AsNew {
-            let writes = field_manager::Writes {
+            let writes = field_manager::WriteContext {
                 state: &self.state,
                 resource,
                 subresource: "",
                 kind: &kind,
-                manager: PREPARER,
+                manager: FIELD_MANAGER,
             };
             object = writes.update(None, object).map_err(create::conversion_failed)?.object;
         }
@@ -186,7 +186,7 @@ impl Server {
         }
         let given = object.clone();
         strategy::prepare_for_create(&mut object, resource);
-        keep_what_was_given(&mut object, &given);
+        restore_given_fields(&mut object, &given);
         match validation {
             // There is no client to receive the warnings.
             Validation::AsNew => drop(strategy::validate(&object, None, resource, "")?),
@@ -204,7 +204,7 @@ impl Server {
         let key = key(resource, metadata::text(&object, "namespace"), metadata::text(&object, "name"));
         let before = self.state.storage.at(&key);
         let stored = self.state.storage.replace(&key, before.as_ref(), object).map_err(|WriteConflict| {
-            let why = "somebody else wrote it at the same time";
+            let why = "another write came first";
             Box::new(Status::conflict(&resource.gvr.group, &resource.gvr.resource, &key.name, why))
         })?;
         self.has_changed(resource)?;
@@ -213,7 +213,7 @@ impl Server {
 }
 
 /// Restores fields of an object that existed before, which creation resets for a new one.
-fn keep_what_was_given(object: &mut Value, given: &Value) {
+fn restore_given_fields(object: &mut Value, given: &Value) {
     for field in ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"]
     {
         if let Some(value) = given.pointer(&format!("/metadata/{field}")).filter(|value| !value.is_null()) {

@@ -13,13 +13,13 @@ use kubernetes_types::budget::Reservation;
 use kubernetes_types::status::Status;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::body::LIMIT;
+use super::body::MAX_REQUEST_BODY_BYTES;
 use super::time_limit;
 
 /// How much of an unused body is read anyway, so that a client that is still writing receives the response.
 ///
 /// Source: Go's net/http, `maxPostHandlerReadBytes`.
-const DRAINED: usize = 256 << 10;
+const MAX_POST_HANDLER_READ_BYTES: usize = 256 << 10;
 
 /// The time limit for reading an unused body. Go has no limit.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
@@ -48,7 +48,7 @@ impl Incoming {
         deadline: Instant,
     ) -> Result<Bytes, Box<Status>> {
         match self {
-            Self::InMemory(bytes) if bytes.len() > LIMIT => Err(too_large()),
+            Self::InMemory(bytes) if bytes.len() > MAX_REQUEST_BODY_BYTES => Err(too_large()),
             Self::InMemory(bytes) => Ok(std::mem::take(bytes)),
             Self::Stream(body) => {
                 let read = timeout_at(deadline, collect(std::mem::take(body), reservation)).await;
@@ -67,7 +67,7 @@ impl Incoming {
         }
         let mut pieces = body.into_data_stream();
         let drained = async {
-            let mut left = DRAINED;
+            let mut left = MAX_POST_HANDLER_READ_BYTES;
             while let Some(Ok(piece)) = pieces.next().await {
                 match left.checked_sub(piece.len()) {
                     Some(rest) => left = rest,
@@ -83,7 +83,7 @@ impl Incoming {
 async fn collect(body: Body, reservation: &mut Reservation) -> Result<Bytes, Box<Status>> {
     // A preallocated buffer takes no memory until it is filled; a growing buffer would take twice the size.
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    if announced > LIMIT {
+    if announced > MAX_REQUEST_BODY_BYTES {
         return Err(too_large());
     }
     let mut collected = BytesMut::with_capacity(announced);
@@ -93,7 +93,7 @@ async fn collect(body: Body, reservation: &mut Reservation) -> Result<Bytes, Box
             // Source: apimachinery pkg/api/errors: an error without a Status of its own.
             Box::new(Status::failure(500, "", error.to_string()))
         })?;
-        if collected.len() + piece.len() > LIMIT {
+        if collected.len() + piece.len() > MAX_REQUEST_BODY_BYTES {
             return Err(too_large());
         }
         reservation.try_grow(piece.len())?;
@@ -105,6 +105,6 @@ async fn collect(body: Body, reservation: &mut Reservation) -> Result<Bytes, Box
 
 /// Source: apimachinery pkg/api/errors/errors.go, `NewRequestEntityTooLargeError`.
 fn too_large() -> Box<Status> {
-    let message = format!("Request entity too large: limit is {LIMIT}");
+    let message = format!("Request entity too large: limit is {MAX_REQUEST_BODY_BYTES}");
     Box::new(Status::failure(413, "RequestEntityTooLarge", message))
 }

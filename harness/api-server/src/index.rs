@@ -12,7 +12,7 @@ use super::health;
 
 /// The paths that do not depend on the served resources. kube-apiserver also has `/flagz`, `/metrics/slis`, and
 /// `/statusz`.
-const FIXED: [&str; 11] = [
+const FIXED_PATHS: [&str; 11] = [
     "/.well-known/openid-configuration",
     "/api",
     "/api/v1",
@@ -36,7 +36,7 @@ pub(super) fn is_at(path: &str) -> bool {
 /// Source: apiserver pkg/server/routes/index.go; apimachinery `pkg/apis/meta/v1/types.go`, `RootPaths`.
 /// Rule: REQ-27.
 pub(super) fn answer(resources: &Resources) -> Response<Bytes> {
-    let mut paths: BTreeSet<String> = FIXED.map(str::to_owned).into();
+    let mut paths: BTreeSet<String> = FIXED_PATHS.map(str::to_owned).into();
     paths.extend(health::paths());
     for (group, versions) in resources.groups() {
         paths.insert(format!("/apis/{group}"));

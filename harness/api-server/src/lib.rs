@@ -15,6 +15,7 @@ mod authentication;
 mod authorization;
 mod binding;
 mod body;
+mod client_disconnect;
 mod cluster_fixture;
 mod connect;
 mod controllers;
@@ -31,21 +32,22 @@ mod definition_update;
 mod definitions;
 mod delete;
 mod deletion;
-mod departure;
 mod discovery;
+mod dispatch;
 mod documents;
 mod events;
 mod eviction;
 mod field_manager;
-mod first_objects;
 mod health;
 mod history;
 mod in_process;
 mod incoming;
 mod index;
+mod initial_objects;
 mod label_syntax;
 mod limits;
 mod list_options;
+mod loopback_requests;
 mod manifests;
 mod merge_patch;
 mod metadata;
@@ -55,7 +57,6 @@ mod off_thread;
 mod openapi;
 mod options;
 mod outcome;
-mod own_requests;
 mod patches;
 mod plugins;
 mod pod_resources;
@@ -89,7 +90,6 @@ mod watch_options;
 mod watch_paths;
 mod watch_piece;
 mod websocket;
-mod work;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -117,18 +117,18 @@ pub use self::authorization::AuthorizationMode;
 use self::authorization::aggregation;
 use self::authorization::impersonation::Impersonation;
 pub use self::authorization::impersonation::impersonated_user;
-pub use self::cluster_fixture::{ClusterFixture, Given};
+pub use self::cluster_fixture::{ClusterFixture, WebhookManifests};
 pub use self::controllers::Controllers;
 use self::definition_controllers::DefinitionControllers;
 use self::discovery::Resource;
 use self::events::Events;
-pub use self::first_objects::Advertised;
 pub use self::in_process::{RequestTrace, ResourceName, ServedResource, ServedSubresource};
+pub use self::initial_objects::Advertised;
+use self::limits::InFlightRequests;
 pub use self::limits::Limits;
-use self::limits::UnderWay;
+use self::loopback_requests::LoopbackCaller;
 pub use self::observation::ObservedRequest;
 use self::openapi::OpenApi;
-use self::own_requests::Own;
 pub use self::plugins::{
     AdmissionPlugins, DefaultTolerationSeconds, PluginConfiguration, PodNodeSelectorConfiguration,
     PodSecurityConfiguration, PodSecurityDefaults, PodSecurityExemptions, SelectionError,
@@ -227,29 +227,29 @@ struct Server {
     services: ServiceAllocator,
     audit_policy: AuditPolicy,
     options: Options,
-    under_way: UnderWay,
+    in_flight: InFlightRequests,
     events: Arc<Events>,
     openapi: OpenApi,
     watches: Budget,
     /// The `uid` of the user of loopback requests.
-    own_uid: String,
+    loopback_uid: String,
     definition_controllers: DefinitionControllers,
     /// Recorded requests that continue after their clients disconnect.
-    outlived: TaskTracker,
+    background_tasks: TaskTracker,
 }
 
 impl ApiServer {
     /// Creates a server with the objects that a cluster has from the start.
     pub fn new(options: Options) -> Self {
         let storage = Arc::new(Storage::with_roles(&options.limits));
-        first_objects::store(&storage, &options.advertised);
+        initial_objects::store(&storage, &options.advertised);
         let services = Services { known: options.services.clone(), storage: Arc::clone(&storage) };
-        let under_way = UnderWay::new(&options.limits);
+        let in_flight = InFlightRequests::new(&options.limits);
         let metrics = Metrics::default();
         // Reviews and responses count against the memory budget of all requests.
         let caller = HttpsCaller::new(Arc::new(services))
             .with_credentials(options.credentials.clone())
-            .with_memory(under_way.bytes.clone());
+            .with_memory(in_flight.bytes.clone());
         let caller = Arc::new(caller);
         let converter = Arc::new(Converter::new(Arc::clone(&caller), metrics.conversions()));
         let state = Arc::new(State::new(storage, options.authorization_mode, Arc::clone(&converter)));
@@ -272,16 +272,16 @@ impl ApiServer {
             services,
             audit_policy,
             options,
-            under_way,
+            in_flight,
             events,
             openapi: OpenApi::default(),
             watches,
-            own_uid: uuid::Uuid::new_v4().to_string(),
+            loopback_uid: uuid::Uuid::new_v4().to_string(),
             definition_controllers: DefinitionControllers::default(),
-            outlived: TaskTracker::new(),
+            background_tasks: TaskTracker::new(),
         };
         let server = Self { server: Arc::new(server) };
-        caller.belongs_to(Box::new(Own(Arc::downgrade(&server.server))));
+        caller.belongs_to(Box::new(LoopbackCaller(Arc::downgrade(&server.server))));
         server.observe_manifests();
         server
     }
@@ -321,9 +321,9 @@ impl ApiServer {
     }
 
     /// Waits until abandoned requests are audited and recorded. Call it when no connections are left.
-    pub async fn tell_of_the_abandoned(&self) {
-        self.server.outlived.close();
-        self.server.outlived.wait().await;
+    pub async fn flush_abandoned_requests(&self) {
+        self.server.background_tasks.close();
+        self.server.background_tasks.wait().await;
     }
 }
 
@@ -335,7 +335,7 @@ impl Server {
                 self.admission.reload_webhooks()
             }
             (custom_resources::GROUP, custom_resources::RESOURCE) => {
-                if !definition_controllers::are_to_write(self) {
+                if !definition_controllers::writes_asynchronously(self) {
                     definition_status::reconcile(&self.state.storage);
                 }
                 self.state.reload_resources();
@@ -357,7 +357,7 @@ impl Server {
 
     /// Removes the objects of terminating definitions, then the definitions that have none left.
     fn finish_definitions(self: &Arc<Self>) {
-        if !definition_controllers::are_to_write(self) {
+        if !definition_controllers::writes_asynchronously(self) {
             definition_deletion::finish(&self.state.storage);
             definition_status::reconcile(&self.state.storage);
         }
@@ -421,7 +421,10 @@ fn waits_for_controllers(object: &Value, resource: &Resource) -> bool {
 /// Returns whether the definition of a custom resource is being deleted.
 fn is_terminating(resource: &Resource) -> bool {
     resource.custom.as_ref().is_some_and(|custom| {
-        matches!(custom.stage, custom_resources::Stage::Terminating | custom_resources::Stage::Emptied)
+        matches!(
+            custom.stage,
+            custom_resources::DefinitionStage::Terminating | custom_resources::DefinitionStage::Emptied
+        )
     })
 }
 

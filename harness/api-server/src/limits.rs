@@ -10,7 +10,7 @@ pub(super) const REQUEST_BYTES: usize = 64 << 10;
 
 /// The size in bytes from which a body or a response is processed on a separate thread, because decoding, comparing,
 /// validating, and encoding megabytes would delay other requests.
-pub(super) const LARGE: usize = 64 << 10;
+pub(super) const LARGE_BYTES: usize = 64 << 10;
 
 /// Resource limits of a server. The defaults assume trusted clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Default for Limits {
 
 /// The requests in flight.
 #[derive(Debug)]
-pub(super) struct UnderWay {
+pub(super) struct InFlightRequests {
     pub(super) bytes: Budget,
     requests: Budget,
     mutating: Budget,
@@ -64,7 +64,7 @@ pub(super) enum Effect {
     Mutates,
 }
 
-impl UnderWay {
+impl InFlightRequests {
     pub(super) fn new(limits: &Limits) -> Self {
         Self {
             bytes: Budget::new(limits.in_flight_bytes),
@@ -95,7 +95,7 @@ impl UnderWay {
 
     /// Waits until no other large body is being decoded: the memory of an object is not known until it is decoded.
     pub(super) fn turn(&self, body: usize) -> Option<MutexGuard<'_, ()>> {
-        (body > LARGE).then(|| self.decoding.lock().unwrap_or_else(PoisonError::into_inner))
+        (body > LARGE_BYTES).then(|| self.decoding.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

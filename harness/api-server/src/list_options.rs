@@ -23,7 +23,7 @@ pub(super) struct ListOptions {
 
 /// The `resourceVersion` at which a collection is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum At {
+pub(super) enum ListVersion {
     Latest,
     NotOlderThan(u64),
     Exact(u64),
@@ -31,8 +31,8 @@ pub(super) enum At {
 
 /// The requested page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
-    pub(super) at: At,
+pub(super) struct RequestedPage {
+    pub(super) at: ListVersion,
     /// The start of a page that is not the first, relative to the namespace of the request.
     pub(super) start: Option<String>,
     pub(super) limit: Option<usize>,
@@ -58,7 +58,7 @@ impl ListOptions {
         let selectors = Selectors::parse(query)?;
         let errors = this.errors(query.first("sendInitialEvents").is_some());
         if errors.is_empty() {
-            return Ok((this, selectors.of(resource)?));
+            return Ok((this, selectors.for_resource(resource)?));
         }
         Err(Box::new(Status::invalid("meta.k8s.io", "ListOptions", "", &errors)))
     }
@@ -99,7 +99,11 @@ impl ListOptions {
     /// Source: apiserver pkg/storage/interfaces.go, `ValidateListOptions`; pkg/storage/cacher/delegator/interface.go,
     /// `ShouldDelegateList`; pkg/storage/cacher/cacher.go, `computeListLimit`.
     /// Rule: LST-04, LST-05.
-    pub(super) fn wanted(&self, resource: &Resource, is_single: bool) -> Result<Wanted, Box<Status>> {
+    pub(super) fn requested_page(
+        &self,
+        resource: &Resource,
+        is_single: bool,
+    ) -> Result<RequestedPage, Box<Status>> {
         let is_any = self.version == "0";
         // A list from the cache ignores the limit.
         let limit = self.limit.filter(|_| !is_any || !resource_versions::is_cached(resource));
@@ -110,11 +114,11 @@ impl ListOptions {
                 let why = "specifying resource version is not allowed when using continue";
                 return Err(Box::new(Status::bad_request(why)));
             }
-            let at = u64::try_from(version).map_or(At::Latest, At::Exact);
-            return Ok(Wanted { at, start: Some(start), limit });
+            let at = u64::try_from(version).map_or(ListVersion::Latest, ListVersion::Exact);
+            return Ok(RequestedPage { at, start: Some(start), limit });
         }
         let at = if self.version.is_empty() {
-            At::Latest
+            ListVersion::Latest
         } else {
             let version = resource_versions::parse(&self.version)
                 .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
@@ -123,9 +127,9 @@ impl ListOptions {
                 "" => self.limit.is_some() && version > 0 && !is_single,
                 _ => false,
             };
-            if is_exact { At::Exact(version) } else { At::NotOlderThan(version) }
+            if is_exact { ListVersion::Exact(version) } else { ListVersion::NotOlderThan(version) }
         };
-        Ok(Wanted { at, start: None, limit })
+        Ok(RequestedPage { at, start: None, limit })
     }
 }
 

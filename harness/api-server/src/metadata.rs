@@ -11,11 +11,11 @@ use kubernetes_types::status::{FieldError, MAX_ERRORS, Status};
 use serde_json::{Map, Value, json};
 
 use super::discovery::Resource;
-use super::field_manager::{self, LONGEST_MANAGER};
+use super::field_manager::{self, FIELD_MANAGER_MAX_LENGTH};
 use super::object_names;
 
 /// The maximum total size of all annotations in bytes.
-const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
 
 /// Returns `metadata.FIELD` as text; empty if absent.
 pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
@@ -190,8 +190,8 @@ fn errors_of_new(object: &Value, resource: &Resource) -> Vec<FieldError> {
         }
         annotations_size += key.len() + value.as_str().unwrap_or_default().len();
     }
-    if annotations_size > ANNOTATIONS_LIMIT {
-        errors.push(FieldError::too_long("metadata.annotations", ANNOTATIONS_LIMIT));
+    if annotations_size > TOTAL_ANNOTATION_SIZE_LIMIT_B {
+        errors.push(FieldError::too_long("metadata.annotations", TOTAL_ANNOTATION_SIZE_LIMIT_B));
     }
     errors.extend(owner_errors(object));
     errors.extend(finalizer_errors(object));
@@ -262,8 +262,8 @@ fn has_finalizers_of_core(resource: &Resource) -> bool {
 /// Rule: APY-04.
 pub(super) fn manager_errors(manager: &str, field: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    if manager.len() > LONGEST_MANAGER {
-        errors.push(FieldError::too_long(field, LONGEST_MANAGER));
+    if manager.len() > FIELD_MANAGER_MAX_LENGTH {
+        errors.push(FieldError::too_long(field, FIELD_MANAGER_MAX_LENGTH));
     }
     let invisible = manager.char_indices().filter(|(_, character)| {
         let is_visible = *character == ' ' || is_printable(*character);
@@ -282,7 +282,7 @@ pub(super) fn manager_errors(manager: &str, field: &str) -> Vec<FieldError> {
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateManagedFields`.
 /// Rule: APY-16.
 fn managed_fields_errors(object: &Value) -> Vec<FieldError> {
-    const LONGEST_SUBRESOURCE: usize = 256;
+    const MAX_SUBRESOURCE_NAME_LENGTH: usize = 256;
     let entries = field_manager::entries(object).as_array().into_iter().flatten();
     let mut errors = Vec::new();
     for (index, entry) in entries.enumerate() {
@@ -292,8 +292,8 @@ fn managed_fields_errors(object: &Value) -> Vec<FieldError> {
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
         let field = |name: &str| format!("metadata.managedFields[{index}].{name}");
         errors.extend(manager_errors(text("manager"), &field("manager")));
-        if text("subresource").len() > LONGEST_SUBRESOURCE {
-            errors.push(FieldError::too_long(field("subresource"), LONGEST_SUBRESOURCE));
+        if text("subresource").len() > MAX_SUBRESOURCE_NAME_LENGTH {
+            errors.push(FieldError::too_long(field("subresource"), MAX_SUBRESOURCE_NAME_LENGTH));
         }
     }
     errors

@@ -47,13 +47,13 @@ pub struct ObservedRequest {
     pub dry_run: bool,
     /// The body as it was sent: an object without defaults, a patch, or options.
     pub sent: Option<Value>,
-    /// The decoded object with the defaults of its version; none for a patch.
+    /// The decoded object with the defaults of its version; `None` for a patch.
     pub read: Option<Value>,
     /// The existing object before the request.
     pub old: Option<Arc<Value>>,
     /// The HTTP status code; 0 if the request was not answered because its client disconnected or the server stopped.
     pub code: u16,
-    /// The object or Status in the response; none for a list.
+    /// The object or Status in the response; `None` for a list.
     pub answer: Option<Arc<Value>>,
     /// The warnings in the response.
     pub warnings: Vec<String>,
@@ -69,12 +69,12 @@ pub struct ObservedRequest {
 pub(super) struct Observation {
     observer: RequestObserver,
     started: Instant,
-    /// None once the request has been passed on.
+    /// `None` once the request has been passed on.
     request: Option<Box<ObservedRequest>>,
 }
 
 /// The result of an observed request.
-pub(super) struct Observed<'a> {
+pub(super) struct ObservedResult<'a> {
     pub(super) user: Option<&'a UserInfo>,
     pub(super) operation: Option<Operation>,
     pub(super) sent: Option<Value>,
@@ -86,7 +86,7 @@ pub(super) struct Observed<'a> {
 }
 
 impl Observation {
-    /// Returns none if the server has no observer or the request cannot change anything.
+    /// Returns `None` if the server has no observer or the request cannot change anything.
     pub(super) fn begin(
         server: &Arc<Server>,
         parts: &Parts,
@@ -142,9 +142,9 @@ impl Observation {
 
     /// Passes the request to the observer on a separate thread and waits for it, so that a client that has the response
     /// finds the observation.
-    pub(super) async fn end(mut self, ended: Observed<'_>) {
+    pub(super) async fn end(mut self, ended: ObservedResult<'_>) {
         let Some(mut request) = self.request.take() else { return };
-        let Observed { user, operation, sent, read, code, answer, warnings, record } = ended;
+        let ObservedResult { user, operation, sent, read, code, answer, warnings, record } = ended;
         request.took = self.started.elapsed();
         request.user = user.cloned().unwrap_or_default();
         request.operation = operation.unwrap_or(request.operation);

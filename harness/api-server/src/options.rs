@@ -15,7 +15,7 @@ pub(super) const GROUP: &str = "meta.k8s.io";
 /// The fields of `DeleteOptions`; others are ignored.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/types.go, `DeleteOptions`.
-const OF_DELETE: [&str; 8] = [
+const DELETE_OPTIONS_FIELDS: [&str; 8] = [
     "kind",
     "apiVersion",
     "gracePeriodSeconds",
@@ -115,7 +115,7 @@ pub(super) fn of_delete(body: Option<Value>, query: &Query) -> Result<RequestOpt
     members.insert("kind".to_owned(), kind.into());
     members.insert("apiVersion".to_owned(), "meta.k8s.io/v1".into());
     let is_empty = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
-    members.retain(|member, value| !is_empty(value) && OF_DELETE.contains(&member.as_str()));
+    members.retain(|member, value| !is_empty(value) && DELETE_OPTIONS_FIELDS.contains(&member.as_str()));
     let mut errors = Vec::new();
     let policy = members.get("propagationPolicy").and_then(Value::as_str);
     if let (Some(policy), Some(_)) = (policy, members.get("orphanDependents")) {

@@ -38,9 +38,9 @@ impl BodyRetention {
 pub(super) struct Outcome {
     pub(super) answered: Result<Answer, Box<Status>>,
     pub(super) stage: Stage,
-    /// The client; none if it could not be authenticated.
+    /// The client; `None` if it could not be authenticated.
     pub(super) identity: Option<Identity>,
-    /// The authorization decision; none if the request failed earlier.
+    /// The authorization decision; `None` if the request failed earlier.
     pub(super) decision: Option<AccessDecision>,
     /// Whether the resource is deprecated.
     pub(super) is_deprecated: bool,
@@ -66,7 +66,7 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// Creates the result of a request that did not call webhooks.
-    pub(super) fn of(answered: Result<Answer, Box<Status>>) -> Self {
+    pub(super) fn new(answered: Result<Answer, Box<Status>>) -> Self {
         Self {
             // The response of a watch has only started.
             stage: match answered {
@@ -104,6 +104,6 @@ impl Outcome {
     /// Creates the result of a request that failed because of its headers or query, with the user if known.
     pub(super) fn refused(status: Box<Status>, user: Option<UserInfo>) -> Self {
         let stage = if user.is_some() { Stage::ResponseComplete } else { Stage::ResponseStarted };
-        Self { stage, identity: user.map(Identity::of), ..Self::of(Err(status)) }
+        Self { stage, identity: user.map(Identity::from_user), ..Self::new(Err(status)) }
     }
 }

@@ -15,7 +15,7 @@ use super::apply::{self, ApplyPatch};
 use super::body::{self, FieldValidation, Types};
 use super::create;
 use super::discovery::Resource;
-use super::field_manager::{self, Managed};
+use super::field_manager::{self, ManagedObject};
 use super::merge_patch;
 use super::request::ObjectRequest;
 use super::strategy;
@@ -49,7 +49,7 @@ const CUSTOM_FORMATS: &str =
 pub(super) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status>> {
     let invalid = || Box::new(Status::bad_request("invalid JSON patch"));
     let is_custom = request.target.resource.custom.is_some();
-    let _turn = request.server.under_way.turn(request.body.len());
+    let _turn = request.server.in_flight.turn(request.body.len());
     if body::media_type(&request.headers) == apply::MEDIA_TYPE {
         return Ok(Change::Apply(apply::read(request)?));
     }
@@ -112,7 +112,7 @@ pub(super) async fn apply(
     change: &Change,
     old: &Arc<Value>,
     kind: &GroupVersionKind,
-) -> Result<Managed, Box<Status>> {
+) -> Result<ManagedObject, Box<Status>> {
     let object = match change {
         Change::Apply(patch) => return apply::apply(request, patch, Some(&**old), kind).await,
         Change::Replace(object) => {
@@ -161,11 +161,11 @@ fn patched(
     let resource = Arc::clone(&request.target.resource);
     let typed = match &resource.custom {
         Some(_) if *kind == resource.kind => patched_custom(request, &object, &resource),
-        Some(_) | None => body::typed(object, kind, Types::of(&resource, kind)),
+        Some(_) | None => body::typed(object, kind, Types::for_resource(&resource, kind)),
     };
     let (mut object, unknown) = typed.map_err(|status| match change {
         Change::Strategic(_) => {
-            unsupported("what is wrong with the object that a strategic merge patch leaves", &status.message)
+            unsupported("the error of an object that a strategic merge patch produces", &status.message)
         }
         Change::Replace(_) | Change::Merge(_) | Change::Operations(_) | Change::Apply(_) if custom => status,
         Change::Replace(_) | Change::Merge(_) | Change::Operations(_) | Change::Apply(_) => {
@@ -174,7 +174,7 @@ fn patched(
     })?;
     let errors = repeated(request, change).into_iter();
     let errors = errors.chain(unknown.iter().map(|path| strictness::unknown_field(path))).collect();
-    let told = FieldValidation::of(request).tell(errors).map_err(|why| bad_patch(&text, &why))?;
+    let told = FieldValidation::from_request(request).tell(errors).map_err(|why| bad_patch(&text, &why))?;
     request.early_warnings.extend(told);
     check_name(&object, &request.target.name)?;
     create::fill_in_namespace(&mut object, request)?;

@@ -8,7 +8,7 @@ use super::options::RequestOptions;
 use super::storage::Key;
 use super::{metadata, strategy};
 
-const MODIFIED: &str =
+const OBJECT_MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
 /// Checks the preconditions in delete options, with the message of the server's cache.
@@ -118,7 +118,7 @@ pub(super) fn check_update(
     if wanted == metadata::text(old, "resourceVersion") {
         return Ok(());
     }
-    Err(Box::new(Status::conflict(group, &resource.gvr.resource, name, MODIFIED)))
+    Err(Box::new(Status::conflict(group, &resource.gvr.resource, name, OBJECT_MODIFIED)))
 }
 
 /// Builds the 409 for a PUT with the `uid` of another object or of one that does not exist.

@@ -12,36 +12,36 @@ use tokio::time::timeout;
 
 use super::answer::{Answer, Item, List};
 use super::discovery::Resource;
-use super::list_options::{At, Continue, ListOptions};
+use super::list_options::{Continue, ListOptions, ListVersion};
 use super::options::truth;
 use super::query::Query;
 use super::request::ObjectRequest;
 use super::selectors::Selection;
 use super::state::State;
-use super::storage::{EncodedObject, Forgotten, Snapshot, StoredObject, place, prefix};
-use super::undecodable::{self, Unreadable};
+use super::storage::{EncodedObject, HistoryExpired, Snapshot, StoredObject, place, prefix};
+use super::undecodable::{self, UndecodableObjects};
 use super::{create, metadata, resource_versions, scale, service_reading, time_limit};
 
 /// How many objects of a list are converted by webhooks concurrently.
-const CONVERSIONS: usize = 16;
+const CONCURRENT_CONVERSIONS: usize = 16;
 
 /// The time limit of a read, which waits only for conversion webhooks.
 ///
 /// Source: apiserver pkg/server/config.go, `RequestTimeout`.
-const READING: Duration = Duration::from_secs(60);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Handles a GET of one object.
 ///
 /// Rule: KND-18.
 pub(super) async fn get(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
-    timeout(READING, get_one(request)).await.unwrap_or_else(|_elapsed| Err(time_limit::exceeded()))
+    timeout(REQUEST_TIMEOUT, get_one(request)).await.unwrap_or_else(|_elapsed| Err(time_limit::exceeded()))
 }
 
 async fn get_one(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let target = &request.target;
     let resource = &target.resource;
     let state = &request.server.state;
-    check_imitated(resource, &target.name)?;
+    check_supported(resource, &target.name)?;
     let version = request.query.first("resourceVersion").unwrap_or_default();
     resource_versions::wait_for_get(&state.storage, version, resource).await?;
     let Some(stored) = state.storage.stored_at(&create::key(request, &target.name)) else {
@@ -74,7 +74,7 @@ async fn get_one(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
 ///
 /// # Errors
 /// 501 for the status of one of these components, 404 for others.
-fn check_imitated(resource: &Resource, name: &str) -> Result<(), Box<Status>> {
+fn check_supported(resource: &Resource, name: &str) -> Result<(), Box<Status>> {
     if resource.gvr.group_resource() != "componentstatuses" {
         return Ok(());
     }
@@ -100,14 +100,14 @@ pub(super) fn is_watch(query: &Query) -> bool {
 /// Source: apiserver pkg/registry/generic/registry/store.go, `ListPredicate`; pkg/storage/cacher/cacher.go, `GetList`.
 /// Rule: LST-01, LST-02.
 pub(super) async fn selected(request: &ObjectRequest<'_>) -> Result<List, Box<Status>> {
-    timeout(READING, page(request)).await.unwrap_or_else(|_elapsed| Err(time_limit::exceeded()))
+    timeout(REQUEST_TIMEOUT, page(request)).await.unwrap_or_else(|_elapsed| Err(time_limit::exceeded()))
 }
 
 async fn page(request: &ObjectRequest<'_>) -> Result<List, Box<Status>> {
     let target = &request.target;
     let resource = &target.resource;
     let storage = &request.server.state.storage;
-    check_imitated(resource, "")?;
+    check_supported(resource, "")?;
     let (options, selection) = ListOptions::parse(&request.query, resource)?;
     let namespace = match selection.namespace() {
         Some(only) if target.namespace.is_empty() && resource.namespaced && options.token.is_empty() => only,
@@ -115,7 +115,7 @@ async fn page(request: &ObjectRequest<'_>) -> Result<List, Box<Status>> {
     };
     let has_key = options.token.is_empty() && resource.namespaced != namespace.is_empty();
     let name = selection.name().filter(|_| has_key);
-    let wanted = options.wanted(resource, name.is_some())?;
+    let wanted = options.requested_page(resource, name.is_some())?;
     resource_versions::wait_for_list(storage, wanted.at, resource, name.is_some()).await?;
     // A token refers to a position within the namespace of this request.
     let from = wanted.start.map(|start| format!("{}{start}", prefix(namespace)));
@@ -126,13 +126,13 @@ async fn page(request: &ObjectRequest<'_>) -> Result<List, Box<Status>> {
         resource: &resource.gvr.resource,
         namespace,
         version: match wanted.at {
-            At::Exact(version) => Some(version),
-            At::Latest | At::NotOlderThan(_) => None,
+            ListVersion::Exact(version) => Some(version),
+            ListVersion::Latest | ListVersion::NotOlderThan(_) => None,
         },
         from: from.as_deref(),
         limit: if name.is_some() { Some(1) } else { wanted.limit.filter(|_| is_everything) },
     });
-    let page = page.map_err(|Forgotten { .. }| {
+    let page = page.map_err(|HistoryExpired { .. }| {
         expired(from.as_deref().filter(|_| !options.token.is_empty()), namespace)
     })?;
     let mut list = List {
@@ -147,7 +147,8 @@ async fn page(request: &ObjectRequest<'_>) -> Result<List, Box<Status>> {
     let mut end = page.last;
     let mut has_more = name.is_none() && page.behind > 0;
     list.remaining = Some(page.behind).filter(|_| has_more && is_everything);
-    let chosen = choose(request, &selection, page.objects, wanted.limit.filter(|_| name.is_none())).await?;
+    let chosen =
+        select_page(request, &selection, page.objects, wanted.limit.filter(|_| name.is_none())).await?;
     list.items = chosen.items;
     if let Some(cut) = chosen.cut {
         (end, has_more) = (Some(cut), true);
@@ -162,23 +163,23 @@ async fn page(request: &ObjectRequest<'_>) -> Result<List, Box<Status>> {
 }
 
 /// The selected objects of a page.
-struct Chosen {
+struct SelectedPage {
     items: Vec<Item>,
     /// The position of the last object if the page is full and more objects follow.
     cut: Option<String>,
 }
 
 /// Collects objects up to a limit.
-struct Choice<'a> {
+struct PageBuilder<'a> {
     resource: &'a Resource,
     limit: Option<usize>,
     /// How many objects there are to select from.
     count: usize,
-    unreadable: Unreadable,
-    chosen: Chosen,
+    unreadable: UndecodableObjects,
+    chosen: SelectedPage,
 }
 
-impl Choice<'_> {
+impl PageBuilder<'_> {
     /// Adds an item unless it is none. Returns whether more items can be added.
     ///
     /// # Errors
@@ -210,7 +211,7 @@ impl Choice<'_> {
     ///
     /// # Errors
     /// The Status that the client receives instead of a list.
-    fn finish(mut self) -> Result<Chosen, Box<Status>> {
+    fn finish(mut self) -> Result<SelectedPage, Box<Status>> {
         self.unreadable.finish(self.resource)?;
         Ok(self.chosen)
     }
@@ -218,17 +219,22 @@ impl Choice<'_> {
 
 /// Converts stored objects and selects at most `limit` of them. Only the texts of the objects are in memory at the same
 /// time.
-async fn choose(
+async fn select_page(
     request: &ObjectRequest<'_>,
     selection: &Selection,
     stored: Vec<Arc<StoredObject>>,
     limit: Option<usize>,
-) -> Result<Chosen, Box<Status>> {
+) -> Result<SelectedPage, Box<Status>> {
     let resource = &*request.target.resource;
     let state = &request.server.state;
-    let chosen = Chosen { items: Vec::new(), cut: None };
-    let mut choice =
-        Choice { resource, limit, count: stored.len(), unreadable: Unreadable::default(), chosen };
+    let chosen = SelectedPage { items: Vec::new(), cut: None };
+    let mut choice = PageBuilder {
+        resource,
+        limit,
+        count: stored.len(),
+        unreadable: UndecodableObjects::default(),
+        chosen,
+    };
     let is_meant = |stored: &StoredObject| selection.matches(stored, state, resource);
     if !State::may_ask_webhook(resource) {
         for (index, stored) in stored.into_iter().enumerate().filter(|(_, stored)| is_meant(stored)) {
@@ -257,7 +263,7 @@ async fn choose(
         });
         (index, stored, picked)
     });
-    let mut converted = futures::stream::iter(converted).buffered(CONVERSIONS);
+    let mut converted = futures::stream::iter(converted).buffered(CONCURRENT_CONVERSIONS);
     while let Some((index, stored, item)) = converted.next().await {
         if !choice.take(index, &stored, item)? {
             break;

@@ -20,26 +20,26 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span, info};
 
-use super::accept::{Asked, Representation, check_accept};
-use super::admission::Admitting;
+use super::accept::{MediaScope, Representation, check_accept};
+use super::admission::RequestAdmission;
 use super::answer::{Answer, refusal};
 use super::audit_log;
-use super::auditing::{Auditing, Ended, Unanswered};
-use super::authentication::{Claim, Identity, Refused};
+use super::auditing::{RequestAudit, RequestEnd, UnansweredGuard};
+use super::authentication::{AuthenticationFailure, Claim, Identity};
 use super::authorization;
-use super::departure::{self, Departure};
+use super::client_disconnect::{self, ClientDisconnect};
+use super::dispatch::PreparedRequest;
 use super::documents;
 use super::in_process::RequestTrace;
 use super::incoming::Incoming;
-use super::limits::{Effect, LARGE};
-use super::observation::{Observation, Observed};
+use super::limits::{Effect, LARGE_BYTES};
+use super::observation::{Observation, ObservedResult};
 use super::off_thread;
 pub(super) use super::outcome::{BodyRetention, Outcome};
 use super::query::Query;
 use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
-use super::time_limit::{TIME_LIMIT, time_limit};
-use super::work::Work;
+use super::time_limit::{REQUEST_TIMEOUT_UPPER_BOUND, time_limit};
 use super::{Server, spans, tables, watch_paths, websocket};
 
 /// A request for a [`Target`].
@@ -68,7 +68,7 @@ pub(super) struct ObjectRequest<'a> {
     pub(super) warnings: Vec<String>,
     /// Audit annotations other than those of admission.
     pub(super) annotations: BTreeMap<String, String>,
-    pub(super) admitting: Admitting<'a>,
+    pub(super) admitting: RequestAdmission<'a>,
 }
 
 impl ObjectRequest<'_> {
@@ -109,12 +109,12 @@ impl ObjectRequest<'_> {
 /// Answers one request from a connection.
 pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: HttpRequest) -> Response {
     let (mut parts, body) = request.into_parts();
-    let departure = server.options.audit.as_ref().filter(|_| !parts.method.is_safe()).map(|_| {
-        let departure = Arc::new(Departure::default());
-        parts.extensions.insert(Arc::clone(&departure));
-        departure
+    let client_disconnect = server.options.audit.as_ref().filter(|_| !parts.method.is_safe()).map(|_| {
+        let client_disconnect = Arc::new(ClientDisconnect::default());
+        parts.extensions.insert(Arc::clone(&client_disconnect));
+        client_disconnect
     });
-    let outlived = server.outlived.clone();
+    let background_tasks = server.background_tasks.clone();
     let answering = async move {
         let keep = BodyRetention::for_audit(&server);
         let mut body = Incoming::Stream(body);
@@ -123,8 +123,10 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
         body.drain(&parts).await;
         response
     };
-    match departure {
-        Some(departure) => departure::outlived(&outlived, departure, answering).await,
+    match client_disconnect {
+        Some(client_disconnect) => {
+            client_disconnect::run_to_completion(&background_tasks, client_disconnect, answering).await
+        }
         None => answering.await,
     }
 }
@@ -146,14 +148,14 @@ pub(super) async fn respond(
     let observation = Observation::begin(server, parts, &info, &query, &audit_id, received);
     let keep = if observation.is_some() { BodyRetention::Observed } else { keep };
     let received_request =
-        Received { parts, info: &info, audit_id: &audit_id, query, body, keep, authorizer };
-    let auditing = Auditing::new(server, parts, &info, &audit_id, received);
-    let unanswered = auditing.as_ref().map(Auditing::begin);
+        ParsedRequest { parts, info: &info, audit_id: &audit_id, query, body, keep, authorizer };
+    let auditing = RequestAudit::new(server, parts, &info, &audit_id, received);
+    let unanswered = auditing.as_ref().map(RequestAudit::begin);
     let span = spans::request(parts, &info, &audit_id, server.options.spans.as_deref());
-    let answering = admitted(server, received_request).instrument(span.clone());
+    let answering = authorize_and_handle(server, received_request).instrument(span.clone());
     let (mut outcome, conversions) = Box::pin(converter::recorded(answering)).await;
     outcome.record.conversions = conversions;
-    unanswered.into_iter().for_each(Unanswered::forget);
+    unanswered.into_iter().for_each(UnansweredGuard::forget);
     let status = match &outcome.answered {
         Ok(answer) => answer.status(),
         Err(status) => Some((**status).clone()),
@@ -197,7 +199,7 @@ pub(super) async fn respond(
     }
     if let Some(observation) = observation {
         let refused = status.as_ref().and_then(|status| serde_json::to_value(status).ok()).map(Arc::new);
-        let ended = Observed {
+        let ended = ObservedResult {
             user: outcome.identity.as_ref().map(Identity::effective),
             operation: outcome.admitted,
             sent: outcome.sent.take(),
@@ -212,7 +214,7 @@ pub(super) async fn respond(
     let end = auditing.as_ref().and_then(|auditing| {
         // The audit log does not see the result of a handshake.
         let code = if is_upgrade { StatusCode::SWITCHING_PROTOCOLS } else { response.status() };
-        auditing.end(Ended {
+        auditing.end(RequestEnd {
             stage: outcome.stage,
             identity: outcome.identity.as_ref(),
             decision: outcome.decision.as_ref(),
@@ -230,14 +232,14 @@ pub(super) async fn respond(
     }
     match (connection, end) {
         (Some(connection), end) => connection.start(end),
-        (None, Some(end)) => response = response.map(|body| audit_log::tell_of_the_end(body, end)),
+        (None, Some(end)) => response = response.map(|body| audit_log::with_final_event(body, end)),
         (None, None) => {}
     }
     (response, RequestTrace { record: outcome.record, body: outcome.decoded })
 }
 
 /// A request with its parsed path and query.
-struct Received<'a> {
+struct ParsedRequest<'a> {
     parts: &'a Parts,
     info: &'a RequestInfo,
     audit_id: &'a str,
@@ -251,19 +253,19 @@ struct Received<'a> {
 ///
 /// Source: apiserver pkg/server/config.go, `DefaultBuildHandlerChain`.
 /// Rule: RBAC-10.
-async fn admitted(server: &Arc<Server>, received: Received<'_>) -> Outcome {
-    let Received { parts, info, authorizer, .. } = received;
+async fn authorize_and_handle(server: &Arc<Server>, received: ParsedRequest<'_>) -> Outcome {
+    let ParsedRequest { parts, info, authorizer, .. } = received;
     let time_limit = match time_limit(&received.query) {
         Err(status) if !info.is_long_running() => return Outcome::refused(status, None),
-        limit => limit.unwrap_or(TIME_LIMIT),
+        limit => limit.unwrap_or(REQUEST_TIMEOUT_UPPER_BOUND),
     };
-    if let Some(refused) = parts.extensions.get::<Refused>() {
+    if let Some(refused) = parts.extensions.get::<AuthenticationFailure>() {
         return Outcome::refused(refused.status.clone(), refused.user.clone());
     }
     let Some(Claim { user, wanted, annotations }) = parts.extensions.get::<Claim>().cloned() else {
         return Outcome::refused(Box::new(Status::failure(401, "Unauthorized", "Unauthorized")), None);
     };
-    let mut identity = Identity::of(user);
+    let mut identity = Identity::from_user(user);
     if let Some(wanted) = wanted {
         match server.impersonation.resolve(&**authorizer, &identity.user, &wanted, info) {
             Ok(impersonated) => identity.impersonated = Some(impersonated),
@@ -273,7 +275,7 @@ async fn admitted(server: &Arc<Server>, received: Received<'_>) -> Outcome {
     let (decision, allowed) = authorization::authorize(&**authorizer, identity.effective(), info);
     let outcome = match allowed {
         Ok(()) => outcome(server, received, identity.effective(), time_limit).await,
-        Err(status) => Outcome::of(Err(status)),
+        Err(status) => Outcome::new(Err(status)),
     };
     let annotations = annotations.into_iter().chain(outcome.annotations).collect();
     Outcome { identity: Some(identity), decision: Some(decision), annotations, ..outcome }
@@ -281,27 +283,27 @@ async fn admitted(server: &Arc<Server>, received: Received<'_>) -> Outcome {
 
 async fn outcome(
     server: &Arc<Server>,
-    received: Received<'_>,
+    received: ParsedRequest<'_>,
     user: &UserInfo,
     time_limit: Duration,
 ) -> Outcome {
-    let Received { parts, info, audit_id, mut query, body, keep, authorizer } = received;
+    let ParsedRequest { parts, info, audit_id, mut query, body, keep, authorizer } = received;
     let started = Instant::now();
     let effect = if parts.method.is_safe() { Effect::Reads } else { Effect::Mutates };
     let share = match &*body {
-        Incoming::Stream(_) if !info.is_long_running() => server.under_way.begin(effect),
-        Incoming::Stream(_) | Incoming::InMemory(_) => Ok(server.under_way.share()),
+        Incoming::Stream(_) if !info.is_long_running() => server.in_flight.begin(effect),
+        Incoming::Stream(_) | Incoming::InMemory(_) => Ok(server.in_flight.share()),
     };
     let mut reservation = match share {
         Ok(reservation) => reservation,
-        Err(status) => return Outcome::of(Err(status)),
+        Err(status) => return Outcome::new(Err(status)),
     };
     let resources = server.state.resources();
     let target = match route(parts.uri.path(), &resources) {
         Route::Object(target) => target,
         Route::Watch(target) => match watch_paths::as_list(target, &parts.method, &mut query) {
             Ok(target) => target,
-            Err(status) => return Outcome::of(Err(status)),
+            Err(status) => return Outcome::new(Err(status)),
         },
         route @ (Route::Index
         | Route::CoreVersions
@@ -324,16 +326,16 @@ async fn outcome(
             };
             let early_warnings = deprecation.into_iter().collect();
             let answered = documents::answer(server, &resources, route, query, parts).await;
-            return Outcome { reservation: Some(reservation), early_warnings, ..Outcome::of(answered) };
+            return Outcome { reservation: Some(reservation), early_warnings, ..Outcome::new(answered) };
         }
     };
     let verb = match verb(&parts.method, &target) {
         Ok(verb) => verb,
-        Err(status) => return Outcome::of(Err(status)),
+        Err(status) => return Outcome::new(Err(status)),
     };
     let operation = spans::operation(verb, parts, info, audit_id);
     let work = async {
-        let asked = Asked::by(verb, info.is_long_running());
+        let asked = MediaScope::for_verb(verb, info.is_long_running());
         let has_table = tables::has_table(&target.resource, &target.subresource);
         let representation = check_accept(&parts.headers, asked, has_table)?;
         let options = match representation {
@@ -353,8 +355,8 @@ async fn outcome(
             | Verb::Connect => spans::read(body.read(&mut reservation, deadline).await)?,
         };
         // The body is complete, so a slow client does not occupy a thread.
-        let is_beside = came_over_a_connection && body.len() > LARGE;
-        let work = Work {
+        let is_beside = came_over_a_connection && body.len() > LARGE_BYTES;
+        let work = PreparedRequest {
             server: Arc::clone(server),
             authorizer: Arc::clone(authorizer),
             verb,
@@ -367,7 +369,7 @@ async fn outcome(
             reservation,
             started,
             deadline,
-            departure: parts.extensions.get().filter(|_| verb != Verb::Connect).cloned(),
+            client_disconnect: parts.extensions.get().filter(|_| verb != Verb::Connect).cloned(),
         };
         let mut outcome = if is_beside { off_thread::run(work.run()).await } else { work.run().await };
         outcome.keep_object(keep);
@@ -382,5 +384,5 @@ async fn outcome(
         Ok(outcome)
     };
     let outcome = work.instrument(operation.clone()).await;
-    Outcome { operation, ..outcome.unwrap_or_else(|status| Outcome::of(Err(status))) }
+    Outcome { operation, ..outcome.unwrap_or_else(|status| Outcome::new(Err(status))) }
 }

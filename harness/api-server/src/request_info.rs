@@ -16,7 +16,7 @@ pub(super) struct RequestInfo {
     pub(super) verb: String,
     /// The decoded path.
     pub(super) path: String,
-    /// The object of the request; none for a non-resource path.
+    /// The object of the request; `None` for a non-resource path.
     pub(super) object: Option<RequestObject>,
     /// The field selector in the query, if the verb uses it.
     pub(super) field_selector: String,

@@ -7,18 +7,18 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::discovery::Resource;
-use super::list_options::At;
-use super::storage::{News, Storage};
+use super::list_options::ListVersion;
+use super::storage::{Storage, StorageEvent};
 
 /// How long a read waits for a future `resourceVersion`.
 ///
 /// Source: apiserver `pkg/storage/cacher/watch_cache.go`, `blockTimeout`.
-pub(super) const WAITING: Duration = Duration::from_secs(3);
+pub(super) const BLOCK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The `Retry-After` in seconds.
 ///
 /// Source: apiserver `pkg/storage/cacher/watch_cache.go`, `resourceVersionTooHighRetrySeconds`.
-const RETRY: i32 = 1;
+const RESOURCE_VERSION_TOO_HIGH_RETRY_SECONDS: i32 = 1;
 
 /// Returns whether kube-apiserver serves the objects from its cache. It reads Events from etcd.
 ///
@@ -56,7 +56,7 @@ pub(super) async fn wait_for_get(
     }
     if is_cached(resource) {
         let version = parse(version).map_err(|why| Status::failure(500, "", why))?;
-        return wait(storage, version, Instant::now() + WAITING).await;
+        return wait(storage, version, Instant::now() + BLOCK_TIMEOUT).await;
     }
     let version =
         parse(version).map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
@@ -72,19 +72,19 @@ pub(super) async fn wait_for_get(
 /// Rule: LST-06.
 pub(super) async fn wait_for_list(
     storage: &Storage,
-    at: At,
+    at: ListVersion,
     resource: &Resource,
     is_single: bool,
 ) -> Result<(), Box<Status>> {
     match at {
-        At::Latest => Ok(()),
-        At::NotOlderThan(version) if is_cached(resource) => {
-            wait(storage, version, Instant::now() + WAITING).await
+        ListVersion::Latest => Ok(()),
+        ListVersion::NotOlderThan(version) if is_cached(resource) => {
+            wait(storage, version, Instant::now() + BLOCK_TIMEOUT).await
         }
-        At::Exact(version) if is_cached(resource) && !is_single => {
-            wait(storage, version, Instant::now() + WAITING).await
+        ListVersion::Exact(version) if is_cached(resource) && !is_single => {
+            wait(storage, version, Instant::now() + BLOCK_TIMEOUT).await
         }
-        At::NotOlderThan(version) | At::Exact(version) => check(storage, version),
+        ListVersion::NotOlderThan(version) | ListVersion::Exact(version) => check(storage, version),
     }
 }
 
@@ -93,15 +93,15 @@ pub(super) async fn wait_for_list(
 /// # Errors
 /// 504 if the version is not reached in time.
 pub(super) async fn wait(storage: &Storage, version: u64, until: Instant) -> Result<(), Box<Status>> {
-    let mut news = storage.subscribe();
+    let mut notifications = storage.subscribe();
     loop {
-        let is_closed = *news.borrow_and_update() == News::Closed;
+        let is_closed = *notifications.borrow_and_update() == StorageEvent::Closed;
         let current = storage.resource_version();
         if version <= current {
             return Ok(());
         }
-        if is_closed || !matches!(timeout_at(until, news.changed()).await, Ok(Ok(()))) {
-            return Err(too_large(version, current, RETRY));
+        if is_closed || !matches!(timeout_at(until, notifications.changed()).await, Ok(Ok(()))) {
+            return Err(too_large(version, current, RESOURCE_VERSION_TOO_HIGH_RETRY_SECONDS));
         }
     }
 }

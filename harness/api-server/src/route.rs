@@ -103,11 +103,11 @@ pub(super) fn route(path: &str, resources: &Resources) -> Route {
         ["api"] => Route::CoreVersions,
         ["apis"] => Route::Groups,
         ["version"] => Route::ServerVersion,
-        ["healthz" | "livez" | "readyz", ..] => Health::of(path).map_or(Route::NoPath, Route::Health),
+        ["healthz" | "livez" | "readyz", ..] => Health::from_path(path).map_or(Route::NoPath, Route::Health),
         ["metrics"] => Route::Metrics,
         [".well-known", "openid-configuration"] => Route::OpenId(OpenId::Configuration),
         ["openid", "v1", "jwks"] => Route::OpenId(OpenId::Keys),
-        ["openapi", ..] => openapi::Path::of(path).map_or(Route::NoPath, Route::OpenApi),
+        ["openapi", ..] => openapi::Path::from_path(path).map_or(Route::NoPath, Route::OpenApi),
         ["api", "v1", "watch", rest @ ..] if !rest.is_empty() => {
             watched(in_version("", "v1", rest, resources))
         }

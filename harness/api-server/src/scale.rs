@@ -12,7 +12,7 @@ const BUILT_IN_REPLICAS: &str = "/spec/replicas";
 /// The replicas of a Scale to be changed if the custom resource does not set them.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/etcd.go, `invalidSpecReplicas`.
-const NOT_GIVEN: i32 = i32::MIN;
+const UNSET_REPLICAS: i32 = i32::MIN;
 
 /// Returns the path of the object's replicas.
 pub(super) fn replicas(resource: &Resource) -> Vec<&str> {
@@ -21,7 +21,7 @@ pub(super) fn replicas(resource: &Resource) -> Vec<&str> {
 }
 
 /// Returns the Scale of an object.
-pub(super) fn of(object: &Value, resource: &Resource) -> Value {
+pub(super) fn scale_of(object: &Value, resource: &Resource) -> Value {
     let paths = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
     let replicas = number(paths.map_or(BUILT_IN_REPLICAS, |paths| &paths.spec_replicas));
@@ -59,9 +59,9 @@ pub(super) fn of(object: &Value, resource: &Resource) -> Value {
 ///
 /// Rule: KND-14.
 pub(super) fn to_be_changed(object: &Value, resource: &Resource) -> Value {
-    let mut scale = of(object, resource);
+    let mut scale = scale_of(object, resource);
     if custom_path(resource).is_some_and(|path| object.pointer(path).is_none()) {
-        json::set(&mut scale, &["spec", "replicas"], NOT_GIVEN);
+        json::set(&mut scale, &["spec", "replicas"], UNSET_REPLICAS);
     }
     scale
 }
@@ -74,7 +74,7 @@ pub(super) fn to_be_changed(object: &Value, resource: &Resource) -> Value {
 /// Source: apiextensions-apiserver pkg/registry/customresource/etcd.go, `UpdatedObject`.
 /// Rule: KND-14.
 pub(super) fn check_replicas(scale: &Value, resource: &Resource) -> Result<(), Box<Status>> {
-    let is_given = || scale.pointer(BUILT_IN_REPLICAS).and_then(Value::as_i64) != Some(NOT_GIVEN.into());
+    let is_given = || scale.pointer(BUILT_IN_REPLICAS).and_then(Value::as_i64) != Some(UNSET_REPLICAS.into());
     match custom_path(resource) {
         Some(path) if !is_given() => {
             let why = format!("the spec replicas field \"{}\" cannot be empty", path.replace('/', "."));
@@ -97,7 +97,7 @@ pub(super) fn read(object: &Value, resource: &Resource) -> Result<Value, Box<Sta
             let why = format!("the spec replicas field \"{}\" does not exist", path.replace('/', "."));
             Err(Box::new(Status::internal_error(&why)))
         }
-        Some(_) | None => Ok(of(object, resource)),
+        Some(_) | None => Ok(scale_of(object, resource)),
     }
 }
 

@@ -10,7 +10,7 @@ use kubernetes_types::status::FieldError;
 use kubernetes_types::structural::{Notation, resolve};
 
 /// The maximum number of fields of one version.
-const MOST: usize = 8;
+const MAX_SELECTABLE_FIELDS: usize = 8;
 
 /// Returns the names of a version's selectable fields, such as `spec.size`.
 ///
@@ -23,7 +23,7 @@ pub(super) fn names(version: &Value) -> Vec<String> {
 
 /// Where the selectable fields and schemas are: if all versions share them, they belong to the whole definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum FieldLocation {
     Definition,
     Version,
 }
@@ -34,15 +34,20 @@ pub(super) enum Place {
 /// `validateCustomResourceDefinitionSpec`, `validateCustomResourceDefinitionVersion` and
 /// `ValidateCustomResourceSelectableFields`.
 /// Rule: SCH-16.
-pub(super) fn errors(fields: &Value, schema: Option<&Value>, place: Place, path: &str) -> Vec<FieldError> {
+pub(super) fn errors(
+    fields: &Value,
+    schema: Option<&Value>,
+    place: FieldLocation,
+    path: &str,
+) -> Vec<FieldError> {
     let fields = fields.as_array().map(Vec::as_slice).unwrap_or_default();
     if fields.is_empty() {
         return Vec::new();
     }
     let Some(schema) = schema else {
         let why = match place {
-            Place::Definition => "may only be set when validations.schema is included",
-            Place::Version => "may only be set when `version.schema.openAPIV3Schema` is not included",
+            FieldLocation::Definition => "may only be set when validations.schema is included",
+            FieldLocation::Version => "may only be set when `version.schema.openAPIV3Schema` is not included",
         };
         return vec![FieldError::invalid(path, "\"\"", why)];
     };
@@ -76,8 +81,8 @@ pub(super) fn errors(fields: &Value, schema: Option<&Value>, place: Place, path:
             errors.push(FieldError::duplicate(path, quote(json_path)));
         }
     }
-    if seen.len() > MOST {
-        errors.push(FieldError::too_many(path, seen.len(), MOST));
+    if seen.len() > MAX_SELECTABLE_FIELDS {
+        errors.push(FieldError::too_many(path, seen.len(), MAX_SELECTABLE_FIELDS));
     }
     errors
 }
@@ -104,7 +109,7 @@ mod tests {
             (".spec.number", Some("must point to a field of type string")),
             (".metadata.name", Some("must not point to fields in metadata")),
         ] {
-            let found = errors(&json!([{"jsonPath": path}]), Some(&schema), Place::Definition, "f");
+            let found = errors(&json!([{"jsonPath": path}]), Some(&schema), FieldLocation::Definition, "f");
             let found = found.first().map(|error| error.detail.clone());
             match expected {
                 None => assert_eq!(found, None, "{path}"),
@@ -112,7 +117,11 @@ mod tests {
             }
         }
         let many = json!((0..9).map(|_| json!({"jsonPath": ".spec.text"})).collect::<Vec<_>>());
-        assert_eq!(errors(&many, Some(&schema), Place::Definition, "f").len(), 8, "each but the first");
-        assert_eq!(errors(&many, None, Place::Version, "f").len(), 1);
+        assert_eq!(
+            errors(&many, Some(&schema), FieldLocation::Definition, "f").len(),
+            8,
+            "each but the first"
+        );
+        assert_eq!(errors(&many, None, FieldLocation::Version, "f").len(), 1);
     }
 }

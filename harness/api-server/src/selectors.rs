@@ -48,7 +48,7 @@ impl<'q> Selectors<'q> {
     ///
     /// # Errors
     /// 400 for fields that cannot be selected.
-    pub(super) fn of(self, resource: &Resource) -> Result<Selection, Box<Status>> {
+    pub(super) fn for_resource(self, resource: &Resource) -> Result<Selection, Box<Status>> {
         let fields = self.fields.into_iter().map(|(path, equal, value)| {
             check_field(path, resource)?;
             Ok(FieldRequirement { pointer: pointer(&resource.gvr.group_resource(), path), equal, value })
@@ -169,7 +169,7 @@ fn unset(pointer: &str) -> &'static str {
     }
 }
 
-/// Returns the selectable fields; none if only the name and the namespace can be selected.
+/// Returns the selectable fields; `None` if only the name and the namespace can be selected.
 ///
 /// Source: kubernetes pkg/apis/{core,batch,certificates,events,resource}/v1/conversion.go, `AddFieldLabelConversionFunc`.
 /// Rule: KND-12, LST-11.

@@ -21,19 +21,19 @@ use super::metadata;
 use super::storage::{ObjectReader as _, Storage};
 
 /// `--service-cluster-ip-range` without the network and broadcast addresses.
-const ADDRESSES: RangeInclusive<u32> = range(1, 254);
+const CLUSTER_IPS: RangeInclusive<u32> = range(1, 254);
 /// The network address, which a dry run returns.
-const NETWORK: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
+const NETWORK_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
 /// The range that is allocated first; lower addresses are reserved for Services that request one.
 ///
 /// Source: kubernetes pkg/registry/core/service/ipallocator/bitmap.go, `calculateRangeOffset`.
-const FREE_ADDRESSES: RangeInclusive<u32> = range(17, 254);
+const DYNAMIC_CLUSTER_IPS: RangeInclusive<u32> = range(17, 254);
 /// The address of the Service `kubernetes`.
-const OWN_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const KUBERNETES_SERVICE_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// `--service-node-port-range`.
-const PORTS: RangeInclusive<u32> = 30000..=32767;
+const NODE_PORTS: RangeInclusive<u32> = 30000..=32767;
 /// Like for addresses. Source: kubernetes pkg/registry/core/service/portallocator/allocator.go, `calculateRangeOffset`.
-const FREE_PORTS: RangeInclusive<u32> = 30086..=32767;
+const DYNAMIC_NODE_PORTS: RangeInclusive<u32> = 30086..=32767;
 const HEADLESS: &str = "None";
 
 const fn range(first: u8, last: u8) -> RangeInclusive<u32> {
@@ -42,12 +42,12 @@ const fn range(first: u8, last: u8) -> RangeInclusive<u32> {
 
 /// The addresses and ports that Services have or are about to get.
 #[derive(Debug, Default, Clone)]
-struct Taken {
+struct AllocatedValues {
     addresses: BTreeSet<Ipv4Addr>,
     ports: BTreeSet<u32>,
 }
 
-impl Taken {
+impl AllocatedValues {
     fn note(&mut self, spec: &Spec) {
         self.addresses.extend(spec.cluster_ips.iter().filter_map(|address| address.parse::<Ipv4Addr>().ok()));
         self.ports.extend(spec.node_ports());
@@ -60,14 +60,14 @@ impl Taken {
 pub(super) struct ServiceAllocator {
     storage: Arc<Storage>,
     /// Values held by requests in flight.
-    held: Mutex<Taken>,
+    held: Mutex<AllocatedValues>,
 }
 
 /// Holds the values allocated to a request until the Service is stored or the request fails.
 #[derive(Debug)]
 pub(super) struct Allocation<'a> {
     allocator: &'a ServiceAllocator,
-    given: Taken,
+    given: AllocatedValues,
 }
 
 impl Drop for Allocation<'_> {
@@ -81,8 +81,8 @@ impl Drop for Allocation<'_> {
 /// One attempt to allocate values for a Service.
 struct Attempt<'a> {
     name: &'a str,
-    taken: Taken,
-    given: Taken,
+    taken: AllocatedValues,
+    given: AllocatedValues,
     dry_run: bool,
 }
 
@@ -110,23 +110,23 @@ impl ServiceAllocator {
         }
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken = held.clone();
-        taken.addresses.insert(OWN_ADDRESS);
+        taken.addresses.insert(KUBERNETES_SERVICE_IP);
         for stored in self.storage.list("", "services", "") {
-            taken.note(&Spec::of(&stored));
+            taken.note(&Spec::from_service(&stored));
         }
         let name = metadata::text(service, "name").to_owned();
-        let mut spec = Spec::of(service);
-        let old = old.map(Spec::of);
+        let mut spec = Spec::from_service(service);
+        let old = old.map(Spec::from_service);
         if let Some(old) = &old {
             spec.keep_allocated(old);
         }
         spec.agree(old.as_ref());
         families::complete(&mut spec, old.as_ref(), &name)?;
-        let mut attempt = Attempt { name: &name, taken, given: Taken::default(), dry_run };
+        let mut attempt = Attempt { name: &name, taken, given: AllocatedValues::default(), dry_run };
         attempt.addresses(&mut spec, old.as_ref())?;
         attempt.ports(&mut spec, old.as_ref())?;
         // A dry run does not reserve values.
-        let given = if dry_run { Taken::default() } else { attempt.given };
+        let given = if dry_run { AllocatedValues::default() } else { attempt.given };
         spec.write(service);
         held.addresses.extend(&given.addresses);
         held.ports.extend(&given.ports);
@@ -152,10 +152,10 @@ impl Attempt<'_> {
 
     fn any_address(&self) -> Result<Ipv4Addr, Box<Status>> {
         if self.dry_run {
-            return Ok(NETWORK);
+            return Ok(NETWORK_ADDRESS);
         }
         let taken = |address: u32| self.taken.addresses.contains(&Ipv4Addr::from_bits(address));
-        free(&FREE_ADDRESSES, &ADDRESSES, taken).map(Ipv4Addr::from_bits).ok_or_else(|| {
+        free(&DYNAMIC_CLUSTER_IPS, &CLUSTER_IPS, taken).map(Ipv4Addr::from_bits).ok_or_else(|| {
             let name = Value::from(self.name);
             let why = format!("failed to allocate a serviceIP for Service {name}: range is full");
             Box::new(Status::internal_error(&why))
@@ -172,7 +172,7 @@ impl Attempt<'_> {
             Ok(address) if !self.dry_run && self.taken.addresses.contains(&address) => {
                 Err(refused("provided IP is already allocated"))
             }
-            Ok(address) if ADDRESSES.contains(&address.to_bits()) => Ok(address),
+            Ok(address) if CLUSTER_IPS.contains(&address.to_bits()) => Ok(address),
             Ok(_) | Err(_) => Err(refused("the provided network does not match the current range")),
         }
     }
@@ -245,7 +245,10 @@ mod tests {
             let spec = &service["spec"];
             assert_eq!(spec["clusterIPs"], json!([spec["clusterIP"]]));
             let address: Ipv4Addr = spec["clusterIP"].as_str().unwrap().parse().unwrap();
-            assert!(ADDRESSES.contains(&address.to_bits()) && address != OWN_ADDRESS, "{address}");
+            assert!(
+                CLUSTER_IPS.contains(&address.to_bits()) && address != KUBERNETES_SERVICE_IP,
+                "{address}"
+            );
             assert!(given.insert(address), "{address}");
         }
         let refusal = allocator.complete(&mut service(&any), None, &resource, false).unwrap_err();

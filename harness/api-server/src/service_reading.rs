@@ -12,13 +12,13 @@ use super::storage::StoredObject;
 const EXTERNAL_NAME: &str = "ExternalName";
 
 /// Returns whether reads of an object may omit stored fields.
-pub(super) fn may_be_hidden_in_part(stored: &StoredObject, resource: &Resource) -> bool {
+pub(super) fn may_omit_fields(stored: &StoredObject, resource: &Resource) -> bool {
     // Most Services need not be decoded for this check.
     let is_external = |found: &[u8]| found == EXTERNAL_NAME.as_bytes();
-    is_about(resource) && stored.encoded().text().windows(EXTERNAL_NAME.len()).any(is_external)
+    is_service(resource) && stored.encoded().text().windows(EXTERNAL_NAME.len()).any(is_external)
 }
 
-fn is_about(resource: &Resource) -> bool {
+fn is_service(resource: &Resource) -> bool {
     resource.gvr.resource == "services" && resource.gvr.group.is_empty()
 }
 
@@ -32,7 +32,7 @@ pub(super) fn read(mut object: Arc<Value>, resource: &Resource) -> Arc<Value> {
         spec.get("type").is_some_and(|kind| kind == EXTERNAL_NAME)
             && spec.get("internalTrafficPolicy").is_some()
     };
-    if is_about(resource)
+    if is_service(resource)
         && object.get("spec").is_some_and(hides)
         && let Some(spec) = Arc::make_mut(&mut object).get_mut("spec").and_then(Value::as_object_mut)
     {

@@ -21,15 +21,15 @@ use super::route::Verb;
 /// The maximum length of a recorded header in bytes. Upstream limits only `User-Agent`.
 ///
 /// Source: apiserver pkg/endpoints/handlers/helpers.go, `maxUserAgentLength`.
-const HEADER_BYTES: usize = 1024;
+const MAX_HEADER_LENGTH: usize = 1024;
 
 /// The port that is not recorded.
-const HTTPS: u16 = 443;
+const HTTPS_PORT: u16 = 443;
 
 /// The groups whose requests continue the trace of the client.
 ///
 /// Source: apiserver pkg/endpoints/filters/traces.go, `notSystemPrivilegedGroup`.
-const TRUSTED: [&str; 2] = ["system:masters", "system:monitoring"];
+const TRUSTED_GROUPS: [&str; 2] = ["system:masters", "system:monitoring"];
 
 /// Returns the span of a request by an authenticated user. `otel.name` and `otel.kind` are the fields from which
 /// `tracing-opentelemetry` sets the name and the kind.
@@ -65,7 +65,7 @@ pub(super) fn request(
     }
     if let Some(host) = host(parts) {
         span.record("server.address", host.host());
-        span.record("server.port", host.port_u16().filter(|port| *port != HTTPS));
+        span.record("server.port", host.port_u16().filter(|port| *port != HTTPS_PORT));
     }
     let user_agent = header(parts, http::header::USER_AGENT);
     if !user_agent.is_empty() {
@@ -76,7 +76,7 @@ pub(super) fn request(
         span.record("network.peer.port", peer.port());
     }
     if let Some(contexts) = contexts {
-        let is_trusted = user.groups.iter().any(|group| TRUSTED.contains(&group.as_str()));
+        let is_trusted = user.groups.iter().any(|group| TRUSTED_GROUPS.contains(&group.as_str()));
         contexts.begin(&span, &parts.headers, is_trusted);
     }
     span
@@ -111,7 +111,7 @@ fn name(parts: &Parts, info: &RequestInfo) -> String {
     name
 }
 
-/// Returns the span of an operation that may call webhooks; none for a connection, as upstream.
+/// Returns the span of an operation that may call webhooks; `None` for a connection, as upstream.
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch,delete}.go` and `trace_util.go`, `traceFields`.
 pub(super) fn operation(verb: Verb, parts: &Parts, info: &RequestInfo, audit_id: &str) -> Span {
@@ -213,7 +213,7 @@ fn user_agent(parts: &Parts) -> Cow<'_, str> {
 
 /// Headers are ASCII.
 fn truncated(text: &str) -> Cow<'_, str> {
-    match text.get(..HEADER_BYTES) {
+    match text.get(..MAX_HEADER_LENGTH) {
         Some(kept) if kept.len() < text.len() => format!("{kept}...TRUNCATED").into(),
         _ => text.into(),
     }

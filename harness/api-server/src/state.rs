@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::ServiceName;
 use super::authorization::{AuthorizationMode, StoredPolicies};
 use super::conversion::{self, Strategy};
-use super::custom_resources::{self, Custom};
+use super::custom_resources::{self, CustomResourceInfo};
 use super::defaulting;
 use super::discovery::{Resource, Resources};
 use super::storage::{ObjectReader, Storage, StoredObject};
@@ -36,11 +36,11 @@ pub(super) struct State {
     pub(super) policies: Arc<StoredPolicies>,
     resources: RwLock<Arc<Resources>>,
     /// The custom resource definitions with their resources.
-    definitions: Mutex<Vec<Defined>>,
+    definitions: Mutex<Vec<DefinedResources>>,
 }
 
 /// A definition and its resources.
-type Defined = (Arc<Value>, Vec<Arc<Resource>>);
+type DefinedResources = (Arc<Value>, Vec<Arc<Resource>>);
 
 impl State {
     pub(super) fn new(
@@ -141,7 +141,7 @@ impl State {
 
     /// Returns whether a webhook converts objects from other versions to that of `resource`.
     pub(super) fn may_ask_webhook(resource: &Resource) -> bool {
-        let by_webhook = |custom: &Custom| matches!(custom.conversion, Strategy::Webhook(_));
+        let by_webhook = |custom: &CustomResourceInfo| matches!(custom.conversion, Strategy::Webhook(_));
         resource.custom.as_ref().is_some_and(by_webhook)
     }
 
@@ -278,13 +278,13 @@ impl State {
 
     /// Returns whether a stored object is in the version of `resource` and complete, so that its text can be returned.
     pub(super) fn is_served_as_stored(stored: &StoredObject, resource: &Resource) -> bool {
-        let has_all = |custom: &Custom| {
+        let has_all = |custom: &CustomResourceInfo| {
             let lacks_status = || custom.schema().is_ok_and(Compiled::has_default_status);
             stored.version() >= custom.schema_since && !lacks_status()
         };
         stored.encoded().is_of(&resource.kind)
             && resource.custom.as_ref().is_none_or(has_all)
-            && !service_reading::may_be_hidden_in_part(stored, resource)
+            && !service_reading::may_omit_fields(stored, resource)
     }
 
     /// Converts like [`Self::in_version_of`], but without calling a webhook.
@@ -319,7 +319,7 @@ impl State {
     }
 }
 
-fn defined(definition: Arc<Value>, before: &[Defined]) -> Defined {
+fn defined(definition: Arc<Value>, before: &[DefinedResources]) -> DefinedResources {
     let name = metadata::text(&definition, "name");
     let known = before.iter().find(|(known, _)| metadata::text(known, "name") == name);
     let resources = match known {
@@ -385,7 +385,7 @@ impl ClusterState for State {
     }
 
     fn keeps_what_was_there(&self, kind: &GroupVersionKind) -> bool {
-        defaulting::keeps_what_was_there(kind)
+        defaulting::preserves_unpatched_fields(kind)
     }
 
     fn pass_through_internal(&self, object: &mut Value, before: &Value) -> bool {

@@ -14,7 +14,7 @@ pub(super) fn is(condition: &Value, name: &str) -> bool {
     condition.get("type").and_then(Value::as_str) == Some(name)
 }
 
-/// Returns the status of an object; none if the object or its status is not a JSON object.
+/// Returns the status of an object; `None` if the object or its status is not a JSON object.
 pub(super) fn status_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
     object.as_object_mut()?.entry("status").or_insert_with(|| json!({})).as_object_mut()
 }

@@ -8,12 +8,12 @@ use kubernetes_admission::authorizer::{RBAC_GROUP, RbacObjects};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use self::object::Recent;
+use self::object::DecodedCache;
 pub(super) use self::object::{EncodedObject, StoredObject};
-pub(super) use self::pages::{Page, Snapshot, SnapshotPage, Walk};
+pub(super) use self::pages::{Page, PagePosition, Snapshot, SnapshotPage};
 use super::authorization::bootstrap;
 use super::history::History;
-pub(super) use super::history::{Change, Forgotten, Key};
+pub(super) use super::history::{Change, HistoryExpired, Key};
 use super::limits::Limits;
 
 /// Reads stored objects in their storage version.
@@ -91,7 +91,7 @@ impl Contents {
 
 /// The state that watchers of a storage subscribe to. Any change means that they should read the storage again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum StorageEvent {
     /// An object was written.
     #[default]
     Written,
@@ -103,9 +103,9 @@ pub(super) enum News {
 #[derive(Debug)]
 pub(super) struct Storage {
     contents: RwLock<Contents>,
-    news: watch::Sender<News>,
+    notifications: watch::Sender<StorageEvent>,
     bootstrap: Option<Bootstrap>,
-    recent: Mutex<Recent>,
+    recent: Mutex<DecodedCache>,
 }
 
 /// The bootstrap roles and bindings. Few requests need them, so they are parsed on first use instead of delaying the
@@ -125,7 +125,7 @@ impl Default for Storage {
     fn default() -> Self {
         Self {
             contents: RwLock::new(Contents::new(0, &Limits::default())),
-            news: watch::Sender::default(),
+            notifications: watch::Sender::default(),
             bootstrap: None,
             recent: Mutex::default(),
         }
@@ -201,28 +201,28 @@ impl Storage {
     }
 
     /// Subscribes to all writes.
-    pub(super) fn subscribe(&self) -> watch::Receiver<News> {
-        self.news.subscribe()
+    pub(super) fn subscribe(&self) -> watch::Receiver<StorageEvent> {
+        self.notifications.subscribe()
     }
 
     /// Notifies all subscribers that the storage is closed.
     pub(super) fn close(&self) {
-        self.news.send_replace(News::Closed);
+        self.notifications.send_replace(StorageEvent::Closed);
     }
 
     /// Notifies subscribers of a write, unless the storage is closed.
     fn tell(&self) {
-        self.news.send_if_modified(|news| *news == News::Written);
+        self.notifications.send_if_modified(|notifications| *notifications == StorageEvent::Written);
     }
 
     /// Returns at most `limit` changes after the `resourceVersion`, which may be in the future.
-    pub(super) fn changes_after(&self, version: u64, limit: usize) -> Result<Vec<Change>, Forgotten> {
+    pub(super) fn changes_after(&self, version: u64, limit: usize) -> Result<Vec<Change>, HistoryExpired> {
         self.read().history.after_version(version, limit)
     }
 
     /// Returns the next page of a client that reads a collection in pages: the changes since its `resourceVersion` or,
     /// if there are none, the objects after its position. At most `limit` of either.
-    pub(super) fn next_page(&self, walk: &Walk<'_>, limit: usize) -> Result<Page, Forgotten> {
+    pub(super) fn next_page(&self, walk: &PagePosition<'_>, limit: usize) -> Result<Page, HistoryExpired> {
         self.read_bootstrap(walk.group);
         let contents = self.read();
         let changes = contents.history.after_version(walk.version, limit)?;
@@ -289,7 +289,7 @@ impl Storage {
     ///
     /// Source: apiserver `pkg/storage/cacher/watch_cache.go`, `waitUntilFreshAndList`.
     /// Rule: LST-01.
-    pub(super) fn snapshot(&self, wanted: &Snapshot<'_>) -> Result<SnapshotPage, Forgotten> {
+    pub(super) fn snapshot(&self, wanted: &Snapshot<'_>) -> Result<SnapshotPage, HistoryExpired> {
         self.read_bootstrap(wanted.group);
         let contents = self.read();
         let version = wanted.version.unwrap_or(contents.resource_version);

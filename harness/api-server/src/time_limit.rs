@@ -10,22 +10,24 @@ use super::query::Query;
 /// The default time limit of a request.
 ///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `requestTimeoutUpperBound`.
-pub(super) const TIME_LIMIT: Duration = Duration::from_secs(34);
+pub(super) const REQUEST_TIMEOUT_UPPER_BOUND: Duration = Duration::from_secs(34);
 
 /// Returns `?timeout=`, up to the server's own limit.
 ///
 /// Source: apiserver `pkg/endpoints/filters/request_deadline.go`, `parseTimeout` and `WithRequestDeadline`.
 /// Rule: HTTP-06.
 pub(super) fn time_limit(query: &Query) -> Result<Duration, Box<Status>> {
-    let Some(text) = query.first("timeout").filter(|text| !text.is_empty()) else { return Ok(TIME_LIMIT) };
+    let Some(text) = query.first("timeout").filter(|text| !text.is_empty()) else {
+        return Ok(REQUEST_TIMEOUT_UPPER_BOUND);
+    };
     let Some(seconds) = duration(text) else {
         return Err(Box::new(Status::bad_request(format!(
             "invalid timeout specified in the request URL - time: invalid duration {}",
             Value::from(text)
         ))));
     };
-    let limit = Duration::try_from_secs_f64(seconds).unwrap_or(TIME_LIMIT);
-    Ok(if limit.is_zero() { TIME_LIMIT } else { limit.min(TIME_LIMIT) })
+    let limit = Duration::try_from_secs_f64(seconds).unwrap_or(REQUEST_TIMEOUT_UPPER_BOUND);
+    Ok(if limit.is_zero() { REQUEST_TIMEOUT_UPPER_BOUND } else { limit.min(REQUEST_TIMEOUT_UPPER_BOUND) })
 }
 
 /// Builds the 504 for a request that exceeded its time limit.
@@ -97,7 +99,7 @@ mod tests {
         let limit = |text: &str| time_limit(&Query::parse(&format!("timeout={text}"))).unwrap();
         assert_eq!(limit("5s"), Duration::from_secs(5));
         for text in ["", "0", "0s", "-5s", "1m10s"] {
-            assert_eq!(limit(text), TIME_LIMIT, "{text}");
+            assert_eq!(limit(text), REQUEST_TIMEOUT_UPPER_BOUND, "{text}");
         }
         assert_eq!(time_limit(&Query::parse("timeout=x")).unwrap_err().code, 400);
     }

@@ -82,11 +82,11 @@ pub(super) fn of_read(error: ConversionError, object: &Value, resource: &Resourc
 
 /// The objects of a list that cannot be decoded.
 #[derive(Debug, Default)]
-pub(super) struct Unreadable {
+pub(super) struct UndecodableObjects {
     causes: Vec<StatusCause>,
 }
 
-impl Unreadable {
+impl UndecodableObjects {
     /// Adds an object. Too many of them abort the list.
     ///
     /// # Errors

@@ -80,7 +80,7 @@ pub(super) async fn refusal(request: &mut ObjectRequest<'_>) -> Box<Status> {
         let why = "unsafe deletion is not allowed because the object is decodable from storage";
         preconditions::invalid_object(&resource, &key, false, why)
     } else {
-        let what = "the deletion of an object that cannot be read".to_owned();
+        let what = "deleting an object that cannot be decoded".to_owned();
         Box::new(Status::unsupported(&Unsupported { what }))
     }
 }

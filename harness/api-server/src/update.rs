@@ -15,7 +15,7 @@ use tracing::info;
 use super::answer::Answer;
 use super::authorization::{approval, escalation};
 use super::discovery::Resource;
-use super::field_manager::{self, Managed};
+use super::field_manager::{self, ManagedObject};
 use super::options::RequestOptions;
 use super::patches::{self, Change};
 use super::request::ObjectRequest;
@@ -41,7 +41,7 @@ pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     request.note_decoded(&object);
     check_name(&object, &request.target.name)?;
     create::fill_in_namespace(&mut object, request)?;
-    request.early_warnings.extend(metadata::without_duplicate_owners(&mut object, create::DUPLICATES));
+    request.early_warnings.extend(metadata::without_duplicate_owners(&mut object, create::DUPLICATE_OWNERS));
     info!("About to store object in database");
     let body_bytes = request.body.len();
     let written = write(request, &Change::Replace(object), &options).await;
@@ -112,7 +112,7 @@ async fn write(
             let is_status_of_service =
                 gvr.group_resource() == "services" && request.target.subresource == "status";
             if is_status_of_service && matches!(change, Change::Apply(_) | Change::Replace(_)) {
-                let what = "the creation of a Service by its status".to_owned();
+                let what = "creating a Service through its status".to_owned();
                 return Err(Box::new(Status::unsupported(&Unsupported { what })));
             }
             return Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &request.target.name)));
@@ -124,7 +124,7 @@ async fn write(
         match attempt(request, change, options, &stored, which).await {
             Ok(Some(answer)) => return Ok(answer),
             Ok(None) => {}
-            Err(_) if !options.dry_run && is_outdated(request, &key, &stored, which) => {}
+            Err(_) if !options.dry_run && started_from_outdated(request, &key, &stored, which) => {}
             Err(status) => return Err(status),
         }
         which = Attempt::Later;
@@ -176,13 +176,13 @@ async fn create_missing(
         }
     };
     let options = options::of_write("CreateOptions", &request.query)?;
-    create::admit_and_store(request, managed, options, create::Road::Update { has_labels }).await
+    create::admit_and_store(request, managed, options, create::CreateOrigin::Update { has_labels }).await
 }
 
 /// Returns whether to ignore a rejection because the attempt started from an object that is no longer stored.
 ///
 /// Rule: CHN-02.
-pub(super) fn is_outdated(
+pub(super) fn started_from_outdated(
     request: &ObjectRequest<'_>,
     key: &Key,
     stored: &Arc<Value>,
@@ -193,7 +193,7 @@ pub(super) fn is_outdated(
         && request.server.state.storage.at(key).is_none_or(|now| !Arc::ptr_eq(&now, stored))
 }
 
-/// Returns none if another write came first.
+/// Returns `None` if another write came first.
 ///
 /// Rule: APY-08, CHN-03, CHN-04, REQ-09, REQ-17.
 async fn attempt(
@@ -220,7 +220,7 @@ async fn attempt(
     if is_patch {
         info!("About to apply patch");
     }
-    let Managed { object: new, times } = patches::apply(request, change, &shown_old, &kind).await?;
+    let ManagedObject { object: new, times } = patches::apply(request, change, &shown_old, &kind).await?;
     let wanted_uid = metadata::text(&new, "uid");
     let uid = metadata::text(&old, "uid");
     if !is_patch && !wanted_uid.is_empty() && wanted_uid != uid {
@@ -241,7 +241,7 @@ async fn attempt(
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
 
-    let told = metadata::without_duplicate_owners(&mut new, create::DUPLICATES_OF_WEBHOOKS);
+    let told = metadata::without_duplicate_owners(&mut new, create::DUPLICATE_OWNERS_AFTER_ADMISSION);
     request.warnings.extend(told);
     escalation::check(request, &new, Some(&old))?;
     if is_scale {
@@ -262,8 +262,8 @@ async fn attempt(
             request.warnings.extend(told);
         }
         // Validation does not see the managers.
-        new = scale::of(&object, &resource);
-        run.attributes_mut().old_object = Some(scale::of(&old, &resource));
+        new = scale::scale_of(&object, &resource);
+        run.attributes_mut().old_object = Some(scale::scale_of(&old, &resource));
         scaled = Some(object);
     } else {
         create::fill_in_namespace(&mut new, request)?;
@@ -287,7 +287,7 @@ async fn attempt(
         let subresource = request.target.subresource.as_str();
         let first = strategy::admin_access(&new, Some(&old), &resource, subresource, &*request.server.state);
         let told = strategy::validate_after(first, &new, Some(&old), &resource, subresource)
-            .map_err(|status| about_given(status, &given, &resource))?;
+            .map_err(|status| about_sent_kind(status, &given, &resource))?;
         request.warnings.extend(told);
         strategy::validate_conditions(&new, &old, &resource, subresource)?;
         request.warnings.extend(strategy::warnings(&new, Some(&old), &resource, subresource));
@@ -300,7 +300,7 @@ async fn attempt(
     let Some(new) = run.take_object() else {
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
-    let write = Final { stored, old: &old, new: scaled.unwrap_or(new), which };
+    let write = FinalObject { stored, old: &old, new: scaled.unwrap_or(new), which };
     let stored = store(request, write, options.dry_run).await;
     drop(allocation);
     stored
@@ -310,7 +310,7 @@ async fn attempt(
 /// errors refer to the sent one.
 ///
 /// Source: apiserver pkg/registry/rest/update.go, `BeforeUpdate`.
-fn about_given(mut status: Box<Status>, given: &GroupVersionKind, resource: &Resource) -> Box<Status> {
+fn about_sent_kind(mut status: Box<Status>, given: &GroupVersionKind, resource: &Resource) -> Box<Status> {
     let own = &resource.kind;
     if resource.custom.is_none() || given == own || status.reason != "Invalid" {
         return status;
@@ -355,25 +355,25 @@ fn prepared(
 }
 
 /// The final result of an attempt.
-struct Final<'a> {
+struct FinalObject<'a> {
     /// The stored object from which it started.
     stored: &'a Arc<Value>,
-    /// That object in the version of the request.
+    /// The stored object in the version of the request.
     old: &'a Arc<Value>,
     new: Value,
     which: Attempt,
 }
 
-/// Stores the object; returns none if another write came first.
+/// Stores the object; returns `None` if another write came first.
 ///
 /// Source for what goes: apiserver pkg/registry/generic/registry/store.go, `ShouldDeleteDuringUpdate`.
 /// Rule: CHN-04, CHN-07, CNV-08, KND-16, SCH-18.
 async fn store(
     request: &ObjectRequest<'_>,
-    write: Final<'_>,
+    write: FinalObject<'_>,
     dry_run: bool,
 ) -> Result<Option<Answer>, Box<Status>> {
-    let Final { stored, old, mut new, which } = write;
+    let FinalObject { stored, old, mut new, which } = write;
     let resource = &request.target.resource;
     let state = &request.server.state;
     let key = create::key(request, &request.target.name);
@@ -385,7 +385,7 @@ async fn store(
         } else {
             Arc::clone(object)
         };
-        Ok(Some(Answer::ok(if is_scale { Arc::new(scale::of(&object, resource)) } else { object })))
+        Ok(Some(Answer::ok(if is_scale { Arc::new(scale::scale_of(&object, resource)) } else { object })))
     };
     metadata::set(&mut new, "resourceVersion", metadata::text(old, "resourceVersion").into());
     normalize_stored(&mut new, resource);
@@ -421,7 +421,7 @@ async fn store(
             || (resource.custom.is_some() && new != **stored)
     };
     let differs_as_stored = is_incomplete || is_converted_anew;
-    let must_look_again = (is_same && is_outdated(request, &key, stored, which))
+    let must_look_again = (is_same && started_from_outdated(request, &key, stored, which))
         || (differs_as_stored && which == Attempt::First);
     if !dry_run && !goes && must_look_again {
         return Ok(None);

@@ -26,25 +26,25 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, timeout_at};
 use super::accept::Representation;
 use super::answer::{Answer, METADATA_KIND, METADATA_VERSION};
 use super::conversion::Strategy;
-use super::custom_resources::Custom;
+use super::custom_resources::CustomResourceInfo;
 use super::discovery::Resource;
-use super::events::{Event, EventType, Events, Obstacle, Served, give_zero_values};
+use super::events::{EncodeFailure, Event, EventType, Events, ServedVersion, give_zero_values};
 use super::request::ObjectRequest;
 use super::selectors::Selection;
 use super::state::State;
-use super::storage::{Change, Forgotten, News, Page, StoredObject, Walk};
+use super::storage::{Change, HistoryExpired, Page, PagePosition, StorageEvent, StoredObject};
 use super::tables::{Table, TableOptions};
-use super::watch_options::{LIFETIME, Start, WatchOptions};
+use super::watch_options::{DEFAULT_LIFETIME, Start, WatchOptions};
 use super::watch_piece::Piece;
 use super::{create, resource_versions, watch_options};
 
 /// How often a client that allows bookmarks receives the latest `resourceVersion`.
 ///
 /// Source: apiserver `pkg/storage/cacher/cacher.go`, `defaultBookmarkFrequency`.
-const BOOKMARKS: Duration = Duration::from_secs(60);
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// How many changes or objects a watcher processes at once.
-const LOOKED_AT: usize = 256;
+const BATCH_SIZE: usize = 256;
 
 /// An accepted watch.
 #[derive(Debug)]
@@ -68,9 +68,9 @@ pub(super) fn watch(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> 
     let now = request.server.state.storage.resource_version();
     let resource = Arc::clone(&request.target.resource);
     let (options, selection) = watch_options::parse(&request.query, &resource, now)?;
-    let by_webhook = |custom: &Custom| matches!(custom.conversion, Strategy::Webhook(_));
+    let by_webhook = |custom: &CustomResourceInfo| matches!(custom.conversion, Strategy::Webhook(_));
     if selection.looks_at_version() && resource.custom.as_ref().is_some_and(by_webhook) {
-        let what = "a watch with a field selector of custom resources that a webhook converts".to_owned();
+        let what = "a watch with a field selector on custom resources that a webhook converts".to_owned();
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
     }
     Ok(Answer::Watch(Watch {
@@ -116,10 +116,10 @@ impl Watch {
 
     /// Returns when the server stops.
     pub(super) fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut news = self.state.storage.subscribe();
+        let mut notifications = self.state.storage.subscribe();
         async move {
             // A closed channel means that the server no longer exists.
-            let _ = news.wait_for(|news| *news == News::Closed).await;
+            let _ = notifications.wait_for(|notifications| *notifications == StorageEvent::Closed).await;
         }
     }
 
@@ -146,8 +146,8 @@ impl Watch {
         Some(Event { happened, stored: Arc::clone(stored), version })
     }
 
-    fn served(&self) -> Served<'_> {
-        Served { state: &self.state, resource: &self.resource, representation: self.representation() }
+    fn served(&self) -> ServedVersion<'_> {
+        ServedVersion { state: &self.state, resource: &self.resource, representation: self.representation() }
     }
 
     /// Returns the form of the next event: only the first has column definitions.
@@ -207,10 +207,10 @@ impl Watch {
 
 /// What a watcher has already sent.
 #[derive(Clone, Debug)]
-enum Told {
+enum WatchProgress {
     /// Nothing.
     Nothing,
-    /// The objects at this `resourceVersion`, up to the one with this key; none at the beginning.
+    /// The objects at this `resourceVersion`, up to the one with this key; `None` at the beginning.
     Objects { last: Option<String>, version: u64 },
     /// All changes up to this `resourceVersion`.
     Changes { version: u64 },
@@ -220,8 +220,8 @@ enum Told {
 #[derive(Debug)]
 pub(super) struct Watcher {
     watch: Watch,
-    news: watch::Receiver<News>,
-    told: Told,
+    notifications: watch::Receiver<StorageEvent>,
+    progress: WatchProgress,
     ends: Instant,
     /// The deadline for reaching the version that it waits for.
     fresh_by: Instant,
@@ -232,24 +232,27 @@ pub(super) struct Watcher {
 impl Watcher {
     fn new(watch: Watch) -> Self {
         let now = Instant::now();
-        let mut bookmarks = tokio::time::interval_at(now + BOOKMARKS, BOOKMARKS);
+        let mut bookmarks = tokio::time::interval_at(now + BOOKMARK_INTERVAL, BOOKMARK_INTERVAL);
         bookmarks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            news: watch.state.storage.subscribe(),
-            told: Told::Nothing,
+            notifications: watch.state.storage.subscribe(),
+            progress: WatchProgress::Nothing,
             // A watch whose end is out of range uses the default lifetime.
-            ends: now.checked_add(watch.options.lifetime.unwrap_or_default()).unwrap_or(now + LIFETIME),
-            fresh_by: now + resource_versions::WAITING,
+            ends: now
+                .checked_add(watch.options.lifetime.unwrap_or_default())
+                .unwrap_or(now + DEFAULT_LIFETIME),
+            fresh_by: now + resource_versions::BLOCK_TIMEOUT,
             bookmarks,
             is_over: false,
             watch,
         }
     }
 
-    /// Returns the next events, each a line of JSON; none once the watch is over. Dropping the future loses no event.
+    /// Returns the next events, each a line of JSON; `None` once the watch is over. Dropping the future loses no event.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         let mut reserved: Option<Reservation> = None;
-        if let (Told::Nothing, Start::WithObjects { not_older_than }) = (&self.told, self.watch.options.start)
+        if let (WatchProgress::Nothing, Start::WithObjects { not_older_than }) =
+            (&self.progress, self.watch.options.start)
             && !self.is_over
         {
             let storage = &self.watch.state.storage;
@@ -260,12 +263,12 @@ impl Watcher {
             }
         }
         while !self.is_over {
-            if *self.news.borrow_and_update() == News::Closed {
+            if *self.notifications.borrow_and_update() == StorageEvent::Closed {
                 return None;
             }
-            let before = self.told.clone();
+            let before = self.progress.clone();
             let mut piece = Piece::default();
-            let is_last = self.look(&mut piece).is_err();
+            let is_last = self.write_events(&mut piece).is_err();
             if piece.is_empty() && !is_last {
                 self.wait(&mut piece).await;
             }
@@ -276,20 +279,20 @@ impl Watcher {
                 }
                 return Some(piece.text.into());
             };
-            let told = std::mem::replace(&mut self.told, before);
+            let progress = std::mem::replace(&mut self.progress, before);
             let version = event.version;
             match self.watch.events.large(event, self.watch.served(), reserved.take()).await {
                 Ok(text) => {
                     self.watch.has_begun.store(true, Relaxed);
-                    self.told = told;
+                    self.progress = progress;
                     return Some(text);
                 }
-                Err(Obstacle::Unconvertible(failure)) => {
+                Err(EncodeFailure::Unconvertible(failure)) => {
                     self.is_over = true;
                     return self.unconvertible(failure, version).map(|status| error(&status).into());
                 }
                 // A watch that waits for memory holds nothing, and starts over when memory is available.
-                Err(Obstacle::NoRoom(bytes)) => {
+                Err(EncodeFailure::OverBudget(bytes)) => {
                     let room = timeout_at(self.ends, self.watch.events.room().reserve(bytes)).await;
                     reserved = room.ok().flatten();
                     self.is_over |= reserved.is_none();
@@ -308,7 +311,7 @@ impl Watcher {
         if !matches!(failure, ConversionError::Refused(_)) {
             return Some(create::conversion_failed(failure));
         }
-        let has_begun = matches!(self.told, Told::Changes { .. });
+        let has_begun = matches!(self.progress, WatchProgress::Changes { .. });
         if has_begun || !matches!(self.watch.options.start, Start::WithObjects { .. }) {
             return None;
         }
@@ -320,39 +323,39 @@ impl Watcher {
     /// Writes what has changed since the last piece.
     ///
     /// # Errors
-    /// [`Over`] if nothing follows.
-    fn look(&mut self, piece: &mut Piece) -> Result<(), Over> {
-        let result = self.try_look(piece);
+    /// [`WatchEnded`] if nothing follows.
+    fn write_events(&mut self, piece: &mut Piece) -> Result<(), WatchEnded> {
+        let result = self.try_write_events(piece);
         result.map_err(|end| {
-            if let End::Failed(status) = end {
+            if let EndReason::Failed(status) = end {
                 piece.text.extend(error(&status));
             }
-            Over
+            WatchEnded
         })
     }
 
-    fn try_look(&mut self, piece: &mut Piece) -> Result<(), End> {
+    fn try_write_events(&mut self, piece: &mut Piece) -> Result<(), EndReason> {
         if self.watch.options.lifetime.is_none() {
             let why = "context deadline exceeded";
-            return Err(End::Failed(Box::new(Status::failure(500, "InternalError", why))));
+            return Err(EndReason::Failed(Box::new(Status::failure(500, "InternalError", why))));
         }
-        if let Told::Nothing = self.told {
+        if let WatchProgress::Nothing = self.progress {
             self.begin()?;
         }
-        while let Told::Objects { last, version } = &self.told {
+        while let WatchProgress::Objects { last, version } = &self.progress {
             let (last, version) = (last.clone(), *version);
-            self.look_at_objects(last, version, piece)?;
+            self.write_objects(last, version, piece)?;
             if piece.is_full() {
                 return Ok(());
             }
         }
-        if let Told::Changes { version } = self.told {
-            let changes = self.watch.state.storage.changes_after(version, LOOKED_AT)?;
-            let told = self.look_at_changes(version, &changes, None, piece)?;
-            self.told = Told::Changes { version: told };
-            if changes.len() == LOOKED_AT {
+        if let WatchProgress::Changes { version } = self.progress {
+            let changes = self.watch.state.storage.changes_after(version, BATCH_SIZE)?;
+            let progress = self.write_changes(version, &changes, None, piece)?;
+            self.progress = WatchProgress::Changes { version: progress };
+            if changes.len() == BATCH_SIZE {
                 // There may be more, even if none of these changes matches this watch.
-                self.news.mark_changed();
+                self.notifications.mark_changed();
             }
         }
         Ok(())
@@ -361,14 +364,16 @@ impl Watcher {
     /// Moves to the start of the watch, if it is still in the history.
     fn begin(&mut self) -> Result<(), Box<Status>> {
         let storage = &self.watch.state.storage;
-        self.told = match self.watch.options.start {
-            Start::WithObjects { .. } => Told::Objects { last: None, version: storage.resource_version() },
+        self.progress = match self.watch.options.start {
+            Start::WithObjects { .. } => {
+                WatchProgress::Objects { last: None, version: storage.resource_version() }
+            }
             Start::After(version) => {
-                storage.changes_after(version, 0).map_err(|Forgotten { oldest }| {
+                storage.changes_after(version, 0).map_err(|HistoryExpired { oldest }| {
                     let message = format!("too old resource version: {version} ({oldest})");
                     Box::new(Status::failure(410, "Expired", message))
                 })?;
-                Told::Changes { version }
+                WatchProgress::Changes { version }
             }
         };
         Ok(())
@@ -376,26 +381,31 @@ impl Watcher {
 
     /// Writes an event for each of the next objects or, if something has changed since the previous ones, the changes
     /// of the objects already sent.
-    fn look_at_objects(&mut self, last: Option<String>, version: u64, piece: &mut Piece) -> Result<(), End> {
+    fn write_objects(
+        &mut self,
+        last: Option<String>,
+        version: u64,
+        piece: &mut Piece,
+    ) -> Result<(), EndReason> {
         let Watch { state, resource, namespace, selection, options, .. } = &self.watch;
-        let walk = Walk {
+        let walk = PagePosition {
             group: resource.storage_group(),
             resource: &resource.gvr.resource,
             namespace,
             after: last.as_deref(),
             version,
         };
-        match state.storage.next_page(&walk, LOOKED_AT)? {
+        match state.storage.next_page(&walk, BATCH_SIZE)? {
             Page::Changes(changes) => {
                 let upto = last.clone().unwrap_or_default();
-                let version = self.look_at_changes(version, &changes, Some(&upto), piece)?;
-                self.told = Told::Objects { last, version };
+                let version = self.write_changes(version, &changes, Some(&upto), piece)?;
+                self.progress = WatchProgress::Objects { last, version };
             }
             Page::Objects(objects) if objects.is_empty() => {
                 if options.bookmarks {
                     write(&mut piece.text, &self.watch.bookmark(version, true));
                 }
-                self.told = Told::Changes { version };
+                self.progress = WatchProgress::Changes { version };
             }
             Page::Objects(objects) => {
                 for (place, stored) in objects {
@@ -405,7 +415,7 @@ impl Watcher {
                             break;
                         }
                     }
-                    self.told = Told::Objects { last: Some(place), version };
+                    self.progress = WatchProgress::Objects { last: Some(place), version };
                     if piece.is_full() {
                         break;
                     }
@@ -417,7 +427,7 @@ impl Watcher {
 
     /// Writes the events of the changes after a `resourceVersion` until the piece is full, and records the position;
     /// with `upto`, only of objects up to that key.
-    fn look_at_changes(
+    fn write_changes(
         &self,
         mut version: u64,
         changes: &[Change],
@@ -441,10 +451,10 @@ impl Watcher {
     async fn wait(&mut self, piece: &mut Piece) {
         tokio::select! {
             // A closed channel means that the server and its objects no longer exist.
-            changed = self.news.changed() => self.is_over = changed.is_err(),
+            changed = self.notifications.changed() => self.is_over = changed.is_err(),
             () = tokio::time::sleep_until(self.ends) => self.is_over = true,
             _ = self.bookmarks.tick(), if self.watch.options.bookmarks => {
-                if let Told::Changes { version } = self.told {
+                if let WatchProgress::Changes { version } = self.progress {
                     write(&mut piece.text, &self.watch.bookmark(version, false));
                 }
             }
@@ -453,25 +463,25 @@ impl Watcher {
 }
 
 /// The end of a watch after what was written.
-struct Over;
+struct WatchEnded;
 
 /// Why a watch ends.
-enum End {
+enum EndReason {
     /// With an error event.
     Failed(Box<Status>),
     /// It lags too far behind.
     Lags,
 }
 
-impl From<Box<Status>> for End {
+impl From<Box<Status>> for EndReason {
     fn from(status: Box<Status>) -> Self {
         Self::Failed(status)
     }
 }
 
 /// Source: apiserver `pkg/storage/cacher/cache_watcher.go`, `add` and `processInterval`: the channel is closed.
-impl From<Forgotten> for End {
-    fn from(_: Forgotten) -> Self {
+impl From<HistoryExpired> for EndReason {
+    fn from(_: HistoryExpired) -> Self {
         Self::Lags
     }
 }

@@ -13,14 +13,14 @@ use super::{options, resource_versions};
 /// The default lifetime of a watch.
 ///
 /// Source: kube-apiserver's `--min-request-timeout`, of which upstream takes once to twice as much at random.
-pub(super) const LIFETIME: Duration = Duration::from_secs(30 * 60);
+pub(super) const DEFAULT_LIFETIME: Duration = Duration::from_secs(30 * 60);
 
 /// Where a watch starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// With an event for each existing object once this `resourceVersion` is reached.
+    /// Starts with an event for each existing object once this `resourceVersion` is reached.
     WithObjects { not_older_than: u64 },
-    /// With the writes after this `resourceVersion`.
+    /// Starts with the writes after this `resourceVersion`.
     After(u64),
 }
 
@@ -29,7 +29,7 @@ pub(super) enum Start {
 pub(super) struct WatchOptions {
     pub(super) start: Start,
     pub(super) bookmarks: bool,
-    /// None if it ends before it starts.
+    /// `None` if it ends before it starts.
     pub(super) lifetime: Option<Duration>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn parse(
     if !errors.is_empty() {
         return Err(Box::new(Status::invalid("meta.k8s.io", "ListOptions", "", &errors)));
     }
-    let selection = selectors.of(resource)?;
+    let selection = selectors.for_resource(resource)?;
     let wrong = |why| Box::new(Status::failure(500, "", why));
     let number = if version.is_empty() { 0 } else { resource_versions::parse(version).map_err(wrong)? };
     let start = match (number, wants_objects) {
@@ -71,7 +71,7 @@ pub(super) fn parse(
 /// Source: apiserver pkg/endpoints/handlers/get.go, `ListResource`: `time.Duration(*opts.TimeoutSeconds) * time.Second`.
 fn lifetime(seconds: i64) -> Option<Duration> {
     match seconds.wrapping_mul(1_000_000_000) {
-        0 => Some(LIFETIME),
+        0 => Some(DEFAULT_LIFETIME),
         nanoseconds => u64::try_from(nanoseconds).ok().map(Duration::from_nanos),
     }
 }
@@ -106,13 +106,13 @@ mod tests {
 
     #[test]
     fn seconds_beyond_64_bits_of_nanoseconds_wrap_around() {
-        assert_eq!(lifetime(0), Some(LIFETIME));
+        assert_eq!(lifetime(0), Some(DEFAULT_LIFETIME));
         assert_eq!(lifetime(5), Some(Duration::from_secs(5)));
         assert_eq!(lifetime(-1), None);
         assert_eq!(lifetime(9_223_372_036), Some(Duration::from_secs(9_223_372_036)));
         assert_eq!(lifetime(9_223_372_037), None);
         assert_eq!(lifetime(18_446_744_074), Some(Duration::from_nanos(290_448_384)));
         assert_eq!(lifetime(i64::MAX), None);
-        assert_eq!(lifetime(i64::MIN), Some(LIFETIME));
+        assert_eq!(lifetime(i64::MIN), Some(DEFAULT_LIFETIME));
     }
 }

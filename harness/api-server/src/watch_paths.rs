@@ -20,7 +20,7 @@ pub(super) fn as_list(mut target: Target, method: &Method, query: &mut Query) ->
     }
     let name = std::mem::take(&mut target.name);
     if !name.is_empty() {
-        let selection = Selectors::parse(query)?.of(&target.resource)?;
+        let selection = Selectors::parse(query)?.for_resource(&target.resource)?;
         if !selection.has_fields() {
             query.set("fieldSelector", &format!("metadata.name={name}"));
         } else if selection.name() != Some(&name) {

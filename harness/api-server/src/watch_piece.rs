@@ -1,9 +1,9 @@
 //! A part of the response to a watch.
 
-use super::events::{Event, SMALL};
+use super::events::{Event, SMALL_EVENT_BYTES};
 
 /// The size in bytes from which a piece of small events is complete.
-const PIECE_BYTES: usize = SMALL;
+const PIECE_BYTES: usize = SMALL_EVENT_BYTES;
 
 /// The next part of the response: small events, or one large event.
 #[derive(Debug, Default)]

@@ -27,20 +27,20 @@ use tokio_tungstenite::tungstenite::{Bytes, Utf8Bytes};
 use url::Url;
 
 use super::answer::refusal;
-use super::audit_log::End;
+use super::audit_log::FinalEvent;
 use super::watch::Watch;
 
 /// How long a client may take to read a frame before the connection is closed.
-const UNREAD: Duration = Duration::from_secs(60);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a client may take to read pending data after the end of the watch.
-const GOODBYE: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The maximum size of a frame in bytes. A longer event is split. Each frame is copied for its client.
-const FRAME_BYTES: usize = 64 << 10;
+const MAX_FRAME_BYTES: usize = 64 << 10;
 
 /// The maximum size of a client message in bytes. Messages are ignored.
-const MESSAGE_BYTES: usize = 64 << 10;
+const MAX_MESSAGE_BYTES: usize = 64 << 10;
 
 /// Returns whether a request asks for a WebSocket.
 ///
@@ -62,7 +62,7 @@ pub(super) struct Connection {
 /// Answers the handshake. Returns no connection if the handshake is rejected.
 pub(super) fn handshake(watch: Watch, parts: &Parts) -> (Response, Option<Connection>) {
     let Some(upgrade) = parts.extensions.get::<OnUpgrade>().cloned() else {
-        let what = "a WebSocket without a connection of its own".to_owned();
+        let what = "a WebSocket without its own connection".to_owned();
         return (refusal(&Status::unsupported(&Unsupported { what })), None);
     };
     match accept(&parts.headers) {
@@ -75,7 +75,7 @@ pub(super) fn handshake(watch: Watch, parts: &Parts) -> (Response, Option<Connec
 }
 
 /// Why a handshake is rejected.
-enum Wrong {
+enum HandshakeError {
     Key,
     Version,
     Origin,
@@ -83,7 +83,7 @@ enum Wrong {
     Protocol,
 }
 
-impl Wrong {
+impl HandshakeError {
     /// The connection cannot be reused.
     fn into_response(self) -> Response {
         let (code, why) = match self {
@@ -106,29 +106,30 @@ impl Wrong {
 /// Returns the response headers of an accepted handshake.
 ///
 /// Accepts any single subprotocol, because none changes the frames, but not a choice of several.
-fn accept(headers: &HeaderMap) -> Result<HeaderMap, Wrong> {
+fn accept(headers: &HeaderMap) -> Result<HeaderMap, HandshakeError> {
     let key = first(headers, &SEC_WEBSOCKET_KEY);
     if key.is_empty() {
-        return Err(Wrong::Key);
+        return Err(HandshakeError::Key);
     }
     if first(headers, &SEC_WEBSOCKET_VERSION) != "13" {
-        return Err(Wrong::Version);
+        return Err(HandshakeError::Version);
     }
     let origin = first(headers, &ORIGIN);
     if !origin.starts_with('/') && Url::parse(origin).is_err() {
-        return Err(Wrong::Origin);
+        return Err(HandshakeError::Origin);
     }
     let mut accepted = HeaderMap::new();
     accepted.insert(UPGRADE, HeaderValue::from_static("websocket"));
     accepted.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    let answer = HeaderValue::try_from(derive_accept_key(key.as_bytes())).map_err(|_invalid| Wrong::Key)?;
+    let answer =
+        HeaderValue::try_from(derive_accept_key(key.as_bytes())).map_err(|_invalid| HandshakeError::Key)?;
     accepted.insert(SEC_WEBSOCKET_ACCEPT, answer);
     let protocol = first(headers, &SEC_WEBSOCKET_PROTOCOL).trim();
     if protocol.contains(',') {
-        return Err(Wrong::Protocol);
+        return Err(HandshakeError::Protocol);
     }
     if !protocol.is_empty() {
-        let protocol = HeaderValue::try_from(protocol).map_err(|_invalid| Wrong::Protocol)?;
+        let protocol = HeaderValue::try_from(protocol).map_err(|_invalid| HandshakeError::Protocol)?;
         accepted.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
     }
     Ok(accepted)
@@ -140,7 +141,7 @@ fn first<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
 
 impl Connection {
     /// Sends the events until the watch ends, the client closes the connection, or the server stops; then drops `end`.
-    pub(super) fn start(self, end: Option<End>) {
+    pub(super) fn start(self, end: Option<FinalEvent>) {
         tokio::spawn(async move {
             // An error means that the client disconnected.
             if let Ok(upgraded) = self.upgrade.await {
@@ -155,8 +156,8 @@ impl Connection {
 async fn serve(watch: Watch, upgraded: Upgraded) {
     let config = WebSocketConfig::default()
         .write_buffer_size(0)
-        .max_message_size(Some(MESSAGE_BYTES))
-        .max_frame_size(Some(MESSAGE_BYTES));
+        .max_message_size(Some(MAX_MESSAGE_BYTES))
+        .max_frame_size(Some(MAX_MESSAGE_BYTES));
     let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
     let (mut sink, mut source) = socket.split();
     let stopped = watch.stopped();
@@ -164,7 +165,7 @@ async fn serve(watch: Watch, upgraded: Upgraded) {
     let sending = async {
         while let Some(piece) = watcher.next().await {
             for frame in events(&piece).flat_map(frames) {
-                let sent = tokio::time::timeout(UNREAD, sink.send(Message::Frame(frame))).await;
+                let sent = tokio::time::timeout(WRITE_TIMEOUT, sink.send(Message::Frame(frame))).await;
                 if !matches!(sent, Ok(Ok(()))) {
                     return;
                 }
@@ -186,7 +187,7 @@ async fn serve(watch: Watch, upgraded: Upgraded) {
             let _ = socket.into_inner().shutdown().await;
         }
     };
-    let _ = tokio::time::timeout(GOODBYE, goodbye).await;
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, goodbye).await;
 }
 
 /// Returns the lines of a piece, each with its newline.
@@ -199,7 +200,7 @@ fn frames(mut text: Bytes) -> impl Iterator<Item = Frame> {
     let mut opcode = Some(Data::Text);
     std::iter::from_fn(move || {
         let data = OpCode::Data(opcode?);
-        let payload = text.split_to(text.len().min(FRAME_BYTES));
+        let payload = text.split_to(text.len().min(MAX_FRAME_BYTES));
         opcode = (!text.is_empty()).then_some(Data::Continue);
         Some(Frame::message(payload, data, text.is_empty()))
     })
@@ -219,7 +220,7 @@ mod tests {
             frames.iter().map(|frame| frame.payload().len()).collect::<Vec<_>>()
         };
         assert_eq!(lengths(1), [1]);
-        assert_eq!(lengths(FRAME_BYTES), [FRAME_BYTES]);
-        assert_eq!(lengths(2 * FRAME_BYTES + 1), [FRAME_BYTES, FRAME_BYTES, 1]);
+        assert_eq!(lengths(MAX_FRAME_BYTES), [MAX_FRAME_BYTES]);
+        assert_eq!(lengths(2 * MAX_FRAME_BYTES + 1), [MAX_FRAME_BYTES, MAX_FRAME_BYTES, 1]);
     }
 }

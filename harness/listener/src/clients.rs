@@ -74,7 +74,7 @@ impl ClientAuthorities {
         let (own, others) = certificates.split_first()?;
         match self.verifier.verify_client_cert(own, others, UnixTime::now()) {
             Ok(_verified) => ClientCertificate::verified(own),
-            Err(_invalid) => Some(ClientCertificate::Refused),
+            Err(_invalid) => Some(ClientCertificate::Invalid),
         }
     }
 }

@@ -38,7 +38,7 @@ pub struct Chain {
 
 /// A request to the server.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::exhaustive_structs, reason = "a request has these parts")]
+#[expect(clippy::exhaustive_structs, reason = "callers build requests field by field")]
 pub struct Request {
     /// The operation.
     pub operation: Operation,
@@ -72,10 +72,10 @@ pub enum RequestError {
     #[error("the server has no resource {} in version \"{}\"", .0.group_resource(), .0.version)]
     UnknownResource(GroupVersionResource),
     /// The request requires an object name.
-    #[error("the object needs a `metadata.name`")]
+    #[error("metadata.name is required")]
     NoName,
     /// Path and query are too long for a URI.
-    #[error("the path and the query of the request have {bytes} bytes: {error}")]
+    #[error("invalid request URI of {bytes} bytes: {error}")]
     NoUri {
         /// The length of path and query in bytes.
         bytes: usize,

@@ -37,7 +37,7 @@ pub struct Sent {
 
 /// The meaning of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "yes, no, and two ways not to know")]
+#[expect(clippy::exhaustive_enums, reason = "the list of verdicts is complete")]
 pub enum Verdict {
     /// The request was admitted.
     Admitted,

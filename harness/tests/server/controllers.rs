@@ -106,7 +106,7 @@ impl Cluster {
     }
 }
 
-/// Formats a request as `generic-garbage-collector delete configmaps a Background`; none for other clients.
+/// Formats a request as `generic-garbage-collector delete configmaps a Background`; `None` for other clients.
 fn line(request: &ObservedRequest) -> Option<String> {
     let user = request.user.username.strip_prefix("system:serviceaccount:kube-system:")?;
     assert_eq!(request.user.groups.len(), 3, "{:?}", request.user);

@@ -16,14 +16,14 @@ use super::client::{CONFIG_MAPS, delete, post, put, respond, server};
 struct Events(BodyDataStream);
 
 impl Events {
-    async fn of(server: &ApiServer, query: &str) -> Self {
+    async fn open(server: &ApiServer, query: &str) -> Self {
         let path = format!("{CONFIG_MAPS}?watch=true{query}");
         let answer = respond(server, &Method::GET, &path, "application/json", String::new()).await;
         assert_eq!(answer.status(), 200);
         Self(Body::into_data_stream(answer.into_body()))
     }
 
-    /// Returns the next events that arrive together; none once the watch is over.
+    /// Returns the next events that arrive together; `None` once the watch is over.
     async fn next(&mut self) -> Option<Vec<Value>> {
         let piece = self.0.next().await?.unwrap();
         let text = String::from_utf8(piece.to_vec()).unwrap();
@@ -38,7 +38,7 @@ fn config_map(name: &str) -> Value {
 #[tokio::test]
 async fn a_watcher_is_told_while_it_waits() {
     let server = server();
-    let mut events = Events::of(&server, "").await;
+    let mut events = Events::open(&server, "").await;
     for name in ["a", "b"] {
         let config_map = config_map(name);
         let (told, (code, _)) = tokio::join!(events.next(), post(&server, CONFIG_MAPS, &config_map));
@@ -60,7 +60,7 @@ async fn whoever_begins_too_far_back_is_told_to_list_anew() {
         assert_eq!(post(&server, CONFIG_MAPS, &config_map("a")).await.0, 201);
         assert_eq!(delete(&server, &format!("{CONFIG_MAPS}/a"), None).await.0, 200);
     }
-    let told = Events::of(&server, "&resourceVersion=1").await.next().await.unwrap();
+    let told = Events::open(&server, "&resourceVersion=1").await.next().await.unwrap();
     assert_eq!(told.len(), 1);
     assert_eq!(told[0]["type"], "ERROR");
     let status = &told[0]["object"];
@@ -70,7 +70,7 @@ async fn whoever_begins_too_far_back_is_told_to_list_anew() {
 
     // Everything in the history arrives, in pieces.
     let oldest = message.trim_start_matches("too old resource version: 1 (").trim_end_matches(')');
-    let mut events = Events::of(&server, &format!("&resourceVersion={oldest}")).await;
+    let mut events = Events::open(&server, &format!("&resourceVersion={oldest}")).await;
     let mut count = 0;
     while count < 4096 {
         count += events.next().await.unwrap().len();
@@ -83,7 +83,7 @@ async fn whoever_begins_too_far_back_is_told_to_list_anew() {
 async fn a_watcher_that_lags_behind_what_is_remembered_ends_without_a_word() {
     let server = server();
     assert_eq!(post(&server, CONFIG_MAPS, &config_map("a")).await.0, 201);
-    let mut events = Events::of(&server, "").await;
+    let mut events = Events::open(&server, "").await;
     assert_eq!(events.next().await.unwrap().len(), 1);
     for _ in 0..2_100 {
         assert_eq!(post(&server, CONFIG_MAPS, &config_map("b")).await.0, 201);
@@ -101,7 +101,7 @@ async fn objects_that_change_while_they_are_told_are_told_as_they_are() {
     for name in ["a", "b", "c"] {
         assert_eq!(post(&server, CONFIG_MAPS, &large(name, "x")).await.0, 201);
     }
-    let mut events = Events::of(&server, "&allowWatchBookmarks=true").await;
+    let mut events = Events::open(&server, "&allowWatchBookmarks=true").await;
     let mut told = events.next().await.unwrap();
     assert_eq!(told.len(), 1, "a piece ends with a large event");
     for name in ["a", "c"] {
@@ -148,7 +148,7 @@ fn a_large_object_comes_after_small_ones() {
             for (name, bytes) in [("a", 1), ("b", 40_000), ("c", 1)] {
                 assert_eq!(post(&server, CONFIG_MAPS, &of(name, bytes)).await.0, 201);
             }
-            let mut events = Events::of(&server, "&allowWatchBookmarks=true").await;
+            let mut events = Events::open(&server, "&allowWatchBookmarks=true").await;
             let mut told = vec![lengths(&events.next().await.unwrap())];
             told.push(lengths(&events.next().await.unwrap()));
             // These changes happen while objects are still being sent.
@@ -174,7 +174,7 @@ fn lengths(events: &[Value]) -> Vec<usize> {
 async fn bookmarks_come_every_minute_until_the_time_is_over() {
     let server = server();
     let started = Instant::now();
-    let mut events = Events::of(&server, "&allowWatchBookmarks=true&timeoutSeconds=150").await;
+    let mut events = Events::open(&server, "&allowWatchBookmarks=true&timeoutSeconds=150").await;
     let ends_objects = events.next().await.unwrap();
     assert_eq!(
         ends_objects[0]["object"]["metadata"]["annotations"],
@@ -198,10 +198,10 @@ async fn bookmarks_come_every_minute_until_the_time_is_over() {
 #[tokio::test]
 async fn a_server_that_stops_ends_its_watches() {
     let server = server();
-    let mut waiting = Events::of(&server, "").await;
+    let mut waiting = Events::open(&server, "").await;
     let (told, ()) = tokio::join!(waiting.next(), async { server.end_watches() });
     assert_eq!(told, None);
-    assert_eq!(Events::of(&server, "").await.next().await, None);
+    assert_eq!(Events::open(&server, "").await.next().await, None);
 }
 
 #[tokio::test]
@@ -213,7 +213,7 @@ async fn the_audit_log_tells_of_the_beginning_and_the_end() {
     let stages = || -> Vec<Value> {
         noted.lock().unwrap().iter().map(|event: &Value| json!([event["verb"], event["stage"]])).collect()
     };
-    let events = Events::of(&server, "").await;
+    let events = Events::open(&server, "").await;
     assert_eq!(stages(), [json!(["watch", "ResponseStarted"])]);
     drop(events);
     assert_eq!(stages(), [json!(["watch", "ResponseStarted"]), json!(["watch", "ResponseComplete"])]);
@@ -227,14 +227,14 @@ async fn a_watch_of_any_length_is_answered() {
     let server = server();
     for seconds in [i64::MAX, i64::MAX / 1_000_000_000 + 1] {
         // In nanoseconds this overflows to a negative number.
-        let mut events = Events::of(&server, &format!("&timeoutSeconds={seconds}")).await;
+        let mut events = Events::open(&server, &format!("&timeoutSeconds={seconds}")).await;
         let told = events.next().await.unwrap();
         assert_eq!(told[0]["type"], "ERROR");
         assert_eq!(told[0]["object"]["message"], "context deadline exceeded");
         assert_eq!(events.next().await, None);
     }
     let centuries = i64::MAX / 1_000_000_000;
-    let mut events = Events::of(&server, &format!("&timeoutSeconds={centuries}")).await;
+    let mut events = Events::open(&server, &format!("&timeoutSeconds={centuries}")).await;
     let config_map = config_map("a");
     let (told, (code, _)) = tokio::join!(events.next(), post(&server, CONFIG_MAPS, &config_map));
     assert_eq!((code, &told.unwrap()[0]["type"]), (201, &json!("ADDED")));

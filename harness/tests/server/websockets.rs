@@ -27,7 +27,7 @@ struct Watch {
 }
 
 impl Watch {
-    async fn of(server: &ApiServer, query: &str) -> Self {
+    async fn open(server: &ApiServer, query: &str) -> Self {
         let (ours, theirs) = tokio::io::duplex(SMALL);
         let service = TowerToHyperService::new(server.router(Authentication::Always(administrator())));
         let serving = hyper::server::conn::http1::Builder::new()
@@ -49,7 +49,7 @@ impl Watch {
         Self { socket: WebSocketStream::from_raw_socket(upgraded, Role::Client, None).await, connection }
     }
 
-    /// Returns the next event; none after the server closed the connection.
+    /// Returns the next event; `None` after the server closed the connection.
     async fn next(&mut self) -> Option<Value> {
         match self.socket.next().await?.unwrap() {
             Message::Text(text) => Some(serde_json::from_str(&text).unwrap()),
@@ -64,7 +64,7 @@ impl Watch {
 #[tokio::test]
 async fn a_client_that_reads_slowly_is_cut_off_when_it_lags_behind() {
     let server = server();
-    let mut watch = Watch::of(&server, "").await;
+    let mut watch = Watch::open(&server, "").await;
     // More than the history keeps and one piece in flight.
     for _ in 0..2_300 {
         assert_eq!(post(&server, CONFIG_MAPS, &json!({"metadata": {"name": "a"}})).await.0, 201);
@@ -82,7 +82,7 @@ async fn a_client_that_reads_slowly_is_cut_off_when_it_lags_behind() {
 #[tokio::test]
 async fn a_server_that_stops_closes_its_websockets() {
     let server = server();
-    let mut waiting = Watch::of(&server, "").await;
+    let mut waiting = Watch::open(&server, "").await;
     server.end_watches();
     assert_eq!(waiting.next().await, None);
     waiting.connection.await.unwrap();
@@ -97,7 +97,7 @@ async fn the_audit_log_tells_of_the_end_when_the_client_is_gone() {
         told.lock().unwrap().send(noted).unwrap();
     });
     let server = ApiServer::new(Options { audit: Some(audit), ..Options::default() });
-    let watch = Watch::of(&server, "").await;
+    let watch = Watch::open(&server, "").await;
     assert_eq!(noted.recv().await, Some(json!(["ResponseStarted", 101])));
     drop(watch);
     assert_eq!(noted.recv().await, Some(json!(["ResponseComplete", 101])));

@@ -7,7 +7,7 @@ use kubernetes_types::status::Status;
 
 use super::certificate::ClientCertificate;
 use super::tokens::{Authenticated, TokenAuthenticator};
-use crate::service_account_tokens::Refusal;
+use crate::service_account_tokens::TokenRejection;
 
 /// The group of all authenticated users.
 const AUTHENTICATED: &str = "system:authenticated";
@@ -51,7 +51,7 @@ impl Authenticators {
     }
 }
 
-/// Returns the authenticated user of a request with the groups that the server adds; none without credentials.
+/// Returns the authenticated user of a request with the groups that the server adds; `None` without credentials.
 ///
 /// # Errors
 /// 401 for invalid credentials, 501 for service account tokens from Secrets.
@@ -70,10 +70,10 @@ pub(super) fn known(
     match bearer(headers) {
         Some(token) => match tokens.authenticate(token, tokens.issuer.api_audiences()) {
             Ok(Some(found)) => Ok(Some(Authenticated { user: with_groups(found.user), ..found })),
-            Err(Refusal::Unsupported(what)) => Err(Box::new(Status::unsupported(&what))),
-            Ok(None) | Err(Refusal::Invalid(_)) => Err(refused()),
+            Err(TokenRejection::Unsupported(what)) => Err(Box::new(Status::unsupported(&what))),
+            Ok(None) | Err(TokenRejection::Invalid(_)) => Err(refused()),
         },
-        None if matches!(certificate, Some(ClientCertificate::Refused)) => Err(refused()),
+        None if matches!(certificate, Some(ClientCertificate::Invalid)) => Err(refused()),
         None => Ok(None),
     }
 }
@@ -87,7 +87,8 @@ pub(super) fn with_groups(mut user: UserInfo) -> UserInfo {
     user
 }
 
-/// Returns the token in the `Authorization` header; none if the header is missing, has another scheme, or has no token.
+/// Returns the token in the `Authorization` header; `None` if the header is missing, has another scheme, or has no
+/// token.
 ///
 /// Source: apiserver pkg/authentication/request/bearertoken/bearertoken.go, `AuthenticateRequest`.
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -135,7 +136,7 @@ mod tests {
         let verified = ClientCertificate::Verified(user("joe", &[]));
         assert_eq!(asked(None, Some(&verified)), Ok("joe system:authenticated".to_owned()));
         assert_eq!(asked(Some("Bearer other"), Some(&verified)), Ok("joe system:authenticated".to_owned()));
-        let refused = ClientCertificate::Refused;
+        let refused = ClientCertificate::Invalid;
         assert_eq!(asked(None, Some(&refused)), Err(401));
         assert_eq!(
             asked(Some("Bearer secret"), Some(&refused)),

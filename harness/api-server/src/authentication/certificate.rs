@@ -15,7 +15,7 @@ pub enum ClientCertificate {
     /// An authority in `--client-ca-file` signed the certificate for this user.
     Verified(UserInfo),
     /// The certificate is invalid: requests without a valid token get a 401.
-    Refused,
+    Invalid,
 }
 
 /// The subject attribute with the user's uid.
@@ -25,12 +25,12 @@ const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
 impl ClientCertificate {
     /// Returns the user of a verified certificate: its name is the common name, its groups are the organizations.
-    /// Returns none if the certificate has no common name.
+    /// Returns `None` if the certificate has no common name.
     ///
     /// Source: apiserver pkg/authentication/request/x509/x509.go, `CommonNameUserConversion`.
     /// Rule: RBAC-27.
     pub fn verified(der: &[u8]) -> Option<Self> {
-        let Ok((_, certificate)) = X509Certificate::from_der(der) else { return Some(Self::Refused) };
+        let Ok((_, certificate)) = X509Certificate::from_der(der) else { return Some(Self::Invalid) };
         let values = |wanted: &Oid<'static>| -> Option<Vec<String>> {
             let attributes = certificate.subject().iter_attributes();
             let found = attributes.filter(|attribute| attribute.attr_type() == wanted);
@@ -41,7 +41,7 @@ impl ClientCertificate {
         let uid = match values(&UID).as_deref() {
             Some([]) => String::new(),
             Some([uid]) if !uid.is_empty() => uid.clone(),
-            _ => return Some(Self::Refused),
+            _ => return Some(Self::Invalid),
         };
         let sum = data_encoding::HEXLOWER.encode(&Sha256::digest(der));
         let extra = [(CREDENTIAL.to_owned(), vec![format!("X509SHA256={sum}")])].into();
@@ -73,7 +73,7 @@ mod tests {
                 assert!(id.starts_with("X509SHA256=") && id.len() == 75, "{id}");
                 Ok((user.username, user.uid, user.groups))
             }
-            ClientCertificate::Refused => Err(()),
+            ClientCertificate::Invalid => Err(()),
         });
         let owned = |(name, uid, groups): Expected| {
             (name.to_owned(), uid.to_owned(), groups.iter().map(|&group| group.to_owned()).collect())
@@ -97,6 +97,6 @@ mod tests {
 
     #[test]
     fn what_is_no_certificate_is_refused() {
-        assert_eq!(ClientCertificate::verified(b"x"), Some(ClientCertificate::Refused));
+        assert_eq!(ClientCertificate::verified(b"x"), Some(ClientCertificate::Invalid));
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct Claim {
 
 impl Claim {
     /// Creates the claim of a user who does not impersonate another.
-    pub(crate) fn of(user: UserInfo) -> Self {
+    pub(crate) fn from_user(user: UserInfo) -> Self {
         Self { user, wanted: None, annotations: BTreeMap::new() }
     }
 }
@@ -81,7 +81,7 @@ pub(crate) struct Identity {
 
 impl Identity {
     /// Creates the identity of a user who does not impersonate another.
-    pub(crate) fn of(user: UserInfo) -> Self {
+    pub(crate) fn from_user(user: UserInfo) -> Self {
         Self { user, impersonated: None }
     }
 
@@ -93,7 +93,7 @@ impl Identity {
 
 /// A request that failed authentication or has invalid impersonation headers.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Refused {
+pub(crate) struct AuthenticationFailure {
     /// The user, if authentication succeeded.
     pub(crate) user: Option<UserInfo>,
     /// The Status that the client receives.
@@ -149,21 +149,22 @@ impl Authenticator {
     /// Identifies the client of a request from its headers and the certificate of its connection.
     ///
     /// # Errors
-    /// [`Refused`] with the Status that the client receives.
+    /// [`AuthenticationFailure`] with the Status that the client receives.
     pub(crate) fn identify(
         &self,
         headers: &HeaderMap,
         certificate: Option<&ClientCertificate>,
-    ) -> Result<Claim, Refused> {
-        let found = self.user(headers, certificate).map_err(|status| Refused { user: None, status })?;
+    ) -> Result<Claim, AuthenticationFailure> {
+        let found =
+            self.user(headers, certificate).map_err(|status| AuthenticationFailure { user: None, status })?;
         let Authenticated { user, annotations, .. } = found;
-        let wanted =
-            impersonation::wanted(headers).map_err(|status| Refused { user: Some(user.clone()), status })?;
+        let wanted = impersonation::wanted(headers)
+            .map_err(|status| AuthenticationFailure { user: Some(user.clone()), status })?;
         Ok(Claim { user, wanted, annotations })
     }
 }
 
-/// Adds the [`Claim`] of the client, or [`Refused`], to the extensions of each request. For
+/// Adds the [`Claim`] of the client, or [`AuthenticationFailure`], to the extensions of each request. For
 /// `axum::middleware::from_fn_with_state`.
 pub(crate) async fn authenticate(
     State(authenticator): State<Authenticator>,
@@ -243,8 +244,8 @@ mod tests {
 
     #[test]
     fn a_stranger_gets_the_servers_status() {
-        let Err(Refused { status, .. }) = with_token().identify(&HeaderMap::new(), None) else {
-            panic!("let in");
+        let Err(AuthenticationFailure { status, .. }) = with_token().identify(&HeaderMap::new(), None) else {
+            panic!("the request is authenticated");
         };
         let body = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}"#;
         assert_eq!(serde_json::to_string(&status).unwrap(), body);

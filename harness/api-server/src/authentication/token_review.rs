@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::TokenAuthenticator;
 use super::authenticators::{bearer, with_groups};
-use crate::service_account_tokens::Refusal;
+use crate::service_account_tokens::TokenRejection;
 
 /// The error for a token that no authenticator recognizes.
 ///
@@ -42,9 +42,7 @@ pub(crate) fn answer(mut review: Value, tokens: &TokenAuthenticator) -> Result<V
     let header = format!("Bearer {}", json::text(&review, &["spec", "token"]));
     let headers: HeaderMap = header.parse().ok().map(|value| (AUTHORIZATION, value)).into_iter().collect();
     let Some(token) = bearer(&headers) else {
-        return Err(unsupported(&Unsupported {
-            what: "reviews of texts that are no bearer tokens".to_owned(),
-        }));
+        return Err(unsupported(&Unsupported { what: "reviews of malformed bearer tokens".to_owned() }));
     };
     let wanted =
         json::at(&review, &["spec", "audiences"]).as_array().filter(|audiences| !audiences.is_empty());
@@ -59,8 +57,8 @@ pub(crate) fn answer(mut review: Value, tokens: &TokenAuthenticator) -> Result<V
         }),
         Ok(None) => json!({"user": {}, "error": INVALID}),
         // Joins the errors of two authenticators.
-        Err(Refusal::Invalid(why)) => json!({"user": {}, "error": format!("[{INVALID}, {why}]")}),
-        Err(Refusal::Unsupported(what)) => return Err(unsupported(&what)),
+        Err(TokenRejection::Invalid(why)) => json!({"user": {}, "error": format!("[{INVALID}, {why}]")}),
+        Err(TokenRejection::Unsupported(what)) => return Err(unsupported(&what)),
     };
     json::set(&mut review, &["status"], status);
     Ok(review)

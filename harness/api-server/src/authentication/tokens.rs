@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kubernetes_admission::attributes::UserInfo;
 use sha2::{Digest as _, Sha256};
 
-use crate::service_account_tokens::{self, Refusal, TokenIssuer};
+use crate::service_account_tokens::{self, TokenIssuer, TokenRejection};
 use crate::storage::ObjectReader;
 
 /// The users of bearer tokens. Stores SHA-256 sums of the tokens, so that the lookup time does not reveal anything
@@ -68,7 +68,7 @@ impl TokenAuthenticator {
         Self { tokens, issuer: Arc::new(issuer), objects }
     }
 
-    /// Returns the user of a token that is valid for one of the `audiences`; none if the token is unknown.
+    /// Returns the user of a token that is valid for one of the `audiences`; `None` if the token is unknown.
     ///
     /// # Errors
     /// The token is an invalid service account token.
@@ -80,7 +80,7 @@ impl TokenAuthenticator {
         &self,
         token: &str,
         audiences: &[String],
-    ) -> Result<Option<Authenticated>, Refusal> {
+    ) -> Result<Option<Authenticated>, TokenRejection> {
         if let Some(user) = self.tokens.get(token) {
             let own = self.issuer.api_audiences();
             let shared: Vec<String> = audiences.iter().filter(|it| own.contains(it)).cloned().collect();

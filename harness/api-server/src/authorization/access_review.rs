@@ -1,4 +1,4 @@
-//! Access reviews: `SubjectAccessReview` and its kin.
+//! Access reviews: `SubjectAccessReview` and similar kinds.
 
 use kubernetes_admission::attributes::UserInfo;
 use kubernetes_admission::authorizer::{

@@ -15,11 +15,11 @@ use super::super::storage::{Key, ObjectReader as _, Storage};
 const CONTROLLER: &str = "clusterrole-aggregation-controller";
 
 /// How many levels of aggregated roles are resolved. Sensible clusters have fewer; the limit stops cycles.
-const ROUNDS: usize = 8;
+const MAX_ROUNDS: usize = 8;
 
 /// Fills in the rules of the aggregated roles among `objects`.
 pub(super) fn aggregate(objects: &mut [Value]) {
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let all: Vec<Arc<Value>> = objects.iter().cloned().map(Arc::new).collect();
         let mut changed = false;
         for object in objects.iter_mut() {
@@ -36,7 +36,7 @@ pub(super) fn aggregate(objects: &mut [Value]) {
 
 /// Fills in the rules of the stored aggregated roles.
 pub(crate) fn reconcile(storage: &Storage) {
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let all = storage.list(RBAC_GROUP, "clusterroles", "");
         let outdated: Vec<(&Arc<Value>, Value)> =
             all.iter().filter_map(|role| Some((role, outdated(role, &all)?))).collect();

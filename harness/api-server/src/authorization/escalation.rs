@@ -29,20 +29,20 @@ pub(crate) fn check(
     if gvr.group != RBAC_GROUP || is_privileged(&request.user) {
         return Ok(());
     }
-    let check = Check { request, user: &request.user, namespace: &request.target.namespace };
+    let check = EscalationCheck { request, user: &request.user, namespace: &request.target.namespace };
     match gvr.resource.as_str() {
         "roles" | "clusterroles" => check.role(object, old),
         _ => check.binding(object, old),
     }
 }
 
-struct Check<'a> {
+struct EscalationCheck<'a> {
     request: &'a ObjectRequest<'a>,
     user: &'a UserInfo,
     namespace: &'a str,
 }
 
-impl Check<'_> {
+impl EscalationCheck<'_> {
     fn role(&self, object: &Value, old: Option<&Value>) -> Result<(), Box<Status>> {
         let resource = &self.request.target.resource.gvr.resource;
         let is_allowed = self.may("escalate", resource, &self.request.target.name);

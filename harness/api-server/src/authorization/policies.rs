@@ -16,10 +16,10 @@ use super::super::storage::Storage;
 /// Rule: RBAC-04.
 pub(crate) struct StoredPolicies {
     storage: Arc<Storage>,
-    read: RwLock<Option<Read>>,
+    read: RwLock<Option<LoadedPolicies>>,
 }
 
-struct Read {
+struct LoadedPolicies {
     /// The storage version that `policies` reflects.
     version: u64,
     policies: Arc<Policies>,
@@ -41,7 +41,7 @@ impl StoredPolicies {
         let (objects, version) = self.storage.rbac_objects();
         let before = known.as_ref().map(|read| Arc::clone(&read.policies)).unwrap_or_default();
         let policies = Arc::new(before.updated(&objects));
-        *known = Some(Read { version, policies: Arc::clone(&policies) });
+        *known = Some(LoadedPolicies { version, policies: Arc::clone(&policies) });
         policies
     }
 

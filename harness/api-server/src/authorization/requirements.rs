@@ -5,8 +5,8 @@ use serde_json::Value;
 use kubernetes_types::names;
 use kubernetes_types::status::{FieldError, MAX_ERRORS};
 
-const MISSING: &str = "must be specified when `operator` is 'In' or 'NotIn'";
-const NEEDLESS: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+const MISSING_VALUES: &str = "must be specified when `operator` is 'In' or 'NotIn'";
+const UNEXPECTED_VALUES: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
 
 /// Whether an unknown operator is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +70,10 @@ pub(super) fn of_fields(requirement: &Value, path: &str) -> Vec<FieldError> {
 fn of_operator(requirement: &Value, path: &str, unknown: UnknownOperator) -> Vec<FieldError> {
     let has_values = !super::list(requirement, "values").is_empty();
     let error = match super::text(requirement, "operator") {
-        "In" | "NotIn" if !has_values => FieldError::required(format!("{path}.values"), MISSING),
-        "Exists" | "DoesNotExist" if has_values => FieldError::forbidden(format!("{path}.values"), NEEDLESS),
+        "In" | "NotIn" if !has_values => FieldError::required(format!("{path}.values"), MISSING_VALUES),
+        "Exists" | "DoesNotExist" if has_values => {
+            FieldError::forbidden(format!("{path}.values"), UNEXPECTED_VALUES)
+        }
         "In" | "NotIn" | "Exists" | "DoesNotExist" => return Vec::new(),
         _ if unknown == UnknownOperator::Allowed => return Vec::new(),
         other => {

@@ -9,8 +9,8 @@ use kubernetes_types::status::Status;
 use super::Controllers;
 use crate::Server;
 use crate::discovery::{Resource, is_newer};
-use crate::own_requests::{self, Requester};
-pub(super) use crate::own_requests::{Change, JSON};
+use crate::loopback_requests::{self, Requester};
+pub(super) use crate::loopback_requests::{Change, JSON};
 use crate::request::BodyRetention;
 
 /// A controller of kube-controller-manager.
@@ -84,7 +84,7 @@ impl Actors {
             authorizer: Arc::clone(&self.server.state.authorizer),
             keep: BodyRetention::for_audit(&self.server),
         };
-        own_requests::send(&self.server, change, requester).await
+        loopback_requests::send(&self.server, change, requester).await
     }
 
     /// Returns the resources whose objects can be deleted, each in its newest version.

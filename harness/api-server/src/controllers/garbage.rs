@@ -15,15 +15,15 @@ use crate::in_process::key;
 use crate::metadata;
 
 /// The state of an owner.
-enum Standing {
+enum OwnerState {
     /// It exists.
-    Solid,
+    Exists,
     /// It does not exist, or another object has its name.
     Dangling,
     /// It waits for the deletion of its dependents.
     Waiting,
     /// It is namespaced and its dependent is not, so the reference is invalid.
-    Impossible,
+    Invalid,
     /// Its kind is not served.
     Unknown,
 }
@@ -69,20 +69,20 @@ impl Object<'_> {
         if owners.is_empty() {
             return Outcome::Done;
         }
-        let (mut is_solid, mut waiting, mut superfluous) = (false, false, Vec::new());
+        let (mut has_existing_owner, mut waiting, mut superfluous) = (false, false, Vec::new());
         for owner in &owners {
-            match self.standing(owner) {
-                Standing::Solid => is_solid = true,
-                Standing::Dangling => superfluous.push(owner.uid.as_str()),
-                Standing::Waiting => {
+            match self.owner_state(owner) {
+                OwnerState::Exists => has_existing_owner = true,
+                OwnerState::Dangling => superfluous.push(owner.uid.as_str()),
+                OwnerState::Waiting => {
                     waiting = true;
                     superfluous.push(owner.uid.as_str());
                 }
-                Standing::Impossible => return Outcome::Done,
-                Standing::Unknown => return Outcome::Park,
+                OwnerState::Invalid => return Outcome::Done,
+                OwnerState::Unknown => return Outcome::Park,
             }
         }
-        if is_solid {
+        if has_existing_owner {
             if superfluous.is_empty() {
                 return Outcome::Done;
             }
@@ -138,7 +138,7 @@ impl Object<'_> {
         ended(self.remove_finalizer(ORPHAN).await)
     }
 
-    fn standing(&self, owner: &Owner) -> Standing {
+    fn owner_state(&self, owner: &Owner) -> OwnerState {
         let server = &self.actors.server;
         let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
         let kind = GroupVersionKind {
@@ -147,19 +147,19 @@ impl Object<'_> {
             kind: owner.kind.clone(),
         };
         let resources = server.state.resources();
-        let Some(resource) = resources.of_kind(&kind) else { return Standing::Unknown };
+        let Some(resource) = resources.of_kind(&kind) else { return OwnerState::Unknown };
         let namespace = self.node.key.namespace.as_str();
         if resource.namespaced && namespace.is_empty() {
-            return Standing::Impossible;
+            return OwnerState::Invalid;
         }
         let namespace = if resource.namespaced { namespace } else { "" };
         let found = server.state.storage.at(&key(resource, namespace, &owner.name));
         match found.filter(|found| metadata::text(found, "uid") == owner.uid) {
-            None => Standing::Dangling,
+            None => OwnerState::Dangling,
             Some(found) if metadata::is_deleting(&found) && has_finalizer(&found, FOREGROUND) => {
-                Standing::Waiting
+                OwnerState::Waiting
             }
-            Some(_) => Standing::Solid,
+            Some(_) => OwnerState::Exists,
         }
     }
 

@@ -70,7 +70,7 @@ impl Graph {
         }
         if let (Some(uid), Some(object)) = (there, &change.after) {
             let before = self.remove(&uid);
-            let node = Node::of(&uid, &change.key, &object.object());
+            let node = Node::new(&uid, &change.key, &object.object());
             for owner in &node.owners {
                 self.dependents.entry(owner.uid.clone()).or_default().insert(uid.clone());
             }
@@ -101,7 +101,7 @@ impl Graph {
         owners.iter().filter(waits).map(|owner| owner.uid.clone()).collect()
     }
 
-    /// Returns an object and its dependents; none if there is nothing to do for it.
+    /// Returns an object and its dependents; `None` if there is nothing to do for it.
     pub(super) fn neighbors(&self, uid: &str) -> Option<Neighbors> {
         let dependents = self.dependents.get(uid).into_iter().flatten();
         let dependents = dependents.filter_map(|uid| self.nodes.get(uid)).cloned().collect();
@@ -123,7 +123,7 @@ impl Graph {
 }
 
 impl Node {
-    fn of(uid: &str, key: &Key, object: &Value) -> Self {
+    fn new(uid: &str, key: &Key, object: &Value) -> Self {
         let is_deleting = metadata::is_deleting(object);
         Self {
             uid: uid.to_owned(),

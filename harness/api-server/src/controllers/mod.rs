@@ -23,7 +23,7 @@ use self::queue::{Item, Outcome, Queue};
 use super::Server;
 use super::custom_resources;
 use super::metadata;
-use super::storage::{Change, Key, News};
+use super::storage::{Change, Key, StorageEvent};
 
 /// Options of the controllers.
 #[derive(Clone, Debug, Default)]
@@ -42,12 +42,12 @@ const PAGE: usize = 500;
 /// Runs the controllers of a server until it stops.
 pub(super) async fn run(server: Arc<Server>, options: Controllers) {
     let actors = Arc::new(Actors::new(Arc::clone(&server), options));
-    let mut news = server.state.storage.subscribe();
+    let mut notifications = server.state.storage.subscribe();
     let mut manager = Manager::new(server, actors);
     manager.list();
     let mut working: JoinSet<(Item, Outcome)> = JoinSet::new();
     loop {
-        if *news.borrow_and_update() == News::Closed {
+        if *notifications.borrow_and_update() == StorageEvent::Closed {
             return;
         }
         manager.follow();
@@ -58,7 +58,7 @@ pub(super) async fn run(server: Arc<Server>, options: Controllers) {
         }
         let due = manager.queue.due().filter(|_| working.len() < WORKERS);
         tokio::select! {
-            changed = news.changed() => if changed.is_err() { return },
+            changed = notifications.changed() => if changed.is_err() { return },
             Some(ended) = working.join_next() => match ended {
                 Ok((item, outcome)) => manager.queue.end(item, outcome, Instant::now()),
                 Err(error) => if let Ok(panic) = error.try_into_panic() { std::panic::resume_unwind(panic) },

@@ -38,7 +38,7 @@ const CONDITIONS: [(&str, &str, &str); 5] = [
 
 /// What an attempt to empty a namespace left behind.
 #[derive(Debug, Default)]
-struct Left {
+struct RemainingContent {
     /// Object counts by `RESOURCE.GROUP`.
     objects: BTreeMap<String, usize>,
     /// How many objects have each finalizer.
@@ -60,7 +60,7 @@ pub(super) async fn finish(actors: &Actors, name: &str) -> Outcome {
     if !has_finalizer(&namespace) {
         return Outcome::Done;
     }
-    let mut left = Left::default();
+    let mut left = RemainingContent::default();
     // Pods are deleted before the objects that they may need.
     let (pods, others): (Vec<_>, Vec<_>) = actors
         .deletable()
@@ -118,7 +118,7 @@ fn has_finalizer(namespace: &Value) -> bool {
 
 /// Deletes the objects of a resource in a namespace and counts the remaining ones. Sends no request for an empty
 /// collection, because no webhook would see it.
-async fn empty(actors: &Actors, resource: &Arc<Resource>, namespace: &str, left: &mut Left) {
+async fn empty(actors: &Actors, resource: &Arc<Resource>, namespace: &str, left: &mut RemainingContent) {
     let (group, plural) = (resource.storage_group(), resource.gvr.resource.as_str());
     let list = || actors.server.state.storage.list(group, plural, namespace);
     let objects = list();
@@ -186,8 +186,8 @@ async fn delete(
     Ok(())
 }
 
-/// Returns the namespace with updated conditions; none if they did not change.
-fn with_conditions(namespace: &Value, left: &Left) -> Option<Value> {
+/// Returns the namespace with updated conditions; `None` if they did not change.
+fn with_conditions(namespace: &Value, left: &RemainingContent) -> Option<Value> {
     let mut conditions =
         namespace.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut has_changed = false;
@@ -227,7 +227,7 @@ fn with_conditions(namespace: &Value, left: &Left) -> Option<Value> {
 }
 
 /// Returns the reason and message of a true condition.
-fn problem(kind: &str, left: &Left) -> Option<(&'static str, String)> {
+fn problem(kind: &str, left: &RemainingContent) -> Option<(&'static str, String)> {
     let listed = |counts: &BTreeMap<String, usize>, word: &str| {
         let mut all: Vec<String> =
             counts.iter().map(|(what, count)| format!("{what} {word} {count} resource instances")).collect();

@@ -34,8 +34,8 @@ pub(super) enum Outcome {
 /// The first retry delay; doubled after each failure up to the maximum.
 ///
 /// Source: client-go `util/workqueue/default_rate_limiters.go`, `DefaultTypedControllerRateLimiter`, which waits up to 1,000 s.
-const FIRST_DELAY: Duration = Duration::from_millis(5);
-const LONGEST_DELAY: Duration = Duration::from_secs(60);
+const BASE_DELAY: Duration = Duration::from_millis(5);
+const MAX_DELAY: Duration = Duration::from_secs(60);
 
 /// A queue that never hands out the same item twice at the same time.
 #[derive(Debug, Default)]
@@ -100,7 +100,7 @@ impl Queue {
             Outcome::Park => drop(self.parked.insert(item)),
             Outcome::Retry => {
                 let failures = self.failures.entry(item.clone()).or_default();
-                let delay = FIRST_DELAY.saturating_mul(1 << (*failures).min(16)).min(LONGEST_DELAY);
+                let delay = BASE_DELAY.saturating_mul(1 << (*failures).min(16)).min(MAX_DELAY);
                 *failures += 1;
                 self.count += 1;
                 self.delayed.insert((now + delay, self.count), item);
@@ -121,15 +121,15 @@ mod tests {
         queue.add(item());
         assert_eq!((queue.next(now), queue.next(now)), (Some(item()), None));
         queue.add(item());
-        assert_eq!(queue.next(now), None, "it is looked at");
+        assert_eq!(queue.next(now), None, "the item is active");
         queue.end(item(), Outcome::Done, now);
         assert_eq!((queue.next(now), queue.due()), (Some(item()), None));
         queue.end(item(), Outcome::Retry, now);
-        assert_eq!((queue.next(now), queue.due()), (None, Some(now + FIRST_DELAY)));
-        assert_eq!(queue.next(now + FIRST_DELAY), Some(item()));
+        assert_eq!((queue.next(now), queue.due()), (None, Some(now + BASE_DELAY)));
+        assert_eq!(queue.next(now + BASE_DELAY), Some(item()));
         queue.end(item(), Outcome::Retry, now);
-        assert_eq!(queue.due(), Some(now + 2 * FIRST_DELAY));
-        assert_eq!(queue.next(now + 2 * FIRST_DELAY), Some(item()));
+        assert_eq!(queue.due(), Some(now + 2 * BASE_DELAY));
+        assert_eq!(queue.next(now + 2 * BASE_DELAY), Some(item()));
         queue.end(item(), Outcome::Park, now);
         assert_eq!((queue.next(now), queue.due()), (None, None));
         queue.add_parked();

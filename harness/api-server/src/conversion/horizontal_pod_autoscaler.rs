@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::go_json;
-use super::metrics::{self, Place};
+use super::metrics::{self, MetricLocation};
 
 /// The `autoscaling/v1` annotation with the metrics other than CPU utilization.
 pub(crate) const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
@@ -37,7 +37,8 @@ pub(super) fn to_version_1(object: &Value) -> Value {
     if let Some(utilization) = cpu.first().and_then(|metric| cpu_utilization(metric)) {
         old_spec.insert("targetCPUUtilizationPercentage".to_owned(), utilization.clone());
     }
-    let others = others.into_iter().map(|metric| metrics::to_version_1(metric, Place::Spec)).collect();
+    let others =
+        others.into_iter().map(|metric| metrics::to_version_1(metric, MetricLocation::Spec)).collect();
     annotate(&mut annotations, METRICS, others);
 
     if let Some(behavior) = spec.and_then(|spec| spec.get("behavior")).filter(|behavior| behavior.is_object())
@@ -55,7 +56,8 @@ pub(super) fn to_version_1(object: &Value) -> Value {
             old_status.insert("currentCPUUtilizationPercentage".to_owned(), utilization.clone());
         }
     }
-    let statuses = list(status, "currentMetrics").map(|metric| metrics::to_version_1(metric, Place::Status));
+    let statuses =
+        list(status, "currentMetrics").map(|metric| metrics::to_version_1(metric, MetricLocation::Status));
     annotate(&mut annotations, CURRENT_METRICS, statuses.collect());
     annotate(&mut annotations, CONDITIONS, list(status, "conditions").cloned().collect());
 
@@ -70,7 +72,7 @@ pub(super) fn to_version_2(object: &Value) -> Value {
     let mut new_spec = fields(spec, &["scaleTargetRef", "minReplicas", "maxReplicas"]);
     let others = annotation(object, METRICS).unwrap_or_default();
     let mut new_metrics: Vec<Value> =
-        others.iter().map(|metric| metrics::to_version_2(metric, Place::Spec)).collect();
+        others.iter().map(|metric| metrics::to_version_2(metric, MetricLocation::Spec)).collect();
     if let Some(utilization) = member(spec, "targetCPUUtilizationPercentage") {
         new_metrics.push(cpu_metric(utilization));
     }
@@ -92,7 +94,8 @@ pub(super) fn to_version_2(object: &Value) -> Value {
         json!([{"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": utilization}}}])
     });
     if let Some(statuses) = annotation(object, CURRENT_METRICS) {
-        current = statuses.iter().map(|metric| metrics::to_version_2(metric, Place::Status)).collect();
+        current =
+            statuses.iter().map(|metric| metrics::to_version_2(metric, MetricLocation::Status)).collect();
     }
     new_status.insert("currentMetrics".to_owned(), current);
     if let Some(conditions) = annotation(object, CONDITIONS).filter(|conditions| !conditions.is_empty()) {
@@ -146,7 +149,7 @@ fn internal_behavior(behavior: &Value) -> Value {
     json!({"ScaleUp": direction("scaleUp"), "ScaleDown": direction("scaleDown")})
 }
 
-/// Returns none for a text that is not a behavior or has no rules. Like Go, matches field names case-insensitively.
+/// Returns `None` for a text that is not a behavior or has no rules. Like Go, matches field names case-insensitively.
 fn external_behavior(text: &str) -> Option<Value> {
     let internal: Value = serde_json::from_str(text).ok()?;
     let mut behavior = Map::new();
@@ -210,7 +213,7 @@ fn annotation_text<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get("metadata")?.get("annotations")?.get(name)?.as_str()
 }
 
-/// Returns the list in an annotation; none if the text is not a list of objects, which the server ignores.
+/// Returns the list in an annotation; `None` if the text is not a list of objects, which the server ignores.
 pub(crate) fn annotation(object: &Value, name: &str) -> Option<Vec<Value>> {
     let entries: Vec<Value> = serde_json::from_str(annotation_text(object, name)?).ok()?;
     entries.iter().all(Value::is_object).then_some(entries)

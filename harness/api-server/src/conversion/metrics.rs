@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// Where a metric is located, which decides the amounts it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum MetricLocation {
     /// In `spec.metrics`: target amounts.
     Spec,
     /// In `status.currentMetrics`: measured amounts.
@@ -82,7 +82,7 @@ const RESOURCE_CURRENT: &[Amount] = &[
 ];
 
 /// Converts a metric of `autoscaling/v2` to its form in the annotation.
-pub(super) fn to_version_1(metric: &Value, place: Place) -> Value {
+pub(super) fn to_version_1(metric: &Value, place: MetricLocation) -> Value {
     each_source(metric, |source, new| {
         let mut old = match source.selector {
             Some(selector) => {
@@ -106,7 +106,7 @@ pub(super) fn to_version_1(metric: &Value, place: Place) -> Value {
 }
 
 /// Converts a metric of the annotation to `autoscaling/v2`.
-pub(super) fn to_version_2(metric: &Value, place: Place) -> Value {
+pub(super) fn to_version_2(metric: &Value, place: MetricLocation) -> Value {
     each_source(metric, |source, old| {
         let mut new = match source.selector {
             Some(selector) => {
@@ -125,7 +125,7 @@ pub(super) fn to_version_2(metric: &Value, place: Place) -> Value {
         for amount in amounts {
             amount.insert(&mut found, amount.new, Some(old), amount.old);
         }
-        if place == Place::Spec {
+        if place == MetricLocation::Spec {
             name_type(&mut found, source);
         }
         new.insert(member.to_owned(), Value::Object(found));
@@ -133,7 +133,7 @@ pub(super) fn to_version_2(metric: &Value, place: Place) -> Value {
     })
 }
 
-impl Place {
+impl MetricLocation {
     /// Returns the field that holds the amounts of a source in the newer version, and those amounts.
     fn amounts(self, source: &Source) -> (&'static str, &'static [Amount]) {
         match self {

@@ -36,7 +36,7 @@ pub(super) fn remove(object: &mut Value, field: &str) -> Option<Value> {
     object.as_object_mut()?.remove(field)
 }
 
-/// Returns the object at `object[field]`, which is created if absent. Returns none for any other value.
+/// Returns the object at `object[field]`, which is created if absent. Returns `None` for any other value.
 pub(super) fn ensure<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Value> {
     let child = object.as_object_mut()?.entry(field).or_insert(Value::Null);
     if child.is_null() {

@@ -30,7 +30,7 @@ pub(crate) fn through_internal(object: &mut Value) -> bool {
 }
 
 /// Returns whether the conversion into an existing internal object of this kind preserves some of its fields.
-pub(crate) fn keeps_what_was_there(kind: &GroupVersionKind) -> bool {
+pub(crate) fn preserves_unpatched_fields(kind: &GroupVersionKind) -> bool {
     matches!(
         (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str()),
         ("apps", "v1", "DaemonSet") | ("autoscaling", "v1", "HorizontalPodAutoscaler")
@@ -38,7 +38,7 @@ pub(crate) fn keeps_what_was_there(kind: &GroupVersionKind) -> bool {
 }
 
 /// Converts like [`through_internal`], but into the existing internal object `before`, which is required if
-/// [`keeps_what_was_there`] returns true.
+/// [`preserves_unpatched_fields`] returns true.
 pub(crate) fn into_internal(object: &mut Value, before: &Value) -> bool {
     match (text(object, "apiVersion"), text(object, "kind")) {
         ("apps/v1", "DaemonSet") => {

@@ -20,7 +20,7 @@ use serde_json::Value;
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::schema;
 
-pub(crate) use self::internal::{into_internal, keeps_what_was_there, through_internal};
+pub(crate) use self::internal::{into_internal, preserves_unpatched_fields, through_internal};
 
 /// Sets the defaults of the `apiVersion` and `kind` of `object`. The operation is idempotent.
 ///

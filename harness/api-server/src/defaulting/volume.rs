@@ -81,7 +81,7 @@ pub(super) fn pull_policy(image: &str) -> &'static str {
 }
 
 /// Source: github.com/distribution/reference `reference.go`, `RepositoryNameTotalLengthMax`.
-const LONGEST_PATH: usize = 255;
+const REPOSITORY_NAME_TOTAL_LENGTH_MAX: usize = 255;
 
 /// Returns whether the path of an image name, after the registry, has valid characters.
 fn is_image_name(name: &str) -> bool {
@@ -93,7 +93,7 @@ fn is_image_name(name: &str) -> bool {
     let is_in_library = path.len() == name.len() && !name.contains('/');
     let length = path.len() + if is_in_library { "library/".len() } else { 0 };
     !path.is_empty()
-        && length <= LONGEST_PATH
+        && length <= REPOSITORY_NAME_TOTAL_LENGTH_MAX
         && path
             .bytes()
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-/".contains(&byte))

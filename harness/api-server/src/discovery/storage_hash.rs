@@ -13,7 +13,7 @@ pub(crate) fn storage_version_hash(group: &str, version: &str, kind: &str) -> St
 }
 
 impl Resources {
-    /// Returns the hash of the kind in which the objects of a resource are stored; none if they are not stored.
+    /// Returns the hash of the kind in which the objects of a resource are stored; `None` if they are not stored.
     ///
     /// Source: apiserver pkg/endpoints/installer.go, `registerResourceHandlers`; pkg/endpoints/discovery/storageversionhash.go.
     pub(super) fn storage_hash(&self, resource: &Resource) -> Option<String> {

@@ -32,19 +32,19 @@ use super::{create, metadata};
 /// The maximum length of a manager name in bytes.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `FieldManagerMaxLength`.
-pub(super) const LONGEST_MANAGER: usize = 128;
+pub(super) const FIELD_MANAGER_MAX_LENGTH: usize = 128;
 
 /// How much memory the conversions of one request may take. An object may have a manager in each version, and a
 /// definition may have many versions.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_CONVERSION_BYTES: usize = 64 << 20;
 
 /// An object with managedFields, and their timestamps.
-pub(super) struct Managed {
+pub(super) struct ManagedObject {
     pub(super) object: Value,
     pub(super) times: TimePrecision,
 }
 
-impl From<Written> for Managed {
+impl From<Written> for ManagedObject {
     fn from(Written { object, is_timed, .. }: Written) -> Self {
         Self { object, times: if is_timed { TimePrecision::Nanos } else { TimePrecision::Seconds } }
     }
@@ -62,9 +62,9 @@ pub(super) async fn update(
     kind: &GroupVersionKind,
     live: Option<&Value>,
     new: Value,
-) -> Result<Managed, Box<Status>> {
+) -> Result<ManagedObject, Box<Status>> {
     let name = manager(request);
-    let writes = Writes::of(request, kind, &name);
+    let writes = WriteContext::new(request, kind, &name);
     let managed = if State::may_ask_webhook(writes.resource) {
         let now = metadata::now();
         with_answers(writes.state, |answers| writes.try_update(live, new.clone(), &now, answers)).await
@@ -87,13 +87,13 @@ pub(super) async fn apply(
     live: Option<&Value>,
     patch: &Value,
     force: bool,
-) -> Result<Managed, Box<Status>> {
+) -> Result<ManagedObject, Box<Status>> {
     let (name, now) = (manager(request), metadata::now());
-    let writes = Writes::of(request, kind, &name);
+    let writes = WriteContext::new(request, kind, &name);
     let applied = with_answers(writes.state, |answers| {
         writes.compute(&now, answers, |field_manager, writer| field_manager.apply(live, patch, writer, force))
     });
-    applied.await.map_err(create::conversion_failed)?.map(Managed::from).map_err(|error| {
+    applied.await.map_err(create::conversion_failed)?.map(ManagedObject::from).map_err(|error| {
         Box::new(match error {
             managed_fields::Error::BadRequest(message) => Status::bad_request(message),
             managed_fields::Error::Conflicts(conflicts) => conflict(&conflicts),
@@ -117,9 +117,9 @@ async fn with_answers<T>(
             Err(ConversionError::ByWebhook(asked)) => {
                 let answer = state.ask_webhook(&asked).await;
                 bytes += weight(&asked.object) + answer.as_ref().map_or(0, weight);
-                if bytes > MOST_BYTES {
+                if bytes > MAX_CONVERSION_BYTES {
                     let what = format!(
-                        "managers in so many versions that conversions take more than {MOST_BYTES} bytes"
+                        "field managers in so many versions that conversions take more than {MAX_CONVERSION_BYTES} bytes"
                     );
                     return Err(Unsupported { what }.into());
                 }
@@ -142,7 +142,7 @@ fn conflict(conflicts: &managed_fields::Conflicts) -> Status {
 }
 
 /// The writer and the target of a write.
-pub(super) struct Writes<'a> {
+pub(super) struct WriteContext<'a> {
     pub(super) state: &'a State,
     pub(super) resource: &'a Resource,
     /// Empty for the object itself.
@@ -151,8 +151,8 @@ pub(super) struct Writes<'a> {
     pub(super) manager: &'a str,
 }
 
-impl<'a> Writes<'a> {
-    fn of(request: &'a ObjectRequest<'_>, kind: &'a GroupVersionKind, manager: &'a str) -> Self {
+impl<'a> WriteContext<'a> {
+    fn new(request: &'a ObjectRequest<'_>, kind: &'a GroupVersionKind, manager: &'a str) -> Self {
         let (resource, subresource) = (&request.target.resource, &request.target.subresource);
         Self { state: &request.server.state, resource, subresource, kind, manager }
     }
@@ -162,7 +162,7 @@ impl<'a> Writes<'a> {
     /// # Errors
     /// [`ConversionError::ByWebhook`] if a webhook would have to be called, and other conversions that could not be
     /// attempted.
-    pub(super) fn update(&self, live: Option<&Value>, new: Value) -> Result<Managed, ConversionError> {
+    pub(super) fn update(&self, live: Option<&Value>, new: Value) -> Result<ManagedObject, ConversionError> {
         self.try_update(live, new, &metadata::now(), &Answers::default())
     }
 
@@ -172,10 +172,10 @@ impl<'a> Writes<'a> {
         new: Value,
         now: &str,
         answers: &Answers,
-    ) -> Result<Managed, ConversionError> {
+    ) -> Result<ManagedObject, ConversionError> {
         let written = self
             .compute(now, answers, |field_manager, writer| field_manager.update_no_errors(live, new, writer));
-        written.map(Managed::from)
+        written.map(ManagedObject::from)
     }
 
     /// Runs the field manager with these responses of conversion webhooks. Returns the missing one, if any.
@@ -189,7 +189,7 @@ impl<'a> Writes<'a> {
         let obstacle = RefCell::default();
         let versions =
             KindVersions { state: self.state, resources: &resources, kind: self.kind, answers, obstacle };
-        let reset_fields = reset_fields::of(self.resource, self.subresource, &resources);
+        let reset_fields = reset_fields::for_resource(self.resource, self.subresource, &resources);
         let version = self.kind.api_version();
         let field_manager = FieldManager {
             versions: &versions,
@@ -216,7 +216,7 @@ fn manager(request: &ObjectRequest<'_>) -> String {
     let mut name = String::new();
     let characters = agent.split('/').next().unwrap_or_default().chars();
     for character in characters.filter(|character| is_printable(*character) || *character == ' ') {
-        if name.len() + character.len_utf8() > LONGEST_MANAGER {
+        if name.len() + character.len_utf8() > FIELD_MANAGER_MAX_LENGTH {
             break;
         }
         name.push(character);
@@ -313,7 +313,7 @@ fn unreadable(why: String) -> Box<Status> {
     Box::new(Status::failure(500, "", why))
 }
 
-/// Returns the path of the replicas in each version of a resource; none without a scale subresource.
+/// Returns the path of the replicas in each version of a resource; `None` without a scale subresource.
 fn replicas(resource: &Resource, resources: &Resources) -> BTreeMap<String, Option<Path>> {
     let kind = (&resource.kind.group, &resource.kind.kind);
     let of_kind = resources.all().iter().filter(|other| (&other.kind.group, &other.kind.kind) == kind);

@@ -11,7 +11,7 @@ use super::ResetFields;
 /// Source: `GetResetFields` in kubernetes `pkg/registry/*/*/strategy.go`; apiextensions-apiserver
 /// `pkg/apiserver/customresource_handler.go`, `getStatusResetFields`.
 /// Rule: APY-13.
-pub(super) fn of(resource: &Resource, subresource: &str, resources: &Resources) -> ResetFields {
+pub(super) fn for_resource(resource: &Resource, subresource: &str, resources: &Resources) -> ResetFields {
     let fields = strategy::reset_fields(resource, subresource);
     if fields.is_empty() {
         return ResetFields::new();

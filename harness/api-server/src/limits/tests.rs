@@ -38,7 +38,7 @@ fn server() -> ApiServer {
 }
 
 fn bytes(server: &ApiServer) -> &Budget {
-    &server.server.under_way.bytes
+    &server.server.in_flight.bytes
 }
 
 fn request(method: Method, path: &str, body: Body) -> Request<Body> {
@@ -196,12 +196,12 @@ async fn an_answer_for_which_there_never_is_room_is_refused_as_that() {
 /// The runtime has one thread: decoding on that thread would block all other requests.
 #[tokio::test]
 async fn a_large_body_is_worked_on_beside_the_others_whether_or_not_its_length_is_known() {
-    let object = json!({"metadata": {"name": "a"}, "data": {"k": "x".repeat(LARGE)}}).to_string();
+    let object = json!({"metadata": {"name": "a"}, "data": {"k": "x".repeat(LARGE_BYTES)}}).to_string();
     let unknown = Body::from_stream(stream::iter([Ok::<_, std::io::Error>(object.clone())]));
     for body in [Body::from(object), unknown] {
         let server = server();
         // Decoding waits for this guard.
-        let decoding = server.server.under_way.turn(LARGE + 1);
+        let decoding = server.server.in_flight.turn(LARGE_BYTES + 1);
         assert!(decoding.is_some());
         let mut pending = Box::pin(send(&server, request(Method::POST, REVISIONS, body)));
         // The other thread may or may not have started; this thread continues.

@@ -16,7 +16,7 @@ use crate::custom_resources::schema_of;
 
 /// The paths and schemas of resources, as JSON.
 #[derive(Debug, Default)]
-pub(super) struct Described {
+pub(super) struct ResourceDocuments {
     pub(super) paths: BTreeMap<String, String>,
     pub(super) schemas: BTreeMap<String, String>,
 }
@@ -36,7 +36,7 @@ fn served(definition: &Value) -> impl Iterator<Item = &Value> {
 ///
 /// Rule: OAPI-05.
 pub(super) fn document<'a>(group_version: &str, definitions: impl Iterator<Item = &'a Arc<Value>>) -> String {
-    let mut described = Described::default();
+    let mut described = ResourceDocuments::default();
     for definition in definitions {
         described.add(definition, Format::V3, |name| name == group_version);
     }
@@ -61,12 +61,12 @@ pub(super) fn write<T: AsRef<str>>(texts: &BTreeMap<String, T>, text: &mut Strin
     members.end();
 }
 
-impl Described {
+impl ResourceDocuments {
     /// Adds the paths and schemas of a definition for its `wanted` group versions.
     ///
     /// Rule: OAPI-05, OAPI-06.
     pub(super) fn add(&mut self, definition: &Value, format: Format, wanted: impl Fn(&str) -> bool) {
-        let pattern = Pattern::of(format);
+        let pattern = Pattern::for_format(format);
         let names = |member: &str| text_at(definition, &["spec", "names", member]);
         let group = text_at(definition, &["spec", "group"]);
         let is_namespaced = text_at(definition, &["spec", "scope"]) == "Namespaced";
@@ -118,7 +118,7 @@ impl Described {
     }
 }
 
-/// Returns the selectable fields as JSON; none without any.
+/// Returns the selectable fields as JSON; `None` without any.
 fn selectable_fields(version: &Value) -> Option<String> {
     let fields = version.get("selectableFields").and_then(Value::as_array).filter(|all| !all.is_empty())?;
     let paths: Vec<Value> = fields

@@ -58,7 +58,7 @@ impl Library {
             .filter_map(move |(name, packed)| Some((name.strip_prefix(prefix)?, &*packed.etag)))
     }
 
-    /// Returns a document; none for an unknown name.
+    /// Returns a document; `None` for an unknown name.
     pub(super) fn document(&self, name: &str) -> Option<Document> {
         let packed = self.documents.get(name)?;
         let whole = || Document::new(packed.etag.to_string(), Bytes::from(self.expanded(&packed.text)));

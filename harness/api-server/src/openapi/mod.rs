@@ -25,7 +25,7 @@ use sha2::{Digest as _, Sha512};
 
 pub(super) use self::response::{Path, answer};
 
-use self::custom::Described;
+use self::custom::ResourceDocuments;
 use self::library::LIBRARY;
 
 /// The OpenAPI version of a document.
@@ -50,11 +50,11 @@ impl Document {
     }
 
     /// Creates a document and computes its `ETag`.
-    fn of(text: String) -> Self {
+    fn from_text(text: String) -> Self {
         Self::new(etag(text.as_bytes()), text.into())
     }
 
-    /// Returns a v2 document as protobuf with the same `ETag`; none if the text is not valid JSON.
+    /// Returns a v2 document as protobuf with the same `ETag`; `None` if the text is not valid JSON.
     fn as_protobuf(&self) -> Option<Self> {
         let encode = || {
             let bytes = protobuf::encoded(&self.text).ok()?;
@@ -90,7 +90,7 @@ fn etag(text: &[u8]) -> String {
 
 /// The documents built from one set of custom resource definitions.
 #[derive(Debug, Default)]
-struct Made {
+struct BuiltDocuments {
     definitions: Vec<Arc<Value>>,
     /// By group version, such as `apis/example.com/v1`.
     documents: BTreeMap<String, Document>,
@@ -99,15 +99,16 @@ struct Made {
     size: usize,
 }
 
-impl Made {
+impl BuiltDocuments {
     /// Adds the size of a document to the total.
     ///
     /// # Errors
     /// The documents of custom resources are too large.
     fn take(&mut self, document: &Document) -> Result<(), Unsupported> {
         let size = self.size + document.text.len();
-        if size > MOST_BYTES {
-            let what = format!("OpenAPI documents of custom resources above {} MiB", MOST_BYTES >> 20);
+        if size > MAX_DOCUMENT_BYTES {
+            let what =
+                format!("OpenAPI documents of custom resources above {} MiB", MAX_DOCUMENT_BYTES >> 20);
             return Err(Unsupported { what });
         }
         self.size = size;
@@ -116,12 +117,12 @@ impl Made {
 }
 
 /// The maximum total size of the documents of custom resources. All are cached so that unread responses share them.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_DOCUMENT_BYTES: usize = 64 << 20;
 
 /// The OpenAPI documents of a server. They are built on request and cached until custom resource definitions change.
 #[derive(Debug, Default)]
 pub(super) struct OpenApi {
-    made: Mutex<Made>,
+    made: Mutex<BuiltDocuments>,
 }
 
 impl OpenApi {
@@ -168,7 +169,7 @@ impl OpenApi {
         if !definitions.iter().any(|it| serve(&it)) {
             return Ok(None);
         }
-        let document = Document::of(custom::document(name, definitions.iter().filter(serve)));
+        let document = Document::from_text(custom::document(name, definitions.iter().filter(serve)));
         self.current(definitions, |made| {
             made.take(&document)?;
             made.documents.insert(name.to_owned(), document.clone());
@@ -191,7 +192,7 @@ impl OpenApi {
             return Ok(Some(document));
         }
         let Some(text) = own.and_then(|own| merged(&own.text, definitions).ok()) else { return Ok(None) };
-        let document = Document::of(text);
+        let document = Document::from_text(text);
         self.current(definitions, |made| {
             made.take(&document)?;
             made.v2 = Some(document.clone());
@@ -200,12 +201,12 @@ impl OpenApi {
     }
 
     /// Calls `work` with the documents of these definitions. Drops documents of earlier definitions.
-    fn current<T>(&self, definitions: &[Arc<Value>], work: impl FnOnce(&mut Made) -> T) -> T {
+    fn current<T>(&self, definitions: &[Arc<Value>], work: impl FnOnce(&mut BuiltDocuments) -> T) -> T {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = made.definitions.len() == definitions.len()
             && made.definitions.iter().zip(definitions).all(|(one, other)| Arc::ptr_eq(one, other));
         if !is_same {
-            *made = Made { definitions: definitions.to_vec(), ..Made::default() };
+            *made = BuiltDocuments { definitions: definitions.to_vec(), ..BuiltDocuments::default() };
         }
         work(&mut made)
     }
@@ -241,7 +242,7 @@ struct Swagger<'a> {
 /// Returns the v2 document with the paths and schemas of definitions. Built-in ones take precedence.
 fn merged(own: &[u8], definitions: &[Arc<Value>]) -> serde_json::Result<String> {
     let own: Swagger<'_> = serde_json::from_slice(own)?;
-    let mut described = Described::default();
+    let mut described = ResourceDocuments::default();
     for definition in definitions {
         described.add(definition, Format::V2, |_| true);
     }

@@ -134,7 +134,7 @@ fn article(kind: &str) -> &'static str {
 pub(super) struct Template(Vec<(Box<str>, Option<Slot>)>);
 
 impl Template {
-    fn of(mut text: &str) -> Self {
+    fn parse(mut text: &str) -> Self {
         let mut pieces = Vec::new();
         loop {
             let found =
@@ -202,7 +202,7 @@ struct Schema {
 }
 
 impl Pattern {
-    pub(super) fn of(format: Format) -> &'static Self {
+    pub(super) fn for_format(format: Format) -> &'static Self {
         match format {
             Format::V2 => &V2,
             Format::V3 => &V3,
@@ -217,7 +217,7 @@ impl Pattern {
         let sample: Sample = serde_json::from_str(&LIBRARY.text(name))?;
         let mut pattern = Self::default();
         for (path, item) in &sample.paths {
-            let template = Template::of(item.get());
+            let template = Template::parse(item.get());
             if path.ends_with("/v9/kkkks") {
                 pattern.everywhere = template;
             } else if let Some((_, rest)) = path.split_once("/kkkks") {
@@ -240,7 +240,7 @@ impl Pattern {
                     pattern.of_embedded.remove("own");
                     pattern.of_object = texts(schema.properties);
                 }
-                Some("Llll") => pattern.list = Template::of(schema.get()),
+                Some("Llll") => pattern.list = Template::parse(schema.get()),
                 Some(_) => {}
                 None => {
                     pattern.shared.insert(name, schema.get().into());

@@ -30,7 +30,7 @@ pub(crate) enum Path {
 }
 
 impl Path {
-    pub(crate) fn of(path: &str) -> Option<Self> {
+    pub(crate) fn from_path(path: &str) -> Option<Self> {
         match path.strip_prefix("/openapi/")? {
             "v2" => Some(Self::V2),
             "v3" => Some(Self::Index),
@@ -81,11 +81,11 @@ pub(crate) fn answer(
     let (document, content_type) = match (accepted(headers), path) {
         (Accepted::Json, _) => (document, "application/json"),
         (Accepted::Protobuf, Path::V2) => {
-            let what = "this OpenAPI document as protobuf (application/json it does)".to_owned();
+            let what = "this OpenAPI document as protobuf (use application/json)".to_owned();
             (document.as_protobuf().ok_or_else(|| refused(Unsupported { what }))?, PROTOBUF)
         }
         (Accepted::Protobuf, _) => {
-            let what = "OpenAPI documents of v3 as protobuf (application/json it does)".to_owned();
+            let what = "OpenAPI v3 documents as protobuf (use application/json)".to_owned();
             return Err(refused(Unsupported { what }));
         }
         (Accepted::Nothing, _) => {

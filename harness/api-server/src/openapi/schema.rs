@@ -48,26 +48,26 @@ const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 
 /// Returns the schema of an object as JSON. `extensions` are those that the definition adds.
 pub(super) fn of_object(schema: &Value, format: Format, extensions: &BTreeMap<String, String>) -> String {
-    let writer = Writer { format, pattern: Pattern::of(format) };
+    let writer = Writer { format, pattern: Pattern::for_format(format) };
     let mut text = String::new();
     let is_open = is_true(schema, PRESERVES) && format == Format::V2;
     if schema.is_null() || is_open {
-        writer.write(&json!({"type": "object"}), &Root { properties: None, extensions }, &mut text);
+        writer.write(&json!({"type": "object"}), &RootExtensions { properties: None, extensions }, &mut text);
     } else {
-        let root = Root { properties: Some(&writer.pattern.of_object), extensions };
+        let root = RootExtensions { properties: Some(&writer.pattern.of_object), extensions };
         writer.write(schema, &root, &mut text);
     }
     text
 }
 
 /// The additions to the schema at the root of an object.
-struct Root<'a> {
+struct RootExtensions<'a> {
     properties: Option<&'a BTreeMap<String, Box<str>>>,
     extensions: &'a BTreeMap<String, String>,
 }
 
 static NO_EXTENSIONS: BTreeMap<String, String> = BTreeMap::new();
-const NOTHING: Root<'static> = Root { properties: None, extensions: &NO_EXTENSIONS };
+const NOTHING: RootExtensions<'static> = RootExtensions { properties: None, extensions: &NO_EXTENSIONS };
 
 struct Writer {
     format: Format,
@@ -89,7 +89,7 @@ fn is_zero(value: &Value) -> bool {
 }
 
 impl Writer {
-    fn write(&self, schema: &Value, root: &Root<'_>, text: &mut String) {
+    fn write(&self, schema: &Value, root: &RootExtensions<'_>, text: &mut String) {
         let v2 = self.format == Format::V2;
         let is_nullable = v2 && is_true(schema, "nullable");
         let preserves = is_true(schema, PRESERVES);
@@ -306,7 +306,7 @@ mod tests {
     fn check(schema: &Value, v3: &Value, v2: &Value) {
         for (format, expected) in [(Format::V3, v3), (Format::V2, v2)] {
             let mut text = String::new();
-            Writer { format, pattern: Pattern::of(format) }.write(schema, &NOTHING, &mut text);
+            Writer { format, pattern: Pattern::for_format(format) }.write(schema, &NOTHING, &mut text);
             let found: Value = serde_json::from_str(&text).unwrap();
             assert_eq!(found, *expected, "{format:?}");
         }
@@ -355,14 +355,16 @@ mod tests {
     fn embedded_resources_have_the_fields_of_objects() {
         let embedded = json!({"type": "object", EMBEDDED: true, "properties": {"spec": {"type": "object"}}});
         let mut text = String::new();
-        Writer { format: Format::V3, pattern: Pattern::of(Format::V3) }.write(&embedded, &NOTHING, &mut text);
+        Writer { format: Format::V3, pattern: Pattern::for_format(Format::V3) }
+            .write(&embedded, &NOTHING, &mut text);
         let found: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(found["required"], json!(["kind", "apiVersion"]));
         let properties: Vec<&String> = found["properties"].as_object().unwrap().keys().collect();
         assert_eq!(properties, ["apiVersion", "kind", "metadata", "spec"]);
         let open = json!({"type": "object", EMBEDDED: true, PRESERVES: true});
         let mut text = String::new();
-        Writer { format: Format::V2, pattern: Pattern::of(Format::V2) }.write(&open, &NOTHING, &mut text);
+        Writer { format: Format::V2, pattern: Pattern::for_format(Format::V2) }
+            .write(&open, &NOTHING, &mut text);
         let found: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(found, json!({EMBEDDED: true, PRESERVES: true}));
     }

@@ -15,12 +15,12 @@ use crate::storage::ObjectReader;
 /// first by name.
 pub(crate) struct DefaultClass {
     objects: Arc<dyn ObjectReader>,
-    of: &'static Classified,
+    of: &'static ClassedResource,
 }
 
 /// A kind of object that has classes.
 #[derive(Debug)]
-pub(crate) struct Classified {
+pub(crate) struct ClassedResource {
     plugin: &'static str,
     /// The resource of the objects, such as `ingresses.networking.k8s.io`.
     objects: &'static str,
@@ -36,7 +36,7 @@ pub(crate) struct Classified {
 
 /// Source: kubernetes plugin/pkg/admission/storage/storageclass/setdefault/admission.go; `pkg/volume/util/storageclass.go`,
 /// `GetDefaultClass`.
-pub(crate) static STORAGE: Classified = Classified {
+pub(crate) static STORAGE: ClassedResource = ClassedResource {
     plugin: "DefaultStorageClass",
     objects: "persistentvolumeclaims",
     classes: ("storage.k8s.io", "storageclasses"),
@@ -49,7 +49,7 @@ pub(crate) static STORAGE: Classified = Classified {
 };
 
 /// Source: kubernetes plugin/pkg/admission/network/defaultingressclass/admission.go.
-pub(crate) static INGRESS: Classified = Classified {
+pub(crate) static INGRESS: ClassedResource = ClassedResource {
     plugin: "DefaultIngressClass",
     objects: "ingresses.networking.k8s.io",
     classes: ("networking.k8s.io", "ingressclasses"),
@@ -60,7 +60,7 @@ pub(crate) static INGRESS: Classified = Classified {
 
 impl DefaultClass {
     /// Creates the plugin for a server with these objects.
-    pub(crate) fn new(objects: Arc<dyn ObjectReader>, of: &'static Classified) -> Self {
+    pub(crate) fn new(objects: Arc<dyn ObjectReader>, of: &'static ClassedResource) -> Self {
         Self { objects, of }
     }
 

@@ -6,8 +6,13 @@ mod always_pull_images;
 mod containers;
 mod default_class;
 mod default_toleration_seconds;
+mod deny_service_external_ips;
+mod limit_pod_hard_anti_affinity_topology;
 mod limit_ranger;
+mod namespace_exists;
 mod namespace_lifecycle;
+mod node_restriction;
+mod persistent_volume_claim_resize;
 mod pod_node_selector;
 mod pod_security;
 mod priority;
@@ -15,7 +20,6 @@ mod resource_quota;
 mod runtime_class;
 mod selection;
 mod service_account;
-mod small;
 mod storage_object_in_use;
 mod taint_nodes;
 mod tolerations;
@@ -36,18 +40,19 @@ use serde_json::{Map, Value};
 
 use self::always_pull_images::AlwaysPullImages;
 use self::default_class::{DefaultClass, INGRESS, STORAGE};
+use self::deny_service_external_ips::DenyServiceExternalIPs;
+use self::limit_pod_hard_anti_affinity_topology::LimitPodHardAntiAffinityTopology;
 use self::limit_ranger::LimitRanger;
+use self::namespace_exists::NamespaceExists;
 use self::namespace_lifecycle::NamespaceLifecycle;
+use self::node_restriction::NodeRestriction;
+use self::persistent_volume_claim_resize::PersistentVolumeClaimResize;
 use self::pod_node_selector::PodNodeSelector;
 use self::pod_security::PodSecurity;
 use self::priority::Priority;
 use self::resource_quota::ResourceQuota;
 use self::runtime_class::RuntimeClass;
 use self::service_account::ServiceAccount;
-use self::small::{
-    DenyServiceExternalIPs, LimitPodHardAntiAffinityTopology, NamespaceExists, NodeRestriction,
-    PersistentVolumeClaimResize,
-};
 use super::storage::ObjectReader;
 
 /// The configuration of in-tree plugins, in addition to the flags.
@@ -117,6 +122,11 @@ impl Plugins {
 /// Returns whether the request is about a Pod itself.
 fn is_pod(attributes: &Attributes) -> bool {
     attributes.subresource.is_empty() && attributes.resource.group_resource() == "pods"
+}
+
+/// Returns whether the request creates or updates an object.
+fn is_write(attributes: &Attributes) -> bool {
+    matches!(attributes.operation, Operation::Create | Operation::Update)
 }
 
 /// Returns whether the request creates a Pod.

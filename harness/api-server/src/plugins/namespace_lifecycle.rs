@@ -18,7 +18,7 @@ pub(crate) struct NamespaceLifecycle {
 }
 
 /// Does not include `kube-node-lease`.
-const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 impl NamespaceLifecycle {
     /// Creates the plugin for a server with these objects.
@@ -58,7 +58,7 @@ impl Plugin for NamespaceLifecycle {
         let is_access_review = attributes.resource.group == "authorization.k8s.io"
             && attributes.resource.resource == "localsubjectaccessreviews";
         match attributes.operation {
-            Operation::Delete if is_namespace && IMMORTAL.contains(&attributes.name.as_str()) => {
+            Operation::Delete if is_namespace && IMMORTAL_NAMESPACES.contains(&attributes.name.as_str()) => {
                 let why = "this namespace may not be deleted";
                 Err(Box::new(Status::forbidden(
                     &attributes.resource.group,

@@ -46,7 +46,7 @@ impl PodNodeSelector {
         };
         let annotations = at(&namespace, &["metadata", "annotations"]);
         let of_namespace = annotations.get(ANNOTATION).map(|text| text.as_str().unwrap_or_default());
-        let selector = of_namespace.unwrap_or_else(|| self.configuration.of(CLUSTER_DEFAULT));
+        let selector = of_namespace.unwrap_or_else(|| self.configuration.selector(CLUSTER_DEFAULT));
         let selector = parse(selector).map_err(failure::bare)?;
         let pod = attributes.object.as_ref().unwrap_or(&Value::Null);
         let own = at(pod, &["spec", "nodeSelector"]);
@@ -63,7 +63,7 @@ impl PodNodeSelector {
 
     /// Checks that the Pod requests only nodes that the configuration allows for its namespace.
     fn check_allowed(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
-        let allowed = parse(self.configuration.of(&attributes.namespace)).map_err(failure::bare)?;
+        let allowed = parse(self.configuration.selector(&attributes.namespace)).map_err(failure::bare)?;
         let pod = attributes.object.as_ref().unwrap_or(&Value::Null);
         let mut own = at(pod, &["spec", "nodeSelector"]).as_object().into_iter().flatten();
         let is_allowed = |(key, value): (&String, &Value)| {
@@ -83,7 +83,7 @@ fn refused(pod: &Value, why: &str) -> Box<Status> {
 
 impl PodNodeSelectorConfiguration {
     /// Returns the selector under this name; empty if absent.
-    fn of(&self, name: &str) -> &str {
+    fn selector(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }
 }

@@ -24,7 +24,7 @@ const CLASSES: &str = "priorityclasses";
 /// The system classes that every server creates, with their values.
 ///
 /// Source: kubernetes pkg/apis/scheduling/v1/helpers.go, `systemPriorityClasses`.
-const OF_THE_SYSTEM: [(&str, i64); 2] =
+const SYSTEM_PRIORITY_CLASSES: [(&str, i64); 2] =
     [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 
 /// The values of a class.
@@ -44,7 +44,7 @@ impl Priority {
     /// Returns the class with this name.
     fn named(&self, name: &str) -> Option<Class> {
         let of_the_system = || {
-            let (_, priority) = *OF_THE_SYSTEM.iter().find(|(known, _)| *known == name)?;
+            let (_, priority) = *SYSTEM_PRIORITY_CLASSES.iter().find(|(known, _)| *known == name)?;
             let preemption_policy = "PreemptLowerPriority".to_owned();
             Some(Class { name: name.to_owned(), priority, preemption_policy })
         };
@@ -60,7 +60,7 @@ impl Priority {
 
     /// Returns the class of a new Pod. Without a name, returns the default class, or the empty class if there is no
     /// default.
-    fn of(&self, name: &str) -> Option<Class> {
+    fn resolve(&self, name: &str) -> Option<Class> {
         if !name.is_empty() {
             return self.named(name);
         }
@@ -121,7 +121,8 @@ impl Priority {
             spec.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
         let name = text(spec, "priorityClassName");
-        let class = self.of(&name).ok_or_else(|| format!("no PriorityClass with name {name} was found"))?;
+        let class =
+            self.resolve(&name).ok_or_else(|| format!("no PriorityClass with name {name} was found"))?;
         let computed = class.priority;
         if let Some(given) = spec.get("priority").and_then(Value::as_i64).filter(|given| *given != computed) {
             return Err(format!(

@@ -20,8 +20,8 @@ pub(crate) struct RuntimeClass {
     objects: Arc<dyn ObjectReader>,
 }
 
-const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
-const NO_OVERHEAD: &str =
+const OVERHEAD_MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+const OVERHEAD_WITHOUT_CLASS: &str =
     "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
 
 impl RuntimeClass {
@@ -43,7 +43,7 @@ impl RuntimeClass {
             let overhead = at(&class, &["overhead", "podFixed"]);
             let own = spec.get("overhead").unwrap_or(&Value::Null);
             if own.as_object().is_some_and(|own| !own.is_empty()) && !are_equal(own, overhead) {
-                return Err(OTHER_OVERHEAD.to_owned());
+                return Err(OVERHEAD_MISMATCH.to_owned());
             }
             if overhead.is_null() {
                 spec.remove("overhead");
@@ -60,9 +60,9 @@ impl RuntimeClass {
         let overhead = class.as_ref().map_or(&Value::Null, |class| at(class, &["overhead"]));
         let own = at(pod, &["spec", "overhead"]);
         if overhead.is_null() {
-            return if own.is_null() { Ok(()) } else { Err(NO_OVERHEAD) };
+            return if own.is_null() { Ok(()) } else { Err(OVERHEAD_WITHOUT_CLASS) };
         }
-        if are_equal(own, at(overhead, &["podFixed"])) { Ok(()) } else { Err(OTHER_OVERHEAD) }
+        if are_equal(own, at(overhead, &["podFixed"])) { Ok(()) } else { Err(OVERHEAD_MISMATCH) }
     }
 }
 

@@ -15,7 +15,7 @@ pub struct AdmissionPlugins {
 
 /// Why a selection of plugins is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(clippy::exhaustive_enums, reason = "the server refuses it, or admit cannot")]
+#[expect(clippy::exhaustive_enums, reason = "either kube-apiserver rejects it, or admit does not support it")]
 pub enum SelectionError {
     /// kube-apiserver exits with this message.
     #[error("{0}")]
@@ -34,70 +34,70 @@ enum ByDefault {
 
 /// How admit supports a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Imitation {
+enum Support {
     /// It runs, or rejects requests that it does not support.
-    Imitated,
+    Supported,
     /// It is enabled by default but skipped; the limitations in the README list it.
-    PassedOver,
+    Skipped,
     /// It cannot be enabled.
-    Missing,
+    NotSupported,
 }
 
 use ByDefault::{Off, On};
-use Imitation::{Imitated, Missing, PassedOver};
+use Support::{NotSupported, Skipped, Supported};
 
 /// All plugins of kube-apiserver, in the order in which they run.
 ///
 /// Source: kubernetes pkg/kubeapiserver/options/plugins.go, `AllOrderedPlugins` and `DefaultOffAdmissionPlugins`.
 /// Rule: CHN-10, LOAD-01.
-const ALL: [(&str, ByDefault, Imitation); 39] = [
-    ("AlwaysAdmit", Off, Imitated),
-    ("NamespaceAutoProvision", Off, Missing),
-    ("NamespaceLifecycle", On, Imitated),
-    ("NamespaceExists", Off, Imitated),
-    ("LimitPodHardAntiAffinityTopology", Off, Imitated),
-    ("LimitRanger", On, Imitated),
+const PLUGINS: [(&str, ByDefault, Support); 39] = [
+    ("AlwaysAdmit", Off, Supported),
+    ("NamespaceAutoProvision", Off, NotSupported),
+    ("NamespaceLifecycle", On, Supported),
+    ("NamespaceExists", Off, Supported),
+    ("LimitPodHardAntiAffinityTopology", Off, Supported),
+    ("LimitRanger", On, Supported),
     // On upstream.
-    ("ServiceAccount", Off, Imitated),
-    ("NodeRestriction", Off, Imitated),
-    ("TaintNodesByCondition", On, Imitated),
-    ("AlwaysPullImages", Off, Imitated),
-    ("ImagePolicyWebhook", Off, Missing),
-    ("PodSecurity", On, Imitated),
-    ("PodNodeSelector", Off, Imitated),
-    ("Priority", On, Imitated),
-    ("DefaultTolerationSeconds", On, Imitated),
-    ("PodTolerationRestriction", Off, Missing),
-    ("EventRateLimit", Off, Missing),
-    ("ExtendedResourceToleration", Off, Missing),
-    ("DefaultStorageClass", On, Imitated),
-    ("StorageObjectInUseProtection", On, Imitated),
-    ("PodGroupProtection", On, PassedOver),
-    ("OwnerReferencesPermissionEnforcement", Off, Missing),
-    ("PersistentVolumeClaimResize", On, Imitated),
-    ("RuntimeClass", On, Imitated),
-    ("CertificateApproval", On, Imitated),
-    ("CertificateSigning", On, PassedOver),
-    ("ClusterTrustBundleAttest", On, PassedOver),
-    ("CertificateSubjectRestriction", On, PassedOver),
-    ("DefaultIngressClass", On, Imitated),
-    ("DenyServiceExternalIPs", Off, Imitated),
-    ("PodTopologyLabels", On, PassedOver),
-    ("NodeDeclaredFeatureValidator", On, PassedOver),
-    ("PodResizeValidator", On, PassedOver),
-    ("MutatingAdmissionPolicy", On, PassedOver),
-    ("MutatingAdmissionWebhook", On, Imitated),
-    ("ValidatingAdmissionPolicy", On, PassedOver),
-    ("ValidatingAdmissionWebhook", On, Imitated),
-    ("ResourceQuota", On, Imitated),
+    ("ServiceAccount", Off, Supported),
+    ("NodeRestriction", Off, Supported),
+    ("TaintNodesByCondition", On, Supported),
+    ("AlwaysPullImages", Off, Supported),
+    ("ImagePolicyWebhook", Off, NotSupported),
+    ("PodSecurity", On, Supported),
+    ("PodNodeSelector", Off, Supported),
+    ("Priority", On, Supported),
+    ("DefaultTolerationSeconds", On, Supported),
+    ("PodTolerationRestriction", Off, NotSupported),
+    ("EventRateLimit", Off, NotSupported),
+    ("ExtendedResourceToleration", Off, NotSupported),
+    ("DefaultStorageClass", On, Supported),
+    ("StorageObjectInUseProtection", On, Supported),
+    ("PodGroupProtection", On, Skipped),
+    ("OwnerReferencesPermissionEnforcement", Off, NotSupported),
+    ("PersistentVolumeClaimResize", On, Supported),
+    ("RuntimeClass", On, Supported),
+    ("CertificateApproval", On, Supported),
+    ("CertificateSigning", On, Skipped),
+    ("ClusterTrustBundleAttest", On, Skipped),
+    ("CertificateSubjectRestriction", On, Skipped),
+    ("DefaultIngressClass", On, Supported),
+    ("DenyServiceExternalIPs", Off, Supported),
+    ("PodTopologyLabels", On, Skipped),
+    ("NodeDeclaredFeatureValidator", On, Skipped),
+    ("PodResizeValidator", On, Skipped),
+    ("MutatingAdmissionPolicy", On, Skipped),
+    ("MutatingAdmissionWebhook", On, Supported),
+    ("ValidatingAdmissionPolicy", On, Skipped),
+    ("ValidatingAdmissionWebhook", On, Supported),
+    ("ResourceQuota", On, Supported),
     // It rejects the objects that kube-apiserver creates when it starts: with an empty storage the server exits
     // immediately.
-    ("AlwaysDeny", Off, Missing),
+    ("AlwaysDeny", Off, NotSupported),
 ];
 
 impl Default for AdmissionPlugins {
     fn default() -> Self {
-        let on = ALL.iter().filter(|(_, default, _)| *default == On).map(|(name, ..)| *name);
+        let on = PLUGINS.iter().filter(|(_, default, _)| *default == On).map(|(name, ..)| *name);
         Self { on: on.collect() }
     }
 }
@@ -117,9 +117,9 @@ impl AdmissionPlugins {
         let named = |names: &[T], name: &str| names.iter().any(|named| named.as_ref() == name);
         check?;
         let mut on = BTreeSet::new();
-        for (name, default, imitation) in ALL {
+        for (name, default, imitation) in PLUGINS {
             if named(enable, name) {
-                if imitation == Missing {
+                if imitation == NotSupported {
                     let what = format!("the admission plugin {name}");
                     return Err(SelectionError::Unsupported(Unsupported { what }));
                 }
@@ -139,7 +139,7 @@ impl AdmissionPlugins {
         let mut errors = Vec::new();
         for (flag, names) in [("enable", enable), ("disable", disable)] {
             for name in names.iter().map(AsRef::as_ref) {
-                if !ALL.iter().any(|(known, ..)| *known == name) {
+                if !PLUGINS.iter().any(|(known, ..)| *known == name) {
                     errors.push(format!("{flag}-admission-plugins plugin {name:?} is unknown"));
                 }
             }
@@ -163,7 +163,7 @@ impl AdmissionPlugins {
 
     /// Returns the names of the enabled plugins in the order in which they run.
     pub fn in_order(&self) -> impl Iterator<Item = &'static str> {
-        ALL.iter().map(|(name, ..)| *name).filter(|name| self.has(name))
+        PLUGINS.iter().map(|(name, ..)| *name).filter(|name| self.has(name))
     }
 }
 

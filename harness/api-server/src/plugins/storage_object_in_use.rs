@@ -59,10 +59,10 @@ mod tests {
 
     #[test]
     fn a_new_claim_is_protected_once() {
-        const OWN: &str = "kubernetes.io/pvc-protection";
-        check(Operation::Create, "", &json!(null), &json!([OWN]));
-        check(Operation::Create, "", &json!(["a/b"]), &json!(["a/b", OWN]));
-        check(Operation::Create, "", &json!([OWN, "a/b"]), &json!([OWN, "a/b"]));
+        const PVC_PROTECTION: &str = "kubernetes.io/pvc-protection";
+        check(Operation::Create, "", &json!(null), &json!([PVC_PROTECTION]));
+        check(Operation::Create, "", &json!(["a/b"]), &json!(["a/b", PVC_PROTECTION]));
+        check(Operation::Create, "", &json!([PVC_PROTECTION, "a/b"]), &json!([PVC_PROTECTION, "a/b"]));
         check(Operation::Update, "", &json!([]), &json!([]));
         check(Operation::Create, "status", &json!([]), &json!([]));
     }

@@ -11,13 +11,13 @@ use kubernetes_types::json::text;
 /// Source: kubernetes pkg/util/tolerations/tolerations.go, `MergeTolerations`.
 pub(super) fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
     let all: Vec<&Value> = first.iter().chain(second).collect();
-    let mut later = Cover::default();
+    let mut later = TolerationIndex::default();
     let mut is_covered_later: Vec<bool> = Vec::with_capacity(all.len());
     for toleration in all.iter().rev() {
         is_covered_later.push(later.has_other(toleration));
         later.insert(toleration);
     }
-    let (mut kept, mut equal) = (Cover::default(), HashSet::new());
+    let (mut kept, mut equal) = (TolerationIndex::default(), HashSet::new());
     let mut merged = Vec::new();
     for (toleration, is_covered_later) in all.into_iter().zip(is_covered_later.into_iter().rev()) {
         if !is_covered_later && !equal.contains(toleration) && !kept.has_other(toleration) {
@@ -36,12 +36,12 @@ type Scope<'a> = (&'a str, &'a str, Option<&'a str>);
 ///
 /// Source: the same file, `isSuperset`.
 #[derive(Default)]
-struct Cover<'a> {
+struct TolerationIndex<'a> {
     /// For each scope, the toleration with the longest duration and the longest different one.
     longest: HashMap<Scope<'a>, (&'a Value, Option<&'a Value>)>,
 }
 
-impl<'a> Cover<'a> {
+impl<'a> TolerationIndex<'a> {
     fn insert(&mut self, toleration: &'a Value) {
         let value = match field(toleration, "operator") {
             "" | "Equal" => Some(field(toleration, "value")),
@@ -54,9 +54,9 @@ impl<'a> Cover<'a> {
         if *longest == toleration {
             return;
         }
-        if most(toleration) > most(longest) {
+        if covered_seconds(toleration) > covered_seconds(longest) {
             *second = Some(std::mem::replace(longest, toleration));
-        } else if second.is_none_or(|second| most(toleration) > most(second)) {
+        } else if second.is_none_or(|second| covered_seconds(toleration) > covered_seconds(second)) {
             *second = Some(toleration);
         }
     }
@@ -73,7 +73,7 @@ impl<'a> Cover<'a> {
         scopes.any(|scope| {
             let Some((longest, second)) = self.longest.get(&scope) else { return false };
             let mut wide = [Some(*longest), *second].into_iter().flatten();
-            wide.any(|wide| wide != narrow && most(wide) >= needed(narrow))
+            wide.any(|wide| wide != narrow && covered_seconds(wide) >= tolerated_seconds(narrow))
         })
     }
 }
@@ -87,13 +87,13 @@ fn seconds(toleration: &Value) -> Option<i64> {
 }
 
 /// Returns the longest duration that the toleration covers in seconds; the maximum if unlimited.
-fn most(wide: &Value) -> i128 {
+fn covered_seconds(wide: &Value) -> i128 {
     let limit = seconds(wide).filter(|_| field(wide, "effect") == "NoExecute");
     limit.map_or(i128::MAX, i128::from)
 }
 
 /// Returns the duration of the toleration in seconds; the maximum if unlimited.
-fn needed(narrow: &Value) -> i128 {
+fn tolerated_seconds(narrow: &Value) -> i128 {
     seconds(narrow).map_or(i128::MAX, i128::from)
 }
 
@@ -136,8 +136,8 @@ mod tests {
             return false;
         }
         if of_wide("effect") == "NoExecute"
-            && let Some(most) = seconds(wide)
-            && seconds(narrow).is_none_or(|seconds| seconds > most)
+            && let Some(covered_seconds) = seconds(wide)
+            && seconds(narrow).is_none_or(|seconds| seconds > covered_seconds)
         {
             return false;
         }

@@ -11,10 +11,10 @@ use super::DecodeError;
 use super::wire::{Fields, Wire, low_i32, varint};
 
 /// The maximum number of messages in an object: an empty one is two bytes in the body, and hundreds in memory.
-pub(super) const MOST_PARTS: usize = 100_000;
+pub(super) const MAX_MESSAGES: usize = 100_000;
 
 /// The maximum nesting depth of messages.
-pub(super) const DEEPEST: usize = 100;
+pub(super) const MAX_DEPTH: usize = 100;
 
 /// Decodes one object and counts its parts.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ impl Decoder {
     /// # Errors
     /// [`DecodeError`] if the bytes are not such a message, or if it is too large.
     pub(super) fn decode(&mut self, id: MessageId, bytes: &[u8]) -> Result<Value, DecodeError> {
-        if self.parts == MOST_PARTS || self.depth == DEEPEST {
+        if self.parts == MAX_MESSAGES || self.depth == MAX_DEPTH {
             return Err(DecodeError::TooLarge);
         }
         self.parts += 1;
@@ -75,7 +75,7 @@ impl Decoder {
         Ok(Value::Null)
     }
 
-    /// Decodes a field; returns none if JSON omits it.
+    /// Decodes a field; returns `None` if JSON omits it.
     fn field(&mut self, field: &Field, wires: &[Wire<'_>]) -> Result<Option<Value>, DecodeError> {
         match field.shape {
             Shape::List => {

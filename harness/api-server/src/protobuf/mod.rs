@@ -40,16 +40,16 @@ pub(crate) enum DecodeError {
     Quantity(#[from] QuantityError),
     #[error("impossible IntOrString.Type")]
     IntOrString,
-    #[error("a time is outside of the years 1 to 9999")]
+    #[error("invalid time: must be in the years 1 to 9999")]
     Time,
-    #[error("a number is not finite")]
+    #[error("invalid number: must be finite")]
     NotFinite,
-    #[error("JSON inside the message: {0}")]
+    #[error("invalid JSON in the message: {0}")]
     Json(#[from] serde_json::Error),
     #[error(
-        "the object has more than {} parts, or parts in each other more than {} deep",
-        json::MOST_PARTS,
-        json::DEEPEST
+        "the object is too large: at most {} messages, nested at most {} levels deep",
+        json::MAX_MESSAGES,
+        json::MAX_DEPTH
     )]
     TooLarge,
 }

@@ -159,13 +159,13 @@ fn bytes_of_another_shape_are_refused() {
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
     check(&body("v1", "ResourceQuota", &field(2, &hard)), Err(expect));
     let seconds = b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f";
-    check_config_map(&field(1, &field(8, seconds)), Err("a time is outside of the years 1 to 9999"));
+    check_config_map(&field(1, &field(8, seconds)), Err("invalid time: must be in the years 1 to 9999"));
 }
 
 #[test]
 fn an_object_that_would_need_too_much_memory_is_refused() {
     // Empty containers: two bytes each.
-    let containers = b"\x12\x00".repeat(json::MOST_PARTS);
+    let containers = b"\x12\x00".repeat(json::MAX_MESSAGES);
     let message = MESSAGES.of_kind(&GroupVersionKind::new("", "v1", "Pod")).unwrap();
     let mut spec = b"\x12\xc0\x9a\x0c".to_vec();
     spec.extend_from_slice(&containers);
@@ -174,7 +174,7 @@ fn an_object_that_would_need_too_much_memory_is_refused() {
 
     // Nested schemas: each is the `not` of the previous one.
     let mut schema = Vec::new();
-    for _ in 0..json::DEEPEST {
+    for _ in 0..json::MAX_DEPTH {
         let mut length = Vec::new();
         let mut rest = schema.len();
         while rest >= 0x80 {

@@ -11,20 +11,20 @@ use serde_json::Value;
 
 use super::TokenIssuer;
 use super::claims::{Claims, LEEWAY, Reference};
-use super::jwt::{self, Unverified};
+use super::jwt::{self, UnverifiedToken};
 use crate::authentication::Authenticated;
 use crate::storage::ObjectReader;
 
 /// Why a token is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum TokenRejection {
     /// It is invalid, with kube-apiserver's message.
     Invalid(String),
     /// admit does not support this token.
     Unsupported(Unsupported),
 }
 
-impl From<&str> for Refusal {
+impl From<&str> for TokenRejection {
     fn from(why: &str) -> Self {
         Self::Invalid(why.to_owned())
     }
@@ -38,7 +38,7 @@ const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
 /// The error if an object that the token is bound to no longer exists.
 const INVALIDATED: &str = "service account token has been invalidated";
 
-/// Returns the service account of a token for one of the `audiences`; none if the token is of another kind.
+/// Returns the service account of a token for one of the `audiences`; `None` if the token is of another kind.
 ///
 /// # Errors
 /// The token is invalid or no longer valid.
@@ -51,14 +51,14 @@ pub(crate) fn authenticate(
     issuer: &TokenIssuer,
     objects: &dyn ObjectReader,
     now: Timestamp,
-) -> Result<Option<Authenticated>, Refusal> {
+) -> Result<Option<Authenticated>, TokenRejection> {
     let settings = &issuer.settings;
     let Some(claimed) = jwt::issuer(token) else { return Ok(None) };
     let is_legacy = claimed == LEGACY_ISSUER;
     if !is_legacy && !settings.issuers.contains(&claimed) {
         return Ok(None);
     }
-    let Some(unverified) = Unverified::parse(token) else { return Ok(None) };
+    let Some(unverified) = UnverifiedToken::parse(token) else { return Ok(None) };
     let id = unverified.key_id.clone();
     let keys: Vec<_> = issuer.keys().filter(|key| id.is_empty() || key.id == id).collect();
     if keys.is_empty() {
@@ -68,15 +68,15 @@ pub(crate) fn authenticate(
         return Err("go-jose/go-jose: error in cryptographic primitive".into());
     };
     if is_legacy {
-        let what = "tokens of service accounts that stand in Secrets".to_owned();
-        return Err(Refusal::Unsupported(Unsupported { what }));
+        let what = "service account tokens from Secrets".to_owned();
+        return Err(TokenRejection::Unsupported(Unsupported { what }));
     }
-    let claims = Claims::decode(&public).map_err(Refusal::Invalid)?;
+    let claims = Claims::decode(&public).map_err(TokenRejection::Invalid)?;
     let is_for_the_api = claims.audiences.is_empty();
     let of_token = if is_for_the_api { &settings.api_audiences } else { &claims.audiences };
     let shared: Vec<String> = audiences.iter().filter(|it| of_token.contains(it)).cloned().collect();
     if shared.is_empty() {
-        return Err(Refusal::Invalid(format!(
+        return Err(TokenRejection::Invalid(format!(
             "token audiences {} is invalid for the target audiences {}",
             list(of_token),
             list(audiences)
@@ -116,35 +116,36 @@ fn annotations(claims: &Claims, has_no_audience: bool, now: Timestamp) -> BTreeM
 ///
 /// Source: kubernetes pkg/serviceaccount/claims.go, `Validate`; apiserver pkg/authentication/serviceaccount/util.go,
 /// `UserInfo`.
-fn user(claims: Claims, objects: &dyn ObjectReader, now: Timestamp) -> Result<UserInfo, Refusal> {
+fn user(claims: Claims, objects: &dyn ObjectReader, now: Timestamp) -> Result<UserInfo, TokenRejection> {
     let Claims { account, pod, secret, node, id, .. } = claims;
     let namespace = claims.namespace.as_str();
     let stored = objects.get("", "serviceaccounts", namespace, &account.name);
-    let stored = stored
-        .ok_or_else(|| Refusal::Invalid(Status::not_found("", "serviceaccounts", &account.name).message))?;
-    let found = Reference::of(&stored);
+    let stored = stored.ok_or_else(|| {
+        TokenRejection::Invalid(Status::not_found("", "serviceaccounts", &account.name).message)
+    })?;
+    let found = Reference::from_object(&stored);
     if found.uid != account.uid {
         let (stored, claimed) = (&found.uid, &account.uid);
-        return Err(Refusal::Invalid(format!(
+        return Err(TokenRejection::Invalid(format!(
             "service account UID ({stored}) does not match claim ({claimed})"
         )));
     }
     if was_deleted(&stored, now) {
         let name = &account.name;
-        return Err(Refusal::Invalid(format!("service account {namespace}/{name} has been deleted")));
+        return Err(TokenRejection::Invalid(format!("service account {namespace}/{name} has been deleted")));
     }
     let bound = |kind: &str, resource: &str, namespace: &str, reference: &Reference| {
         let Some(stored) = objects.get("", resource, namespace, &reference.name) else {
-            return Err(Refusal::from(INVALIDATED));
+            return Err(TokenRejection::from(INVALIDATED));
         };
-        let uid = Reference::of(&stored).uid;
+        let uid = Reference::from_object(&stored).uid;
         if uid != reference.uid {
             let claimed = &reference.uid;
-            return Err(Refusal::Invalid(format!(
+            return Err(TokenRejection::Invalid(format!(
                 "{kind} UID ({uid}) does not match service account {kind} ref claim ({claimed})"
             )));
         }
-        if was_deleted(&stored, now) { Err(Refusal::from(INVALIDATED)) } else { Ok(()) }
+        if was_deleted(&stored, now) { Err(TokenRejection::from(INVALIDATED)) } else { Ok(()) }
     };
     if let Some(secret) = &secret {
         bound("secret", "secrets", namespace, secret)?;
@@ -197,7 +198,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::ServiceAccountTokens;
-    use super::super::claims::{self, Bound, Validity};
+    use super::super::claims::{self, BoundObjects, Validity};
     use super::*;
     use crate::limits::Limits;
     use crate::storage::{Key, Storage};
@@ -233,18 +234,18 @@ mod tests {
         let validity = Validity { from, seconds: 3600, warn_after };
         let audiences = json!(issuer.api_audiences());
         let name = &issuer.settings.issuers[0];
-        let claims = claims::claims(&account(), &Bound::default(), name, &audiences, validity, "id");
+        let claims = claims::claims(&account(), &BoundObjects::default(), name, &audiences, validity, "id");
         jwt::signed(&claims, issuer.signing_key().unwrap()).unwrap()
     }
 
     #[track_caller]
-    fn at(second: i64, issuer: &TokenIssuer, token: &str) -> Result<Option<Authenticated>, Refusal> {
+    fn at(second: i64, issuer: &TokenIssuer, token: &str) -> Result<Option<Authenticated>, TokenRejection> {
         let now = Timestamp::from_second(NOW + second).unwrap();
         authenticate(token, issuer.api_audiences(), issuer, &objects(), now)
     }
 
     #[test]
-    fn expired_token_is_rejected() {
+    fn a_token_has_its_time() {
         let issuer = issuer();
         let token = token(&issuer, None);
         let valid = |second| at(second, &issuer, &token).map(|found| found.unwrap().user.username);
@@ -261,7 +262,8 @@ mod tests {
         let validity = Validity { from, seconds: 3600, warn_after: None };
         let audiences = json!(issuer.api_audiences());
         let name = &issuer.settings.issuers[0];
-        let mut claims = claims::claims(&account(), &Bound::default(), name, &audiences, validity, "id");
+        let mut claims =
+            claims::claims(&account(), &BoundObjects::default(), name, &audiences, validity, "id");
         claims[claim] = value;
         jwt::signed(&claims, issuer.signing_key().unwrap()).unwrap()
     }

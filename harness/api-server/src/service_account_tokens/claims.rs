@@ -11,7 +11,7 @@ pub(super) const KUBERNETES: &str = "kubernetes.io";
 
 /// The objects that a token is bound to, in addition to its service account.
 #[derive(Debug, Default)]
-pub(super) struct Bound {
+pub(super) struct BoundObjects {
     pub(super) pod: Option<Reference>,
     pub(super) secret: Option<Reference>,
     pub(super) node: Option<Reference>,
@@ -25,7 +25,7 @@ pub(super) struct Reference {
 }
 
 impl Reference {
-    pub(super) fn of(object: &Value) -> Self {
+    pub(super) fn from_object(object: &Value) -> Self {
         let text = |field| json::text(object, &["metadata", field]).to_owned();
         Self { name: text("name"), uid: text("uid") }
     }
@@ -62,14 +62,15 @@ impl Validity {
 /// Rule: TOK-02.
 pub(super) fn claims(
     account: &Value,
-    bound: &Bound,
+    bound: &BoundObjects,
     issuer: &str,
     audiences: &Value,
     validity: Validity,
     id: &str,
 ) -> Value {
     let namespace = json::text(account, &["metadata", "namespace"]);
-    let mut kubernetes = json!({"namespace": namespace, "serviceaccount": Reference::of(account).as_claim()});
+    let mut kubernetes =
+        json!({"namespace": namespace, "serviceaccount": Reference::from_object(account).as_claim()});
     for (member, reference) in [("pod", &bound.pod), ("secret", &bound.secret), ("node", &bound.node)] {
         if let Some(reference) = reference {
             json::set(&mut kubernetes, &[member], reference.as_claim());
@@ -241,10 +242,7 @@ fn numeric_date(owner: &Value, name: &str) -> Result<Option<i64>, String> {
 fn truncated(number: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if (-LIMIT..LIMIT).contains(&number) {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the fraction is to be cut off, and the range is checked"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "Go truncates, and the range is checked")]
         {
             number as i64
         }

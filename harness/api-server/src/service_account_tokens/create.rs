@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::TokenIssuer;
 use super::authenticate::credential_id;
-use super::claims::{self, Bound, Reference, Validity};
+use super::claims::{self, BoundObjects, Reference, Validity};
 use super::jwt;
 use crate::answer::Answer;
 use crate::request::ObjectRequest;
@@ -22,15 +22,15 @@ use crate::{connect, metadata};
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
 /// The allowed lifetime of a token in seconds.
-const EXPIRATION: std::ops::RangeInclusive<i64> = 600..=1 << 32;
+const EXPIRATION_SECONDS: std::ops::RangeInclusive<i64> = 600..=1 << 32;
 /// Kinds that kube-apiserver binds tokens to only with a feature gate that is off by default.
 const WEBHOOK_CONFIGURATIONS: [&str; 2] = ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"];
 /// The requested lifetime in seconds that identifies the token of a Pod, whose lifetime is extended.
 ///
 /// Source: kubernetes pkg/serviceaccount/claims.go, `WarnOnlyBoundTokenExpirationSeconds`.
-const EXTENDED: i64 = 3607;
+const WARN_ONLY_BOUND_TOKEN_EXPIRATION_SECONDS: i64 = 3607;
 /// The extended lifetime in seconds.
-const EXTENSION: i64 = 365 * 24 * 60 * 60;
+const EXPIRATION_EXTENSION_SECONDS: i64 = 365 * 24 * 60 * 60;
 
 /// Creates a token after mutating admission.
 ///
@@ -62,7 +62,7 @@ pub(crate) async fn create<'a>(
     let claims = claims::claims(&account, &bound, name, audiences, validity, &id);
     let token = issuer.signing_key().and_then(|key| jwt::signed(&claims, key));
     let token = token
-        .ok_or_else(|| Status::internal_error("failed to generate token: there are no random numbers"))?;
+        .ok_or_else(|| Status::internal_error("failed to generate token: no random numbers available"))?;
     let asked = json::at(&object, &["spec", "expirationSeconds"]).as_i64().unwrap_or_default();
     let expires = now.checked_add(SignedDuration::from_secs(asked)).unwrap_or(Timestamp::MAX);
     json::set(&mut object, &["status"], json!({"token": token, "expirationTimestamp": api_time(expires)}));
@@ -114,13 +114,13 @@ fn validate(object: &Value) -> Result<(), Box<Status>> {
     let of_webhook = WEBHOOK_CONFIGURATIONS.contains(&kind)
         && json::text(spec, &["boundObjectRef", "apiVersion"]) == "admissionregistration.k8s.io/v1";
     if of_webhook || json::at(spec, &["attestations"]).as_object().is_some_and(|it| !it.is_empty()) {
-        let what = "tokens of API servers for webhooks, with attestations".to_owned();
+        let what = "API server tokens for webhooks, with attestations".to_owned();
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
     }
     let seconds = json::at(spec, &["expirationSeconds"]).as_i64().unwrap_or_default();
-    let why = if seconds < *EXPIRATION.start() {
+    let why = if seconds < *EXPIRATION_SECONDS.start() {
         "may not specify a duration less than 10 minutes"
-    } else if seconds > *EXPIRATION.end() {
+    } else if seconds > *EXPIRATION_SECONDS.end() {
         "may not specify a duration larger than 2^32 seconds"
     } else {
         return Ok(());
@@ -132,10 +132,10 @@ fn validate(object: &Value) -> Result<(), Box<Status>> {
 /// Returns the objects that the token is bound to.
 ///
 /// Rule: TOK-04.
-fn bound(object: &Value, request: &ObjectRequest<'_>) -> Result<Bound, Box<Status>> {
+fn bound(object: &Value, request: &ObjectRequest<'_>) -> Result<BoundObjects, Box<Status>> {
     let reference = json::at(object, &["spec", "boundObjectRef"]);
     if !reference.is_object() {
-        return Ok(Bound::default());
+        return Ok(BoundObjects::default());
     }
     let text = |field| json::text(reference, &[field]);
     let (group, version) = match text("apiVersion").split('/').collect::<Vec<_>>().as_slice() {
@@ -163,21 +163,21 @@ fn bound(object: &Value, request: &ObjectRequest<'_>) -> Result<Bound, Box<Statu
             let node = Some(json::text(&pod, &["spec", "nodeName"])).filter(|name| !name.is_empty());
             let node = node.map(|name| {
                 let of_name = || Reference { name: name.to_owned(), uid: String::new() };
-                storage.get("", "nodes", "", name).map_or_else(of_name, |node| Reference::of(&node))
+                storage.get("", "nodes", "", name).map_or_else(of_name, |node| Reference::from_object(&node))
             });
-            let pod = Reference::of(&pod);
+            let pod = Reference::from_object(&pod);
             let uid = pod.uid.clone();
-            (Bound { pod: Some(pod), node, ..Bound::default() }, uid)
+            (BoundObjects { pod: Some(pod), node, ..BoundObjects::default() }, uid)
         }
         ("", "Node") => {
-            let node = Reference::of(&*found("nodes", "")?);
+            let node = Reference::from_object(&*found("nodes", "")?);
             let uid = node.uid.clone();
-            (Bound { node: Some(node), ..Bound::default() }, uid)
+            (BoundObjects { node: Some(node), ..BoundObjects::default() }, uid)
         }
         ("", "Secret") => {
-            let secret = Reference::of(&*found("secrets", namespace)?);
+            let secret = Reference::from_object(&*found("secrets", namespace)?);
             let uid = secret.uid.clone();
-            (Bound { secret: Some(secret), ..Bound::default() }, uid)
+            (BoundObjects { secret: Some(secret), ..BoundObjects::default() }, uid)
         }
         _ => {
             let message = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
@@ -200,7 +200,7 @@ fn bound(object: &Value, request: &ObjectRequest<'_>) -> Result<Bound, Box<Statu
 /// Rule: TOK-05.
 fn validity(
     object: &mut Value,
-    bound: &Bound,
+    bound: &BoundObjects,
     request: &mut ObjectRequest<'_>,
     issuer: &TokenIssuer,
     now: Timestamp,
@@ -217,10 +217,12 @@ fn validity(
     let is_for_server = audiences.into_iter().flatten().all(|audience| {
         audience.as_str().is_some_and(|text| settings.api_audiences.iter().any(|known| known == text))
     });
-    let is_extended =
-        settings.extend_expiration && bound.pod.is_some() && seconds == EXTENDED && is_for_server;
+    let is_extended = settings.extend_expiration
+        && bound.pod.is_some()
+        && seconds == WARN_ONLY_BOUND_TOKEN_EXPIRATION_SECONDS
+        && is_for_server;
     if is_extended {
-        return Validity { from: now, seconds: EXTENSION, warn_after: Some(seconds) };
+        return Validity { from: now, seconds: EXPIRATION_EXTENSION_SECONDS, warn_after: Some(seconds) };
     }
     Validity { from: now, seconds, warn_after: None }
 }

@@ -10,7 +10,7 @@ use super::keys::{SigningKey, VerifyingKey};
 
 /// A token whose signature has not been verified.
 #[derive(Debug)]
-pub(super) struct Unverified<'a> {
+pub(super) struct UnverifiedToken<'a> {
     /// The signed text: header and claims as encoded in the token.
     message: &'a str,
     signature: Vec<u8>,
@@ -20,7 +20,7 @@ pub(super) struct Unverified<'a> {
     claims: Value,
 }
 
-/// Returns the issuer in a token; none if it is not a JSON Web Token.
+/// Returns the issuer in a token; `None` if it is not a JSON Web Token.
 pub(super) fn issuer(token: &str) -> Option<String> {
     let mut parts = token.split('.');
     let (Some(_), Some(claims), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next())
@@ -35,8 +35,8 @@ fn decoded(part: &str) -> Option<Value> {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
 }
 
-impl<'a> Unverified<'a> {
-    /// Returns none if the token is malformed.
+impl<'a> UnverifiedToken<'a> {
+    /// Returns `None` if the token is malformed.
     pub(super) fn parse(token: &'a str) -> Option<Self> {
         let (message, signature) = token.rsplit_once('.')?;
         let (header, claims) = message.split_once('.')?;
@@ -63,7 +63,7 @@ impl<'a> Unverified<'a> {
     }
 }
 
-/// Returns a signed token with these claims; none if the system has no random numbers.
+/// Returns a signed token with these claims; `None` if the system has no random numbers.
 pub(super) fn signed(claims: &Value, key: &SigningKey) -> Option<String> {
     let header = json!({"alg": key.public().algorithm.as_str(), "kid": key.public().id});
     let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
@@ -83,7 +83,7 @@ mod tests {
         let claims = json!({"iss": "me", "sub": "you"});
         let token = signed(&claims, &key).unwrap();
         assert_eq!(issuer(&token).as_deref(), Some("me"));
-        let read = || Unverified::parse(&token).unwrap();
+        let read = || UnverifiedToken::parse(&token).unwrap();
         assert_eq!(read().key_id, key.public().id);
         assert_eq!(read().verified([other.public(), key.public()]), Some(claims));
         assert_eq!(read().verified([other.public()]), None);
@@ -94,7 +94,7 @@ mod tests {
         for text in ["", "a.b", "a.b.c", "e30.e30.e30.e30", "{}.e30.e30", "bnVsbA.MQ"] {
             assert_eq!(issuer(text), None, "{text}");
         }
-        assert!(Unverified::parse("e30.e30.!").is_none());
-        assert!(Unverified::parse("e30.e30.").is_some_and(|token| token.verified([]).is_none()));
+        assert!(UnverifiedToken::parse("e30.e30.!").is_none());
+        assert!(UnverifiedToken::parse("e30.e30.").is_some_and(|token| token.verified([]).is_none()));
     }
 }

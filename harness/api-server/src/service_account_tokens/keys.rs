@@ -43,7 +43,7 @@ impl Algorithm {
 
 /// Why a key cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(clippy::exhaustive_enums, reason = "callers exit with another status for what is not imitated")]
+#[expect(clippy::exhaustive_enums, reason = "callers use another exit status for unsupported keys")]
 pub enum KeyError {
     /// There is no key, with kube-apiserver's message.
     #[error("{0}")]
@@ -128,7 +128,7 @@ impl VerifyingKey {
         }
     }
 
-    /// Returns none for a key that is neither RSA nor ECDSA.
+    /// Returns `None` for a key that is neither RSA nor ECDSA.
     ///
     /// Source: kubernetes pkg/serviceaccount/jwt.go, `keyIDFromPublicKey`; openidmetadata.go, `jwkFromPublicKey`.
     fn of_info(info: &SubjectPublicKeyInfo<'_>) -> Result<Option<Self>, KeyError> {
@@ -142,7 +142,7 @@ impl VerifyingKey {
         } else if curve.as_ref() == Some(&OID_NIST_EC_P384) {
             Algorithm::Es384
         } else if curve.as_ref() == Some(&OID_NIST_EC_P521) {
-            return Err(unsupported("keys of the curve P-521"));
+            return Err(unsupported("P-521 keys"));
         } else {
             return Ok(None);
         };
@@ -237,21 +237,19 @@ impl SigningKey {
         Err(KeyError::None(NO_PRIVATE_KEY))
     }
 
-    /// Generates an ECDSA P-256 key; returns none if the system has no random numbers.
+    /// Generates an ECDSA P-256 key; returns `None` if the system has no random numbers.
     pub(super) fn generate() -> Option<Self> {
         let random = SystemRandom::new();
         let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).ok()?;
         Self::ecdsa(key.as_ref(), Algorithm::Es256)
     }
 
-    /// Returns none for a block that is not a private key.
+    /// Returns `None` for a block that is not a private key.
     fn of_block(block: &Pem) -> Result<Option<Self>, KeyError> {
         let der = block.contents();
         let rejected = |error: ring::error::KeyRejected| match error.to_string().as_str() {
             "InvalidEncoding" | "VersionNotSupported" => Ok(None),
-            why => {
-                Err(unsupported(&format!("a private key of another kind than RSA, P-256 and P-384 ({why})")))
-            }
+            why => Err(unsupported(&format!("private keys other than RSA, P-256, and P-384 ({why})"))),
         };
         let curves = [Algorithm::Es256, Algorithm::Es384];
         match block.tag() {
@@ -259,7 +257,7 @@ impl SigningKey {
             "EC PRIVATE KEY" => {
                 let of = |algorithm| Self::ecdsa(&as_pkcs8(der, algorithm), algorithm);
                 match curves.into_iter().find_map(of) {
-                    None if !der.is_empty() => Err(unsupported("keys of other curves than P-256 and P-384")),
+                    None if !der.is_empty() => Err(unsupported("keys on curves other than P-256 and P-384")),
                     key => Ok(key),
                 }
             }
@@ -293,7 +291,7 @@ impl SigningKey {
         &self.public
     }
 
-    /// Signs a message; returns none if the system has no random numbers.
+    /// Signs a message; returns `None` if the system has no random numbers.
     pub(super) fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         let random = SystemRandom::new();
         match &self.pair {

@@ -9,7 +9,7 @@ mod openid;
 
 use std::sync::{Arc, OnceLock};
 
-pub(super) use self::authenticate::{Refusal, authenticate};
+pub(super) use self::authenticate::{TokenRejection, authenticate};
 pub(super) use self::create::create;
 pub use self::keys::{KeyError, SigningKey, VerifyingKey};
 pub(super) use self::openid::{OpenId, answer as answer_open_id};
@@ -55,7 +55,7 @@ impl Default for ServiceAccountTokens {
 #[derive(Debug)]
 pub(super) struct TokenIssuer {
     settings: ServiceAccountTokens,
-    /// The generated signing key; none if the system has no random numbers.
+    /// The generated signing key; `None` if the system has no random numbers.
     made: OnceLock<Option<SigningKey>>,
 }
 

@@ -84,7 +84,7 @@ impl OpenId {
 }
 
 impl TokenIssuer {
-    /// Returns a document; none if the issuer is not a URL that can serve it.
+    /// Returns a document; `None` if the issuer is not a URL that can serve it.
     ///
     /// Source: kubernetes pkg/serviceaccount/openidmetadata.go,
     /// `NewOpenIDMetadataProvider`.

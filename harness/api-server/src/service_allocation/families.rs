@@ -12,7 +12,7 @@ const SINGLE: &str = "SingleStack";
 const PREFERRED: &str = "PreferDualStack";
 const REQUIRED: &str = "RequireDualStack";
 const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
-const OWN_FAMILY: &str = "IPv4";
+const SERVER_FAMILY: &str = "IPv4";
 
 /// Sets the IP families and their policy.
 ///
@@ -57,17 +57,17 @@ pub(super) fn complete(spec: &mut Spec, old: Option<&Spec>, name: &str) -> Resul
             let field = format!("spec.clusterIPs[{index}]");
             errors.push(FieldError::invalid(field, all, "IPv6 is not configured on this cluster"));
         } else {
-            spec.ip_families.push(OWN_FAMILY.to_owned());
+            spec.ip_families.push(SERVER_FAMILY.to_owned());
         }
     }
     refuse(&errors, name)?;
     if is_free {
         // Without a selector, the endpoints are not managed by Kubernetes and may have addresses of both families.
         if spec.ip_families.is_empty() {
-            spec.ip_families.push(OWN_FAMILY.to_owned());
+            spec.ip_families.push(SERVER_FAMILY.to_owned());
         }
         if !is_single && let [only] = spec.ip_families.as_slice() {
-            let other = FAMILIES.into_iter().find(|family| family != only).unwrap_or(OWN_FAMILY);
+            let other = FAMILIES.into_iter().find(|family| family != only).unwrap_or(SERVER_FAMILY);
             spec.ip_families.push(other.to_owned());
         }
         return Ok(());
@@ -76,7 +76,8 @@ pub(super) fn complete(spec: &mut Spec, old: Option<&Spec>, name: &str) -> Resul
     if spec.ip_family_policy == REQUIRED {
         errors.push(policy_error(spec, "this cluster is not configured for dual-stack services"));
     }
-    for (index, family) in spec.ip_families.iter().enumerate().filter(|(_, family)| *family != OWN_FAMILY) {
+    for (index, family) in spec.ip_families.iter().enumerate().filter(|(_, family)| *family != SERVER_FAMILY)
+    {
         let field = format!("spec.ipFamilies[{index}]");
         errors.push(FieldError::invalid(
             field,
@@ -86,7 +87,7 @@ pub(super) fn complete(spec: &mut Spec, old: Option<&Spec>, name: &str) -> Resul
     }
     refuse(&errors, name)?;
     if spec.ip_families.is_empty() {
-        spec.ip_families.push(OWN_FAMILY.to_owned());
+        spec.ip_families.push(SERVER_FAMILY.to_owned());
     }
     Ok(())
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use kubernetes_types::status::{FieldError, Status};
 
 use super::spec::Spec;
-use super::{Attempt, FREE_PORTS, PORTS, free};
+use super::{Attempt, DYNAMIC_NODE_PORTS, NODE_PORTS, free};
 
 /// The base of the numbers that a dry run returns instead of a node port.
 ///
 /// Source: kubernetes pkg/registry/core/service/portallocator/operation.go, `AllocateNext`.
-const BEFORE_DRY_RUN: u32 = 32768;
+const DRY_RUN_PORT_BASE: u32 = 32768;
 
 impl Attempt<'_> {
     /// Source: kubernetes pkg/registry/core/service/storage/alloc.go, `txnAllocNodePorts` and `txnUpdateNodePorts`.
@@ -90,8 +90,8 @@ impl Attempt<'_> {
     }
 
     fn wanted_port(&mut self, wanted: u32) -> Result<u32, String> {
-        if !PORTS.contains(&wanted) && !self.dry_run {
-            let (first, last) = (PORTS.start(), PORTS.end());
+        if !NODE_PORTS.contains(&wanted) && !self.dry_run {
+            let (first, last) = (NODE_PORTS.start(), NODE_PORTS.end());
             return Err(format!(
                 "provided port is not in the valid range. The range of valid ports is {first}-{last}"
             ));
@@ -105,9 +105,9 @@ impl Attempt<'_> {
 
     fn any_port(&mut self, what: &str) -> Result<u32, Box<Status>> {
         let port = if self.dry_run {
-            Some(self.given.ports.last().copied().unwrap_or(BEFORE_DRY_RUN) + 1)
+            Some(self.given.ports.last().copied().unwrap_or(DRY_RUN_PORT_BASE) + 1)
         } else {
-            free(&FREE_PORTS, &PORTS, |port| {
+            free(&DYNAMIC_NODE_PORTS, &NODE_PORTS, |port| {
                 self.taken.ports.contains(&port) || self.given.ports.contains(&port)
             })
         };

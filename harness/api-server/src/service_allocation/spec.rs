@@ -28,7 +28,7 @@ pub(super) struct ServicePort {
 }
 
 impl Spec {
-    pub(super) fn of(service: &Value) -> Self {
+    pub(super) fn from_service(service: &Value) -> Self {
         let spec = service.get("spec").unwrap_or(&Value::Null);
         let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
         Self {

@@ -12,7 +12,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 /// The total size in bytes of the texts whose decoded objects are cached while unused.
-const KEPT_DECODED: usize = 1 << 20;
+const DECODED_CACHE_BYTES: usize = 1 << 20;
 
 /// The compact JSON of an object.
 #[derive(Clone, Debug, Default)]
@@ -257,17 +257,17 @@ impl StoredObject {
 
 /// A cache of recently decoded objects, for repeated reads.
 #[derive(Debug, Default)]
-pub(super) struct Recent {
+pub(super) struct DecodedCache {
     /// Oldest first, each with the size of its text in bytes.
     objects: VecDeque<(Arc<Value>, usize)>,
     bytes: usize,
 }
 
-impl Recent {
+impl DecodedCache {
     pub(super) fn push(&mut self, object: Arc<Value>, bytes: usize) {
         self.objects.push_back((object, bytes));
         self.bytes += bytes;
-        while self.bytes > KEPT_DECODED {
+        while self.bytes > DECODED_CACHE_BYTES {
             let Some((_, bytes)) = self.objects.pop_front() else { return };
             self.bytes -= bytes;
         }
@@ -376,14 +376,14 @@ mod tests {
 
     #[test]
     fn recent_objects_are_kept_up_to_so_many_bytes() {
-        let mut recent = Recent::default();
+        let mut recent = DecodedCache::default();
         let (first, second) = (Arc::new(json!(1)), Arc::new(json!(2)));
-        recent.push(Arc::clone(&first), KEPT_DECODED / 2);
-        recent.push(Arc::clone(&second), KEPT_DECODED / 2);
+        recent.push(Arc::clone(&first), DECODED_CACHE_BYTES / 2);
+        recent.push(Arc::clone(&second), DECODED_CACHE_BYTES / 2);
         assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (2, 2));
         recent.push(Arc::new(json!(3)), 1);
         assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 2));
-        recent.push(Arc::new(json!(4)), 2 * KEPT_DECODED);
+        recent.push(Arc::new(json!(4)), 2 * DECODED_CACHE_BYTES);
         assert_eq!((Arc::strong_count(&second), recent.bytes), (1, 0));
     }
 }

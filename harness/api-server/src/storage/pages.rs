@@ -6,12 +6,12 @@ use super::{Change, StoredObject};
 
 /// The position of a client that reads a collection in pages.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Walk<'a> {
+pub(in super::super) struct PagePosition<'a> {
     pub(in super::super) group: &'a str,
     pub(in super::super) resource: &'a str,
     /// Empty for all namespaces.
     pub(in super::super) namespace: &'a str,
-    /// The [`place`](super::place) of the last object; none at the beginning.
+    /// The [`place`](super::place) of the last object; `None` at the beginning.
     pub(in super::super) after: Option<&'a str>,
     /// The `resourceVersion` of the position.
     pub(in super::super) version: u64,

@@ -10,7 +10,7 @@ use super::{Key, Storage, StoredObject};
 /// a single body cannot be that large, but successive patches can make an object larger.
 ///
 /// Source: etcd server/embed/config.go, `DefaultMaxRequestBytes`.
-pub(super) const LARGEST_OBJECT: usize = 2 * crate::body::LIMIT;
+pub(super) const MAX_OBJECT_BYTES: usize = 2 * crate::body::MAX_REQUEST_BODY_BYTES;
 
 impl Storage {
     /// Checks that there is space for an object, which may replace an existing one.
@@ -23,8 +23,8 @@ impl Storage {
         let full = |why: &str| Err(Box::new(Status::failure(500, "", format!("etcdserver: {why}"))));
         // An object with a small weight is short and rarely has to be measured.
         let at_most = size_of::<StoredObject>() + weight(object);
-        let is_short = at_most <= LARGEST_OBJECT;
-        if !is_short && json_length(object) > LARGEST_OBJECT {
+        let is_short = at_most <= MAX_OBJECT_BYTES;
+        if !is_short && json_length(object) > MAX_OBJECT_BYTES {
             return full("request is too large");
         }
         let contents = self.read();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::space::LARGEST_OBJECT;
+use super::space::MAX_OBJECT_BYTES;
 use super::*;
 
 fn key(name: &str) -> Key {
@@ -39,7 +39,7 @@ fn what_is_replaced_counts_in_the_history_and_what_is_there_in_the_storage() {
     assert!((10 << 20..(10 << 20) + 1000).contains(&storage.read().weight));
     // Twelve times ten megabytes.
     assert_eq!(storage.changes_after(39, 50).unwrap().len(), 12);
-    assert_eq!(storage.changes_after(38, 50).unwrap_err(), Forgotten { oldest: 39 });
+    assert_eq!(storage.changes_after(38, 50).unwrap_err(), HistoryExpired { oldest: 39 });
     storage.remove(&key("a"), &stored).unwrap();
     assert_eq!(storage.read().weight, 0);
 }
@@ -51,7 +51,7 @@ fn an_object_for_which_there_is_no_room_is_refused_as_etcd_refuses_it() {
         let refused = storage.check_space(&key(name), object).err();
         assert_eq!(refused.map(|status| status.message).as_deref(), message);
     };
-    let large = json!("x".repeat(LARGEST_OBJECT));
+    let large = json!("x".repeat(MAX_OBJECT_BYTES));
     check(&large, "new", Some("etcdserver: request is too large"));
     let object = json!({"metadata": {"resourceVersion": "1"}, "data": "xx"});
     storage.insert(&key("a"), object.clone()).unwrap();

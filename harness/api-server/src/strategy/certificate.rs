@@ -11,7 +11,7 @@ use super::super::metadata;
 pub(super) const RESOURCE: &str = "certificatesigningrequests.certificates.k8s.io";
 /// The path of the field in messages.
 const CONDITIONS: &str = "status.conditions";
-const SINCE: &str = "lastTransitionTime";
+const LAST_TRANSITION_TIME: &str = "lastTransitionTime";
 
 /// Completes the conditions in a status update: approvals and denials cannot be changed, and conditions get missing
 /// times.
@@ -63,13 +63,13 @@ fn set_times(conditions: &mut [Value], before: &[Value]) {
     // Of equal conditions the first one wins.
     let mut times = HashMap::new();
     for condition in before {
-        if let Some(since) = condition.get(SINCE).filter(|since| !since.is_null()) {
+        if let Some(since) = condition.get(LAST_TRANSITION_TIME).filter(|since| !since.is_null()) {
             times.entry(["type", "status"].map(|field| condition.get(field))).or_insert(since);
         }
     }
     for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
         let since = times.get(&["type", "status"].map(|field| condition.get(field))).copied().cloned();
-        for (field, time) in [("lastUpdateTime", None), (SINCE, since)] {
+        for (field, time) in [("lastUpdateTime", None), (LAST_TRANSITION_TIME, since)] {
             if condition.get(field).is_none_or(Value::is_null) {
                 condition.insert(field.to_owned(), time.unwrap_or_else(|| metadata::now().into()));
             }

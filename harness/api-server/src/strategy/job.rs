@@ -48,7 +48,7 @@ pub fn forget_selector(job: &mut Value) {
     }
 }
 
-/// Returns the object at `path`, which is created if absent. Returns none for any other value.
+/// Returns the object at `path`, which is created if absent. Returns `None` for any other value.
 fn object_at<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Map<String, Value>> {
     let mut value = value;
     for step in path {

@@ -35,16 +35,16 @@ use super::validation;
 /// The characters of generated names. Without vowels, no words appear.
 ///
 /// Source: apimachinery pkg/util/rand/rand.go.
-const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-const SUFFIX: usize = 5;
+const ALPHANUMS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+const RANDOM_LENGTH: usize = 5;
 /// Source: apiserver pkg/storage/names/generate.go.
-const LONGEST_BASE: usize = 63 - SUFFIX;
+const MAX_GENERATED_NAME_LENGTH: usize = 63 - RANDOM_LENGTH;
 
 /// The resources whose strategy increments `metadata.generation`.
 ///
 /// Source: `PrepareForCreate` in kubernetes `pkg/registry/*/*/strategy.go`; apiextensions-apiserver
 /// pkg/registry/customresourcedefinition/strategy.go.
-const COUNTED: [&str; 28] = [
+const GENERATION_RESOURCES: [&str; 28] = [
     "horizontalpodautoscalers.autoscaling",
     "pods",
     "replicationcontrollers",
@@ -79,7 +79,7 @@ const COUNTED: [&str; 28] = [
 ///
 /// Source: `AllowUnconditionalUpdate` in kubernetes `pkg/registry/*/*/strategy.go`, apiextensions-apiserver
 /// `pkg/registry/*/strategy.go` and kube-aggregator pkg/registry/apiservice/strategy.go.
-const CONDITIONAL: [&str; 20] = [
+const CONDITIONAL_UPDATE_RESOURCES: [&str; 20] = [
     "clustertrustbundles.certificates.k8s.io",
     "podcertificaterequests.certificates.k8s.io",
     "devicetaintrules.resource.k8s.io",
@@ -107,21 +107,21 @@ pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.gene
 
 /// Generates a name from `generateName`.
 pub(crate) fn generated_name(base: &str) -> String {
-    let mut end = base.len().min(LONGEST_BASE);
+    let mut end = base.len().min(MAX_GENERATED_NAME_LENGTH);
     while !base.is_char_boundary(end) {
         end -= 1;
     }
     let random = uuid::Uuid::new_v4();
     // The first bytes of a random UUID are fully random.
-    let suffix = random.as_bytes().iter().take(SUFFIX).map(|byte| {
-        let letter = ALPHABET.get(usize::from(*byte) % ALPHABET.len()).copied().unwrap_or(b'b');
+    let suffix = random.as_bytes().iter().take(RANDOM_LENGTH).map(|byte| {
+        let letter = ALPHANUMS.get(usize::from(*byte) % ALPHANUMS.len()).copied().unwrap_or(b'b');
         char::from(letter)
     });
     base.get(..end).unwrap_or_default().chars().chain(suffix).collect()
 }
 
 fn counts_generation(resource: &Resource) -> bool {
-    resource.custom.is_some() || COUNTED.contains(&resource.gvr.group_resource().as_str())
+    resource.custom.is_some() || GENERATION_RESOURCES.contains(&resource.gvr.group_resource().as_str())
 }
 
 /// Returns the fields whose ownership a write of this resource or subresource does not change.
@@ -153,7 +153,7 @@ pub(super) fn reset_fields(resource: &Resource, subresource: &str) -> &'static [
 /// The resources that an update creates if they do not exist.
 ///
 /// Source: `AllowCreateOnUpdate` in kubernetes `pkg/registry/*/*/strategy.go`.
-const MADE_BY_UPDATE: [&str; 11] = [
+const CREATE_ON_UPDATE_RESOURCES: [&str; 11] = [
     "runtimeclasses.node.k8s.io",
     "rolebindings.rbac.authorization.k8s.io",
     "clusterrolebindings.rbac.authorization.k8s.io",
@@ -172,14 +172,15 @@ const MADE_BY_UPDATE: [&str; 11] = [
 /// Rule: APY-21.
 pub(super) fn allows_creation_by_update(resource: &Resource) -> bool {
     let name = format!("{}.{}", resource.gvr.resource, resource.storage_group());
-    MADE_BY_UPDATE.contains(&name.trim_end_matches('.'))
+    CREATE_ON_UPDATE_RESOURCES.contains(&name.trim_end_matches('.'))
 }
 
 /// Returns whether an update may omit the resource version.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go for custom resources; else see the table.
 pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
-    resource.custom.is_none() && !CONDITIONAL.contains(&resource.gvr.group_resource().as_str())
+    resource.custom.is_none()
+        && !CONDITIONAL_UPDATE_RESOURCES.contains(&resource.gvr.group_resource().as_str())
 }
 
 /// Returns whether the metadata of a new object is validated only if there are no other errors.

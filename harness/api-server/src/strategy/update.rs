@@ -18,7 +18,7 @@ use super::{
 /// The resources whose `/status` changes only the status: labels, annotations, finalizers, and owners stay unchanged.
 ///
 /// Source: `ResetObjectMetaForStatus` in kubernetes `pkg/registry/*/*/strategy.go`.
-const KEPT_METADATA: [&str; 10] = [
+const STATUS_KEEPS_METADATA: [&str; 10] = [
     "podcertificaterequests.certificates.k8s.io",
     "servicecidrs.networking.k8s.io",
     "storageversionmigrations.storagemigration.k8s.io",
@@ -33,7 +33,7 @@ const KEPT_METADATA: [&str; 10] = [
 
 /// Returns whether the `/status` of this resource, named with its group, changes only the status.
 pub(super) fn keeps_metadata(resource: &str) -> bool {
-    KEPT_METADATA.contains(&resource)
+    STATUS_KEEPS_METADATA.contains(&resource)
 }
 
 /// Source: apiserver pkg/registry/rest/update.go, `BeforeUpdate`, and the resources' `PrepareForUpdate`.
@@ -133,18 +133,18 @@ fn complete_status(object: &mut Value, old: &Value, resource: &Resource) {
             let status =
                 |object: &Value, field: &str| object["status"].get(field).cloned().unwrap_or_default();
             let is_same = |field: &str| status(object, field) == status(old, field);
-            let since = status(object, PHASE_SINCE);
-            let kept = if !is_same("phase") && (since.is_null() || is_same(PHASE_SINCE)) {
+            let since = status(object, LAST_PHASE_TRANSITION_TIME);
+            let kept = if !is_same("phase") && (since.is_null() || is_same(LAST_PHASE_TRANSITION_TIME)) {
                 metadata::now().into()
             } else if is_same("phase") && since.is_null() {
-                status(old, PHASE_SINCE)
+                status(old, LAST_PHASE_TRANSITION_TIME)
             } else {
                 return;
             };
             if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
                 && !kept.is_null()
             {
-                status.insert(PHASE_SINCE.to_owned(), kept);
+                status.insert(LAST_PHASE_TRANSITION_TIME.to_owned(), kept);
             }
         }
         certificate::RESOURCE => certificate::complete_conditions(object, old),
@@ -175,7 +175,7 @@ fn drop_deallocated_devices(claim: &mut Value, old: &Value) {
     }
 }
 
-const PHASE_SINCE: &str = "lastPhaseTransitionTime";
+const LAST_PHASE_TRANSITION_TIME: &str = "lastPhaseTransitionTime";
 
 /// Keeps fields that an older kubelet does not know.
 fn keep_in_status_of_pod(pod: &mut Value, old: &Value) {

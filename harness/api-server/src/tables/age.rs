@@ -13,7 +13,7 @@ pub(super) fn since(now: Timestamp, time: &Value) -> String {
     }
 }
 
-/// Parses a time field; none if absent.
+/// Parses a time field; `None` if absent.
 pub(super) fn at(time: &Value) -> Option<Timestamp> {
     time.as_str()?.parse().ok()
 }

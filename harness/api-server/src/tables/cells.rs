@@ -24,16 +24,16 @@ macro_rules! row {
 }
 pub(super) use row;
 
-/// Returns the cells function of a built-in kind; none if it has no columns of its own.
+/// Returns the cells function of a built-in kind; `None` if it has no columns of its own.
 ///
 /// Source: kubernetes pkg/printers/internalversion/printers.go, `AddHandlers`.
 /// Rule: TBL-06.
-pub(super) fn of(kind: &str) -> Option<Cells> {
-    pods::of(kind)
-        .or_else(|| workloads::of(kind))
-        .or_else(|| network::of(kind))
-        .or_else(|| storage::of(kind))
-        .or_else(|| cluster::of(kind))
+pub(super) fn for_kind(kind: &str) -> Option<Cells> {
+    pods::for_kind(kind)
+        .or_else(|| workloads::for_kind(kind))
+        .or_else(|| network::for_kind(kind))
+        .or_else(|| storage::for_kind(kind))
+        .or_else(|| cluster::for_kind(kind))
 }
 
 /// Source: apiserver pkg/registry/rest/table.go, `ConvertToTable`.
@@ -122,7 +122,7 @@ pub(super) fn label_selector(value: &Value) -> String {
     }
 }
 
-/// Formats a `LabelSelector`; none if it is invalid.
+/// Formats a `LabelSelector`; `None` if it is invalid.
 ///
 /// Source: apimachinery pkg/labels/selector.go, `String`.
 pub(super) fn selector(value: &Value) -> Option<String> {

@@ -18,7 +18,7 @@ use super::cells::{
 };
 use crate::conversion::{Strategy, convert};
 
-pub(super) fn of(kind: &str) -> Option<Cells> {
+pub(super) fn for_kind(kind: &str) -> Option<Cells> {
     Some(match kind {
         "Namespace" => namespace,
         "Node" => node,

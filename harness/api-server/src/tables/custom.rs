@@ -30,7 +30,7 @@ impl CustomColumns {
     /// Parses the columns of a version of a definition.
     ///
     /// Rule: TBL-09.
-    pub(crate) fn of(version: &Value) -> Result<Arc<Self>, Unsupported> {
+    pub(crate) fn for_version(version: &Value) -> Result<Arc<Self>, Unsupported> {
         match at(version, &["additionalPrinterColumns"]).as_array() {
             Some(columns) if !columns.is_empty() => Self::new(columns),
             _ => Self::new(&[age_column()]),
@@ -38,7 +38,7 @@ impl CustomColumns {
     }
 
     /// Parses the columns of its scale.
-    pub(crate) fn of_scale(version: &Value) -> Result<Arc<Self>, Unsupported> {
+    pub(crate) fn for_scale(version: &Value) -> Result<Arc<Self>, Unsupported> {
         let mut columns = Vec::new();
         for (field, name, description, path) in [
             ("specReplicasPath", "Desired", "Number of desired replicas", ".spec.replicas"),

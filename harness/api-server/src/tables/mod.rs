@@ -32,7 +32,7 @@ pub(super) use self::custom::CustomColumns;
 use super::answer::{Item, METADATA_KIND};
 use super::conversion::ROUND_TRIP;
 use super::discovery::Resource;
-use super::limits::LARGE;
+use super::limits::LARGE_BYTES;
 use super::query::Query;
 use super::strategy::TEMPLATE_GENERATION;
 
@@ -127,7 +127,7 @@ pub(super) fn has_table(resource: &Resource, subresource: &str) -> bool {
 }
 
 impl Rows {
-    fn of(resource: &Resource, subresource: &str) -> Result<Self, Unsupported> {
+    fn for_resource(resource: &Resource, subresource: &str) -> Result<Self, Unsupported> {
         if let Some(custom) = &resource.custom {
             let columns =
                 if subresource == "scale" { custom.scale_columns.clone() } else { custom.columns.clone() };
@@ -140,7 +140,7 @@ impl Rows {
             return Ok(Self::Default { columns: columns("default") });
         }
         let what = || Unsupported { what: format!("Tables of {}", resource.gvr.group_resource()) };
-        let cells = cells::of(kind).ok_or_else(what)?;
+        let cells = cells::for_kind(kind).ok_or_else(what)?;
         let columns = match kind {
             "APIService" => &*cluster::API_SERVICE_COLUMNS,
             "CustomResourceDefinition" => &*cluster::DEFINITION_COLUMNS,
@@ -193,7 +193,7 @@ impl Table {
     ) -> Result<Self, Box<Status>> {
         let version = super::metadata::text(&object, "resourceVersion");
         let metadata = if version.is_empty() { json!({}) } else { json!({"resourceVersion": version}) };
-        let rows = Rows::of(resource, subresource);
+        let rows = Rows::for_resource(resource, subresource);
         let rows = rows.map_err(|unsupported| Box::new(Status::unsupported(&unsupported)))?;
         let default_class = String::new();
         Ok(Self { options, rows, metadata, objects: Objects::One(object), now, default_class })
@@ -212,7 +212,7 @@ impl Table {
         options: TableOptions,
         now: Timestamp,
     ) -> Result<Self, Box<Status>> {
-        let rows = Rows::of(resource, "");
+        let rows = Rows::for_resource(resource, "");
         let rows = rows.map_err(|unsupported| Box::new(Status::unsupported(&unsupported)))?;
         let default_class = match resource.kind.kind.as_str() {
             "StorageClass" => storage::default_class(&items.iter().map(Item::object).collect::<Vec<_>>()),
@@ -224,10 +224,10 @@ impl Table {
     /// Returns whether the Table takes long to encode.
     pub(super) fn is_large(&self) -> bool {
         match &self.objects {
-            Objects::One(object) => exceeds(object, LARGE),
+            Objects::One(object) => exceeds(object, LARGE_BYTES),
             // A decoded object has several times the weight of its text.
             Objects::List(items) => {
-                items.iter().map(|item| item.encoded().text().len()).sum::<usize>() > LARGE / 8
+                items.iter().map(|item| item.encoded().text().len()).sum::<usize>() > LARGE_BYTES / 8
             }
         }
     }
@@ -296,7 +296,10 @@ impl Serialize for Row<'_> {
             Include::Object => map.serialize_entry("object", object)?,
             Include::None if !ends_objects => map.serialize_entry("object", &Value::Null)?,
             Include::None | Include::Metadata => {
-                map.serialize_entry("object", &Partial { object, api_version: table.options.api_version })?;
+                map.serialize_entry(
+                    "object",
+                    &PartialMetadata { object, api_version: table.options.api_version },
+                )?;
             }
         }
         map.end()
@@ -333,12 +336,12 @@ pub(super) fn internal_metadata(object: &Value) -> Cow<'_, Value> {
 }
 
 /// The metadata of an object.
-struct Partial<'a> {
+struct PartialMetadata<'a> {
     object: &'a Value,
     api_version: &'static str,
 }
 
-impl Serialize for Partial<'_> {
+impl Serialize for PartialMetadata<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(3))?;
         map.serialize_entry("kind", METADATA_KIND)?;

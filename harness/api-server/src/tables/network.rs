@@ -11,7 +11,7 @@ use super::cells::{
     Cells, Context, age, at_most, items, joined, label_selector, labels, name, number, present_or, row,
 };
 
-pub(super) fn of(kind: &str) -> Option<Cells> {
+pub(super) fn for_kind(kind: &str) -> Option<Cells> {
     Some(match kind {
         "Service" => service,
         "Endpoints" => endpoints,
@@ -26,7 +26,7 @@ pub(super) fn of(kind: &str) -> Option<Cells> {
 }
 
 /// The maximum number of listed items.
-const MOST: usize = 3;
+const MAX_LISTED: usize = 3;
 
 fn service(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let internal = items(object, &["spec", "clusterIPs"]).first().and_then(Value::as_str);
@@ -97,7 +97,7 @@ fn addresses(subsets: &[Value]) -> String {
         count += addresses.len() * times;
         for index in 0..times {
             for address in addresses {
-                if list.len() == MOST {
+                if list.len() == MAX_LISTED {
                     break;
                 }
                 let ip = text(address, &["ip"]);
@@ -110,7 +110,7 @@ fn addresses(subsets: &[Value]) -> String {
         }
     }
     let shown = list.join(",");
-    if count > MOST { format!("{shown} + {} more...", count - MOST) } else { shown }
+    if count > MAX_LISTED { format!("{shown} + {} more...", count - MAX_LISTED) } else { shown }
 }
 
 fn endpoint_slice(object: &Value, context: &Context<'_>) -> Vec<Value> {
@@ -126,8 +126,8 @@ fn endpoint_slice(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![
         name(object),
         text(object, &["addressType"]),
-        at_most(&ports, MOST),
-        at_most(&addresses, MOST),
+        at_most(&ports, MAX_LISTED),
+        at_most(&addresses, MAX_LISTED),
         age(object, context),
     ]
 }
@@ -148,7 +148,7 @@ fn ingress(object: &Value, context: &Context<'_>) -> Vec<Value> {
 fn hosts(rules: &[Value]) -> String {
     let (mut hosts, mut has_more) = (Vec::new(), false);
     for rule in rules {
-        has_more |= hosts.len() == MOST;
+        has_more |= hosts.len() == MAX_LISTED;
         let host = text(rule, &["host"]);
         if !has_more && !host.is_empty() {
             hosts.push(host);
@@ -156,7 +156,7 @@ fn hosts(rules: &[Value]) -> String {
     }
     match hosts.join(",") {
         _ if hosts.is_empty() => "*".to_owned(),
-        shown if has_more => format!("{shown} + {} more...", rules.len() - MOST),
+        shown if has_more => format!("{shown} + {} more...", rules.len() - MAX_LISTED),
         shown => shown,
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::age;
 use super::cells::{Cells, Context, age as age_of, condition, is_true, items, name, number, row, text_or};
 
-pub(super) fn of(kind: &str) -> Option<Cells> {
+pub(super) fn for_kind(kind: &str) -> Option<Cells> {
     (kind == "Pod").then_some(pod as Cells)
 }
 

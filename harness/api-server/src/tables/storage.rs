@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::cells::{Cells, Context, age, amount, created, is_true, items, joined, name, present_or, row};
 
-pub(super) fn of(kind: &str) -> Option<Cells> {
+pub(super) fn for_kind(kind: &str) -> Option<Cells> {
     Some(match kind {
         "PersistentVolume" => volume,
         "PersistentVolumeClaim" => claim,

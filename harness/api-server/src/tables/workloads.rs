@@ -13,7 +13,7 @@ use super::cells::{
 };
 use crate::conversion::{Strategy, convert};
 
-pub(super) fn of(kind: &str) -> Option<Cells> {
+pub(super) fn for_kind(kind: &str) -> Option<Cells> {
     Some(match kind {
         "PodTemplate" => pod_template,
         "PodDisruptionBudget" => pod_disruption_budget,
@@ -226,14 +226,14 @@ fn horizontal_pod_autoscaler(object: &Value, context: &Context<'_>) -> Vec<Value
 
 /// Source: `formatHPAMetrics`.
 fn metrics(specs: &[Value], statuses: &[Value]) -> String {
-    const MOST: usize = 2;
+    const MAX_METRICS: usize = 2;
     if specs.is_empty() {
         return "<none>".to_owned();
     }
     let texts = specs.iter().enumerate().map(|(index, spec)| metric(spec, statuses.get(index)));
     let list: Vec<String> = texts.collect();
-    let shown = list.get(..MOST).unwrap_or(&list).join(", ");
-    match list.len().checked_sub(MOST) {
+    let shown = list.get(..MAX_METRICS).unwrap_or(&list).join(", ");
+    match list.len().checked_sub(MAX_METRICS) {
         Some(more) if more > 0 => format!("{shown} + {more} more..."),
         _ => shown,
     }

@@ -126,7 +126,7 @@ pub(super) fn of_interface(errors: &mut Errors, path: &Path<'_>, text: &str) {
     }
 }
 
-/// Returns whether a CIDR is IPv4; none if it is invalid.
+/// Returns whether a CIDR is IPv4; `None` if it is invalid.
 pub(super) fn is_range_of_version_4(text: &str) -> Option<bool> {
     parse_range(text).map(|range| range.address.to_canonical().is_ipv4())
 }

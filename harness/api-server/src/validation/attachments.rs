@@ -45,35 +45,35 @@ pub(super) fn attachment(errors: &mut Errors, object: &Value, change: Option<Cha
 
 /// Source: api storage/v1/types.go, `Attacher`; apimachinery pkg/api/validate/content/dns.go, `IsDNS1123SubdomainCaseless`.
 fn generated_for_attacher(errors: &mut Errors, path: &Path<'_>, attacher: &str) {
-    const LONGEST: usize = 63;
-    const UNFIT: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end \
+    const DRIVER_NAME_MAX_LENGTH: usize = 63;
+    const INVALID_SUBDOMAIN: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end \
                          with an alphanumeric character (e.g. 'Example.com', regex used for validation is \
                          '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
     if attacher.is_empty() {
         errors.required_by_type(path);
         return;
     }
-    if attacher.len() > LONGEST {
-        errors.generated(FieldError::too_long(path.to_string(), LONGEST));
+    if attacher.len() > DRIVER_NAME_MAX_LENGTH {
+        errors.generated(FieldError::too_long(path.to_string(), DRIVER_NAME_MAX_LENGTH));
     }
     if !names::dns1123_subdomain(&attacher.to_lowercase()).is_empty() {
-        errors.generated(FieldError::invalid(path.to_string(), quote(attacher), UNFIT));
+        errors.generated(FieldError::invalid(path.to_string(), quote(attacher), INVALID_SUBDOMAIN));
     }
 }
 
 fn status(errors: &mut Errors, status: &Value) {
-    const LARGEST: usize = 256 * 1024;
-    const LONGEST: usize = 1024;
+    const MAX_ATTACHED_VOLUME_METADATA_SIZE: usize = 256 * 1024;
+    const MAX_VOLUME_ERROR_MESSAGE_SIZE: usize = 1024;
     let path = Path::new("status");
     let metadata = map(status, "attachmentMetadata").into_iter().flatten();
     let size: usize = metadata.map(|(key, value)| key.len() + value.as_str().unwrap_or_default().len()).sum();
-    if size > LARGEST {
-        errors.too_long(&path.child("attachmentMetadata"), LARGEST);
+    if size > MAX_ATTACHED_VOLUME_METADATA_SIZE {
+        errors.too_long(&path.child("attachmentMetadata"), MAX_ATTACHED_VOLUME_METADATA_SIZE);
     }
     for field in ["attachError", "detachError"] {
         let (path, error) = (path.child(field), get(status, field));
-        if text(error, "message").len() > LONGEST {
-            errors.too_long(&path.child("message"), LONGEST);
+        if text(error, "message").len() > MAX_VOLUME_ERROR_MESSAGE_SIZE {
+            errors.too_long(&path.child("message"), MAX_VOLUME_ERROR_MESSAGE_SIZE);
         }
         if let Some(code) = int(error, "errorCode").filter(|code| *code < 0) {
             errors.invalid(&path.child("errorCode"), code, "must be between 0 and 2147483647, inclusive");
@@ -108,7 +108,7 @@ pub(super) fn attributes_class(errors: &mut Errors, class: &Value, change: Optio
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateCSINode` and `ValidateCSINodeUpdate`.
 /// Rule: VLO-42.
 pub(super) fn node(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
-    const LONGEST: usize = 256;
+    const CSI_NODE_ID_MAX_LENGTH: usize = 256;
     let path = Path::new("spec");
     let path = path.child("drivers");
     let drivers = list(get(object, "spec"), "drivers");
@@ -121,8 +121,8 @@ pub(super) fn node(errors: &mut Errors, object: &Value, change: Option<Change<'_
         if id.is_empty() {
             errors.required(&id_path, "");
         }
-        if id.len() > LONGEST {
-            errors.invalid_text(&id_path, id, format!("must be {LONGEST} characters or less"));
+        if id.len() > CSI_NODE_ID_MAX_LENGTH {
+            errors.invalid_text(&id_path, id, format!("must be {CSI_NODE_ID_MAX_LENGTH} characters or less"));
         }
         let count = int(get(driver, "allocatable"), "count");
         errors.not_negative(&path.child("allocatable").child("count"), count);

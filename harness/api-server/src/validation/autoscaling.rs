@@ -134,7 +134,7 @@ fn metrics(errors: &mut Errors, path: &Path<'_>, spec: &Value, before: Option<&V
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `validateMetricSpec`. Where it forbids several
 /// sources, their order is random.
 fn metric(errors: &mut Errors, path: &Path<'_>, metric: &Value, version: Version) {
-    const MUST: &str = "must populate information for the given metric source";
+    const MISSING_SOURCE: &str = "must populate information for the given metric source";
     let kinds = ["ContainerResource", "External", "Object", "Pods", "Resource"];
     let (kind, kind_path) = (text(metric, "type"), path.child("type"));
     if kind.is_empty() {
@@ -148,7 +148,7 @@ fn metric(errors: &mut Errors, path: &Path<'_>, metric: &Value, version: Version
     }
     let expected = SOURCES.iter().find(|(_, name)| *name == kind).map(|(field, _)| *field);
     match expected {
-        Some(field) if set(metric, field).is_none() => errors.required(&path.child(field), MUST),
+        Some(field) if set(metric, field).is_none() => errors.required(&path.child(field), MISSING_SOURCE),
         Some(_) => {}
         None => errors.one_of(&kind_path, Some(kind), &kinds),
     }
@@ -249,15 +249,19 @@ fn target_errors(errors: &mut Errors, path: &Path<'_>, target: &Value) {
 
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `validateScalingRules`.
 fn scaling_rules(errors: &mut Errors, path: &Path<'_>, rules: &Value) {
-    const LONGEST_WINDOW: i64 = 3600;
-    const LONGEST_PERIOD: i64 = 1800;
+    const MAX_STABILIZATION_WINDOW_SECONDS: i64 = 3600;
+    const MAX_PERIOD_SECONDS: i64 = 1800;
     let window = path.child("stabilizationWindowSeconds");
     match int(rules, "stabilizationWindowSeconds") {
         Some(seconds) if seconds < 0 => {
             errors.invalid(&window, seconds, "must be greater than or equal to zero");
         }
-        Some(seconds) if seconds > LONGEST_WINDOW => {
-            errors.invalid(&window, seconds, format!("must be less than or equal to {LONGEST_WINDOW}"));
+        Some(seconds) if seconds > MAX_STABILIZATION_WINDOW_SECONDS => {
+            errors.invalid(
+                &window,
+                seconds,
+                format!("must be less than or equal to {MAX_STABILIZATION_WINDOW_SECONDS}"),
+            );
         }
         _ => {}
     }
@@ -273,8 +277,8 @@ fn scaling_rules(errors: &mut Errors, path: &Path<'_>, rules: &Value) {
             let number = int(policy, field).unwrap_or(0);
             if number <= 0 {
                 errors.invalid(&path.child(field), number, POSITIVE);
-            } else if field == "periodSeconds" && number > LONGEST_PERIOD {
-                let why = format!("must be less than or equal to {LONGEST_PERIOD}");
+            } else if field == "periodSeconds" && number > MAX_PERIOD_SECONDS {
+                let why = format!("must be less than or equal to {MAX_PERIOD_SECONDS}");
                 errors.invalid(&path.child(field), number, why);
             }
         }

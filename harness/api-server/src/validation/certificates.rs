@@ -31,9 +31,9 @@ pub(super) fn trust_bundle(errors: &mut Errors, object: &Value, change: Option<C
 
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `validateTrustBundle`.
 fn anchors(errors: &mut Errors, path: &Path<'_>, bundle: &str) {
-    const LARGEST: usize = 1024 * 1024;
-    if bundle.len() > LARGEST {
-        errors.too_long(path, LARGEST);
+    const MAX_TRUST_BUNDLE_SIZE: usize = 1024 * 1024;
+    if bundle.len() > MAX_TRUST_BUNDLE_SIZE {
+        errors.too_long(path, MAX_TRUST_BUNDLE_SIZE);
         return;
     }
     let before = errors.len();
@@ -92,7 +92,7 @@ fn wrong_anchor(block: &pem::Pem) -> Option<&'static str> {
 /// `ValidatePodCertificateRequestUpdate`.
 /// Rule: VLO-48.
 pub(super) fn pod_request(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
-    const LONGEST_UID: usize = 128;
+    const MAX_UID_LENGTH: usize = 128;
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     if let Some(change) = change {
         if !change.is_same(&["spec"]) {
@@ -114,8 +114,8 @@ pub(super) fn pod_request(errors: &mut Errors, object: &Value, change: Option<Ch
         if uid.is_empty() {
             errors.invalid_text(&path, uid, "must not be empty");
         }
-        if uid.len() > LONGEST_UID {
-            errors.too_long(&path, LONGEST_UID);
+        if uid.len() > MAX_UID_LENGTH {
+            errors.too_long(&path, MAX_UID_LENGTH);
         }
     }
     lifetime(errors, &path.child("maxExpirationSeconds"), spec);
@@ -176,14 +176,14 @@ pub(super) fn projected(errors: &mut Errors, path: &Path<'_>, source: &Value) {
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateUserAnnotations`; apimachinery
 /// pkg/util/validation/validation.go, `IsDomainPrefixedKey`.
 fn user_annotations(errors: &mut Errors, path: &Path<'_>, annotations: &Value) {
-    const LARGEST: usize = 256 * 1024;
+    const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
     let mut size = 0;
     for (key, value) in annotations.as_object().into_iter().flatten() {
         size += key.len() + value.as_str().unwrap_or_default().len();
         prefixed_key(errors, path, &key.to_lowercase());
     }
-    if size > LARGEST {
-        errors.too_long(path, LARGEST);
+    if size > TOTAL_ANNOTATION_SIZE_LIMIT_B {
+        errors.too_long(path, TOTAL_ANNOTATION_SIZE_LIMIT_B);
     }
 }
 

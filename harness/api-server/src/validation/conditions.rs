@@ -29,9 +29,9 @@ pub(super) fn all(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
 
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateCondition`.
 fn one(errors: &mut Errors, path: &Path<'_>, condition: &Value) {
-    const LONGEST_REASON: usize = 1024;
-    const LONGEST_MESSAGE: usize = 32 * 1024;
-    const UNFIT: &str = "a condition reason must start with alphabetic character, optionally followed by a string of \
+    const MAX_REASON_LEN: usize = 1024;
+    const MAX_MESSAGE_LEN: usize = 32 * 1024;
+    const INVALID_REASON: &str = "a condition reason must start with alphabetic character, optionally followed by a string of \
                          alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. \
                          'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used \
                          for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
@@ -54,14 +54,14 @@ fn one(errors: &mut Errors, path: &Path<'_>, condition: &Value) {
         errors.required(&path_of_reason, "");
     } else {
         if !is_reason(reason.as_bytes()) {
-            errors.invalid_text(&path_of_reason, reason, UNFIT);
+            errors.invalid_text(&path_of_reason, reason, INVALID_REASON);
         }
-        if reason.len() > LONGEST_REASON {
-            errors.too_long(&path_of_reason, LONGEST_REASON);
+        if reason.len() > MAX_REASON_LEN {
+            errors.too_long(&path_of_reason, MAX_REASON_LEN);
         }
     }
-    if text(condition, "message").len() > LONGEST_MESSAGE {
-        errors.too_long(&path.child("message"), LONGEST_MESSAGE);
+    if text(condition, "message").len() > MAX_MESSAGE_LEN {
+        errors.too_long(&path.child("message"), MAX_MESSAGE_LEN);
     }
 }
 

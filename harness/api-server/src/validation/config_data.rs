@@ -10,9 +10,9 @@ use super::formats;
 /// The maximum total size of all values in bytes.
 ///
 /// Source: kubernetes pkg/apis/core/types.go, `MaxSecretSize`.
-const LIMIT: usize = 1024 * 1024;
+const MAX_SECRET_SIZE: usize = 1024 * 1024;
 
-const FROZEN: &str = "field is immutable when `immutable` is set";
+const IMMUTABLE_FIELDS: &str = "field is immutable when `immutable` is set";
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateConfigMap` and `ValidateConfigMapUpdate`.
 /// Rule: VLO-02.
@@ -34,8 +34,8 @@ pub(super) fn config_map(errors: &mut Errors, object: &Value, old: Option<&Value
         errors.all_invalid(&binary.key(key), key, formats::config_key(key));
         size += decoded_length(value);
     }
-    if size > LIMIT {
-        errors.too_long(&Path::new("[]"), LIMIT);
+    if size > MAX_SECRET_SIZE {
+        errors.too_long(&Path::new("[]"), MAX_SECRET_SIZE);
     }
 }
 
@@ -55,8 +55,8 @@ pub(super) fn secret(errors: &mut Errors, object: &Value, old: Option<&Value>) {
         errors.all_invalid(&data.key(key), key, formats::config_key(key));
         size += decoded_length(value);
     }
-    if size > LIMIT {
-        errors.too_long(&data, LIMIT);
+    if size > MAX_SECRET_SIZE {
+        errors.too_long(&data, MAX_SECRET_SIZE);
     }
     let find = |key: &str| map(object, "data").and_then(|data| data.get(key));
     let mut required = |key: &str| errors.required(&data.key(key), "");
@@ -109,12 +109,12 @@ fn frozen(errors: &mut Errors, object: &Value, old: &Value, fields: &[&'static s
         return;
     }
     if !flag(object, "immutable") {
-        errors.forbidden(&Path::new("immutable"), FROZEN);
+        errors.forbidden(&Path::new("immutable"), IMMUTABLE_FIELDS);
     }
     for field in fields {
         let of = |object| map(object, field).filter(|members| !members.is_empty());
         if of(object) != of(old) {
-            errors.forbidden(&Path::new(field), FROZEN);
+            errors.forbidden(&Path::new(field), IMMUTABLE_FIELDS);
         }
     }
 }

@@ -12,8 +12,8 @@ use super::{Change, formats, selectors};
 /// Rule: VLO-38.
 pub(super) fn driver(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     /// Ten minutes.
-    const SHORTEST: i64 = 600;
-    const LONGEST: i64 = 1 << 32;
+    const MIN_EXPIRATION_SECONDS: i64 = 600;
+    const MAX_EXPIRATION_SECONDS: i64 = 1 << 32;
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let policies = ["File", "None", "ReadWriteOnceWithFSType"];
     errors.one_of(&path.child("fsGroupPolicy"), word(spec, "fsGroupPolicy"), &policies);
@@ -28,10 +28,10 @@ pub(super) fn driver(errors: &mut Errors, object: &Value, change: Option<Change<
         }
         let path = path.child("expirationSeconds");
         match int(request, "expirationSeconds") {
-            Some(seconds) if seconds < SHORTEST => {
+            Some(seconds) if seconds < MIN_EXPIRATION_SECONDS => {
                 errors.invalid(&path, seconds, "may not specify a duration less than 10 minutes");
             }
-            Some(seconds) if seconds > LONGEST => {
+            Some(seconds) if seconds > MAX_EXPIRATION_SECONDS => {
                 errors.invalid(&path, seconds, "may not specify a duration larger than 2^32 seconds");
             }
             _ => {}

@@ -69,8 +69,8 @@ fn port(errors: &mut Errors, path: &Path<'_>, port: &Value, needs_name: bool) {
 /// `ValidateEndpointSliceUpdate`; `pkg/apis/discovery/v1/zz_generated.validations.go`.
 /// Rule: VLO-31.
 pub(super) fn slice(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
-    const MOST_ENDPOINTS: usize = 1000;
-    const MOST_PORTS: usize = 20_000;
+    const MAX_ENDPOINTS: usize = 1000;
+    const MAX_PORTS: usize = 20_000;
     let (kind, kind_path) = (text(object, "addressType"), Path::new("addressType"));
     let is_same_kind = change.is_some_and(|change| change.is_same(&["addressType"]));
     if kind.is_empty() && !is_same_kind {
@@ -86,8 +86,8 @@ pub(super) fn slice(errors: &mut Errors, object: &Value, change: Option<Change<'
         networking::stays_by_type(errors, &kind_path);
     }
     let (path, ports) = (Path::new("ports"), list(object, "ports"));
-    if ports.len() > MOST_PORTS {
-        errors.too_many(&path, ports.len(), MOST_PORTS);
+    if ports.len() > MAX_PORTS {
+        errors.too_many(&path, ports.len(), MAX_PORTS);
     } else {
         slice_ports(errors, &path, ports);
     }
@@ -95,8 +95,8 @@ pub(super) fn slice(errors: &mut Errors, object: &Value, change: Option<Change<'
         return;
     }
     let (path, endpoints) = (Path::new("endpoints"), list(object, "endpoints"));
-    if endpoints.len() > MOST_ENDPOINTS {
-        errors.too_many(&path, endpoints.len(), MOST_ENDPOINTS);
+    if endpoints.len() > MAX_ENDPOINTS {
+        errors.too_many(&path, endpoints.len(), MAX_ENDPOINTS);
         return;
     }
     for (index, found) in endpoints.iter().enumerate() {
@@ -126,14 +126,14 @@ fn slice_ports(errors: &mut Errors, path: &Path<'_>, ports: &[Value]) {
 }
 
 fn endpoint(errors: &mut Errors, path: &Path<'_>, endpoint: &Value, kind: &str) {
-    const MOST_ADDRESSES: usize = 100;
-    const MOST_LABELS: usize = 16;
+    const MAX_ADDRESSES: usize = 100;
+    const MAX_TOPOLOGY_LABELS: usize = 16;
     let addresses_path = path.child("addresses");
     let count = list(endpoint, "addresses").len();
     if count == 0 {
         errors.required_by_type(&addresses_path);
-    } else if count > MOST_ADDRESSES {
-        errors.generated(FieldError::too_many(addresses_path.to_string(), count, MOST_ADDRESSES));
+    } else if count > MAX_ADDRESSES {
+        errors.generated(FieldError::too_many(addresses_path.to_string(), count, MAX_ADDRESSES));
     }
     for (index, found) in texts(endpoint, "addresses").enumerate() {
         of_kind(errors, &addresses_path, index, found, kind);
@@ -143,8 +143,8 @@ fn endpoint(errors: &mut Errors, path: &Path<'_>, endpoint: &Value, kind: &str) 
     }
     let topology = path.child("deprecatedTopology");
     let labels = map(endpoint, "deprecatedTopology").map_or(0, serde_json::Map::len);
-    if labels > MOST_LABELS {
-        errors.too_many(&topology, labels, MOST_LABELS);
+    if labels > MAX_TOPOLOGY_LABELS {
+        errors.too_many(&topology, labels, MAX_TOPOLOGY_LABELS);
     }
     formats::labels(errors, &topology, get(endpoint, "deprecatedTopology"));
     if let Some(host) = word(endpoint, "hostname") {
@@ -175,13 +175,13 @@ fn of_kind(errors: &mut Errors, path: &Path<'_>, index: usize, address: &str, ki
 }
 
 fn slice_hints(errors: &mut Errors, path: &Path<'_>, hints: &Value) {
-    const MOST: usize = 8;
+    const MAX_HINTS: usize = 8;
     for (field, wrong) in
         [("forZones", names::label_value as fn(&str) -> Vec<String>), ("forNodes", names::dns1123_subdomain)]
     {
         let (path, found) = (path.child(field), list(hints, field));
-        if found.len() > MOST {
-            errors.too_many(&path, found.len(), MOST);
+        if found.len() > MAX_HINTS {
+            errors.too_many(&path, found.len(), MAX_HINTS);
             return;
         }
         let mut seen = HashSet::new();

@@ -205,8 +205,8 @@ pub(super) fn signing_request(errors: &mut Errors, object: &Value) {
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateSignerName`.
 pub(super) fn signer_name(errors: &mut Errors, path: &Path<'_>, signer: &str) {
-    const LONGEST_DOMAIN: usize = 253;
-    const LONGEST: usize = LONGEST_DOMAIN + 1 + 253 + 63 + 1;
+    const DNS1123_SUBDOMAIN_MAX_LENGTH: usize = 253;
+    const MAX_LENGTH: usize = DNS1123_SUBDOMAIN_MAX_LENGTH + 1 + 253 + 63 + 1;
     if signer.is_empty() {
         errors.required(path, "");
         return;
@@ -216,8 +216,8 @@ pub(super) fn signer_name(errors: &mut Errors, path: &Path<'_>, signer: &str) {
         errors.invalid_text(path, signer, why);
         return;
     };
-    if domain.len() > LONGEST_DOMAIN {
-        errors.too_long(path, LONGEST_DOMAIN);
+    if domain.len() > DNS1123_SUBDOMAIN_MAX_LENGTH {
+        errors.too_long(path, DNS1123_SUBDOMAIN_MAX_LENGTH);
     }
     labels(errors, path, domain, names::dns1123_label);
     if !domain.contains('.') {
@@ -225,8 +225,8 @@ pub(super) fn signer_name(errors: &mut Errors, path: &Path<'_>, signer: &str) {
         errors.invalid_text(path, domain, why);
     }
     labels(errors, path, name, names::dns1123_subdomain);
-    if signer.len() > LONGEST {
-        errors.too_long(path, LONGEST);
+    if signer.len() > MAX_LENGTH {
+        errors.too_long(path, MAX_LENGTH);
     }
 }
 

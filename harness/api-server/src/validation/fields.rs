@@ -75,7 +75,7 @@ pub(super) struct Errors {
 }
 
 /// The maximum total size in bytes of the structures in all errors.
-const MOST_SHOWN: usize = 8 << 20;
+const MAX_SHOWN_BYTES: usize = 8 << 20;
 
 impl Errors {
     /// Returns all errors, those of generated validation last.
@@ -187,8 +187,8 @@ impl Errors {
     fn unless_large(&mut self, values: &[&Value], shown: impl FnOnce() -> Option<String>) -> String {
         let is_told = self.unsupported.is_none() && !values.iter().any(|value| internal::is_large(value));
         let text = is_told.then(shown).flatten();
-        let Some(text) = text.filter(|text| self.shown + text.len() <= MOST_SHOWN) else {
-            let what = "messages that show very large values".to_owned();
+        let Some(text) = text.filter(|text| self.shown + text.len() <= MAX_SHOWN_BYTES) else {
+            let what = "error messages with very large values".to_owned();
             self.unsupported = Some(Unsupported { what });
             return String::new();
         };

@@ -17,7 +17,7 @@ const VERBS: [&str; 9] =
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateFlowSchema`.
 /// Rule: VLO-43.
 pub(super) fn schema(errors: &mut Errors, object: &Value) {
-    const LAST: i64 = 10_000;
+    const FLOW_SCHEMA_MAX_MATCHING_PRECEDENCE: i64 = 10_000;
     let name = text(get(object, "metadata"), "name");
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let precedence = int(spec, "matchingPrecedence").unwrap_or(0);
@@ -25,8 +25,12 @@ pub(super) fn schema(errors: &mut Errors, object: &Value) {
     if precedence <= 0 {
         errors.invalid(&precedence_path, precedence, "must be a positive value");
     }
-    if precedence > LAST {
-        errors.invalid(&precedence_path, precedence, format!("must not be greater than {LAST}"));
+    if precedence > FLOW_SCHEMA_MAX_MATCHING_PRECEDENCE {
+        errors.invalid(
+            &precedence_path,
+            precedence,
+            format!("must not be greater than {FLOW_SCHEMA_MAX_MATCHING_PRECEDENCE}"),
+        );
     }
     if precedence == 1 && name != "exempt" {
         let why = "only the schema named 'exempt' may have matchingPrecedence 1";
@@ -232,11 +236,15 @@ pub(super) fn conditions(errors: &mut Errors, object: &Value) {
 /// `pkg/apis/flowcontrol/v1/zz_generated.validations.go`.
 /// Rule: VLO-43.
 pub(super) fn level(errors: &mut Errors, object: &Value) {
-    const KEPT_ZERO: &str = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares";
+    const PRESERVE_ZERO_CONCURRENCY_SHARES: &str =
+        "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares";
     let metadata = get(object, "metadata");
-    if get(metadata, "annotations").get(KEPT_ZERO).is_some() {
+    if get(metadata, "annotations").get(PRESERVE_ZERO_CONCURRENCY_SHARES).is_some() {
         let path = Path::new("metadata");
-        errors.forbidden(&path.child("annotations"), format!("annotation '{KEPT_ZERO}' is forbidden"));
+        errors.forbidden(
+            &path.child("annotations"),
+            format!("annotation '{PRESERVE_ZERO_CONCURRENCY_SHARES}' is forbidden"),
+        );
     }
     let name = text(metadata, "name");
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
@@ -313,8 +321,8 @@ fn limited(errors: &mut Errors, path: &Path<'_>, limited: &Value) {
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidatePriorityLevelQueuingConfiguration`; apiserver
 /// pkg/util/shufflesharding/dealer.go, `RequiredEntropyBits`.
 fn queuing(errors: &mut Errors, path: &Path<'_>, queuing: &Value) {
-    const MOST_QUEUES: i64 = 10_000_000;
-    const MOST_BITS: f64 = 60.0;
+    const PRIORITY_LEVEL_CONFIGURATION_QUEUING_MAX_QUEUES: i64 = 10_000_000;
+    const MAX_HASH_BITS: f64 = 60.0;
     let number = |field: &str| int(queuing, field).unwrap_or(0);
     let (limit, queues, hand) = (number("queueLengthLimit"), number("queues"), number("handSize"));
     if limit <= 0 {
@@ -322,8 +330,12 @@ fn queuing(errors: &mut Errors, path: &Path<'_>, queuing: &Value) {
     }
     if queues <= 0 {
         errors.invalid(&path.child("queues"), queues, "must be positive");
-    } else if queues > MOST_QUEUES {
-        errors.invalid(&path.child("queues"), queues, format!("must not be greater than {MOST_QUEUES}"));
+    } else if queues > PRIORITY_LEVEL_CONFIGURATION_QUEUING_MAX_QUEUES {
+        errors.invalid(
+            &path.child("queues"),
+            queues,
+            format!("must not be greater than {PRIORITY_LEVEL_CONFIGURATION_QUEUING_MAX_QUEUES}"),
+        );
     }
     let path = path.child("handSize");
     let float = |number: i64| i32::try_from(number).map_or(f64::MAX, f64::from);
@@ -331,9 +343,9 @@ fn queuing(errors: &mut Errors, path: &Path<'_>, queuing: &Value) {
         errors.invalid(&path, hand, "must be positive");
     } else if hand > queues {
         errors.invalid(&path, hand, format!("should not be greater than queues ({queues})"));
-    } else if (float(queues).log2() * float(hand)).ceil() > MOST_BITS {
+    } else if (float(queues).log2() * float(hand)).ceil() > MAX_HASH_BITS {
         let why = format!(
-            "required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {MOST_BITS}"
+            "required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {MAX_HASH_BITS}"
         );
         errors.invalid(&path, hand, why);
     }

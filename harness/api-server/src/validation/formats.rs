@@ -90,7 +90,7 @@ pub(super) fn header_name(name: &str) -> Vec<String> {
     ]
 }
 
-/// Returns the number of a percentage; none if the text is not a percentage.
+/// Returns the number of a percentage; `None` if the text is not a percentage.
 pub(super) fn percentage(text: &str) -> Option<&str> {
     let number = text.strip_suffix('%')?;
     (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(number)
@@ -278,14 +278,14 @@ pub(super) fn labels(errors: &mut Errors, path: &Path<'_>, labels: &Value) {
 
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateAnnotations`.
 pub(super) fn annotations(errors: &mut Errors, path: &Path<'_>, annotations: &Value) {
-    const LIMIT: usize = 256 * 1024;
+    const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
     let mut size = 0;
     for (key, value) in annotations.as_object().into_iter().flatten() {
         errors.all_invalid(path, key, names::label_key(&key.to_lowercase()));
         size += key.len() + value.as_str().unwrap_or_default().len();
     }
-    if size > LIMIT {
-        errors.too_long(path, LIMIT);
+    if size > TOTAL_ANNOTATION_SIZE_LIMIT_B {
+        errors.too_long(path, TOTAL_ANNOTATION_SIZE_LIMIT_B);
     }
 }
 

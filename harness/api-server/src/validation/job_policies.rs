@@ -12,25 +12,25 @@ use super::formats;
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateJobSpec`.
 /// Rule: VLO-37.
 pub(super) fn manager(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
-    const LONGEST: usize = 63;
+    const MAX_MANAGED_BY_LENGTH: usize = 63;
     let Some(manager) = word(spec, "managedBy") else { return };
     let path = path.child("managedBy");
     formats::domain_prefixed_path(errors, &path, manager);
-    if manager.len() > LONGEST {
-        errors.too_long(&path, LONGEST);
+    if manager.len() > MAX_MANAGED_BY_LENGTH {
+        errors.too_long(&path, MAX_MANAGED_BY_LENGTH);
     }
 }
 
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validatePodFailurePolicy`.
 /// Rule: VLO-37.
 pub(super) fn failure(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
-    const MOST: usize = 20;
+    const MAX_POD_FAILURE_POLICY_RULES: usize = 20;
     let Some(policy) = set(spec, "podFailurePolicy") else { return };
     let path = path.child("podFailurePolicy");
     let path = path.child("rules");
     let rules = list(policy, "rules");
-    if rules.len() > MOST {
-        errors.too_many(&path, rules.len(), MOST);
+    if rules.len() > MAX_POD_FAILURE_POLICY_RULES {
+        errors.too_many(&path, rules.len(), MAX_POD_FAILURE_POLICY_RULES);
     }
     let template = get(get(spec, "template"), "spec");
     let containers = list(template, "containers").iter().chain(list(template, "initContainers"));
@@ -72,9 +72,9 @@ pub(super) fn failure(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 }
 
 fn pod_conditions(errors: &mut Errors, path: &Path<'_>, conditions: &[Value]) {
-    const MOST: usize = 20;
-    if conditions.len() > MOST {
-        errors.too_many(path, conditions.len(), MOST);
+    const MAX_POD_FAILURE_POLICY_ON_POD_CONDITIONS_PATTERNS: usize = 20;
+    if conditions.len() > MAX_POD_FAILURE_POLICY_ON_POD_CONDITIONS_PATTERNS {
+        errors.too_many(path, conditions.len(), MAX_POD_FAILURE_POLICY_ON_POD_CONDITIONS_PATTERNS);
     }
     for (index, condition) in conditions.iter().enumerate() {
         let path = path.index(index);
@@ -89,7 +89,7 @@ fn pod_conditions(errors: &mut Errors, path: &Path<'_>, conditions: &[Value]) {
 }
 
 fn exit_codes(errors: &mut Errors, path: &Path<'_>, codes: &Value, names: &HashSet<&str>) {
-    const MOST: usize = 255;
+    const MAX_POD_FAILURE_POLICY_ON_EXIT_CODES_VALUES: usize = 255;
     let (operator, operator_path) = (text(codes, "operator"), path.child("operator"));
     if operator.is_empty() {
         errors.required(&operator_path, "valid values: [\"In\" \"NotIn\"]");
@@ -104,8 +104,8 @@ fn exit_codes(errors: &mut Errors, path: &Path<'_>, codes: &Value, names: &HashS
     let values: Vec<i64> = list(codes, "values").iter().map(|value| value.as_i64().unwrap_or(0)).collect();
     if values.is_empty() {
         errors.invalid(&path, encode(get(codes, "values")), "at least one value is required");
-    } else if values.len() > MOST {
-        errors.too_many(&path, values.len(), MOST);
+    } else if values.len() > MAX_POD_FAILURE_POLICY_ON_EXIT_CODES_VALUES {
+        errors.too_many(&path, values.len(), MAX_POD_FAILURE_POLICY_ON_EXIT_CODES_VALUES);
     }
     let mut seen = HashSet::new();
     for (index, value) in values.iter().enumerate() {
@@ -125,8 +125,8 @@ fn exit_codes(errors: &mut Errors, path: &Path<'_>, codes: &Value, names: &HashS
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateSuccessPolicy`.
 /// Rule: VLO-37.
 pub(super) fn success(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
-    const MOST: usize = 20;
-    const LONGEST: usize = 64 * 1024;
+    const MAX_SUCCESS_POLICY_RULE: usize = 20;
+    const MAX_JOB_SUCCESS_POLICY_SUCCEEDED_INDEXES_LIMIT: usize = 64 * 1024;
     let Some(policy) = set(spec, "successPolicy") else { return };
     let (path, rules) = (path.child("successPolicy"), list(policy, "rules"));
     if text(spec, "completionMode") != "Indexed" {
@@ -138,8 +138,8 @@ pub(super) fn success(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
         let why = "at least one rules must be specified when the successPolicy is specified";
         errors.required(&path, why);
     }
-    if rules.len() > MOST {
-        errors.too_many(&path, rules.len(), MOST);
+    if rules.len() > MAX_SUCCESS_POLICY_RULE {
+        errors.too_many(&path, rules.len(), MAX_SUCCESS_POLICY_RULE);
     }
     let completions = int(spec, "completions").unwrap_or(0);
     for (index, rule) in rules.iter().enumerate() {
@@ -152,8 +152,8 @@ pub(super) fn success(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
         let mut total = 0;
         if let Some(indexes) = indexes {
             let path = path.child("succeededIndexes");
-            if indexes.len() > LONGEST {
-                errors.too_long(&path, LONGEST);
+            if indexes.len() > MAX_JOB_SUCCESS_POLICY_SUCCEEDED_INDEXES_LIMIT {
+                errors.too_long(&path, MAX_JOB_SUCCESS_POLICY_SUCCEEDED_INDEXES_LIMIT);
             }
             match number_of_indexes(indexes, completions) {
                 Ok(number) => total = number,

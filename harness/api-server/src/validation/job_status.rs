@@ -17,7 +17,7 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    fn of(object: &'a Value) -> Self {
+    fn new(object: &'a Value) -> Self {
         Self { spec: get(object, "spec"), status: get(object, "status") }
     }
 
@@ -47,7 +47,7 @@ impl<'a> Job<'a> {
 /// `getStatusValidationOptions`: most rules count only where what they are about has changed.
 /// Rule: VLO-39.
 pub(super) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
-    let (new, old) = (Job::of(object), Job::of(change.old));
+    let (new, old) = (Job::new(object), Job::new(change.old));
     let path = Path::new("status");
     let conditions = path.child("conditions");
     errors.none_negative(&path, new.status, &["active", "succeeded", "failed", "ready", "terminating"]);

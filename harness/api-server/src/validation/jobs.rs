@@ -121,11 +121,11 @@ fn job_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 }
 
 fn completion_mode(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
-    /// The maximum for an indexed Job.
-    const MOST: i64 = 100_000;
+    const MAX_PARALLELISM_FOR_INDEXED_JOB: i64 = 100_000;
+    const MAX_FAILED_INDEXES_FOR_INDEXED_JOB: i64 = 100_000;
     /// Above this number other limits are lower.
-    const MANY: i64 = 100_000;
-    const MOST_OF_MANY: i64 = 10_000;
+    const COMPLETIONS_SOFT_LIMIT: i64 = 100_000;
+    const LIMIT_FOR_HIGH_COMPLETIONS: i64 = 10_000;
     let of = |field: &str| int(spec, field);
     let (completions, parallelism) = (of("completions"), of("parallelism"));
     let (failed, backoff) = (of("maxFailedIndexes"), of("backoffLimitPerIndex"));
@@ -137,8 +137,12 @@ fn completion_mode(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
         if completions.is_none() {
             errors.required(&path.child("completions"), "when completion mode is Indexed");
         }
-        if let Some(parallelism) = parallelism.filter(|parallelism| *parallelism > MOST) {
-            let why = format!("must be less than or equal to {MOST} when completion mode is Indexed");
+        if let Some(parallelism) =
+            parallelism.filter(|parallelism| *parallelism > MAX_PARALLELISM_FOR_INDEXED_JOB)
+        {
+            let why = format!(
+                "must be less than or equal to {MAX_PARALLELISM_FOR_INDEXED_JOB} when completion mode is Indexed"
+            );
             errors.invalid(&parallelism_path, parallelism, why);
         }
         if let (Some(completions), Some(failed)) = (completions, failed)
@@ -146,20 +150,24 @@ fn completion_mode(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
         {
             errors.invalid(&failed_path, failed, "must be less than or equal to completions");
         }
-        if let Some(failed) = failed.filter(|failed| *failed > MOST) {
-            errors.invalid(&failed_path, failed, format!("must be less than or equal to {MOST}"));
+        if let Some(failed) = failed.filter(|failed| *failed > MAX_FAILED_INDEXES_FOR_INDEXED_JOB) {
+            errors.invalid(
+                &failed_path,
+                failed,
+                format!("must be less than or equal to {MAX_FAILED_INDEXES_FOR_INDEXED_JOB}"),
+            );
         }
-        if completions.is_some_and(|completions| completions > MANY) && backoff.is_some() {
+        if completions.is_some_and(|completions| completions > COMPLETIONS_SOFT_LIMIT) && backoff.is_some() {
             if failed.is_none() {
-                let why = format!("must be specified when completions is above {MANY}");
+                let why = format!("must be specified when completions is above {COMPLETIONS_SOFT_LIMIT}");
                 errors.required(&failed_path, &why);
             }
             let why = format!(
-                "must be less than or equal to {MOST_OF_MANY} when completions are above {MANY} and used with backoff limit \
+                "must be less than or equal to {LIMIT_FOR_HIGH_COMPLETIONS} when completions are above {COMPLETIONS_SOFT_LIMIT} and used with backoff limit \
                  per index"
             );
             for (path, found) in [(&parallelism_path, parallelism), (&failed_path, failed)] {
-                if let Some(found) = found.filter(|found| *found > MOST_OF_MANY) {
+                if let Some(found) = found.filter(|found| *found > LIMIT_FOR_HIGH_COMPLETIONS) {
                     errors.invalid(path, found, &why);
                 }
             }
@@ -241,7 +249,7 @@ fn same_template(change: Change<'_>) -> bool {
 
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateTimeZone`; Go's time, `LoadLocation`.
 fn time_zone(errors: &mut Errors, path: &Path<'_>, zone: &str) {
-    const LONGEST_PART: usize = 14;
+    const MAX_PART_LENGTH: usize = 14;
     if zone.is_empty() {
         errors.invalid_text(path, zone, "timeZone must be nil or non-empty string");
         return;
@@ -250,7 +258,7 @@ fn time_zone(errors: &mut Errors, path: &Path<'_>, zone: &str) {
     let is_part = |part: &str| {
         let letters = part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_+".contains(&byte));
         letters
-            && (1..=LONGEST_PART).contains(&part.len())
+            && (1..=MAX_PART_LENGTH).contains(&part.len())
             && ![".", ".."].contains(&part)
             && !part.starts_with('-')
     };
@@ -278,7 +286,7 @@ fn time_zone(errors: &mut Errors, path: &Path<'_>, zone: &str) {
 /// Rule: VLO-17.
 pub(super) fn cron_job(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     /// The name of a Job has eleven more characters.
-    const LONGEST: usize = 52;
+    const MAX_NAME_LENGTH: usize = 52;
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let schedule = text(spec, "schedule");
     let had_zone = change.is_some_and(|change| text(get(change.old, "spec"), "schedule").contains("TZ"));
@@ -314,7 +322,7 @@ pub(super) fn cron_job(errors: &mut Errors, object: &Value, change: Option<Chang
     }
     errors.none_negative(&path, spec, &["successfulJobsHistoryLimit", "failedJobsHistoryLimit"]);
     let name = text(get(object, "metadata"), "name");
-    if change.is_none() && name.len() > LONGEST {
+    if change.is_none() && name.len() > MAX_NAME_LENGTH {
         let path = Path::new("metadata");
         errors.invalid_text(&path.child("name"), name, "must be no more than 52 characters");
     }

@@ -101,7 +101,8 @@ pub(super) fn errors(
         ("", "secrets", _) => {
             config_data::secret(&mut errors, object, old);
             if config_data::has_unreadable_docker_config(object) {
-                let what = "the message for a Secret whose Docker configuration is no JSON object".to_owned();
+                let what =
+                    "the message for a Secret whose Docker configuration is not a JSON object".to_owned();
                 return Err(Unsupported { what });
             }
         }
@@ -146,7 +147,7 @@ pub(super) fn errors(
     errors.into_list()
 }
 
-/// Validates kinds other than workloads.
+/// Validates Services, volumes, and other kinds that are not workloads.
 fn of_infrastructure(
     errors: &mut Errors,
     resource: (&str, &str),

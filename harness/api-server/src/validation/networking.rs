@@ -205,14 +205,14 @@ pub(super) fn ingress_status(errors: &mut Errors, object: &Value, change: Change
 /// `ValidateIngressClassUpdate`.
 /// Rule: VLO-29.
 pub(super) fn ingress_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
-    const LONGEST: usize = 250;
+    const MAX_LEN_INGRESS_CLASS_CONTROLLER: usize = 250;
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let (controller, controller_path) = (text(spec, "controller"), path.child("controller"));
     if change.is_some_and(|change| !change.is_same(&["spec", "controller"])) {
         errors.invalid_text(&controller_path, controller, IMMUTABLE);
     }
-    if controller.len() > LONGEST {
-        errors.too_long(&controller_path, LONGEST);
+    if controller.len() > MAX_LEN_INGRESS_CLASS_CONTROLLER {
+        errors.too_long(&controller_path, MAX_LEN_INGRESS_CLASS_CONTROLLER);
     }
     formats::domain_prefixed_path(errors, &controller_path, controller);
     let Some(parameters) = set(spec, "parameters") else { return };

@@ -35,7 +35,7 @@ pub(super) fn disruption_budget(errors: &mut Errors, object: &Value) {
 /// Rule: VLO-23.
 pub(super) fn priority_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     /// The highest priority for users.
-    const MOST: i64 = 1_000_000_000;
+    const HIGHEST_USER_DEFINABLE_PRIORITY: i64 = 1_000_000_000;
     if let Some(change) = change {
         let value = |object| int(object, "value").unwrap_or(0);
         if value(object) != value(change.old) {
@@ -70,8 +70,9 @@ pub(super) fn priority_class(errors: &mut Errors, object: &Value, change: Option
             );
             errors.forbidden(&path.child("name"), why);
         }
-    } else if value > MOST {
-        let why = format!("maximum allowed value of a user defined priority is {MOST}");
+    } else if value > HIGHEST_USER_DEFINABLE_PRIORITY {
+        let why =
+            format!("maximum allowed value of a user defined priority is {HIGHEST_USER_DEFINABLE_PRIORITY}");
         errors.forbidden(&Path::new("value"), why);
     }
     if let Some(policy) = word(object, "preemptionPolicy") {

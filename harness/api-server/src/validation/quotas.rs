@@ -62,7 +62,7 @@ fn limits(errors: &mut Errors, path: &Path<'_>, limit: &Value, kind: &str) {
     }
     check(errors, "maxLimitRequestRatio");
     for name in names {
-        Amounts::of(limit, &name, is_pod).compare(errors, path, &name);
+        Amounts::new(limit, &name, is_pod).compare(errors, path, &name);
     }
 }
 
@@ -76,7 +76,7 @@ struct Amounts {
 }
 
 impl Amounts {
-    fn of(limit: &Value, name: &str, is_pod: bool) -> Self {
+    fn new(limit: &Value, name: &str, is_pod: bool) -> Self {
         let amount = |field| set(get(limit, field), name).and_then(quantity::of);
         let of_container = |field| if is_pod { None } else { amount(field) };
         Self {
@@ -149,7 +149,7 @@ fn greater<'a>(
 }
 
 /// Returns the ratio of quantities with kube-apiserver's rounding.
-#[expect(clippy::cast_precision_loss, reason = "so does kube-apiserver")]
+#[expect(clippy::cast_precision_loss, reason = "kube-apiserver also loses precision")]
 fn quotient(one: i64, other: i64) -> f64 {
     one as f64 / other as f64
 }
@@ -164,7 +164,7 @@ fn shown(number: f64) -> String {
 }
 
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `standardQuotaResources`.
-const OF_QUOTA: [&str; 19] = [
+const STANDARD_QUOTA_RESOURCES: [&str; 19] = [
     "cpu",
     "memory",
     "ephemeral-storage",
@@ -187,7 +187,9 @@ const OF_QUOTA: [&str; 19] = [
 ];
 
 fn is_of_quota(name: &str) -> bool {
-    OF_QUOTA.contains(&name) || name.starts_with("hugepages-") || name.starts_with("requests.hugepages-")
+    STANDARD_QUOTA_RESOURCES.contains(&name)
+        || name.starts_with("hugepages-")
+        || name.starts_with("requests.hugepages-")
 }
 
 fn amounts(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &str) {
@@ -240,7 +242,7 @@ pub(super) fn quota_status(errors: &mut Errors, object: &Value) {
     }
 }
 
-const CROSS: &str = "CrossNamespacePodAffinity";
+const CROSS_NAMESPACE_POD_AFFINITY: &str = "CrossNamespacePodAffinity";
 
 fn is_scope(scope: &str) -> bool {
     let known = [
@@ -250,7 +252,7 @@ fn is_scope(scope: &str) -> bool {
         "NotBestEffort",
         "PriorityClass",
         "VolumeAttributesClass",
-        CROSS,
+        CROSS_NAMESPACE_POD_AFFINITY,
     ];
     known.contains(&scope)
 }
@@ -263,9 +265,11 @@ fn fits(scope: &str, resource: &str) -> bool {
         ["cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"];
     !is_of_quota(resource)
         || match scope {
-            "Terminating" | "NotTerminating" | "NotBestEffort" | "PriorityClass" | CROSS => {
-                resource == "pods" || COMPUTE.contains(&resource)
-            }
+            "Terminating"
+            | "NotTerminating"
+            | "NotBestEffort"
+            | "PriorityClass"
+            | CROSS_NAMESPACE_POD_AFFINITY => resource == "pods" || COMPUTE.contains(&resource),
             "BestEffort" => resource == "pods",
             "VolumeAttributesClass" => ["persistentvolumeclaims", "requests.storage"].contains(&resource),
             _ => true,
@@ -294,7 +298,8 @@ fn scope_selector(errors: &mut Errors, path: &Path<'_>, spec: &Value, selector: 
             let why = "unsupported scope applied to resource";
             errors.invalid_structure(&path, "core.ScopeSelector", selector, why);
         }
-        let only_exists = ["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", CROSS];
+        let only_exists =
+            ["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", CROSS_NAMESPACE_POD_AFFINITY];
         if only_exists.contains(&scope) && operator != "Exists" {
             let why = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
                        ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, \

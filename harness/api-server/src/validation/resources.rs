@@ -12,7 +12,7 @@ use super::fields::{Errors, NEGATIVE, Path, entries, list, map, text};
 use super::formats;
 
 /// Resources with fractional quantities.
-const MEASURED: [&str; 11] = [
+const FRACTIONAL_RESOURCES: [&str; 11] = [
     "cpu",
     "memory",
     "ephemeral-storage",
@@ -27,7 +27,7 @@ const MEASURED: [&str; 11] = [
 ];
 
 /// Resources with integer quantities.
-const COUNTED: [&str; 9] = [
+const INTEGER_RESOURCES: [&str; 9] = [
     "pods",
     "resourcequotas",
     "services",
@@ -43,7 +43,7 @@ const COUNTED: [&str; 9] = [
 ///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `IsStandardResourceName`.
 fn is_standard(name: &str) -> bool {
-    MEASURED.contains(&name) || COUNTED.contains(&name) || is_huge_page(name)
+    FRACTIONAL_RESOURCES.contains(&name) || INTEGER_RESOURCES.contains(&name) || is_huge_page(name)
 }
 
 /// The owner of a resource list.
@@ -73,7 +73,7 @@ pub(super) fn is_extended(name: &str) -> bool {
 ///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `IsIntegerResourceName`.
 pub(super) fn is_counted(name: &str) -> bool {
-    COUNTED.contains(&name) || is_extended(name)
+    INTEGER_RESOURCES.contains(&name) || is_extended(name)
 }
 
 /// Validates a resource name. Returns whether it is valid.

@@ -45,7 +45,7 @@ pub(super) fn is_empty(selector: &Value) -> bool {
         && map(selector, "matchLabels").is_none_or(serde_json::Map::is_empty)
 }
 
-/// Returns whether a selector matches the labels of `template`; none if it cannot be evaluated. An absent selector
+/// Returns whether a selector matches the labels of `template`; `None` if it cannot be evaluated. An absent selector
 /// matches nothing.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/helpers.go, `LabelSelectorAsSelector`.

@@ -177,7 +177,7 @@ fn repeated_ports(errors: &mut Errors, path: &Path<'_>, spec: &Value, kind: &str
 fn affinity(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     const WHEN: &str = "when session affinity type is ClientIP";
     /// One day.
-    const LONGEST: i64 = 86400;
+    const MAX_CLIENT_IP_SERVICE_AFFINITY_SECONDS: i64 = 86400;
     let affinity = text(spec, "sessionAffinity");
     errors.required_one_of(&path.child("sessionAffinity"), affinity, &["ClientIP", "None"]);
     let path = path.child("sessionAffinityConfig");
@@ -194,8 +194,12 @@ fn affinity(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let path = path.child("timeoutSeconds");
     match int(client, "timeoutSeconds") {
         None => errors.required(&path, WHEN),
-        Some(seconds) if seconds <= 0 || seconds > LONGEST => {
-            errors.invalid(&path, seconds, format!("must be greater than 0 and less than {LONGEST}"));
+        Some(seconds) if seconds <= 0 || seconds > MAX_CLIENT_IP_SERVICE_AFFINITY_SECONDS => {
+            errors.invalid(
+                &path,
+                seconds,
+                format!("must be greater than 0 and less than {MAX_CLIENT_IP_SERVICE_AFFINITY_SECONDS}"),
+            );
         }
         Some(_) => {}
     }

@@ -16,13 +16,13 @@ pub(super) const ACCESS_MODES: [&str; 4] =
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateCSIDriverName`.
 pub(super) fn driver_name(errors: &mut Errors, path: &Path<'_>, name: &str) {
-    const LONGEST: usize = 63;
+    const DRIVER_NAME_MAX_LENGTH: usize = 63;
     if name.is_empty() {
         errors.required(path, "");
         return;
     }
-    if name.len() > LONGEST {
-        errors.too_long(path, LONGEST);
+    if name.len() > DRIVER_NAME_MAX_LENGTH {
+        errors.too_long(path, DRIVER_NAME_MAX_LENGTH);
     }
     errors.all_invalid(path, name, kubernetes_types::names::dns1123_subdomain(&name.to_lowercase()));
 }
@@ -127,7 +127,7 @@ fn data_source(errors: &mut Errors, path: &Path<'_>, source: &Value) {
 
 /// Validates the immutable fields in an update of a claim.
 fn unchanged(errors: &mut Errors, claim: &Value, new: &Value, old: &Value, change: Change<'_>) {
-    const FROZEN: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+    const IMMUTABLE_FIELDS: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
     let (mut before, mut now) = (old.clone(), new.clone());
     if text(old, "volumeName").is_empty() {
         keep(&mut before, new, "volumeName");
@@ -144,7 +144,7 @@ fn unchanged(errors: &mut Errors, claim: &Value, new: &Value, old: &Value, chang
     }
     if !same(&now, &before, change.of.member("spec")) {
         let path = Path::new("spec");
-        errors.forbidden_change(&path, FROZEN, "core.PersistentVolumeClaimSpec", (&before, &now));
+        errors.forbidden_change(&path, IMMUTABLE_FIELDS, "core.PersistentVolumeClaimSpec", (&before, &now));
     }
 }
 
@@ -209,22 +209,22 @@ pub(super) fn class(errors: &mut Errors, class: &Value, change: Option<Change<'_
 ///
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `validateParameters`.
 pub(super) fn parameters(errors: &mut Errors, path: &Path<'_>, class: &Value) {
-    const MOST: usize = 512;
-    const LARGEST: usize = 256 * 1024;
+    const MAX_PROVISIONER_PARAMETER_LEN: usize = 512;
+    const MAX_PROVISIONER_PARAMETER_SIZE: usize = 256 * 1024;
     let parameters = map(class, "parameters");
     let size: usize = parameters
         .into_iter()
         .flatten()
         .map(|(key, value)| key.len() + value.as_str().unwrap_or_default().len())
         .sum();
-    if parameters.is_some_and(|parameters| parameters.len() > MOST) {
-        errors.too_long(path, MOST);
+    if parameters.is_some_and(|parameters| parameters.len() > MAX_PROVISIONER_PARAMETER_LEN) {
+        errors.too_long(path, MAX_PROVISIONER_PARAMETER_LEN);
     } else {
         if parameters.is_some_and(|parameters| parameters.contains_key("")) {
             errors.invalid_text(path, "", "field can not be empty.");
         }
-        if size > LARGEST {
-            errors.too_long(path, LARGEST);
+        if size > MAX_PROVISIONER_PARAMETER_SIZE {
+            errors.too_long(path, MAX_PROVISIONER_PARAMETER_SIZE);
         }
     }
 }

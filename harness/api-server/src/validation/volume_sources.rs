@@ -115,9 +115,10 @@ fn partition(errors: &mut Errors, path: &Path<'_>, source: &Value) {
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateAzureDisk`.
 fn azure_disk(errors: &mut Errors, path: &Path<'_>, source: &Value) {
-    const MANAGED: &str =
+    const MANAGED_DISK_FORM: &str =
         "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
-    const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
+    const BLOB_DISK_FORM: &str =
+        "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
     errors.all_required(path, source, &["diskName", "diskURI"]);
     errors.one_of(
         &path.child("cachingMode"),
@@ -128,8 +129,8 @@ fn azure_disk(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     errors.one_of(&path.child("kind"), kind, &["Dedicated", "Managed", "Shared"]);
     let (prefix, form) = match kind {
         None => return,
-        Some("Managed") => ("/subscriptions/", MANAGED),
-        Some(_) => ("https://", BLOB),
+        Some("Managed") => ("/subscriptions/", MANAGED_DISK_FORM),
+        Some(_) => ("https://", BLOB_DISK_FORM),
     };
     let uri = text(source, "diskURI");
     if !uri.starts_with(prefix) {
@@ -210,7 +211,7 @@ fn endpoints_namespace(errors: &mut Errors, path: &Path<'_>, source: &Value) {
 fn iscsi(errors: &mut Errors, path: &Path<'_>, source: &Value, owner: Owner<'_>) {
     let wrong_kind = match owner {
         Owner::Pod => "must be valid format starting with iqn, eui, or naa",
-        Owner::PersistentVolume { .. } => WRONG_NAME,
+        Owner::PersistentVolume { .. } => INVALID_NAME,
     };
     errors.all_required(path, source, &["targetPortal"]);
     if let Owner::PersistentVolume { name } = owner {
@@ -247,16 +248,16 @@ pub(super) fn initiator_length(
     name: &str,
     source: &Value,
 ) {
-    const LONGEST: usize = 64;
+    const MAX_NAME_AND_PORTAL_LENGTH: usize = 64;
     let length = name.len() + 1 + text(source, "targetPortal").len();
-    if word(source, "initiatorName").is_some() && length > LONGEST {
+    if word(source, "initiatorName").is_some() && length > MAX_NAME_AND_PORTAL_LENGTH {
         let why = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if \
                    iscsi.initiatorName is specified.";
         errors.invalid_text(path, shown, why);
     }
 }
 
-const WRONG_NAME: &str = "must be valid format";
+const INVALID_NAME: &str = "must be valid format";
 
 fn iscsi_name(errors: &mut Errors, path: &Path<'_>, name: &str, wrong_kind: &str) {
     let is_valid = if name.starts_with("iqn") {
@@ -270,7 +271,7 @@ fn iscsi_name(errors: &mut Errors, path: &Path<'_>, name: &str, wrong_kind: &str
         return;
     };
     if !is_valid {
-        errors.invalid_text(path, name, WRONG_NAME);
+        errors.invalid_text(path, name, INVALID_NAME);
     }
 }
 
@@ -303,17 +304,17 @@ fn is_qualified(text: &str) -> bool {
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateQuobyteVolumeSource`.
 fn quobyte(errors: &mut Errors, path: &Path<'_>, source: &Value) {
-    const PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
-    const LONGEST: usize = 64;
+    const INVALID_REGISTRY: &str = "must be a host:port pair or multiple pairs separated by commas";
+    const MAX_TENANT_LENGTH: usize = 64;
     let (registry_path, registry) = (path.child("registry"), text(source, "registry"));
     if registry.is_empty() {
-        errors.required(&registry_path, PAIRS);
-    } else if text(source, "tenant").len() > LONGEST {
+        errors.required(&registry_path, INVALID_REGISTRY);
+    } else if text(source, "tenant").len() > MAX_TENANT_LENGTH {
         let why = "must be a UUID and may not exceed a length of 64 characters";
         errors.required(&path.child("tenant"), why);
     } else {
         for _ in registry.split(',').filter(|pair| !is_host_and_port(pair)) {
-            errors.invalid_text(&registry_path, registry, PAIRS);
+            errors.invalid_text(&registry_path, registry, INVALID_REGISTRY);
         }
     }
     errors.all_required(path, source, &["volume"]);
@@ -338,7 +339,7 @@ mod tests {
     fn names_of_iscsi_have_three_forms() {
         let is_valid = |name: &str| {
             let mut errors = Errors::default();
-            iscsi_name(&mut errors, &Path::new("iqn"), name, WRONG_NAME);
+            iscsi_name(&mut errors, &Path::new("iqn"), name, INVALID_NAME);
             errors.len() == 0
         };
         for name in [

@@ -10,7 +10,7 @@ use super::volume_sources::{self, Owner};
 use super::{Change, formats, pod, storage};
 
 /// The volume source fields, in the order in which they are validated.
-const KINDS: [&str; 22] = [
+const SOURCES: [&str; 22] = [
     "hostPath",
     "gcePersistentDisk",
     "awsElasticBlockStore",
@@ -36,7 +36,7 @@ const KINDS: [&str; 22] = [
 ];
 
 /// The sources that do not support the mount options annotation.
-const WITHOUT_OPTIONS: [&str; 9] =
+const SOURCES_WITHOUT_MOUNT_OPTIONS: [&str; 9] =
     ["hostPath", "flocker", "fc", "flexVolume", "portworxVolume", "scaleIO", "local", "storageos", "csi"];
 
 /// Validates the inline volume of a volume attachment.
@@ -99,7 +99,7 @@ fn attributes_class(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 /// `ValidatePersistentVolumeUpdate`; `pkg/volume/validation/pv_validation.go`.
 /// Rule: VLO-33.
 pub(super) fn volume(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
-    const OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
+    const MOUNT_OPTIONS_ANNOTATION: &str = "volume.beta.kubernetes.io/mount-options";
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     access_modes(errors, &path.child("accessModes"), spec);
     capacity(errors, &path.child("capacity"), spec);
@@ -125,12 +125,16 @@ pub(super) fn volume(errors: &mut Errors, object: &Value, change: Option<Change<
     errors.one_of(&path.child("volumeMode"), word(spec, "volumeMode"), &["Block", "Filesystem"]);
     attributes_class(errors, &path, spec);
     let metadata = get(object, "metadata");
-    let has_options = get(metadata, "annotations").get(OPTIONS).is_some();
-    let may_have = KINDS.iter().any(|kind| !WITHOUT_OPTIONS.contains(kind) && set(spec, kind).is_some());
+    let has_options = get(metadata, "annotations").get(MOUNT_OPTIONS_ANNOTATION).is_some();
+    let may_have =
+        SOURCES.iter().any(|kind| !SOURCES_WITHOUT_MOUNT_OPTIONS.contains(kind) && set(spec, kind).is_some());
     if has_options && !may_have {
         let path = Path::new("metadata");
         let path = path.child("annotations");
-        errors.forbidden(&path.child(OPTIONS), "may not specify mount options for this volume type");
+        errors.forbidden(
+            &path.child(MOUNT_OPTIONS_ANNOTATION),
+            "may not specify mount options for this volume type",
+        );
     }
     if let Some(change) = change {
         changed(errors, &path, spec, change);
@@ -206,7 +210,7 @@ fn shown_amounts(amounts: &Value) -> String {
 fn sources(errors: &mut Errors, path: &Path<'_>, spec: &Value, name: &str, has_affinity: bool) {
     let owner = Owner::PersistentVolume { name };
     let mut found = 0;
-    for kind in KINDS {
+    for kind in SOURCES {
         let Some(source) = set(spec, kind) else { continue };
         if found > 0 && kind != "flexVolume" {
             let name = if kind == "cephfs" { "cephFS" } else { kind };
@@ -280,7 +284,7 @@ fn changed(errors: &mut Errors, path: &Path<'_>, spec: &Value, change: Change<'_
         csi.and_then(|members| members.remove("controllerExpandSecretRef"));
     }
     let of = change.of.member("spec");
-    if !KINDS.iter().all(|kind| same(get(&now, kind), get(before, kind), of.member(kind))) {
+    if !SOURCES.iter().all(|kind| same(get(&now, kind), get(before, kind), of.member(kind))) {
         let path = path.child("persistentvolumesource");
         let why = "spec.persistentvolumesource is immutable after creation";
         errors.forbidden_change(&path, why, "core.PersistentVolumeSource", (before, &now));

@@ -9,7 +9,7 @@ use super::fields::{Errors, IMMUTABLE, NEGATIVE, Path, get, int, list, map, set,
 use super::internal::Form;
 use super::{Change, formats, pod, selectors, storage};
 
-const UNLIKE: &str = "`selector` does not match template `labels`";
+const SELECTOR_MISMATCH: &str = "`selector` does not match template `labels`";
 
 /// Validates that the selector matches the labels of the template.
 fn labels_match(errors: &mut Errors, path: &Path<'_>, selector: &Value, template: &Value) {
@@ -17,7 +17,7 @@ fn labels_match(errors: &mut Errors, path: &Path<'_>, selector: &Value, template
         let labels = get(get(template, "metadata"), "labels");
         let path = path.child("template");
         let path = path.child("metadata");
-        errors.invalid(&path.child("labels"), encode(labels), UNLIKE);
+        errors.invalid(&path.child("labels"), encode(labels), SELECTOR_MISMATCH);
     }
 }
 
@@ -173,7 +173,7 @@ pub(super) fn replication_controller(errors: &mut Errors, object: &Value) {
             if !is_picked {
                 let path = path.child("template");
                 let path = path.child("metadata");
-                errors.invalid(&path.child("labels"), encode(template_labels), UNLIKE);
+                errors.invalid(&path.child("labels"), encode(template_labels), SELECTOR_MISMATCH);
             }
             pod::template(errors, &path.child("template"), template, None);
             keeps_running(errors, &path, template, "ReplicationController");

@@ -56,7 +56,7 @@ pub(super) fn caught(
     let nothing_depends_on_objects = !webhook.match_conditions.iter().any(reads_objects);
     for (group, version, resource, kind) in needed {
         let place = Place { group, version, resource, kind, subresource: "", namespace, name };
-        let known = cluster_fixture.given().labels_for(kind, namespace, name);
+        let known = cluster_fixture.webhook_manifests().labels_for(kind, namespace, name);
         let is_known = known.is_some() && nothing_depends_on_objects;
         for labels in known.unwrap_or_else(|| vec![LabelSet::new()]) {
             match match_outcome::is_called_for_writes(webhook, &place, &labels, cluster_fixture) {

@@ -109,7 +109,7 @@ fn judge(subject: &Subject, manifests: &Manifests<'_>) -> Vec<Violation> {
 /// a certificate for the Service, all of them must fail.
 fn does_not_sign(config: &ClientConfig, manifests: &Manifests<'_>) -> Option<Violation> {
     let WebhookTarget::Service(reference) = &config.target else { return None };
-    let given = manifests.cluster_fixture.given();
+    let given = manifests.cluster_fixture.webhook_manifests();
     let ServiceReference { namespace, name, .. } = reference;
     let pods = given.selected(given.service(namespace, name)?, namespace);
     let host = reference.host();

@@ -1,7 +1,7 @@
 //! L08: the Service of the clientConfig is in the manifests.
 
 use kubernetes_admission::config::{ServiceReference, WebhookTarget};
-use kubernetes_api_server::{ClusterFixture, Given};
+use kubernetes_api_server::{ClusterFixture, WebhookManifests};
 use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
         return Err(Skipped::not_applicable("clientConfig has a URL"));
     };
     let mut violations = Vec::new();
-    let given = cluster_fixture.given();
+    let given = cluster_fixture.webhook_manifests();
     match given.service(&reference.namespace, &reference.name) {
         Some(service) => violations.extend(judge(reference, service, given)),
         None if given.services().next().is_some() => violations.push(missing(reference, given)),
@@ -43,7 +43,7 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     Ok(violations)
 }
 
-fn missing(reference: &ServiceReference, given: &Given) -> Violation {
+fn missing(reference: &ServiceReference, given: &WebhookManifests) -> Violation {
     let ServiceReference { namespace, name, .. } = reference;
     let full = |service: &Value| {
         format!("{}/{}", text(service, &["metadata", "namespace"]), text(service, &["metadata", "name"]))
@@ -56,7 +56,7 @@ fn missing(reference: &ServiceReference, given: &Given) -> Violation {
     violation.at("clientConfig.service.name")
 }
 
-fn judge(reference: &ServiceReference, service: &Value, given: &Given) -> Vec<Violation> {
+fn judge(reference: &ServiceReference, service: &Value, given: &WebhookManifests) -> Vec<Violation> {
     let ServiceReference { namespace, name, port, .. } = reference;
     if text(service, &["spec", "type"]) == "ExternalName" {
         return Vec::new();

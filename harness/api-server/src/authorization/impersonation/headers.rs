@@ -9,7 +9,7 @@ use kubernetes_types::status::Status;
 
 const EXTRA: &str = "impersonate-extra-";
 
-/// Returns the user in the `Impersonate-*` headers; none without these headers.
+/// Returns the user in the `Impersonate-*` headers; `None` without these headers.
 ///
 /// Source: apiserver `pkg/endpoints/filters/impersonation/constrained_impersonation.go`, `processImpersonationHeaders`.
 ///

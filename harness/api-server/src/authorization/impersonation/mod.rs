@@ -26,12 +26,12 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 /// The number of groups or extra values from which permission for all of them is checked first.
 ///
 /// Source: apiserver pkg/endpoints/filters/impersonation/mode.go, `manyAuthorizationChecksInLoop`.
-const MANY: usize = 4;
+const MANY_AUTHORIZATION_CHECKS_IN_LOOP: usize = 4;
 
 /// How many users have their mode cached.
 ///
 /// Source: apiserver pkg/endpoints/filters/impersonation/cache.go, `newModeIndexCache`.
-const REMEMBERED: usize = 10_000;
+const MODE_CACHE_SIZE: usize = 10_000;
 
 /// The impersonated user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,8 +80,8 @@ pub fn impersonated_user(username: impl Into<String>, groups: Vec<String>) -> Us
 impl Impersonation {
     /// Returns the user that `requestor` impersonates in a request.
     ///
-    /// Source: apiserver `pkg/endpoints/filters/impersonation/constrained_impersonation.go`, `getImpersonatedUser`. The
-    /// answers that it remembers for ten seconds are not remembered here.
+    /// Source: apiserver `pkg/endpoints/filters/impersonation/constrained_impersonation.go`, `getImpersonatedUser`. Its
+    /// cache of decisions for ten seconds is not implemented.
     /// Rule: RBAC-23.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl Impersonation {
             match attempt.check(info) {
                 Ok(Some(impersonated)) => {
                     let mut last = self.last();
-                    if last.len() >= REMEMBERED {
+                    if last.len() >= MODE_CACHE_SIZE {
                         last.clear();
                     }
                     last.insert(requestor.username.clone(), mode);
@@ -130,7 +130,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Returns none if the mode does not apply to the requested user.
+    /// Returns `None` if the mode does not apply to the requested user.
     fn check(&self, info: &RequestInfo) -> Result<Option<Impersonated>, Box<Status>> {
         if !self.applies() {
             return Ok(None);
@@ -204,7 +204,9 @@ impl Attempt<'_> {
             if groups.iter().any(|group| group == PRIVILEGED_GROUP) {
                 return refused(PRIVILEGED_GROUP, "impersonating the system:masters group is not allowed");
             }
-            if groups.len() >= MANY && self.ask_for(group, "groups", "", "*").is_ok() {
+            if groups.len() >= MANY_AUTHORIZATION_CHECKS_IN_LOOP
+                && self.ask_for(group, "groups", "", "*").is_ok()
+            {
                 return Ok(());
             }
         }
@@ -217,7 +219,8 @@ impl Attempt<'_> {
             if let Some(why) = wrong_extra(extra) {
                 return Err(self.refusal(AUTHENTICATION, "userextras", "", &why));
             }
-            let is_large = extra.len() >= MANY || extra.values().map(Vec::len).sum::<usize>() >= MANY;
+            let is_large = extra.len() >= MANY_AUTHORIZATION_CHECKS_IN_LOOP
+                || extra.values().map(Vec::len).sum::<usize>() >= MANY_AUTHORIZATION_CHECKS_IN_LOOP;
             if is_large && self.ask_for(AUTHENTICATION, "userextras", "*", "*").is_ok() {
                 return Ok(());
             }

@@ -92,7 +92,7 @@ fn of_item(item: &Value, resources: &Resources) -> Vec<String> {
 
 fn minimum(limit_type: &str, name: &str, least: &Quantity, resources: &Resources) -> Option<String> {
     let bound = format!("minimum {name} usage per {limit_type} is {least}");
-    let values = Values::of(name, least, resources);
+    let values = Values::new(name, least, resources);
     let Some(request) = resources.requests.get(name) else {
         return Some(format!("{bound}.  No request is specified"));
     };
@@ -105,7 +105,7 @@ fn minimum(limit_type: &str, name: &str, least: &Quantity, resources: &Resources
 
 fn maximum(limit_type: &str, name: &str, most: &Quantity, resources: &Resources) -> Option<String> {
     let bound = format!("maximum {name} usage per {limit_type} is {most}");
-    let values = Values::of(name, most, resources);
+    let values = Values::new(name, most, resources);
     let Some(limit) = resources.limits.get(name) else {
         return Some(format!("{bound}.  No limit is specified"));
     };
@@ -125,7 +125,7 @@ struct Values {
 
 impl Values {
     /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go, `requestLimitEnforcedValues`.
-    fn of(name: &str, bound: &Quantity, resources: &Resources) -> Self {
+    fn new(name: &str, bound: &Quantity, resources: &Resources) -> Self {
         let request = resources.requests.get(name).unwrap_or(&Quantity::ZERO);
         let limit = resources.limits.get(name).unwrap_or(&Quantity::ZERO);
         let values = [request, limit, bound];
@@ -145,7 +145,7 @@ const MAX_MILLI_VALUE: i64 = i64::MAX / 1000;
 #[expect(clippy::cast_precision_loss, reason = "the server divides in floating point too")]
 fn ratio(limit_type: &str, name: &str, most: &Quantity, resources: &Resources) -> Option<String> {
     let bound = format!("{name} max limit to request ratio per {limit_type} is {most}");
-    let values = Values::of(name, most, resources);
+    let values = Values::new(name, most, resources);
     if values.request == 0 {
         return Some(format!("{bound}, but no request is specified or request is 0"));
     }

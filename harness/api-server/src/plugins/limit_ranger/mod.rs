@@ -22,7 +22,7 @@ pub(crate) struct LimitRanger {
 }
 
 /// The kinds that the plugin checks.
-enum Limited {
+enum LimitedObject {
     Pod,
     Claim,
 }
@@ -44,7 +44,7 @@ impl Plugin for LimitRanger {
     }
 
     fn admit(&self, attributes: &mut Attributes) -> Result<(), Box<Status>> {
-        if let Some(Limited::Pod) = limited(attributes) {
+        if let Some(LimitedObject::Pod) = limited(attributes) {
             let limit_ranges = self.limit_ranges(attributes);
             if let Some(pod) = &mut attributes.object {
                 for limit_range in limit_ranges {
@@ -60,8 +60,8 @@ impl Plugin for LimitRanger {
         let Some(object) = &attributes.object else { return Ok(()) };
         for limit_range in self.limit_ranges(attributes) {
             let violations = match limited {
-                Limited::Pod => constraints::of_pod(&limit_range, object),
-                Limited::Claim => constraints::of_claim(&limit_range, object),
+                LimitedObject::Pod => constraints::of_pod(&limit_range, object),
+                LimitedObject::Claim => constraints::of_claim(&limit_range, object),
             };
             if !violations.is_empty() {
                 return Err(forbidden(attributes, &aggregate(violations)));
@@ -73,7 +73,7 @@ impl Plugin for LimitRanger {
 
 /// Returns what is limited: a Pod when it is created or resized, a `PersistentVolumeClaim` also when it is updated;
 /// nothing that is being deleted.
-fn limited(attributes: &Attributes) -> Option<Limited> {
+fn limited(attributes: &Attributes) -> Option<LimitedObject> {
     let is_deleted = |object: &Value| {
         object.pointer("/metadata/deletionTimestamp").is_some_and(|timestamp| !timestamp.is_null())
     };
@@ -82,8 +82,8 @@ fn limited(attributes: &Attributes) -> Option<Limited> {
     }
     let kind = attributes.kind.kind.as_str();
     match (kind, attributes.subresource.as_str(), attributes.operation) {
-        ("Pod", "", Operation::Create) | ("Pod", "resize", Operation::Update) => Some(Limited::Pod),
-        ("PersistentVolumeClaim", "", Operation::Create | Operation::Update) => Some(Limited::Claim),
+        ("Pod", "", Operation::Create) | ("Pod", "resize", Operation::Update) => Some(LimitedObject::Pod),
+        ("PersistentVolumeClaim", "", Operation::Create | Operation::Update) => Some(LimitedObject::Claim),
         (_, _, Operation::Create | Operation::Update | Operation::Delete | Operation::Connect) => None,
     }
 }

@@ -7,7 +7,7 @@ use kubernetes_types::quoting::quote;
 use serde_json::Value;
 
 use super::checks::{Subject, Violation};
-use super::words::{Values, bad, context, name, named, plural, quoted, setters};
+use super::messages::{Values, bad, context, name, named, plural, quoted, setters};
 use crate::plugins::containers::{self, items};
 
 const APP_ARMOR_ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";

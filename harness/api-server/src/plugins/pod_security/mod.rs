@@ -3,9 +3,9 @@
 mod baseline;
 mod checks;
 mod configuration;
+mod messages;
 mod policy;
 mod restricted;
-mod words;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(crate) struct PodSecurity {
 }
 
 /// How many Pods are checked when the labels of a namespace change.
-const MOST_PODS: usize = 3000;
+const MAX_PODS_TO_CHECK: usize = 3000;
 
 impl PodSecurity {
     /// Creates the plugin for a server with these objects.
@@ -44,7 +44,7 @@ impl PodSecurity {
     }
 
     fn policy(&self, namespace: &Value) -> (Policy, Vec<FieldError>) {
-        Policy::of(namespace, self.configuration.defaults)
+        Policy::from_labels(namespace, self.configuration.defaults)
     }
 
     fn check_namespace(&self, attributes: &Attributes, remarks: &mut Remarks) -> Result<(), Box<Status>> {
@@ -86,16 +86,16 @@ impl PodSecurity {
         };
         let (first, others): (Vec<_>, Vec<_>) = pods.iter().partition(is_first);
         let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        for pod in first.into_iter().chain(others).take(MOST_PODS) {
+        for pod in first.into_iter().chain(others).take(MAX_PODS_TO_CHECK) {
             let violations = violations(enforce, at(pod, &["metadata"]), at(pod, &["spec"]));
             if !violations.is_empty() {
                 found.entry(reasons(&violations)).or_default().push(text(pod, &["metadata", "name"]));
             }
         }
         let mut warnings = Vec::new();
-        if pods.len() > MOST_PODS {
+        if pods.len() > MAX_PODS_TO_CHECK {
             warnings.push(format!(
-                "new PodSecurity enforce level only checked against the first {MOST_PODS} of {} existing pods",
+                "new PodSecurity enforce level only checked against the first {MAX_PODS_TO_CHECK} of {} existing pods",
                 pods.len()
             ));
         }
@@ -152,7 +152,7 @@ impl PodSecurity {
         }
         annotate_errors(remarks, &errors);
         annotate(remarks, "enforce-policy", policy.enforce.to_string());
-        let mut evaluation = Evaluation::of(pod);
+        let mut evaluation = Evaluation::new(pod);
         let refused = evaluation.violations(policy.enforce).map(str::to_owned);
         remark(policy, refused.is_none(), &mut evaluation, remarks);
         match refused {
@@ -209,7 +209,7 @@ impl PodSecurity {
             return;
         }
         annotate_errors(remarks, &errors);
-        remark(policy, true, &mut Evaluation::of(template), remarks);
+        remark(policy, true, &mut Evaluation::new(template), remarks);
     }
 }
 
@@ -250,11 +250,11 @@ struct Evaluation<'a> {
 }
 
 impl<'a> Evaluation<'a> {
-    fn of(pod: &'a Value) -> Self {
+    fn new(pod: &'a Value) -> Self {
         Self { pod, found: HashMap::new() }
     }
 
-    /// Returns the details of the violations; none without any.
+    /// Returns the details of the violations; `None` without any.
     fn violations(&mut self, mode: LevelVersion) -> Option<&str> {
         let evaluate = || {
             let found = violations(mode, at(self.pod, &["metadata"]), at(self.pod, &["spec"]));

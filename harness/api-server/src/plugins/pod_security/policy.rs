@@ -100,7 +100,7 @@ impl Version {
 }
 
 impl Default for Policy {
-    /// Applies without labels and configuration.
+    /// Returns the policy that applies without labels and configuration.
     fn default() -> Self {
         let privileged = LevelVersion { level: Level::Privileged, version: Version::Latest };
         Self { enforce: privileged, audit: privileged, warn: privileged }
@@ -112,7 +112,7 @@ impl Policy {
     /// ones. An invalid level becomes restricted if it is enforced, otherwise privileged.
     ///
     /// Source: pod-security-admission api/helpers.go, `PolicyToEvaluate`.
-    pub(super) fn of(namespace: &Value, defaults: Self) -> (Self, Vec<FieldError>) {
+    pub(super) fn from_labels(namespace: &Value, defaults: Self) -> (Self, Vec<FieldError>) {
         let labels = at(namespace, &["metadata", "labels"]);
         let mut policy = defaults;
         let mut errors = Vec::new();
@@ -194,7 +194,8 @@ mod tests {
     fn policy(labels: &[(&str, &str)]) -> (Policy, Vec<String>) {
         let labels: serde_json::Map<String, Value> =
             labels.iter().map(|(mode, text)| (format!("{PREFIX}{mode}"), json!(text))).collect();
-        let (policy, errors) = Policy::of(&json!({"metadata": {"labels": labels}}), Policy::default());
+        let (policy, errors) =
+            Policy::from_labels(&json!({"metadata": {"labels": labels}}), Policy::default());
         (policy, errors.iter().map(ToString::to_string).collect())
     }
 

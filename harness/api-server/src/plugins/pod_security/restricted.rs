@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::baseline;
 use super::checks::{Subject, Violation};
-use super::words::{Values, bad, context, name, named, plural, quoted, setters};
+use super::messages::{Values, bad, context, name, named, plural, quoted, setters};
 use crate::plugins::containers::{self, items};
 
 /// Source: pod-security-admission `policy/check_allowPrivilegeEscalation.go`.

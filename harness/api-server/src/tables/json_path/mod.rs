@@ -83,11 +83,11 @@ impl Path {
         parser::actions(text).map(Self)
     }
 
-    /// Returns the first result of the path; none if there is none, or if the path does not fit the object.
+    /// Returns the first result of the path; `None` if there is none, or if the path does not fit the object.
     ///
     /// Rule: TBL-13.
     pub(super) fn first<'a>(&'a self, object: &'a Value) -> Option<Found<'a>> {
-        let mut budget = Budget(MOST_VALUES);
+        let mut budget = Budget(MAX_VALUES);
         let mut first = None;
         for (position, nodes) in self.0.iter().enumerate() {
             let (found, fits) = walk(vec![Found::Value(object)], nodes, &mut budget);
@@ -103,17 +103,17 @@ impl Path {
 
 /// The path does not fit the object or has too many results.
 #[derive(Clone, Copy, Debug)]
-struct Unfit;
+struct PathMismatch;
 
 /// The maximum number of values that one path may visit, because several `..` or lists in brackets multiply them.
-const MOST_VALUES: usize = 100_000;
+const MAX_VALUES: usize = 100_000;
 
 /// The number of values that may still be visited.
 struct Budget(usize);
 
 impl Budget {
-    fn take(&mut self, values: usize) -> Result<(), Unfit> {
-        self.0 = self.0.checked_sub(values).ok_or(Unfit)?;
+    fn take(&mut self, values: usize) -> Result<(), PathMismatch> {
+        self.0 = self.0.checked_sub(values).ok_or(PathMismatch)?;
         Ok(())
     }
 }
@@ -124,31 +124,31 @@ fn walk<'a>(
     mut values: Vec<Found<'a>>,
     nodes: &'a [Node],
     budget: &mut Budget,
-) -> (Vec<Found<'a>>, Result<(), Unfit>) {
+) -> (Vec<Found<'a>>, Result<(), PathMismatch>) {
     for node in nodes {
         if budget.take(values.len()).is_err() {
-            return (values, Err(Unfit));
+            return (values, Err(PathMismatch));
         }
         let mut found = Vec::new();
         match step(&values, node, &mut found, budget) {
             Ok(()) => values = found,
-            Err(Stop::WithInput) => return (values, Err(Unfit)),
-            Err(Stop::WithFound) => return (found, Err(Unfit)),
+            Err(PartialResult::WithInput) => return (values, Err(PathMismatch)),
+            Err(PartialResult::WithFound) => return (found, Err(PathMismatch)),
         }
     }
     (values, Ok(()))
 }
 
 /// Where evaluation stopped at a node that does not fit; an existence filter uses the values at that point.
-enum Stop {
+enum PartialResult {
     /// With the input of the node.
     WithInput,
     /// With what the node had found.
     WithFound,
 }
 
-impl From<Unfit> for Stop {
-    fn from(Unfit: Unfit) -> Self {
+impl From<PathMismatch> for PartialResult {
+    fn from(PathMismatch: PathMismatch) -> Self {
         Self::WithInput
     }
 }
@@ -158,7 +158,7 @@ fn step<'a>(
     node: &'a Node,
     found: &mut Vec<Found<'a>>,
     budget: &mut Budget,
-) -> Result<(), Stop> {
+) -> Result<(), PartialResult> {
     match node {
         Node::Field(name) => {
             let member = |value: &Found<'a>| value.value()?.get(name).map(Found::Value);
@@ -179,7 +179,7 @@ fn step<'a>(
                 if value.value().is_some_and(Value::is_null) {
                     continue;
                 }
-                let list = value.value().and_then(Value::as_array).ok_or(Unfit)?;
+                let list = value.value().and_then(Value::as_array).ok_or(PathMismatch)?;
                 let Some(chosen) = slice(list, *start, *end, *is_index, *step)? else { break };
                 budget.take(chosen.len())?;
                 found.extend(chosen.into_iter().map(Found::Value));
@@ -187,7 +187,7 @@ fn step<'a>(
         }
         Node::Filter { left, operator, right } => {
             for value in values {
-                for item in value.value().and_then(Value::as_array).ok_or(Unfit)? {
+                for item in value.value().and_then(Value::as_array).ok_or(PathMismatch)? {
                     if passes(item, left, *operator, right, budget)? {
                         found.push(Found::Value(item));
                     }
@@ -204,14 +204,14 @@ fn step<'a>(
         Node::Text(text) => found.push(Found::Value(text)),
         Node::Literal(literal) => found.extend(values.iter().map(|_| Found::Value(literal))),
         Node::Integer(integer) => found.extend(values.iter().map(|_| Found::Integer(*integer))),
-        Node::End => return Err(Stop::WithFound),
-        Node::Unknown => return Err(Stop::WithInput),
+        Node::End => return Err(PartialResult::WithFound),
+        Node::Unknown => return Err(PartialResult::WithInput),
     }
     Ok(())
 }
 
 /// In Go, a text is a list of bytes.
-fn children<'a>(value: Found<'a>, budget: &mut Budget) -> Result<Vec<Found<'a>>, Unfit> {
+fn children<'a>(value: Found<'a>, budget: &mut Budget) -> Result<Vec<Found<'a>>, PathMismatch> {
     let Some(value) = value.value() else { return Ok(Vec::new()) };
     let text = value.as_str().unwrap_or_default();
     let count = value.as_array().map_or(0, Vec::len) + value.as_object().map_or(0, serde_json::Map::len);
@@ -225,7 +225,11 @@ fn children<'a>(value: Found<'a>, budget: &mut Budget) -> Result<Vec<Found<'a>>,
 }
 
 /// Recursion is bounded by the maximum depth of JSON objects.
-fn descend<'a>(value: Found<'a>, found: &mut Vec<Found<'a>>, budget: &mut Budget) -> Result<(), Unfit> {
+fn descend<'a>(
+    value: Found<'a>,
+    found: &mut Vec<Found<'a>>,
+    budget: &mut Budget,
+) -> Result<(), PathMismatch> {
     let children = children(value, budget)?;
     if !children.is_empty() {
         found.push(value);
@@ -236,15 +240,15 @@ fn descend<'a>(value: Found<'a>, found: &mut Vec<Found<'a>>, budget: &mut Budget
     Ok(())
 }
 
-/// Returns none if there is nothing to select; the following nodes are not evaluated either.
+/// Returns `None` if there is nothing to select; the following nodes are not evaluated either.
 fn slice(
     list: &[Value],
     start: Option<i64>,
     end: Option<i64>,
     is_index: bool,
     step: Option<i64>,
-) -> Result<Option<Vec<&Value>>, Unfit> {
-    let length = i64::try_from(list.len()).map_err(|_too_long| Unfit)?;
+) -> Result<Option<Vec<&Value>>, PathMismatch> {
+    let length = i64::try_from(list.len()).map_err(|_too_long| PathMismatch)?;
     let from_end = |place: i64| if place < 0 { place.saturating_add(length) } else { place };
     let start = from_end(start.unwrap_or(0));
     let end = match end.unwrap_or(length) {
@@ -254,12 +258,12 @@ fn slice(
     if start == end {
         return Ok(None);
     }
-    let place = |place: i64| usize::try_from(place).map_err(|_negative| Unfit);
+    let place = |place: i64| usize::try_from(place).map_err(|_negative| PathMismatch);
     if start >= length || start > end {
-        return Err(Unfit);
+        return Err(PathMismatch);
     }
-    let chosen = list.get(place(start)?..place(end)?).ok_or(Unfit)?;
-    let step = usize::try_from(step.unwrap_or(1)).ok().filter(|step| *step > 0).ok_or(Unfit)?;
+    let chosen = list.get(place(start)?..place(end)?).ok_or(PathMismatch)?;
+    let step = usize::try_from(step.unwrap_or(1)).ok().filter(|step| *step > 0).ok_or(PathMismatch)?;
     Ok(Some(chosen.iter().step_by(step).collect()))
 }
 
@@ -269,7 +273,7 @@ fn passes(
     operator: Operator,
     right: &[Node],
     budget: &mut Budget,
-) -> Result<bool, Stop> {
+) -> Result<bool, PartialResult> {
     budget.take(1)?;
     let (lefts, fits) = walk(vec![Found::Value(item)], left, budget);
     if operator == Operator::Exists {
@@ -277,14 +281,14 @@ fn passes(
     }
     fits?;
     let [left] = lefts.as_slice() else {
-        return if lefts.is_empty() { Ok(false) } else { Err(Stop::WithInput) };
+        return if lefts.is_empty() { Ok(false) } else { Err(PartialResult::WithInput) };
     };
     let (rights, fits) = walk(vec![Found::Value(item)], right, budget);
     fits?;
     match rights.as_slice() {
         [] => Ok(false),
-        [right] => compare(*left, operator, *right).map_err(|Unfit| Stop::WithFound),
-        _ => Err(Stop::WithInput),
+        [right] => compare(*left, operator, *right).map_err(|PathMismatch| PartialResult::WithFound),
+        _ => Err(PartialResult::WithInput),
     }
 }
 
@@ -298,7 +302,7 @@ enum Comparable<'a> {
 }
 
 impl<'a> Comparable<'a> {
-    fn of(found: Found<'a>) -> Result<Self, Unfit> {
+    fn from_found(found: Found<'a>) -> Result<Self, PathMismatch> {
         Ok(match found {
             Found::Integer(integer) => Self::Integer(integer),
             Found::Byte(byte) => Self::Integer(byte.into()),
@@ -307,31 +311,31 @@ impl<'a> Comparable<'a> {
             Found::Value(Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
                 (Some(integer), _) => Self::Integer(integer),
                 (None, Some(float)) => Self::Float(float),
-                (None, None) => return Err(Unfit),
+                (None, None) => return Err(PathMismatch),
             },
-            Found::Value(_) => return Err(Unfit),
+            Found::Value(_) => return Err(PathMismatch),
         })
     }
 }
 
 /// Source: client-go `third_party/forked/golang/template/funcs.go`: values of different types cannot be compared.
-fn compare(left: Found<'_>, operator: Operator, right: Found<'_>) -> Result<bool, Unfit> {
-    let (left, right) = (Comparable::of(left)?, Comparable::of(right)?);
+fn compare(left: Found<'_>, operator: Operator, right: Found<'_>) -> Result<bool, PathMismatch> {
+    let (left, right) = (Comparable::from_found(left)?, Comparable::from_found(right)?);
     let order = match (&left, &right) {
         (Comparable::Truth(_), Comparable::Truth(_)) => None,
         (Comparable::Text(left), Comparable::Text(right)) => Some(left.cmp(right)),
         (Comparable::Integer(left), Comparable::Integer(right)) => Some(left.cmp(right)),
         (Comparable::Float(left), Comparable::Float(right)) => left.partial_cmp(right),
-        _ => return Err(Unfit),
+        _ => return Err(PathMismatch),
     };
     match operator {
         Operator::Equal => Ok(left == right),
         Operator::NotEqual => Ok(left != right),
-        Operator::Exists | Operator::Unknown => Err(Unfit),
-        Operator::Less => order.map(Ordering::is_lt).ok_or(Unfit),
-        Operator::LessOrEqual => order.map(Ordering::is_le).ok_or(Unfit),
-        Operator::Greater => order.map(Ordering::is_gt).ok_or(Unfit),
-        Operator::GreaterOrEqual => order.map(Ordering::is_ge).ok_or(Unfit),
+        Operator::Exists | Operator::Unknown => Err(PathMismatch),
+        Operator::Less => order.map(Ordering::is_lt).ok_or(PathMismatch),
+        Operator::LessOrEqual => order.map(Ordering::is_le).ok_or(PathMismatch),
+        Operator::Greater => order.map(Ordering::is_gt).ok_or(PathMismatch),
+        Operator::GreaterOrEqual => order.map(Ordering::is_ge).ok_or(PathMismatch),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Node, Operator};
 
 /// The maximum nesting depth of filters and unions.
-const DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// Why a text cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(in super::super) enum Unreadable {
 
 /// Returns the node lists in the braces of `{TEXT}`: the text may close the first brace and open others.
 pub(super) fn actions(text: &str) -> Result<Vec<Vec<Node>>, Unreadable> {
-    parse(&format!("{{{text}}}"), DEPTH)
+    parse(&format!("{{{text}}}"), MAX_DEPTH)
 }
 
 /// Returns the nodes in the first braces of `{TEXT}`.

@@ -53,7 +53,7 @@ fn wrong(errors: &mut Errors, path: &Path<'_>, found: &Quantity, why: impl std::
 
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateRequestPolicyValidValues`.
 fn values(errors: &mut Errors, path: &Path<'_>, values: &[Quantity], usual: &Quantity, most: &Quantity) {
-    const MOST: usize = 10;
+    const CAPACITY_REQUEST_POLICY_DISCRETE_MAX_OPTIONS: usize = 10;
     for (index, pair) in values.windows(2).enumerate() {
         if let [first, second] = pair
             && first > second
@@ -62,8 +62,8 @@ fn values(errors: &mut Errors, path: &Path<'_>, values: &[Quantity], usual: &Qua
         }
     }
     let mut has_usual = false;
-    if values.len() > MOST {
-        errors.too_many(path, values.len(), MOST);
+    if values.len() > CAPACITY_REQUEST_POLICY_DISCRETE_MAX_OPTIONS {
+        errors.too_many(path, values.len(), CAPACITY_REQUEST_POLICY_DISCRETE_MAX_OPTIONS);
     } else {
         for (index, value) in values.iter().enumerate() {
             if value > most {

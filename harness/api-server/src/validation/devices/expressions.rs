@@ -22,14 +22,14 @@ static ENVIRONMENT: LazyLock<Environment> =
 /// # Errors
 /// What admit's CEL implementation does not support.
 pub(super) fn check(errors: &mut Errors, path: &Path<'_>, expression: &str) -> Result<(), Unsupported> {
-    const LONGEST: usize = 10 * 1024;
-    const MOST_COST: u64 = 1_000_000;
-    if expression.len() > LONGEST {
-        errors.too_long(path, LONGEST);
+    const CEL_SELECTOR_EXPRESSION_MAX_LENGTH: usize = 10 * 1024;
+    const CEL_SELECTOR_EXPRESSION_MAX_COST: u64 = 1_000_000;
+    if expression.len() > CEL_SELECTOR_EXPRESSION_MAX_LENGTH {
+        errors.too_long(path, CEL_SELECTOR_EXPRESSION_MAX_LENGTH);
         return Ok(());
     }
     let wrong = match most_cost(expression) {
-        Ok(Ok(cost)) if cost > MOST_COST => {
+        Ok(Ok(cost)) if cost > CEL_SELECTOR_EXPRESSION_MAX_COST => {
             errors.forbidden(path, "too complex, exceeds cost limit");
             return Ok(());
         }

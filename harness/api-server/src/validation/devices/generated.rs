@@ -140,8 +140,8 @@ pub(super) fn configuration(errors: &mut Errors, path: &Path<'_>, config: &Value
 
 /// Source: apimachinery pkg/api/validate/strfmt.go, `LongNameCaseless`, and limits.go, `MaxLength`.
 pub(super) fn driver(errors: &mut Errors, path: &Path<'_>, name: &str) {
-    const LONGEST: usize = 63;
-    const UNFIT: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end \
+    const DRIVER_NAME_MAX_LENGTH: usize = 63;
+    const INVALID_SUBDOMAIN: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end \
                          with an alphanumeric character (e.g. 'Example.com', regex used for validation is \
                          '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
     if name.is_empty() {
@@ -150,11 +150,11 @@ pub(super) fn driver(errors: &mut Errors, path: &Path<'_>, name: &str) {
     }
     for why in formats_of_names::dns1123_subdomain(&name.to_lowercase()) {
         let is_long = why.starts_with("must be no more");
-        let why = if is_long { formats::in_bytes(&why) } else { UNFIT.to_owned() };
+        let why = if is_long { formats::in_bytes(&why) } else { INVALID_SUBDOMAIN.to_owned() };
         errors.invalid_by_type(path, &quote(name), why);
     }
-    if name.chars().count() > LONGEST {
-        let mut error = FieldError::too_long(path.to_string(), LONGEST);
+    if name.chars().count() > DRIVER_NAME_MAX_LENGTH {
+        let mut error = FieldError::too_long(path.to_string(), DRIVER_NAME_MAX_LENGTH);
         error.detail = error.detail.replace("bytes", "characters");
         errors.generated(error);
     }

@@ -187,7 +187,7 @@ fn few(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &str, most: u
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateDeviceClaim`.
 fn claim_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) -> Result<(), Unsupported> {
     let (path, claim) = (path.child("devices"), get(spec, "devices"));
-    let names = RequestNames::of(claim);
+    let names = RequestNames::from_claim(claim);
     let requests = path.child("requests");
     if list(claim, "requests").len() <= most::REQUESTS {
         for (index, request) in list(claim, "requests").iter().enumerate() {
@@ -318,12 +318,12 @@ fn selectors(
 
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateDeviceConfiguration`.
 fn configuration(errors: &mut Errors, path: &Path<'_>, config: &Value, is_stored: bool) {
-    const LARGEST: usize = 10 * 1024;
+    const OPAQUE_PARAMETERS_MAX_LENGTH: usize = 10 * 1024;
     let path = path.child("opaque");
     match set(config, "opaque") {
         None => errors.required(&path, ""),
         Some(opaque) => {
-            let largest = if is_stored { usize::MAX } else { LARGEST };
+            let largest = if is_stored { usize::MAX } else { OPAQUE_PARAMETERS_MAX_LENGTH };
             free_object(errors, &path.child("parameters"), get(opaque, "parameters"), largest);
         }
     }
@@ -347,7 +347,7 @@ struct RequestNames<'a>(HashMap<&'a str, HashSet<&'a str>>);
 
 impl<'a> RequestNames<'a> {
     /// Source: kubernetes pkg/apis/resource/validation/validation.go, `gatherRequestNames`.
-    fn of(claim: &'a Value) -> Self {
+    fn from_claim(claim: &'a Value) -> Self {
         let alternatives = |request: &'a Value| {
             list(request, "firstAvailable").iter().map(|alternative| text(alternative, "name")).collect()
         };

@@ -7,10 +7,10 @@ use kubernetes_types::status::FieldError;
 use super::super::fields::{Errors, Path};
 use super::super::{formats, storage};
 
-const LONGEST_POOL: usize = 253;
-const LONGEST_ID: usize = 32;
-const LONGEST_DOMAIN: usize = 63;
-const NO_ID: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric \
+const POOL_NAME_MAX_LENGTH: usize = 253;
+const DEVICE_MAX_ID_LENGTH: usize = 32;
+const DEVICE_MAX_DOMAIN_LENGTH: usize = 63;
+const INVALID_C_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric \
                      characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is \
                      '[A-Za-z_][A-Za-z0-9_]*')";
 
@@ -20,8 +20,8 @@ pub(super) fn pool(errors: &mut Errors, path: &Path<'_>, name: &str) {
         errors.required(path, "");
         return;
     }
-    if name.len() > LONGEST_POOL {
-        errors.too_long(path, LONGEST_POOL);
+    if name.len() > POOL_NAME_MAX_LENGTH {
+        errors.too_long(path, POOL_NAME_MAX_LENGTH);
     }
     for part in name.split('/') {
         formats::dns_subdomain(errors, path, part);
@@ -36,8 +36,8 @@ pub(super) fn pool_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {
         errors.required_by_type(path);
         return;
     }
-    if name.len() > LONGEST_POOL {
-        errors.generated(FieldError::too_long(path.to_string(), LONGEST_POOL));
+    if name.len() > POOL_NAME_MAX_LENGTH {
+        errors.generated(FieldError::too_long(path.to_string(), POOL_NAME_MAX_LENGTH));
     }
     for (index, part) in name.split('/').enumerate() {
         if part.is_empty() {
@@ -78,11 +78,11 @@ pub(super) fn qualified(errors: &mut Errors, path: &Path<'_>, name: &str) {
 
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateCIdentifier`.
 fn identifier(errors: &mut Errors, path: &Path<'_>, id: &str) {
-    if id.len() > LONGEST_ID {
-        errors.too_long(path, LONGEST_ID);
+    if id.len() > DEVICE_MAX_ID_LENGTH {
+        errors.too_long(path, DEVICE_MAX_ID_LENGTH);
     }
     if !is_identifier(id) {
-        errors.invalid_text(path, id, NO_ID);
+        errors.invalid_text(path, id, INVALID_C_IDENTIFIER);
     }
 }
 
@@ -97,11 +97,11 @@ fn is_identifier(id: &str) -> bool {
 /// Source: apimachinery pkg/api/validate/strfmt.go, `ResourceFullyQualifiedName`.
 pub(super) fn full_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {
     let of_id = |errors: &mut Errors, id: &str| {
-        if id.len() > LONGEST_ID {
-            errors.generated(FieldError::too_long(path.to_string(), LONGEST_ID));
+        if id.len() > DEVICE_MAX_ID_LENGTH {
+            errors.generated(FieldError::too_long(path.to_string(), DEVICE_MAX_ID_LENGTH));
         }
         if !is_identifier(id) {
-            errors.invalid_by_type(path, &quote(id), NO_ID);
+            errors.invalid_by_type(path, &quote(id), INVALID_C_IDENTIFIER);
         }
     };
     match name.split('/').collect::<Vec<&str>>().as_slice() {
@@ -114,8 +114,8 @@ pub(super) fn full_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {
             if domain.is_empty() {
                 errors.invalid_by_type(path, "\"\"", "prefix must not be empty");
             } else {
-                if domain.len() > LONGEST_DOMAIN {
-                    errors.generated(FieldError::too_long(path.to_string(), LONGEST_DOMAIN));
+                if domain.len() > DEVICE_MAX_DOMAIN_LENGTH {
+                    errors.generated(FieldError::too_long(path.to_string(), DEVICE_MAX_DOMAIN_LENGTH));
                 }
                 for why in names::dns1123_subdomain(domain) {
                     errors.invalid_by_type(

@@ -11,17 +11,17 @@ use super::super::internal::Form;
 use super::super::{Change, formats, pod, storage};
 use super::{capacity, few, generated, names, taint};
 
-const MOST_DEVICES: usize = 128;
-const MOST_COMPLEX_DEVICES: usize = 64;
-const MOST_COUNTER_SETS: usize = 8;
-const MOST_CONSUMED: usize = 2;
-const MOST_COUNTERS: usize = 32;
-const MOST_ATTRIBUTES: usize = 32;
-const MOST_VALUES: usize = 48;
-const MOST_TAINTS: usize = 16;
-const MOST_BINDING: usize = 4;
+const RESOURCE_SLICE_MAX_DEVICES: usize = 128;
+const RESOURCE_SLICE_MAX_DEVICES_WITH_ADVANCED_FEATURES: usize = 64;
+const RESOURCE_SLICE_MAX_COUNTER_SETS: usize = 8;
+const RESOURCE_SLICE_MAX_DEVICE_COUNTER_CONSUMPTIONS: usize = 2;
+const RESOURCE_SLICE_MAX_COUNTERS: usize = 32;
+const RESOURCE_SLICE_MAX_ATTRIBUTES_AND_CAPACITIES: usize = 32;
+const RESOURCE_SLICE_MAX_ATTRIBUTE_VALUES: usize = 48;
+const DEVICE_TAINTS_MAX_LENGTH: usize = 16;
+const BINDING_CONDITIONS_MAX_SIZE: usize = 4;
 /// Longer attribute keys are truncated in messages.
-const LONGEST_KEY: usize = 63 + 1 + 32;
+const MAX_SHOWN_KEY_LENGTH: usize = 63 + 1 + 32;
 
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateResourceSlice` and `ValidateResourceSliceUpdate`;
 /// `pkg/apis/resource/v1/zz_generated.validations.go`.
@@ -52,7 +52,11 @@ pub(in super::super) fn slice(errors: &mut Errors, object: &Value, change: Optio
     let is_complex = devices
         .iter()
         .any(|device| ["taints", "consumesCounters"].iter().any(|field| !list(device, field).is_empty()));
-    let most = if is_complex { MOST_COMPLEX_DEVICES } else { MOST_DEVICES };
+    let most = if is_complex {
+        RESOURCE_SLICE_MAX_DEVICES_WITH_ADVANCED_FEATURES
+    } else {
+        RESOURCE_SLICE_MAX_DEVICES
+    };
     let devices_path = path.child("devices");
     if few(errors, &devices_path, spec, "devices", most) {
         for (index, found) in devices.iter().enumerate() {
@@ -69,7 +73,7 @@ pub(in super::super) fn slice(errors: &mut Errors, object: &Value, change: Optio
         }
     }
     let sets_path = path.child("sharedCounters");
-    if list(spec, "sharedCounters").len() <= MOST_COUNTER_SETS {
+    if list(spec, "sharedCounters").len() <= RESOURCE_SLICE_MAX_COUNTER_SETS {
         for (index, found) in list(spec, "sharedCounters").iter().enumerate() {
             few_counters(errors, &sets_path.index(index), found);
         }
@@ -92,7 +96,7 @@ fn pool(errors: &mut Errors, path: &Path<'_>, pool: &Value) {
 
 /// Validates the node selection of a slice.
 fn nodes(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
-    const ONE: &str =
+    const EXACTLY_ONE: &str =
         "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
     let mut found = Vec::new();
     if let Some(name) = set(spec, "nodeName").and_then(Value::as_str) {
@@ -123,10 +127,10 @@ fn nodes(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
         }
     }
     match found.as_slice() {
-        [] => errors.required(path, ONE),
+        [] => errors.required(path, EXACTLY_ONE),
         [_] => {}
         _ => {
-            let why = format!("{ONE}, but multiple fields are set");
+            let why = format!("{EXACTLY_ONE}, but multiple fields are set");
             errors.invalid_text(path, &format!("{{{}}}", found.join(", ")), why);
         }
     }
@@ -137,12 +141,16 @@ fn device(errors: &mut Errors, path: &Path<'_>, device: &Value, old: Option<&Val
     formats::dns_label(errors, &path.child("name"), text(device, "name"));
     let values = entries(device, "attributes").count();
     let count = values + entries(device, "capacity").count();
-    if count > MOST_ATTRIBUTES {
-        let why = format!("the total number of attributes and capacities must not exceed {MOST_ATTRIBUTES}");
+    if count > RESOURCE_SLICE_MAX_ATTRIBUTES_AND_CAPACITIES {
+        let why = format!(
+            "the total number of attributes and capacities must not exceed {RESOURCE_SLICE_MAX_ATTRIBUTES_AND_CAPACITIES}"
+        );
         errors.invalid(path, count, why);
     }
-    if values > MOST_VALUES {
-        let why = format!("the total number of attribute values must not exceed {MOST_VALUES}");
+    if values > RESOURCE_SLICE_MAX_ATTRIBUTE_VALUES {
+        let why = format!(
+            "the total number of attribute values must not exceed {RESOURCE_SLICE_MAX_ATTRIBUTE_VALUES}"
+        );
         errors.invalid(path, values, why);
     }
     let attributes = path.child("attributes");
@@ -160,14 +168,14 @@ fn device(errors: &mut Errors, path: &Path<'_>, device: &Value, old: Option<&Val
     }
     if is_new("taints") {
         let path = path.child("taints");
-        if few(errors, &path, device, "taints", MOST_TAINTS) {
+        if few(errors, &path, device, "taints", DEVICE_TAINTS_MAX_LENGTH) {
             for (index, found) in list(device, "taints").iter().enumerate() {
                 taint(errors, &path.index(index), found);
             }
         }
     }
     let consumed = path.child("consumesCounters");
-    if list(device, "consumesCounters").len() <= MOST_CONSUMED {
+    if list(device, "consumesCounters").len() <= RESOURCE_SLICE_MAX_DEVICE_COUNTER_CONSUMPTIONS {
         for (index, found) in list(device, "consumesCounters").iter().enumerate() {
             few_counters(errors, &consumed.index(index), found);
         }
@@ -187,8 +195,8 @@ fn device(errors: &mut Errors, path: &Path<'_>, device: &Value, old: Option<&Val
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `truncateIfTooLong`.
 fn cut(key: &str) -> String {
-    const REST: usize = LONGEST_KEY - "...".len();
-    if key.len() <= LONGEST_KEY {
+    const REST: usize = MAX_SHOWN_KEY_LENGTH - "...".len();
+    if key.len() <= MAX_SHOWN_KEY_LENGTH {
         return key.to_owned();
     }
     let begin = key.get(..REST.div_ceil(2)).unwrap_or_default();
@@ -198,15 +206,15 @@ fn cut(key: &str) -> String {
 
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateDeviceAttribute`.
 fn attribute(errors: &mut Errors, path: &Path<'_>, attribute: &Value) {
-    const LONGEST: usize = 64;
+    const DEVICE_ATTRIBUTE_MAX_VALUE_LENGTH: usize = 64;
     for (field, is_version) in [("string", false), ("version", true)] {
         let Some(value) = set(attribute, field).and_then(Value::as_str) else { continue };
         let path = path.child(field);
         if is_version && !is_semantic_version(value) {
             errors.invalid_text(&path, value, "must be a string compatible with semver.org spec 2.0.0");
         }
-        if value.len() > LONGEST {
-            errors.too_long(&path, LONGEST);
+        if value.len() > DEVICE_ATTRIBUTE_MAX_VALUE_LENGTH {
+            errors.too_long(&path, DEVICE_ATTRIBUTE_MAX_VALUE_LENGTH);
         }
     }
 }
@@ -234,14 +242,14 @@ fn is_semantic_version(text: &str) -> bool {
 
 fn few_counters(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     let count = entries(owner, "counters").count();
-    if count > MOST_COUNTERS {
-        errors.too_many(&path.child("counters"), count, MOST_COUNTERS);
+    if count > RESOURCE_SLICE_MAX_COUNTERS {
+        errors.too_many(&path.child("counters"), count, RESOURCE_SLICE_MAX_COUNTERS);
     }
 }
 
 /// Validates the node selection of a single device.
 fn node_of_device(errors: &mut Errors, path: &Path<'_>, device: &Value) {
-    const ONE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set \
+    const EXACTLY_ONE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set \
                        to true in the ResourceSlice spec";
     let mut found = Vec::new();
     if let Some(name) = set(device, "nodeName").and_then(Value::as_str) {
@@ -265,16 +273,16 @@ fn node_of_device(errors: &mut Errors, path: &Path<'_>, device: &Value) {
         None => {}
     }
     match found.as_slice() {
-        [] => errors.required(path, ONE),
+        [] => errors.required(path, EXACTLY_ONE),
         [_] => {}
-        _ => errors.invalid_text(path, &format!("{{{}}}", found.join(", ")), ONE),
+        _ => errors.invalid_text(path, &format!("{{{}}}", found.join(", ")), EXACTLY_ONE),
     }
 }
 
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateDeviceBindingParameters`.
 pub(super) fn binding(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     let fields = ["bindingConditions", "bindingFailureConditions"];
-    for field in fields.into_iter().filter(|field| list(owner, field).len() <= MOST_BINDING) {
+    for field in fields.into_iter().filter(|field| list(owner, field).len() <= BINDING_CONDITIONS_MAX_SIZE) {
         let path = path.child(field);
         for (index, name) in texts(owner, field).enumerate() {
             formats::qualified_name(errors, &path.index(index), name);
@@ -313,7 +321,13 @@ fn generated_for_slice(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
             generated::attribute(errors, &attributes.key(key), found);
         }
         let consumed = path.child("consumesCounters");
-        if generated::few(errors, &consumed, device, "consumesCounters", MOST_CONSUMED) {
+        if generated::few(
+            errors,
+            &consumed,
+            device,
+            "consumesCounters",
+            RESOURCE_SLICE_MAX_DEVICE_COUNTER_CONSUMPTIONS,
+        ) {
             let of = of.member("devices").item().member("consumesCounters");
             let items = list(device, "consumesCounters");
             generated::once(errors, &consumed, items, of, |item| text(item, "counterSet"));
@@ -328,7 +342,7 @@ fn generated_for_slice(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
         few_conditions(errors, &path, device);
     }
     let sets = path.child("sharedCounters");
-    if generated::few(errors, &sets, spec, "sharedCounters", MOST_COUNTER_SETS) {
+    if generated::few(errors, &sets, spec, "sharedCounters", RESOURCE_SLICE_MAX_COUNTER_SETS) {
         let items = list(spec, "sharedCounters");
         generated::once(errors, &sets, items, of.member("sharedCounters"), |item| text(item, "name"));
         for (index, found) in items.iter().enumerate() {
@@ -340,7 +354,7 @@ fn generated_for_slice(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 /// Applies the generated validation of binding conditions.
 pub(super) fn few_conditions(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     for field in ["bindingConditions", "bindingFailureConditions"] {
-        generated::few(errors, &path.child(field), owner, field, MOST_BINDING);
+        generated::few(errors, &path.child(field), owner, field, BINDING_CONDITIONS_MAX_SIZE);
     }
 }
 

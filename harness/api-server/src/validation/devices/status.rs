@@ -11,11 +11,11 @@ use super::super::fields::{Errors, Path, get, list, set, text, texts};
 use super::super::{Change, addresses, conditions, formats, pod, storage};
 use super::{RequestNames, configuration, few, free_object, generated, most, names, slices};
 
-const MOST_CONSUMERS: usize = 256;
-const MOST_RESULTS: usize = 32;
-const MOST_CONFIGS: usize = 64;
-const MOST_ADDRESSES: usize = 16;
-const LARGEST_DATA: usize = 10 * 1024;
+const RESOURCE_CLAIM_RESERVED_FOR_MAX_SIZE: usize = 256;
+const ALLOCATION_RESULTS_MAX_SIZE: usize = 32;
+const MAX_CONFIGS: usize = 64;
+const NETWORK_DEVICE_DATA_MAX_IPS: usize = 16;
+const ALLOCATED_DEVICE_STATUS_DATA_MAX_LENGTH: usize = 10 * 1024;
 /// Returns the identity of an allocated device.
 ///
 /// Source: dynamic-resource-allocation structured/schedulerapi/types.go, `SharedDeviceID`.
@@ -37,7 +37,7 @@ pub(in super::super) fn claim_status(errors: &mut Errors, object: &Value, change
     let old = get(change.old, "status");
     let consumers_path = path.child("reservedFor");
     let consumers = list(status, "reservedFor");
-    if consumers.len() <= MOST_CONSUMERS {
+    if consumers.len() <= RESOURCE_CLAIM_RESERVED_FOR_MAX_SIZE {
         for (index, consumer) in consumers.iter().enumerate() {
             let path = consumers_path.index(index);
             for field in ["resource", "name", "uid"] {
@@ -66,7 +66,7 @@ pub(in super::super) fn claim_status(errors: &mut Errors, object: &Value, change
     let is_new = set(old, "allocation").is_none();
     if let Some(allocation) = set(status, "allocation") {
         if is_new {
-            let names = RequestNames::of(get(get(object, "spec"), "devices"));
+            let names = RequestNames::from_claim(get(get(object, "spec"), "devices"));
             self::allocation(errors, &allocation_path, allocation, &names);
             generated_for_allocation(errors, &allocation_path, allocation);
         } else if !change.is_same(&["status", "allocation"]) {
@@ -75,7 +75,7 @@ pub(in super::super) fn claim_status(errors: &mut Errors, object: &Value, change
         }
     }
     let of = Type::of_name("resource/v1.ResourceClaimStatus");
-    if generated::few(errors, &consumers_path, status, "reservedFor", MOST_CONSUMERS) {
+    if generated::few(errors, &consumers_path, status, "reservedFor", RESOURCE_CLAIM_RESERVED_FOR_MAX_SIZE) {
         let of = of.member("reservedFor");
         generated::once(errors, &consumers_path, consumers, of, |item| text(item, "uid"));
     }
@@ -103,11 +103,11 @@ fn device(errors: &mut Errors, path: &Path<'_>, device: &Value, allocated: &Hash
     few(errors, &conditions_path, device, "conditions", most::CONDITIONS);
     conditions::all(errors, &conditions_path, device);
     if let Some(data) = set(device, "data") {
-        free_object(errors, &path.child("data"), data, LARGEST_DATA);
+        free_object(errors, &path.child("data"), data, ALLOCATED_DEVICE_STATUS_DATA_MAX_LENGTH);
     }
     let (path, network) = (path.child("networkData"), get(device, "networkData"));
     let path = path.child("ips");
-    if list(network, "ips").len() <= MOST_ADDRESSES {
+    if list(network, "ips").len() <= NETWORK_DEVICE_DATA_MAX_IPS {
         for (index, address) in texts(network, "ips").enumerate() {
             addresses::of_interface(errors, &path.index(index), address);
         }
@@ -119,7 +119,7 @@ fn allocation(errors: &mut Errors, path: &Path<'_>, allocation: &Value, names: &
     let devices_path = path.child("devices");
     let devices = get(allocation, "devices");
     let results_path = devices_path.child("results");
-    if list(devices, "results").len() <= MOST_RESULTS {
+    if list(devices, "results").len() <= ALLOCATION_RESULTS_MAX_SIZE {
         for (index, result) in list(devices, "results").iter().enumerate() {
             let path = results_path.index(index);
             names.check_one(errors, &path.child("request"), text(result, "request"));
@@ -129,7 +129,7 @@ fn allocation(errors: &mut Errors, path: &Path<'_>, allocation: &Value, names: &
         }
     }
     let configs = devices_path.child("config");
-    if list(devices, "config").len() <= MOST_CONFIGS {
+    if list(devices, "config").len() <= MAX_CONFIGS {
         for (index, config) in list(devices, "config").iter().enumerate() {
             let path = configs.index(index);
             names.check(errors, &path, config);
@@ -145,7 +145,7 @@ fn allocation(errors: &mut Errors, path: &Path<'_>, allocation: &Value, names: &
 fn generated_for_allocation(errors: &mut Errors, path: &Path<'_>, allocation: &Value) {
     let (path, devices) = (path.child("devices"), get(allocation, "devices"));
     let results = path.child("results");
-    if generated::few(errors, &results, devices, "results", MOST_RESULTS) {
+    if generated::few(errors, &results, devices, "results", ALLOCATION_RESULTS_MAX_SIZE) {
         for (index, result) in list(devices, "results").iter().enumerate() {
             let path = results.index(index);
             generated::driver(errors, &path.child("driver"), text(result, "driver"));
@@ -158,7 +158,7 @@ fn generated_for_allocation(errors: &mut Errors, path: &Path<'_>, allocation: &V
         }
     }
     let configs = path.child("config");
-    if generated::few(errors, &configs, devices, "config", MOST_CONFIGS) {
+    if generated::few(errors, &configs, devices, "config", MAX_CONFIGS) {
         for (index, config) in list(devices, "config").iter().enumerate() {
             let path = configs.index(index);
             let (source_path, source) = (path.child("source"), text(config, "source"));
@@ -185,7 +185,7 @@ fn generated_for_device(errors: &mut Errors, path: &Path<'_>, device: &Value) {
     };
     long(errors, "interfaceName", 256);
     let addresses_path = path.child("ips");
-    if generated::few(errors, &addresses_path, network, "ips", MOST_ADDRESSES) {
+    if generated::few(errors, &addresses_path, network, "ips", NETWORK_DEVICE_DATA_MAX_IPS) {
         let addresses = list(network, "ips");
         let shown = |index| encode(addresses.get(index).unwrap_or(&Value::Null));
         let keys: Vec<&str> = texts(network, "ips").collect();

@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 /// The number of equal lines around a difference.
-const CONTEXT: usize = 3;
+const CONTEXT_LINES: usize = 3;
 /// The number of lines from which lines that make up more than one percent of all lines are ignored.
-const MANY_LINES: usize = 200;
+const AUTO_JUNK_MIN_LINES: usize = 200;
 /// The maximum number of pairs of equal lines to compare: a few tenths of a second.
-const MOST_PAIRS: usize = 2_000_000;
+const MAX_PAIRS: usize = 2_000_000;
 
 /// A range of old lines that is replaced by a range of new lines.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ struct Step {
     new: Range<usize>,
 }
 
-/// Returns the unified diff; none if the texts are too long to compare.
+/// Returns the unified diff; `None` if the texts are too long to compare.
 pub(super) fn unified(old: &str, new: &str) -> Option<String> {
     let [old, new] = [old, new].map(|text| text.split('\n').collect::<Vec<&str>>());
     let mut text = String::new();
@@ -62,25 +62,25 @@ fn range(lines: Range<usize>) -> String {
 /// Source: `GetGroupedOpCodes`.
 fn groups(mut steps: Vec<Step>) -> Vec<Vec<Step>> {
     if let Some(Step { is_equal: true, old, new }) = steps.first_mut() {
-        old.start = old.start.max(old.end.saturating_sub(CONTEXT));
-        new.start = new.start.max(new.end.saturating_sub(CONTEXT));
+        old.start = old.start.max(old.end.saturating_sub(CONTEXT_LINES));
+        new.start = new.start.max(new.end.saturating_sub(CONTEXT_LINES));
     }
     if let Some(Step { is_equal: true, old, new }) = steps.last_mut() {
-        old.end = old.end.min(old.start + CONTEXT);
-        new.end = new.end.min(new.start + CONTEXT);
+        old.end = old.end.min(old.start + CONTEXT_LINES);
+        new.end = new.end.min(new.start + CONTEXT_LINES);
     }
     let (mut groups, mut group) = (Vec::new(), Vec::new());
     for mut step in steps {
-        if step.is_equal && step.old.len() > 2 * CONTEXT {
+        if step.is_equal && step.old.len() > 2 * CONTEXT_LINES {
             let (old, new) = (step.old.clone(), step.new.clone());
             group.push(Step {
                 is_equal: true,
-                old: old.start..old.start + CONTEXT,
-                new: new.start..new.start + CONTEXT,
+                old: old.start..old.start + CONTEXT_LINES,
+                new: new.start..new.start + CONTEXT_LINES,
             });
             groups.push(std::mem::take(&mut group));
-            step.old.start = old.end - CONTEXT;
-            step.new.start = new.end - CONTEXT;
+            step.old.start = old.end - CONTEXT_LINES;
+            step.new.start = new.end - CONTEXT_LINES;
         }
         group.push(step);
     }
@@ -113,10 +113,10 @@ impl<'a> Matcher<'a> {
         for (place, line) in new.iter().enumerate() {
             places.entry(line).or_default().push(place);
         }
-        if new.len() >= MANY_LINES {
+        if new.len() >= AUTO_JUNK_MIN_LINES {
             places.retain(|_, places| places.len() <= new.len() / 100 + 1);
         }
-        Self { old, new, places, pairs: MOST_PAIRS }
+        Self { old, new, places, pairs: MAX_PAIRS }
     }
 
     /// Returns the steps from the old text to the new one.

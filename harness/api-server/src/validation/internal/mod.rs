@@ -44,14 +44,14 @@ pub(super) enum Form {
 
 /// A value of an internal type, such as `core.PodSpec`, or a collection of such values.
 #[derive(Clone, Copy)]
-struct Shown<'a> {
+struct InternalValue<'a> {
     form: Form,
     of: &'a str,
     value: &'a Value,
 }
 
 /// The maximum number of values in a shown object: each may become some thirty lines.
-const MOST_VALUES: usize = 5_000;
+const MAX_VALUES: usize = 5_000;
 
 /// Returns whether a value is too large to be shown.
 pub(super) fn is_large(value: &Value) -> bool {
@@ -64,17 +64,17 @@ pub(super) fn is_large(value: &Value) -> bool {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
         }
     }
-    let mut left = MOST_VALUES;
+    let mut left = MAX_VALUES;
     !count(value, &mut left)
 }
 
 /// Formats a value of an internal type, such as `core.PodSpec`, on one line.
 pub(super) fn shown(form: Form, of: &str, value: &Value) -> String {
     // Keys are strings and memory is writable, so this cannot fail.
-    escape_html(&serde_json::to_string(&Shown { form, of, value }).unwrap_or_default())
+    escape_html(&serde_json::to_string(&InternalValue { form, of, value }).unwrap_or_default())
 }
 
-/// Returns the unified diff of two values of an internal type with three lines of context; none if it would take too
+/// Returns the unified diff of two values of an internal type with three lines of context; `None` if it would take too
 /// long.
 pub(super) fn difference(of: &str, old: &Value, new: &Value) -> Option<String> {
     let lines = |value| {
@@ -82,16 +82,16 @@ pub(super) fn difference(of: &str, old: &Value, new: &Value) -> Option<String> {
         let formatter = PrettyFormatter::with_indent(b" ");
         let mut serializer = serde_json::Serializer::with_formatter(&mut text, formatter);
         // This cannot fail, as above.
-        let _ = Shown { form: Form::Plain, of, value }.serialize(&mut serializer);
+        let _ = InternalValue { form: Form::Plain, of, value }.serialize(&mut serializer);
         escape_html(&String::from_utf8_lossy(&text))
     };
     comparison::unified(&lines(old), &lines(new))
 }
 
-impl Serialize for Shown<'_> {
+impl Serialize for InternalValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { form, of, value } = *self;
-        let plain = |value| Shown { form: Form::Plain, of, value };
+        let plain = |value| InternalValue { form: Form::Plain, of, value };
         match (form, value) {
             (Form::List, Value::Array(items)) => serializer.collect_seq(items.iter().map(plain)),
             (Form::Map, Value::Object(members)) => {
@@ -132,7 +132,7 @@ fn object<S: Serializer>(fields: &[Field], owner: &Value, serializer: S) -> Resu
         let value = path.fold(owner, |owner, member| owner.get(member).unwrap_or(&Value::Null));
         let is_there = !is_optional || !value.is_null() && (*form == Form::Pointer || !is_empty(value));
         if is_there {
-            members.serialize_entry(name, &Shown { form: *form, of, value })?;
+            members.serialize_entry(name, &InternalValue { form: *form, of, value })?;
         }
     }
     members.end()
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn very_many_values_are_not_shown() {
         let of_size = |values| json!({"containers": vec![json!({}); values - 2]});
-        for (values, is_told) in [(MOST_VALUES, true), (MOST_VALUES + 1, false)] {
+        for (values, is_told) in [(MAX_VALUES, true), (MAX_VALUES + 1, false)] {
             let mut errors = Errors::default();
             assert_eq!(!errors.shown(Form::Pointer, "core.PodSpec", &of_size(values)).is_empty(), is_told);
             assert_eq!(errors.into_list().is_ok(), is_told);

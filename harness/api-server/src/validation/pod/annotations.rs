@@ -10,7 +10,7 @@ pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodSpecificAnnotations`; pkg/apis/core/helper/helpers.go,
 /// `GetDeletionCostFromPodAnnotations`.
 pub(super) fn annotations(errors: &mut Errors, path: &Path<'_>, metadata: &Value, spec: &Value) {
-    const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+    const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
     let annotations = get(metadata, "annotations");
     if let Some(value) = word(annotations, MIRROR)
         && text(spec, "nodeName").is_empty()
@@ -18,12 +18,12 @@ pub(super) fn annotations(errors: &mut Errors, path: &Path<'_>, metadata: &Value
         let why = "must set spec.nodeName if mirror pod annotation is set";
         errors.invalid_text(&path.key(MIRROR), value, why);
     }
-    if let Some(cost) = word(annotations, COST) {
+    if let Some(cost) = word(annotations, POD_DELETION_COST) {
         // A leading plus or zero is invalid.
         let is_plain =
             cost == "0" || cost.starts_with(|first: char| first == '-' || ('1'..='9').contains(&first));
         if !is_plain || cost.parse::<i32>().is_err() {
-            errors.invalid_text(&path.key(COST), cost, "must be a 32bit integer");
+            errors.invalid_text(&path.key(POD_DELETION_COST), cost, "must be a 32bit integer");
         }
     }
     profiles(errors, path, annotations, spec);
@@ -35,14 +35,16 @@ pub(super) fn annotations(errors: &mut Errors, path: &Path<'_>, metadata: &Value
 /// `ValidateAppArmorPodAnnotations`.
 /// Rule: VLO-36.
 fn profiles(errors: &mut Errors, path: &Path<'_>, annotations: &Value, spec: &Value) {
-    const OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
-    const OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+    const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+    const SECCOMP_CONTAINER_PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
     const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
     let all = annotations.as_object().into_iter().flatten();
     let all: Vec<(&str, &str)> =
         all.map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default())).collect();
-    let seccomp = all.iter().filter(|(name, _)| *name == OF_POD);
-    for (name, profile) in seccomp.chain(all.iter().filter(|(name, _)| name.starts_with(OF_CONTAINER))) {
+    let seccomp = all.iter().filter(|(name, _)| *name == SECCOMP_POD);
+    for (name, profile) in
+        seccomp.chain(all.iter().filter(|(name, _)| name.starts_with(SECCOMP_CONTAINER_PREFIX)))
+    {
         let path = path.child(name);
         match profile.strip_prefix("localhost/") {
             _ if ["runtime/default", "docker/default", "unconfined"].contains(profile) => {}

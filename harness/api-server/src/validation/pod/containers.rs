@@ -11,7 +11,7 @@ use super::volumes::{self, Volumes};
 use super::{environment, handlers, security};
 
 /// Values that the containers of a Pod share.
-pub(super) struct Shared<'a> {
+pub(super) struct SharedContext<'a> {
     pub(super) volumes: Volumes<'a>,
     /// The names in `resourceClaims`.
     pub(super) claims: BTreeSet<&'a str>,
@@ -28,7 +28,7 @@ const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainers`.
 /// Rule: VLO-05, VLO-06.
-pub(super) fn containers(errors: &mut Errors, path: &Path<'_>, spec: &Value, shared: &Shared<'_>) {
+pub(super) fn containers(errors: &mut Errors, path: &Path<'_>, spec: &Value, shared: &SharedContext<'_>) {
     let containers = list(spec, "containers");
     if containers.is_empty() {
         errors.required(path, "");
@@ -49,7 +49,12 @@ pub(super) fn containers(errors: &mut Errors, path: &Path<'_>, spec: &Value, sha
 }
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateInitContainers`.
-pub(super) fn init_containers(errors: &mut Errors, path: &Path<'_>, spec: &Value, shared: &Shared<'_>) {
+pub(super) fn init_containers(
+    errors: &mut Errors,
+    path: &Path<'_>,
+    spec: &Value,
+    shared: &SharedContext<'_>,
+) {
     let mut names: HashSet<&str> = list(spec, "containers").iter().map(|other| text(other, "name")).collect();
     for (index, container) in list(spec, "initContainers").iter().enumerate() {
         let item = path.index(index);
@@ -87,7 +92,12 @@ pub(super) fn init_containers(errors: &mut Errors, path: &Path<'_>, spec: &Value
 }
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateEphemeralContainers`.
-pub(super) fn ephemeral_containers(errors: &mut Errors, path: &Path<'_>, spec: &Value, shared: &Shared<'_>) {
+pub(super) fn ephemeral_containers(
+    errors: &mut Errors,
+    path: &Path<'_>,
+    spec: &Value,
+    shared: &SharedContext<'_>,
+) {
     const WHY: &str = "cannot be set for an Ephemeral Container";
     let others = list(spec, "containers").iter().chain(list(spec, "initContainers"));
     let others: HashSet<&str> = others.map(|other| text(other, "name")).collect();
@@ -137,7 +147,7 @@ pub(super) fn ephemeral_containers(errors: &mut Errors, path: &Path<'_>, spec: &
 }
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainerCommon`.
-fn common(errors: &mut Errors, path: &Path<'_>, container: &Value, shared: &Shared<'_>) {
+fn common(errors: &mut Errors, path: &Path<'_>, container: &Value, shared: &SharedContext<'_>) {
     let name = text(container, "name");
     if name.is_empty() {
         errors.required(&path.child("name"), "");
@@ -258,8 +268,8 @@ fn resize_policy(errors: &mut Errors, path: &Path<'_>, container: &Value, pod: &
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainerRestartPolicy`.
 fn restart_policy(errors: &mut Errors, path: &Path<'_>, container: &Value) {
-    const MOST_RULES: usize = 20;
-    const MOST_CODES: usize = 255;
+    const MAX_RESTART_POLICY_RULES: usize = 20;
+    const MAX_EXIT_CODES: usize = 255;
     let rules = list(container, "restartPolicyRules");
     let policy = word(container, "restartPolicy");
     if policy.is_none() && !rules.is_empty() {
@@ -267,8 +277,8 @@ fn restart_policy(errors: &mut Errors, path: &Path<'_>, container: &Value) {
     }
     errors.one_of(&path.child("restartPolicy"), policy, &["Always", "Never", "OnFailure"]);
     let path = path.child("restartPolicyRules");
-    if rules.len() > MOST_RULES {
-        errors.too_many(&path, rules.len(), MOST_RULES);
+    if rules.len() > MAX_RESTART_POLICY_RULES {
+        errors.too_many(&path, rules.len(), MAX_RESTART_POLICY_RULES);
     }
     for (index, rule) in rules.iter().enumerate() {
         let path = path.index(index);
@@ -282,8 +292,8 @@ fn restart_policy(errors: &mut Errors, path: &Path<'_>, container: &Value) {
         let operator = text(codes, "operator");
         errors.one_of(&codes_path.child("operator"), Some(operator), &["In", "NotIn"]);
         let count = list(codes, "values").len();
-        if count > MOST_CODES {
-            errors.too_many(&codes_path.child("values"), count, MOST_CODES);
+        if count > MAX_EXIT_CODES {
+            errors.too_many(&codes_path.child("values"), count, MAX_EXIT_CODES);
         }
     }
 }

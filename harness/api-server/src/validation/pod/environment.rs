@@ -40,7 +40,7 @@ const RESOURCES: [&str; 6] = [
 
 /// The target of a field reference.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Into {
+pub(super) enum FieldTarget {
     Variable,
     File,
 }
@@ -66,11 +66,11 @@ fn value_from(errors: &mut Errors, path: &Path<'_>, source: &Value, value: &str)
     let mut sources = 0;
     if let Some(field) = set(source, "fieldRef") {
         sources += 1;
-        field_reference(errors, &path.child("fieldRef"), field, Into::Variable);
+        field_reference(errors, &path.child("fieldRef"), field, FieldTarget::Variable);
     }
     if let Some(field) = set(source, "resourceFieldRef") {
         sources += 1;
-        resource_reference(errors, &path.child("resourceFieldRef"), field, Into::Variable);
+        resource_reference(errors, &path.child("resourceFieldRef"), field, FieldTarget::Variable);
     }
     for field in ["configMapKeyRef", "secretKeyRef"] {
         if let Some(reference) = set(source, field) {
@@ -128,7 +128,7 @@ fn file_reference(errors: &mut Errors, path: &Path<'_>, reference: &Value) {
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateObjectFieldSelector`; pkg/apis/core/pods/helpers.go,
 /// `ConvertDownwardAPIFieldLabel`.
-pub(super) fn field_reference(errors: &mut Errors, path: &Path<'_>, reference: &Value, into: Into) {
+pub(super) fn field_reference(errors: &mut Errors, path: &Path<'_>, reference: &Value, into: FieldTarget) {
     let (version, label) = (text(reference, "apiVersion"), text(reference, "fieldPath"));
     if version.is_empty() {
         errors.required(&path.child("apiVersion"), "");
@@ -178,7 +178,7 @@ pub(super) fn field_reference(errors: &mut Errors, path: &Path<'_>, reference: &
     }
     // The former name of the field.
     let label = if label == "spec.host" { "spec.nodeName" } else { label };
-    let supported = if into == Into::Variable { &FIELDS[..] } else { &FILE_FIELDS[..] };
+    let supported = if into == FieldTarget::Variable { &FIELDS[..] } else { &FILE_FIELDS[..] };
     errors.one_of(&field_path, Some(label), supported);
 }
 
@@ -186,10 +186,10 @@ pub(super) fn field_reference(errors: &mut Errors, path: &Path<'_>, reference: &
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainerResourceFieldSelector` and
 /// `validateContainerResourceDivisor`.
-pub(super) fn resource_reference(errors: &mut Errors, path: &Path<'_>, reference: &Value, into: Into) {
+pub(super) fn resource_reference(errors: &mut Errors, path: &Path<'_>, reference: &Value, into: FieldTarget) {
     let resource = text(reference, "resource");
     let is_huge = resource.starts_with("limits.hugepages-") || resource.starts_with("requests.hugepages-");
-    if into == Into::File && text(reference, "containerName").is_empty() {
+    if into == FieldTarget::File && text(reference, "containerName").is_empty() {
         errors.required(&path.child("containerName"), "");
     } else if resource.is_empty() {
         errors.required(&path.child("resource"), "");

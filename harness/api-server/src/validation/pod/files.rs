@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::fields::{Errors, Path, get, int, list, set, text, word};
 use super::super::{certificates, events, formats, selectors};
-use super::environment::{Into, field_reference, resource_reference};
+use super::environment::{FieldTarget, field_reference, resource_reference};
 use crate::object_names;
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `fileModeErrorMsg`.
@@ -56,14 +56,14 @@ fn pod_file(errors: &mut Errors, path: &Path<'_>, item: &Value) {
     formats::unreserved_path(errors, &path.child("path"), target);
     match (set(item, "fieldRef"), set(item, "resourceFieldRef")) {
         (Some(field), resource) => {
-            field_reference(errors, &path.child("fieldRef"), field, Into::File);
+            field_reference(errors, &path.child("fieldRef"), field, FieldTarget::File);
             if resource.is_some() {
                 let why = "fieldRef and resourceFieldRef can not be specified simultaneously";
                 errors.invalid_text(path, "resource", why);
             }
         }
         (None, Some(resource)) => {
-            resource_reference(errors, &path.child("resourceFieldRef"), resource, Into::File);
+            resource_reference(errors, &path.child("resourceFieldRef"), resource, FieldTarget::File);
         }
         (None, None) => errors.required(path, "one of fieldRef and resourceFieldRef is required"),
     }

@@ -18,7 +18,7 @@ use kubernetes_types::quoting::encode;
 use serde_json::{Value, json};
 
 use self::annotations::{MIRROR, annotations};
-use self::containers::Shared;
+use self::containers::SharedContext;
 use super::super::pod_resources;
 use super::fields::{Errors, Path, entries, flag, get, int, list, set, text, texts, word};
 use super::formats;
@@ -122,7 +122,7 @@ fn spec_errors(
         .collect();
     resource_claims(errors, &path.child("resourceClaims"), spec);
     let system = set(spec, "os").map(|system| text(system, "name"));
-    let shared = Shared {
+    let shared = SharedContext {
         volumes,
         claims,
         grace_period,
@@ -229,7 +229,7 @@ fn resource_claims(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 /// Validates the `resources` of the Pod itself.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodResources` and `validatePodResourceConsistency`.
-fn own_resources(errors: &mut Errors, path: &Path<'_>, owner: &Value, shared: &Shared<'_>) {
+fn own_resources(errors: &mut Errors, path: &Path<'_>, owner: &Value, shared: &SharedContext<'_>) {
     let spec = get(owner, "spec");
     let Some(own) = set(spec, "resources") else { return };
     let path = path.child("resources");
@@ -271,9 +271,9 @@ fn own_resources(errors: &mut Errors, path: &Path<'_>, owner: &Value, shared: &S
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodDNSConfig`.
 fn dns(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
-    const MOST_SERVERS: usize = 3;
-    const MOST_PATHS: usize = 32;
-    const LONGEST: usize = 2048;
+    const MAX_DNS_NAMESERVERS: usize = 3;
+    const MAX_DNS_SEARCH_PATHS: usize = 32;
+    const MAX_DNS_SEARCH_LIST_CHARS: usize = 2048;
     let config = set(spec, "dnsConfig");
     if text(spec, "dnsPolicy") == "None" {
         let Some(config) = config else {
@@ -289,8 +289,8 @@ fn dns(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let Some(config) = config else { return };
     let (servers, searches) = (list(config, "nameservers"), list(config, "searches"));
     let json = |values: &[Value]| Value::from(values.to_vec());
-    if servers.len() > MOST_SERVERS {
-        let why = format!("must not have more than {MOST_SERVERS} nameservers");
+    if servers.len() > MAX_DNS_NAMESERVERS {
+        let why = format!("must not have more than {MAX_DNS_NAMESERVERS} nameservers");
         errors.invalid(&path.child("nameservers"), json(servers), why);
     }
     let of_servers = path.child("nameservers");
@@ -298,14 +298,15 @@ fn dns(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
         super::addresses::ip(errors, &of_servers.index(index), server);
     }
     let of_searches = path.child("searches");
-    if searches.len() > MOST_PATHS {
-        let why = format!("must not have more than {MOST_PATHS} search paths");
+    if searches.len() > MAX_DNS_SEARCH_PATHS {
+        let why = format!("must not have more than {MAX_DNS_SEARCH_PATHS} search paths");
         errors.invalid(&of_searches, json(searches), why);
     }
     let length: usize = texts(config, "searches").map(|search| search.len() + 1).sum();
-    if length > LONGEST + 1 {
-        let why =
-            format!("must not have more than {LONGEST} characters (including spaces) in the search list");
+    if length > MAX_DNS_SEARCH_LIST_CHARS + 1 {
+        let why = format!(
+            "must not have more than {MAX_DNS_SEARCH_LIST_CHARS} characters (including spaces) in the search list"
+        );
         errors.invalid(&of_searches, json(searches), why);
     }
     for (index, search) in texts(config, "searches").enumerate().filter(|(_, search)| *search != ".") {
@@ -358,7 +359,7 @@ fn host_users(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodHostName`.
 fn host_name(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
-    const LONGEST: usize = 64;
+    const MAX_HOSTNAME_OVERRIDE_LENGTH: usize = 64;
     let Some(name) = word(spec, "hostnameOverride") else { return };
     if flag(spec, "setHostnameAsFQDN") {
         errors.forbidden(path, "may not be specified when setHostnameAsFQDN is true");
@@ -366,8 +367,8 @@ fn host_name(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     if flag(spec, "hostNetwork") {
         errors.forbidden(path, "may not be specified when hostNetwork is true");
     }
-    if name.len() > LONGEST {
-        errors.too_long(path, LONGEST);
+    if name.len() > MAX_HOSTNAME_OVERRIDE_LENGTH {
+        errors.too_long(path, MAX_HOSTNAME_OVERRIDE_LENGTH);
     }
     formats::dns_subdomain(errors, path, name);
 }

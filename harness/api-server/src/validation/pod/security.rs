@@ -143,7 +143,7 @@ fn seccomp(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateAppArmorProfileField`.
 fn app_armor(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
     /// The maximum length of a path without its terminator.
-    const LONGEST: usize = 4095;
+    const MAX_LOCALHOST_PROFILE_LENGTH: usize = 4095;
     if profile.is_null() {
         return;
     }
@@ -162,8 +162,8 @@ fn app_armor(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
             } else if local.is_empty() {
                 errors.required(&local_path, missing);
             }
-            if local.len() > LONGEST {
-                errors.too_long(&local_path, LONGEST);
+            if local.len() > MAX_LOCALHOST_PROFILE_LENGTH {
+                errors.too_long(&local_path, MAX_LOCALHOST_PROFILE_LENGTH);
             }
         }
         "RuntimeDefault" | "Unconfined" => {
@@ -184,7 +184,7 @@ fn app_armor(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
 /// Rule: VLO-37.
 fn windows(errors: &mut Errors, path: &Path<'_>, context: &Value) {
     /// In KiB.
-    const LARGEST: usize = 64;
+    const MAX_GMSA_CREDENTIAL_SPEC_LENGTH_IN_KIB: usize = 64;
     let Some(options) = set(context, "windowsOptions") else { return };
     let path = path.child("windowsOptions");
     if let Some(name) = word(options, "gmsaCredentialSpecName") {
@@ -194,8 +194,9 @@ fn windows(errors: &mut Errors, path: &Path<'_>, context: &Value) {
         let path = path.child("gmsaCredentialSpec");
         if specification.is_empty() {
             errors.invalid_text(&path, specification, "gmsaCredentialSpec cannot be an empty string");
-        } else if specification.len() > LARGEST * 1024 {
-            let why = format!("gmsaCredentialSpec size must be under {LARGEST} KiB");
+        } else if specification.len() > MAX_GMSA_CREDENTIAL_SPEC_LENGTH_IN_KIB * 1024 {
+            let why =
+                format!("gmsaCredentialSpec size must be under {MAX_GMSA_CREDENTIAL_SPEC_LENGTH_IN_KIB} KiB");
             errors.invalid_text(&path, specification, why);
         }
     }
@@ -208,9 +209,9 @@ fn windows(errors: &mut Errors, path: &Path<'_>, context: &Value) {
 
 /// Returns why a Windows user name, which may begin with a domain, is invalid.
 fn wrong_user(name: &str) -> Vec<String> {
-    const DOMAIN: usize = 256;
-    const USER: usize = 104;
-    const OF_NET_BIOS: &str = "\\/:*?\"<>|";
+    const MAX_RUN_AS_USER_NAME_DOMAIN_LENGTH: usize = 256;
+    const MAX_RUN_AS_USER_NAME_USER_LENGTH: usize = 104;
+    const FORBIDDEN_NETBIOS_CHARACTERS: &str = "\\/:*?\"<>|";
     let alone = |why: &str| vec![why.to_owned()];
     if name.is_empty() {
         return alone(" cannot be an empty string");
@@ -223,13 +224,13 @@ fn wrong_user(name: &str) -> Vec<String> {
     }
     let (domain, user) = name.split_once('\\').map_or((None, name), |(domain, user)| (Some(domain), user));
     let mut wrong = Vec::new();
-    if domain.is_some_and(|domain| domain.len() >= DOMAIN) {
-        wrong.push(format!("'s Domain length must be under {DOMAIN} characters"));
+    if domain.is_some_and(|domain| domain.len() >= MAX_RUN_AS_USER_NAME_DOMAIN_LENGTH) {
+        wrong.push(format!("'s Domain length must be under {MAX_RUN_AS_USER_NAME_DOMAIN_LENGTH} characters"));
     }
     let is_net_bios = |domain: &str| {
         (1..=15).contains(&domain.chars().count())
             && !domain.starts_with('.')
-            && !domain.contains(|letter| OF_NET_BIOS.contains(letter))
+            && !domain.contains(|letter| FORBIDDEN_NETBIOS_CHARACTERS.contains(letter))
     };
     let is_dns = |domain: &str| {
         domain.split('.').all(|label| {
@@ -245,8 +246,10 @@ fn wrong_user(name: &str) -> Vec<String> {
     }
     if user.is_empty() {
         wrong.push("'s User cannot be empty".to_owned());
-    } else if user.len() > USER {
-        wrong.push(format!("'s User length must not be longer than {USER} characters"));
+    } else if user.len() > MAX_RUN_AS_USER_NAME_USER_LENGTH {
+        wrong.push(format!(
+            "'s User length must not be longer than {MAX_RUN_AS_USER_NAME_USER_LENGTH} characters"
+        ));
     }
     if !user.is_empty() && user.chars().all(|letter| letter == '.' || letter == ' ') {
         wrong.push("'s User cannot contain only periods or spaces".to_owned());

@@ -16,7 +16,7 @@ const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 /// The message for a change of any other field.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `updatablePodSpecFields`.
-const FROZEN: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
+const IMMUTABLE_FIELDS: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
                       `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to \
                       existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
                       previously negative)";
@@ -52,7 +52,7 @@ pub(in super::super) fn of_object(errors: &mut Errors, pod: &Value, change: Chan
     if !change.is_same(&["spec"]) {
         let frozen = frozen(errors, new, old);
         if !same(&frozen, old, change.of.member("spec")) {
-            errors.forbidden_change(&path, FROZEN, "core.PodSpec", (old, &frozen));
+            errors.forbidden_change(&path, IMMUTABLE_FIELDS, "core.PodSpec", (old, &frozen));
         }
     }
 }

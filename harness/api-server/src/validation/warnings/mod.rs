@@ -25,7 +25,7 @@ impl Warnings {
     /// The maximum total length of warnings, which exceeds what a response can contain.
     ///
     /// Source: apiserver pkg/endpoints/filters/warning.go, `truncateAtTotalRunes`.
-    const MOST: usize = 4096;
+    const TRUNCATE_AT_TOTAL_RUNES: usize = 4096;
 
     pub(super) fn push(&mut self, text: String) {
         if !self.is_full() {
@@ -38,7 +38,7 @@ impl Warnings {
     }
 
     fn is_full(&self) -> bool {
-        self.0.len() >= Self::MOST
+        self.0.len() >= Self::TRUNCATE_AT_TOTAL_RUNES
     }
 }
 
@@ -96,14 +96,14 @@ fn of_object(warnings: &mut Warnings, object: &Value, old: Option<&Value>, kind:
         }
         "replicationcontrollers" if has_next_generation(object, old) => {
             if old.is_none() {
-                named_as_host(warnings, object, IN_NAMES);
+                named_as_host(warnings, object, POD_NAMES);
             }
             // An update warns about the replaced template.
             of_template(warnings, get(old.unwrap_or(object), "spec"));
         }
         "deployments.apps" | "replicasets.apps" if has_next_generation(object, old) => {
             if old.is_none() {
-                named_as_host(warnings, object, IN_NAMES);
+                named_as_host(warnings, object, POD_NAMES);
             }
             of_template(warnings, spec);
         }
@@ -150,7 +150,7 @@ fn of_object(warnings: &mut Warnings, object: &Value, old: Option<&Value>, kind:
     }
 }
 
-const IN_NAMES: &str = "Pod names and hostnames";
+const POD_NAMES: &str = "Pod names and hostnames";
 
 /// Warns about a name that is used as a DNS label.
 fn named_as_host(warnings: &mut Warnings, object: &Value, what: &str) {
@@ -212,7 +212,7 @@ fn job(warnings: &mut Warnings, object: &Value, old: Option<&Value>, by_schedule
         (root, of_jobs)
     };
     if old.is_none() {
-        named_as_host(warnings, object, IN_NAMES);
+        named_as_host(warnings, object, POD_NAMES);
     }
     if has_next_generation(object, old) {
         let number = |field| int(spec, field).unwrap_or(0);

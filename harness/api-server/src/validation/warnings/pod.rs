@@ -314,7 +314,7 @@ struct Port<'a> {
 }
 
 impl<'a> Port<'a> {
-    fn of(port: &'a Value) -> Self {
+    fn new(port: &'a Value) -> Self {
         Self {
             name: text(port, "name"),
             number: int(port, "containerPort").unwrap_or(0),
@@ -339,13 +339,13 @@ impl<'a> Port<'a> {
 /// Warns about ports of several containers and about duplicate port names.
 fn ports(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
     /// Objects of common size never reach this number.
-    const MOST_COMPARISONS: usize = 4_000_000;
-    let mut left = MOST_COMPARISONS;
+    const MAX_COMPARISONS: usize = 4_000_000;
+    let mut left = MAX_COMPARISONS;
     let mut known: HashMap<(i64, &str), Vec<(String, Port<'_>)>> = HashMap::new();
     containers(path, spec, &mut |path, container| {
         let path = path.child("ports");
         for (index, port) in list(container, "ports").iter().enumerate() {
-            let (path, port) = (path.index(index), Port::of(port));
+            let (path, port) = (path.index(index), Port::new(port));
             if !port.address.is_empty() && port.on_host == 0 {
                 let Port { name, number, protocol, address, .. } = port;
                 warnings.push(format!(

@@ -21,7 +21,7 @@ pub(super) fn volume(warnings: &mut Warnings, object: &Value) {
             "deprecated since v1.31; use \"mountOptions\" attribute instead",
         ),
     ];
-    const GONE: [(&str, &str); 6] = [
+    const REMOVED: [(&str, &str); 6] = [
         ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
         ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
         ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
@@ -47,7 +47,7 @@ pub(super) fn volume(warnings: &mut Warnings, object: &Value) {
     for (index, term) in list(required, "nodeSelectorTerms").iter().enumerate() {
         pod::node_selector_term(warnings, &path.index(index), term, false);
     }
-    for (field, message) in GONE.into_iter().filter(|(field, _)| set(spec, field).is_some()) {
+    for (field, message) in REMOVED.into_iter().filter(|(field, _)| set(spec, field).is_some()) {
         let field = if field == "storageos" { "storageOS" } else { field };
         warnings.push(format!("spec.{field}: {message}"));
     }

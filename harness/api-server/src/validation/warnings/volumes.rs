@@ -107,8 +107,8 @@ fn targets_of(source: &Value) -> Vec<Target<'_>> {
 
 fn warn(warnings: &mut Warnings, volume: &str, kind: &str, targets: &[Target<'_>]) {
     /// Objects of common size never reach this number.
-    const MOST_COMPARISONS: usize = 4_000_000;
-    let mut left = MOST_COMPARISONS;
+    const MAX_COMPARISONS: usize = 4_000_000;
+    let mut left = MAX_COMPARISONS;
     for (index, later) in targets.iter().enumerate() {
         let Some(rest) = left.checked_sub(index) else { return };
         left = rest;

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use super::Server;
 use super::authentication::Claim;
-use super::body::LIMIT;
+use super::body::MAX_REQUEST_BODY_BYTES;
 use super::incoming::Incoming;
 use super::request::{self, BodyRetention};
 
@@ -67,12 +67,12 @@ pub(super) async fn send(
 
 async fn respond(server: &Arc<Server>, request: Request<Bytes>, requester: Requester) -> Response<Bytes> {
     let (mut parts, body) = request.into_parts();
-    parts.extensions.insert(Claim::of(requester.user));
+    parts.extensions.insert(Claim::from_user(requester.user));
     let mut body = Incoming::InMemory(body);
     let (response, _) =
         request::respond(server, &parts, &mut body, requester.keep, &requester.authorizer).await;
     let (head, body) = response.into_parts();
-    Response::from_parts(head, axum::body::to_bytes(body, LIMIT).await.unwrap_or_default())
+    Response::from_parts(head, axum::body::to_bytes(body, MAX_REQUEST_BODY_BYTES).await.unwrap_or_default())
 }
 
 /// Updates an object as `system:apiserver`.
@@ -80,16 +80,21 @@ async fn respond(server: &Arc<Server>, request: Request<Bytes>, requester: Reque
 /// # Errors
 /// The Status of the response.
 pub(super) async fn put(server: &Arc<Server>, path: String, object: &Value) -> Result<(), Box<Status>> {
-    send(server, Change { method: Method::PUT, path, media_type: JSON, body: object }, own(server)).await
+    send(
+        server,
+        Change { method: Method::PUT, path, media_type: JSON, body: object },
+        server_requester(server),
+    )
+    .await
 }
 
 /// Returns the server itself as the sender.
 ///
 /// Source: apiserver pkg/server/config.go, `AuthorizeClientBearerToken`.
-fn own(server: &Server) -> Requester {
+fn server_requester(server: &Server) -> Requester {
     let user = UserInfo {
         username: "system:apiserver".to_owned(),
-        uid: server.own_uid.clone(),
+        uid: server.loopback_uid.clone(),
         groups: vec!["system:authenticated".to_owned(), "system:masters".to_owned()],
         ..UserInfo::default()
     };
@@ -103,7 +108,7 @@ fn own(server: &Server) -> Requester {
 
 /// How deeply loopback webhook calls may be nested: a webhook may be called for the request that its own call sends,
 /// and each review contains all those before it.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 tokio::task_local! {
     /// The nesting depth of this request.
@@ -113,16 +118,16 @@ tokio::task_local! {
 /// Calls webhooks that the server itself serves.
 ///
 /// Rule: HTTP-15.
-pub(super) struct Own(pub(super) Weak<Server>);
+pub(super) struct LoopbackCaller(pub(super) Weak<Server>);
 
-impl OwnServer for Own {
+impl OwnServer for LoopbackCaller {
     fn answer(&self, request: Request<Bytes>) -> Pin<Box<dyn Future<Output = Response<Bytes>> + Send + '_>> {
         let depth = DEPTH.try_with(|depth| *depth).unwrap_or(0);
         // The caller belongs to the server, so the server still exists.
-        let server = self.0.upgrade().filter(|_| depth < DEEPEST);
+        let server = self.0.upgrade().filter(|_| depth < MAX_DEPTH);
         let answering = async move {
             let Some(server) = server else { return too_deep() };
-            respond(&server, request, own(&server)).await
+            respond(&server, request, server_requester(&server)).await
         };
         // On its own stack, because that request may call the webhook again. Dropping the set aborts the task.
         let mut tasks = JoinSet::new();
@@ -132,8 +137,9 @@ impl OwnServer for Own {
 }
 
 fn too_deep() -> Response<Bytes> {
-    let what =
-        format!("a webhook that is the API server itself and whose calls lead to more than {DEEPEST} others");
+    let what = format!(
+        "a webhook that is the API server itself and whose calls lead to more than {MAX_DEPTH} others"
+    );
     let status = Status::unsupported(&Unsupported { what });
     let mut response = Response::new(Bytes::from(serde_json::to_vec(&status).unwrap_or_default()));
     *response.status_mut() = StatusCode::NOT_IMPLEMENTED;

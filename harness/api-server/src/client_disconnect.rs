@@ -14,13 +14,13 @@ use super::off_thread;
 
 /// Reports whether the client of a request has disconnected.
 #[derive(Debug, Default)]
-pub(super) struct Departure {
-    gone: CancellationToken,
+pub(super) struct ClientDisconnect {
+    disconnected: CancellationToken,
     /// Whether the request is in admission, which ends when the client disconnects.
-    is_heeded: AtomicBool,
+    cancels_admission: AtomicBool,
 }
 
-impl Departure {
+impl ClientDisconnect {
     /// Runs `admission` until it completes or the client disconnects.
     ///
     /// # Errors
@@ -28,38 +28,38 @@ impl Departure {
     ///
     /// Source: apiserver pkg/endpoints/handlers/finisher/finisher.go, `finishRequest`.
     /// Rule: AUD-13.
-    pub(super) async fn cuts_off<T, E: From<Box<Status>>>(
+    pub(super) async fn run_admission<T, E: From<Box<Status>>>(
         &self,
         admission: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        self.is_heeded.store(true, Ordering::Relaxed);
+        self.cancels_admission.store(true, Ordering::Relaxed);
         let done = select! {
             biased;
             done = admission => done,
-            () = self.gone.cancelled() => return Err(cancelled().into()),
+            () = self.disconnected.cancelled() => return Err(cancelled().into()),
         };
-        self.is_heeded.store(false, Ordering::Relaxed);
+        self.cancels_admission.store(false, Ordering::Relaxed);
         done
     }
 }
 
 /// Answers a request in its own task, one of `tasks`. If the client disconnects [during
-/// admission](Departure::cuts_off), `work` still runs to completion, so that the audit log and the records include the
-/// request; otherwise it is canceled.
-pub(super) async fn outlived<T: Send + 'static>(
+/// admission](ClientDisconnect::run_admission), `work` still runs to completion, so that the audit log and the records
+/// include the request; otherwise it is canceled.
+pub(super) async fn run_to_completion<T: Send + 'static>(
     tasks: &TaskTracker,
-    departure: Arc<Departure>,
+    client_disconnect: Arc<ClientDisconnect>,
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
-    let _gone = departure.gone.clone().drop_guard();
+    let _disconnected = client_disconnect.disconnected.clone().drop_guard();
     let work = async move {
         let mut work = Box::pin(work);
         select! {
             biased;
             done = &mut work => return Some(done),
-            () = departure.gone.cancelled() => {}
+            () = client_disconnect.disconnected.cancelled() => {}
         }
-        if departure.is_heeded.load(Ordering::Relaxed) { Some(work.await) } else { None }
+        if client_disconnect.cancels_admission.load(Ordering::Relaxed) { Some(work.await) } else { None }
     };
     off_thread::joined(tasks.spawn(work.in_current_span())).await
 }
@@ -78,22 +78,22 @@ mod tests {
 
     /// Returns whether work runs to completion after its client disconnects.
     async fn ends_when_left(heeds: bool) -> bool {
-        let departure = Arc::new(Departure::default());
+        let client_disconnect = Arc::new(ClientDisconnect::default());
         let (runs, running) = oneshot::channel();
         let (ended, end) = oneshot::channel();
-        let inner = Arc::clone(&departure);
+        let inner = Arc::clone(&client_disconnect);
         let work = async move {
             let waiting = async {
                 let _ = runs.send(());
                 pending::<Result<(), Box<Status>>>().await
             };
-            let done = if heeds { inner.cuts_off(waiting).await } else { waiting.await };
+            let done = if heeds { inner.run_admission(waiting).await } else { waiting.await };
             let _ = ended.send(done.map_err(|status| status.code));
         };
         let tasks = TaskTracker::new();
         let client = tokio::spawn({
             let tasks = tasks.clone();
-            async move { outlived(&tasks, departure, work).await }
+            async move { run_to_completion(&tasks, client_disconnect, work).await }
         });
         running.await.unwrap();
         client.abort();
@@ -111,9 +111,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_stays_gets_what_the_work_comes_to() {
-        let departure = Arc::new(Departure::default());
-        let inner = Arc::clone(&departure);
-        let work = async move { inner.cuts_off(async { Ok::<_, Box<Status>>(7) }).await };
-        assert_eq!(outlived(&TaskTracker::new(), departure, work).await.unwrap(), 7);
+        let client_disconnect = Arc::new(ClientDisconnect::default());
+        let inner = Arc::clone(&client_disconnect);
+        let work = async move { inner.run_admission(async { Ok::<_, Box<Status>>(7) }).await };
+        assert_eq!(run_to_completion(&TaskTracker::new(), client_disconnect, work).await.unwrap(), 7);
     }
 }

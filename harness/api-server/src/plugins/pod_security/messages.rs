@@ -37,7 +37,7 @@ pub(super) fn name(container: &Value) -> &str {
     text(container, &["name"])
 }
 
-/// Formats the owners of forbidden values as `pod and containers "a", "b"`; returns none without any.
+/// Formats the owners of forbidden values as `pod and containers "a", "b"`; returns `None` without any.
 pub(super) fn setters(is_pod: bool, containers: &[&str]) -> Option<String> {
     let pod = is_pod.then(|| "pod".to_owned());
     let containers = (!containers.is_empty()).then(|| named(containers));

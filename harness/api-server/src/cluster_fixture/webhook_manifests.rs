@@ -9,7 +9,7 @@ use kubernetes_types::json::{at, text};
 
 /// Services, workloads, Pods, and Secrets from manifests.
 #[derive(Debug, Default)]
-pub struct Given {
+pub struct WebhookManifests {
     objects: Vec<Value>,
 }
 
@@ -19,7 +19,7 @@ type LabelSet = BTreeMap<String, String>;
 /// The kinds with a pod template, all in the group `apps`.
 const WORKLOADS: [&str; 4] = ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"];
 
-impl Given {
+impl WebhookManifests {
     pub(super) fn add(&mut self, kind: &GroupVersionKind, object: &Value) {
         let is_kept = match kind.group.as_str() {
             "" => ["Service", "Pod", "Secret"].contains(&kind.kind.as_str()),
@@ -53,7 +53,7 @@ impl Given {
         self.workloads(namespace).map(|(_, pod)| pod)
     }
 
-    /// Returns the pods in `namespace` that a Service selects; none if it has no selector.
+    /// Returns the pods in `namespace` that a Service selects; `None` if it has no selector.
     pub fn selected<'a>(&'a self, service: &'a Value, namespace: &'a str) -> impl Iterator<Item = &'a Value> {
         self.pods(namespace).filter(move |pod| is_selected(service, pod))
     }
@@ -77,7 +77,7 @@ impl Given {
     }
 
     /// Returns the distinct label sets of the objects of `kind` that belong to the webhook behind the Service `name`.
-    /// None if the manifests do not contain them.
+    /// `None` if the manifests do not contain them.
     pub fn labels_for(&self, kind: &str, namespace: &str, name: &str) -> Option<Vec<LabelSet>> {
         let service = || self.service(namespace, name);
         let mut labels: Vec<LabelSet> = match kind {
@@ -144,8 +144,8 @@ mod tests {
 
     use super::*;
 
-    fn given(objects: &[Value]) -> Given {
-        let mut given = Given::default();
+    fn given(objects: &[Value]) -> WebhookManifests {
+        let mut given = WebhookManifests::default();
         for object in objects {
             given.add(&GroupVersionKind::of(object), object);
         }

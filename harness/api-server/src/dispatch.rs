@@ -15,16 +15,16 @@ use kubernetes_types::budget::Reservation;
 use kubernetes_types::status::Status;
 use tokio::time::Instant;
 
-use super::admission::{Admitting, Reasons};
+use super::admission::{RequestAdmission, SkipReasons};
 use super::answer::Answer;
-use super::departure::Departure;
+use super::client_disconnect::ClientDisconnect;
 use super::query::Query;
 use super::request::{BodyRetention, ObjectRequest, Outcome};
 use super::route::{Target, Verb};
 use super::{Server, connect, create, delete, read, service_reading, update, watch};
 
 /// A complete request with everything that is required to execute it on any thread.
-pub(super) struct Work {
+pub(super) struct PreparedRequest {
     pub(super) server: Arc<Server>,
     pub(super) authorizer: Arc<dyn Authorizer>,
     pub(super) verb: Verb,
@@ -37,28 +37,28 @@ pub(super) struct Work {
     pub(super) reservation: Reservation,
     pub(super) started: Instant,
     pub(super) deadline: Instant,
-    pub(super) departure: Option<Arc<Departure>>,
+    pub(super) client_disconnect: Option<Arc<ClientDisconnect>>,
 }
 
-impl Work {
+impl PreparedRequest {
     pub(super) async fn run(self) -> Outcome {
         let Self { server, verb, started, deadline, .. } = &self;
         let (server, verb) = (Arc::clone(server), *verb);
         let deprecation = self.target.resource.deprecation().map(str::to_owned);
-        let admitting = Admitting {
+        let admitting = RequestAdmission {
             admission: &server.admission,
             started: *started,
             deadline: *deadline,
             trace: TraceContext::of_request(&self.headers).with_spans(server.options.spans.clone()),
             reasons: match (self.keep, &server.options.record) {
-                (BodyRetention::Nothing, None) => Reasons::Omitted,
+                (BodyRetention::Nothing, None) => SkipReasons::Omitted,
                 (BodyRetention::Nothing, Some(_)) | (BodyRetention::Body | BodyRetention::Observed, _) => {
-                    Reasons::Recorded
+                    SkipReasons::Recorded
                 }
             },
             record: Record::default(),
             operation: None,
-            departure: self.departure,
+            client_disconnect: self.client_disconnect,
         };
         let mut request = ObjectRequest {
             server: &server,
@@ -100,7 +100,7 @@ impl Work {
             annotations,
             record: admitting.record,
             reservation: Some(reservation),
-            ..Outcome::of(answered)
+            ..Outcome::new(answered)
         }
     }
 }
