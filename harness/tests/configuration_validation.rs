@@ -34,7 +34,7 @@ fn outcome(configuration: &Value) -> Result<Value, Box<dyn Error>> {
 }
 
 #[test]
-fn every_recorded_configuration_is_answered_as_by_the_server() -> Result<(), Box<dyn Error>> {
+fn recorded_configurations_match() -> Result<(), Box<dyn Error>> {
     let mut wrong = Vec::new();
     let mut count = 0;
     for line in CASES.lines() {

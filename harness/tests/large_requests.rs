@@ -64,7 +64,7 @@ fn owner(uid: usize) -> Value {
 }
 
 #[tokio::test]
-async fn others_are_answered_while_a_large_request_is_worked_on() {
+async fn other_requests_are_answered_during_a_large_one() {
     let server = ApiServer::new(Options::default());
     let large = config_map(&json!({"ownerReferences": (0..30_000).map(owner).collect::<Vec<_>>()}));
     tokio::select! {
@@ -78,7 +78,7 @@ async fn others_are_answered_while_a_large_request_is_worked_on() {
 }
 
 #[tokio::test]
-async fn owners_are_told_apart_in_one_go() {
+async fn owner_references_are_compared_in_linear_time() {
     let server = ApiServer::new(Options::default());
     let owners: Vec<Value> = (0..30_000).map(owner).chain([owner(7)]).collect();
     let created = create(&server, CONFIG_MAPS, &config_map(&json!({"ownerReferences": owners}))).await;
@@ -96,7 +96,7 @@ async fn owners_are_told_apart_in_one_go() {
 }
 
 #[tokio::test]
-async fn errors_are_listed_up_to_a_limit() {
+async fn number_of_errors_is_limited() {
     let server = ApiServer::new(Options::default());
     let refused = create(&server, CONFIG_MAPS, &config_map(&json!({"finalizers": vec![""; 900_000]}))).await;
     assert_eq!((refused.code, refused.body["reason"].as_str().unwrap()), (501, "NotImplemented"));
@@ -107,7 +107,7 @@ async fn errors_are_listed_up_to_a_limit() {
 }
 
 #[tokio::test]
-async fn the_parts_of_webhooks_are_told_apart_in_one_go() {
+async fn webhooks_are_compared_in_linear_time() {
     let server = ApiServer::new(Options::default());
     let configuration = |field: &str, value: Value| {
         let mut webhook = json!({
@@ -141,7 +141,7 @@ async fn the_parts_of_webhooks_are_told_apart_in_one_go() {
 }
 
 #[tokio::test]
-async fn a_hundred_unknown_fields_are_told() {
+async fn unknown_field_warnings_are_limited() {
     let server = ApiServer::new(Options::default());
     let mut object = config_map(&json!({}));
     for number in 0..200 {
@@ -152,7 +152,7 @@ async fn a_hundred_unknown_fields_are_told() {
 }
 
 #[tokio::test]
-async fn a_strategic_merge_patch_finds_items_without_comparing_each_with_all() {
+async fn strategic_merge_patch_takes_linear_time() {
     let server = ApiServer::new(Options::default());
     let finalizers: Vec<String> = (0..100_000).map(|number| format!("a/{number}")).collect();
     let object = config_map(&json!({"finalizers": finalizers}));
@@ -187,7 +187,7 @@ async fn a_strategic_merge_patch_finds_items_without_comparing_each_with_all() {
 }
 
 #[tokio::test]
-async fn a_hundred_thousand_levels_are_refused() {
+async fn deeply_nested_body_is_rejected() {
     let server = ApiServer::new(Options::default());
     assert_eq!(create(&server, CONFIG_MAPS, &config_map(&json!({}))).await.code, 201);
     let one = format!("{CONFIG_MAPS}/a");

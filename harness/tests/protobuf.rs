@@ -88,7 +88,7 @@ fn without_identity(object: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_object_in_protobuf_becomes_what_the_same_object_in_json_becomes() {
+async fn protobuf_and_json_objects_are_stored_alike() {
     let (one, other) = (server(), server());
     let mut created = 0;
     for line in RECORDED.lines() {
@@ -105,7 +105,7 @@ async fn an_object_in_protobuf_becomes_what_the_same_object_in_json_becomes() {
 }
 
 #[tokio::test]
-async fn an_object_is_replaced_and_deleted_in_protobuf() {
+async fn protobuf_objects_can_be_replaced_and_deleted() {
     let server = server();
     let path = "/api/v1/namespaces/default/configmaps";
     let (code, _) = send(&server, Method::POST, path, PROTOBUF, body("v1", "ConfigMap", &named("x"))).await;
@@ -125,7 +125,7 @@ async fn an_object_is_replaced_and_deleted_in_protobuf() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_fit_is_refused() {
+async fn mismatched_body_is_rejected() {
     let server = server();
     let check = async |method: Method, path: &str, body: Vec<u8>, expected_code: u16, message: &str| {
         let (code, answer) = send(&server, method, path, PROTOBUF, body).await;
@@ -171,7 +171,7 @@ async fn a_body_that_does_not_fit_is_refused() {
 }
 
 #[tokio::test]
-async fn a_custom_resource_has_no_protobuf() {
+async fn custom_resources_do_not_support_protobuf() {
     let server = server();
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const CASES: &str = include_str!("data/quantities.jsonl");
 
 #[test]
-fn every_recorded_quantity_agrees() -> Result<(), Box<dyn Error>> {
+fn recorded_quantities_match() -> Result<(), Box<dyn Error>> {
     let mut wrong = Vec::new();
     let mut count = 0;
     for line in CASES.lines() {

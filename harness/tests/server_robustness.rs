@@ -187,7 +187,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_request_gets_an_answer_that_clients_understand(
+    fn any_request_gets_a_valid_response(
         requests in prop::collection::vec((
             prop::sample::select(vec!["GET", "POST", "PUT", "PATCH", "DELETE", "FOO"]),
             path(),
@@ -219,7 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn any_object_may_be_sent_to_any_collection(
+    fn any_object_can_be_sent_to_any_collection(
         document in document(),
         path in prop::sample::select(vec![
             CONFIG_MAPS,
@@ -290,7 +290,7 @@ async fn no_update_is_lost() {
 
 /// Patches without a resource version are retried, not lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn patches_of_different_members_all_arrive_or_conflict() {
+async fn concurrent_patches_are_applied_or_conflict() {
     let server = ApiServer::new(Options::default());
     send_json(&server, Method::POST, CONFIG_MAPS, &config_map("a")).await;
     let path = format!("{CONFIG_MAPS}/a");
@@ -318,7 +318,7 @@ async fn patches_of_different_members_all_arrive_or_conflict() {
 
 /// Of concurrent creations of one object, one succeeds; the same applies to deletions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn an_object_is_created_once_and_deleted_once() {
+async fn concurrent_creates_and_deletes_succeed_once() {
     let server = ApiServer::new(Options::default());
     for round in 0..10 {
         for (method, taken, done) in [(Method::POST, 409, 201), (Method::DELETE, 404, 200)] {
@@ -343,7 +343,7 @@ async fn an_object_is_created_once_and_deleted_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn generated_names_are_all_different() {
+async fn generated_names_are_unique() {
     let server = ApiServer::new(Options::default());
     let mut requests = JoinSet::new();
     for _ in 0..300 {

@@ -49,7 +49,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
 }
 
 #[tokio::test]
-async fn a_request_is_a_span_with_its_operation_and_its_calls_in_it() {
+async fn request_span_contains_operation_and_call_spans() {
     let chain = Chain::new(Options::default());
     // Nothing listens on port 1.
     let configuration = json!({

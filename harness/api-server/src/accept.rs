@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_takes_no_json_is_told_so() {
+    fn client_without_json_gets_406_or_501() {
         for accept in [
             "",
             "*/*",
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_whole() {
+    fn error_format_is_negotiated() {
         for (accept, expected) in [
             ("", true),
             ("*/*", true),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_alone_are_of_one_version_and_of_objects_or_lists() {
+    fn partial_metadata_has_one_version_for_objects_and_lists() {
         use Representation::{Metadata, Whole};
         const OBJECT: &str = "as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
         const LIST: &str = "as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_of_two_versions_and_of_resources_that_have_them() {
+    fn tables_have_two_versions() {
         const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
         const TABLE_V1BETA1: &str = "application/json;as=Table;v=v1beta1;g=meta.k8s.io";
         let table = |version| Some(Representation::Table(TableOptions::new(version)));

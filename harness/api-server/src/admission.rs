@@ -358,7 +358,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn configurations_are_called_by_name_and_their_webhooks_in_the_authors_order() {
+    fn webhooks_are_ordered_by_configuration_name() {
         let storage = Storage::default();
         for (name, webhooks) in [("b", &["z.x.y", "a.x.y"][..]), ("a-b", &["q.x.y"]), ("a.b", &[])] {
             let webhooks: Vec<Value> = webhooks

@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_that_is_there_twice_is_reported_with_the_line_of_its_value() {
+    fn duplicate_keys_are_reported_with_lines() {
         for (text, expected) in [
             ("a: 1\nb: 2\n", &[][..]),
             ("a: 1\na: 2\n", &["line 2: key \"a\" already set in map"]),

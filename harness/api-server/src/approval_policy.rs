@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_groups_of_the_community_need_an_approval() {
+    fn only_community_groups_require_approval() {
         for (group, annotation, expected) in [
             ("example.com", "", None),
             ("notk8s.io", "", None),

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_creation_by_an_impersonated_user_is_told_as_the_server_tells_it() {
+    fn impersonated_creation_is_logged_like_upstream() {
         let impersonated = Impersonated { user: user("bob", ""), constraint: String::new() };
         let identity = Identity { impersonated: Some(impersonated), ..identity() };
         let object =
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_with_its_status() {
+    fn failure_is_logged_with_its_status() {
         let status = Status::not_found("apps", "deployments", "d");
         let identity = identity();
         let told = event(&AnsweredRequest {
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_left_out() {
+    fn absent_fields_are_omitted() {
         let identity = identity();
         let told = event(&AnsweredRequest { source_ips: &[], user_agent: "", ..answered(&identity) });
         for field in ["objectRef", "requestObject", "impersonatedUser", "sourceIPs", "userAgent"] {
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_told_without_a_user_and_without_a_decision() {
+    fn unauthenticated_request_is_logged_without_user_and_decision() {
         let identity = identity();
         let told = event(&AnsweredRequest {
             stage: Stage::ResponseStarted,
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_with_its_reason_and_an_impersonation_with_its_constraint() {
+    fn denial_reason_and_impersonation_constraint_are_logged() {
         let impersonated =
             Impersonated { user: user("bob", ""), constraint: "impersonate:user-info".to_owned() };
         let identity = Identity { impersonated: Some(impersonated), ..identity() };
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_user_agent_is_cut() {
+    fn long_user_agent_is_truncated() {
         let identity = identity();
         let long = format!("{}é", "x".repeat(1023));
         let told = event(&AnsweredRequest { user_agent: &long, ..answered(&identity) });
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_may_choose_the_audit_id() {
+    fn client_can_set_the_audit_id() {
         let mut headers = HeaderMap::new();
         assert_ne!(audit_id(&headers), audit_id(&headers));
         headers.insert("audit-id", "mine".parse().unwrap());
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peer_stands_behind_what_proxies_say() {
+    fn peer_address_follows_proxy_addresses() {
         let mut headers = HeaderMap::new();
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
         assert!(source_ips(&headers, None).is_empty());

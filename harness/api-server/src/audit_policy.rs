@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_matches_counts() {
+    fn first_matching_rule_wins() {
         let policy = policy(&json!([
             {"level": "None", "users": ["system:kube-proxy"]},
             {"level": "None", "nonResourceURLs": ["/healthz*", "/version"]},
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_is_none_is_refused_in_the_words_of_the_server() {
+    fn invalid_policy_has_upstream_errors() {
         let v1 = |more: Value| {
             let mut policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy"});
             policy.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -104,13 +104,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_admission_is_cut_off_with_an_end() {
+    async fn only_admission_completes_after_a_disconnect() {
         assert!(ends_when_left(true).await);
         assert!(!ends_when_left(false).await);
     }
 
     #[tokio::test]
-    async fn a_client_that_stays_gets_what_the_work_comes_to() {
+    async fn connected_client_receives_the_result() {
         let client_disconnect = Arc::new(ClientDisconnect::default());
         let inner = Arc::clone(&client_disconnect);
         let work = async move { inner.run_admission(async { Ok::<_, Box<Status>>(7) }).await };

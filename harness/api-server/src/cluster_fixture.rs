@@ -352,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_without_a_namespace_goes_into_the_given_one() {
+    fn object_without_a_namespace_gets_the_given_one() {
         let cluster_fixture = ClusterFixture::new([]);
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
         let request = cluster_fixture.create(pod, "demo", UserInfo::default()).unwrap();
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn custom_resources_are_served_by_their_definition() {
+    fn definitions_serve_custom_resources() {
         let definition = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": "widgets.example.com"},
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_namespace_keeps_its_labels() {
+    fn given_namespace_keeps_its_labels() {
         let namespace = json!({"metadata": {"name": "default", "labels": {"a": "b"}}, "kind": "Namespace", "apiVersion": "v1"});
         let cluster_fixture = ClusterFixture::new([&namespace]);
         let stored = cluster_fixture.namespace("default").unwrap();

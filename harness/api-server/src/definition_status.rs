@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_over_but_those_that_are_in_use() {
+    fn names_in_use_are_not_accepted() {
         let wanted = definition(&names("widgets", "widget", "Widget", &["w", "wi"]));
         let (found, next) = reason(&wanted, taken(&["", "other"], &[""]));
         assert_eq!(found, "NoConflicts");
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_keeps_its_time_until_its_status_changes() {
+    fn condition_time_changes_only_with_its_status() {
         let mut definition = definition(&names("widgets", "widget", "Widget", &[]));
         let of = |status, reason| Condition { kind: "Terminating", status, reason, message: "m" };
         set_condition(&mut definition, of("True", "A"));

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_version_has_to_stay_and_the_storage_version_is_added() {
+    fn stored_versions_must_remain_and_include_the_storage_version() {
         let mut definition = definition(&json!({}));
         let fields = |definition: &Value| -> Vec<String> {
             wrong_stored_versions(definition).into_iter().map(|error| error.field).collect()
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_is_warned_of() {
+    fn only_new_problems_cause_warnings() {
         let schema = json!({"type": "object", "properties": {
             "a": {"type": "string", "format": "fancy"},
             "b": {"type": "integer", "format": "int32"},

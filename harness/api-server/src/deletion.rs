@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_propagation_policy_leaves_a_finalizer_for_the_garbage_collector() {
+    fn propagation_policy_sets_a_finalizer() {
         let plain = json!({"metadata": {}});
         check("configmaps", &plain, &json!({}), &json!([]), true);
         check("configmaps", &plain, &json!({"propagationPolicy": "Background"}), &json!([]), true);

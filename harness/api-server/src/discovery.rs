@@ -412,7 +412,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stable_versions_come_before_betas_and_newer_ones_before_older() {
+    fn stable_and_newer_versions_come_first() {
         let sorted =
             ["v10", "v2", "v1", "v2beta2", "v2beta1", "v1beta1", "v1alpha2", "foo", "foo2", "v1beta", "vx"];
         for pair in sorted.windows(2) {

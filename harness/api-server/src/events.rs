@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_reserved_becomes_the_room_of_the_event() {
+    async fn reservation_is_used_for_the_event() {
         let (state, resource) = served();
         let served =
             ServedVersion { state: &state, resource: &resource, representation: Representation::Whole };
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_small_up_to_so_many_bytes() {
+    fn small_events_have_a_maximum_size() {
         let (state, resource) = served();
         let served =
             ServedVersion { state: &state, resource: &resource, representation: Representation::Whole };
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_gone_has_the_version_of_its_removal() {
+    fn deleted_object_has_the_version_of_its_removal() {
         let (state, resource) = served();
         let served =
             ServedVersion { state: &state, resource: &resource, representation: Representation::Whole };
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_of_events_that_nobody_sends_are_forgotten() {
+    async fn unused_large_events_are_dropped() {
         let (state, resource) = served();
         let served =
             ServedVersion { state: &state, resource: &resource, representation: Representation::Whole };

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_an_endpoint_or_a_check_of_it() {
+    fn paths_are_endpoints_or_their_checks() {
         for path in
             ["/healthz", "/livez/ping", "/readyz/poststarthook/rbac/bootstrap-roles", "/readyz/shutdown"]
         {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn each_endpoint_has_its_checks() {
+    fn each_endpoint_lists_its_checks() {
         assert_eq!(lines("/readyz", ""), ["ok"]);
         assert_eq!(lines("/readyz/etcd", "verbose"), ["ok"]);
         for (path, count) in [("/readyz", 37), ("/livez", 35), ("/healthz", 35)] {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_excluded_is_said() {
+    fn excluded_checks_are_listed() {
         let found = lines("/readyz", "verbose&exclude=etcd&exclude=foo&exclude=bar");
         assert_eq!(found[2], "[+]etcd excluded: ok");
         assert_eq!(

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_changes_make_room_for_large_ones() {
+    fn large_changes_evict_the_oldest() {
         let mut history = History::new(7, WEIGHT);
         for _ in 0..10 {
             history.push(change(WEIGHT / 5));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn of_small_changes_so_many_are_remembered() {
+    fn number_of_small_changes_is_limited() {
         let mut history = History::new(0, usize::MAX);
         for _ in 0..MAX_CHANGES + 3 {
             history.push(change(100));

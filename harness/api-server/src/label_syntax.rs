@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_selector_is_refused_in_upstreams_words() {
+    fn invalid_selectors_have_upstream_errors() {
         for (text, expected) in [
             ("", ""),
             ("a", ""),

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_read_again() {
+    fn continue_token_round_trips() {
         for (start, version, expected) in
             [("/a\0", 7, "a\0"), ("a\0", -1, "a\0"), ("/ns/a\0", 1, "ns/a\0"), ("/", 1, "")]
         {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_leads_out_of_no_collection() {
+    fn continue_token_cannot_leave_its_collection() {
         for start in ["..", "/..", "../a", "a/../b", "a//b", "a/", "./a", "//"] {
             let token = Continue::encode(start, 1);
             assert_eq!(Continue::decode(&token), Err(format!("continue key is not valid: {start}")));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_refused() {
+    fn invalid_continue_token_is_rejected() {
         let of = |token: Value| URL_SAFE_NO_PAD.encode(token.to_string());
         for (token, expected) in [
             ("abcde".to_owned(), "illegal base64 data at input byte 4"),

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn others_run_meanwhile() {
+    async fn other_tasks_run_during_long_work() {
         let (go_on, waits) = std::sync::mpsc::channel();
         let work = run(async move { waits.recv_timeout(Duration::from_secs(60)) });
         // On this single-threaded runtime, work on the same thread would deadlock.
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_nobody_waits_for_ends_where_it_waits() {
+    async fn abandoned_work_is_canceled() {
         let (dropped, ends) = oneshot::channel::<()>();
         let mut work = Box::pin(run(async move {
             let _dropped = dropped;

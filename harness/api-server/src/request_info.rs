@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_told_by_its_path_alone() {
+    fn request_info_depends_only_on_path_and_method() {
         let configmaps = ["", "v1", "configmaps", "ns", "", ""];
         check("GET", "/api/v1/namespaces/ns/configmaps", "list", Some(configmaps));
         check("GET", "/api/v1/namespaces/ns/configmaps?watch=1", "watch", Some(configmaps));

@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_follows_proxy_keeps_its_slashes() {
+    fn proxy_subpath_keeps_its_slashes() {
         for (path, expected) in [
             ("/api/v1/nodes/n/proxy", ""),
             ("/api/v1/nodes/n/proxy/", "/"),

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_lead_to_scalars_outside_of_the_metadata() {
+    fn selectable_fields_are_scalars_outside_metadata() {
         let schema = json!({"properties": {
             "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
             "spec": {"type": "object", "properties": {

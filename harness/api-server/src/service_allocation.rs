@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_request_holds_is_nobody_elses_until_it_ends() {
+    fn held_values_are_not_allocated_twice() {
         let allocator = ServiceAllocator::new(Arc::default());
         let resource = services();
         let wanted = json!({
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_is_given_once_and_then_none_is_left() {
+    fn addresses_are_allocated_until_exhausted() {
         let allocator = ServiceAllocator::new(Arc::default());
         let resource = services();
         let mut held = Vec::new();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_of_other_resources_stay_as_they_are() {
+    fn other_resources_are_unchanged() {
         let allocator = ServiceAllocator::new(Arc::default());
         let resources = Resources::with([]);
         let pods = resources.get(&GroupVersionResource::new("", "v1", "pods")).unwrap();

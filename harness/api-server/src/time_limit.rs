@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_is_read_as_go_reads_it() {
+    fn durations_are_parsed_like_go() {
         check("5s", Some(5.0));
         check("1m10s", Some(70.0));
         check("1.5h", Some(5400.0));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_shortens_the_servers_limit_and_never_lengthens_it() {
+    fn timeout_can_only_shorten_the_limit() {
         let limit = |text: &str| time_limit(&Query::parse(&format!("timeout={text}"))).unwrap();
         assert_eq!(limit("5s"), Duration::from_secs(5));
         for text in ["", "0", "0s", "-5s", "1m10s"] {

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_beyond_64_bits_of_nanoseconds_wrap_around() {
+    fn watch_timeout_overflow_wraps_around() {
         assert_eq!(lifetime(0), Some(DEFAULT_LIFETIME));
         assert_eq!(lifetime(5), Some(Duration::from_secs(5)));
         assert_eq!(lifetime(-1), None);

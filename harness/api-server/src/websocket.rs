@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_message_comes_in_several_frames() {
+    fn long_message_is_split_into_frames() {
         let lengths = |bytes: usize| {
             let frames: Vec<Frame> = frames(vec![b'x'; bytes].into()).collect();
             let last = frames.iter().rposition(|frame| frame.header().is_final);

@@ -29,7 +29,7 @@ fn chain() -> Chain {
 }
 
 #[tokio::test]
-async fn a_request_that_no_webhook_sees_is_admitted_with_its_defaults() {
+async fn unmatched_request_is_admitted_with_defaults() {
     let sent = chain().send(&Request::create(pod("web"))).await.unwrap();
     assert_eq!((sent.verdict, sent.code), (Verdict::Admitted, 201));
     assert_eq!(sent.calls().count(), 0);
@@ -41,7 +41,7 @@ async fn a_request_that_no_webhook_sees_is_admitted_with_its_defaults() {
 }
 
 #[tokio::test]
-async fn what_a_webhook_could_not_say_is_undecided_or_ignored() {
+async fn failed_call_is_undecided_or_ignored() {
     for (policy, verdict) in [("Fail", Verdict::Undecided), ("Ignore", Verdict::Admitted)] {
         let chain = chain();
         chain.put(configuration(policy)).unwrap();
@@ -57,7 +57,7 @@ async fn what_a_webhook_could_not_say_is_undecided_or_ignored() {
 }
 
 #[tokio::test]
-async fn what_was_put_there_is_met_by_requests() {
+async fn stored_objects_affect_requests() {
     let chain = chain();
     let sent = chain.send(&Request::update(pod("web"))).await.unwrap();
     assert_eq!((sent.verdict, sent.code), (Verdict::Denied, 404));
@@ -74,7 +74,7 @@ async fn what_was_put_there_is_met_by_requests() {
 }
 
 #[tokio::test]
-async fn what_is_put_there_keeps_its_past() {
+async fn stored_objects_keep_their_identity() {
     let chain = chain();
     let mut old = pod("web");
     old["metadata"]["uid"] = "u".into();
@@ -89,7 +89,7 @@ async fn what_is_put_there_keeps_its_past() {
 }
 
 #[tokio::test]
-async fn a_namespace_is_made_once() {
+async fn namespace_is_created_once() {
     let chain = chain();
     let request = Request { namespace: "shop".to_owned(), ..Request::create(pod("web")) };
     assert_eq!(chain.send(&request).await.unwrap().code, 404);
@@ -100,7 +100,7 @@ async fn a_namespace_is_made_once() {
 }
 
 #[tokio::test]
-async fn custom_resources_are_served_as_soon_as_their_definition_is_there() {
+async fn stored_definition_is_served_immediately() {
     let chain = chain();
     let widget = json!({
         "apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1},
@@ -125,7 +125,7 @@ async fn custom_resources_are_served_as_soon_as_their_definition_is_there() {
 }
 
 #[tokio::test]
-async fn a_connection_is_admitted_though_nobody_connects() {
+async fn connection_is_admitted_without_being_opened() {
     let chain = chain();
     chain.put(pod("web")).unwrap();
     chain.put(configuration("Ignore")).unwrap();
@@ -143,7 +143,7 @@ async fn a_connection_is_admitted_though_nobody_connects() {
 }
 
 #[tokio::test]
-async fn the_path_of_a_proxy_is_the_rest_of_the_path() {
+async fn proxy_path_is_appended_to_the_url() {
     for (path, expected) in [
         (Some("/metrics"), json!("/metrics")),
         (Some("a b/?c%2F"), json!("/a b/?c%2F")),
@@ -168,7 +168,7 @@ async fn the_path_of_a_proxy_is_the_rest_of_the_path() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_none_stays_one_segment_of_the_path() {
+async fn invalid_name_stays_one_path_segment() {
     let chain = chain();
     let mut request = Request::delete(&pod("a/b?c é"));
     let sent = chain.send(&request).await.unwrap();
@@ -178,7 +178,7 @@ async fn a_name_that_is_none_stays_one_segment_of_the_path() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_is_not_called_stands_in_the_record() {
+async fn skipped_webhook_is_recorded() {
     let chain = chain();
     let mut configuration = configuration("Fail");
     configuration["webhooks"][0]["objectSelector"] = json!({"matchLabels": {"a": "b"}});
@@ -191,20 +191,20 @@ async fn a_webhook_that_is_not_called_stands_in_the_record() {
 }
 
 #[test]
-fn a_configuration_that_is_not_valid_is_refused_with_the_field() {
+fn invalid_configuration_is_rejected_with_the_field() {
     let status = chain().put(configuration("Maybe")).unwrap_err();
     assert!(status.message.contains("webhooks[0].failurePolicy"), "{}", status.message);
 }
 
 #[tokio::test]
-async fn a_path_longer_than_a_uri_may_be_is_an_error() {
+async fn overlong_uri_is_an_error() {
     let name = "x".repeat(70_000);
     let error = chain().send(&Request::delete(&pod(&name))).await.unwrap_err();
     assert!(matches!(&error, RequestError::NoUri { bytes, .. } if *bytes > 70_000), "{error}");
 }
 
 #[test]
-fn a_definition_whose_names_fit_no_path_is_not_put() {
+fn definition_with_invalid_names_is_rejected() {
     let chain = chain();
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -48,7 +48,7 @@ fn role(verbs: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn a_changed_role_counts_at_once() {
+async fn changed_role_takes_effect_immediately() {
     let server = server();
     let alice = || user("alice");
     let roles = format!("{RBAC}/namespaces/default/roles");
@@ -65,7 +65,7 @@ async fn a_changed_role_counts_at_once() {
 }
 
 #[tokio::test]
-async fn with_always_allow_everybody_may_do_everything() {
+async fn always_allow_allows_all_requests() {
     let options = Options { authorization_mode: AuthorizationMode::AlwaysAllow, ..Options::default() };
     let server = ApiServer::new(options);
     assert_eq!(ask(&server, user("alice"), Method::GET, CONFIG_MAPS, &[]).await.0, 200);
@@ -77,7 +77,7 @@ async fn with_always_allow_everybody_may_do_everything() {
 }
 
 #[tokio::test]
-async fn whoever_may_not_impersonate_is_told_so() {
+async fn impersonation_without_permission_is_denied() {
     let server = server();
     let headers = [("impersonate-user", "bob")];
     let (code, status) = ask(&server, user("alice"), Method::GET, CONFIG_MAPS, &headers).await;
@@ -90,7 +90,7 @@ async fn whoever_may_not_impersonate_is_told_so() {
 }
 
 #[tokio::test]
-async fn the_roles_of_a_new_cluster_can_be_listed_changed_and_watched() {
+async fn bootstrap_roles_can_be_listed_changed_and_watched() {
     let server = server();
     let (_, before) = post(&server, CONFIG_MAPS, &config_map("a")).await;
     let (_, list) = get(&server, &format!("{RBAC}/clusterroles")).await;
@@ -109,7 +109,7 @@ async fn the_roles_of_a_new_cluster_can_be_listed_changed_and_watched() {
 }
 
 #[tokio::test]
-async fn what_view_gathers_its_users_may_do() {
+async fn aggregated_view_rules_are_effective() {
     let server = server();
     let binding = json!({
         "metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "view"},

@@ -11,7 +11,7 @@ use tower::ServiceExt as _;
 use super::client::*;
 
 #[tokio::test]
-async fn a_scale_reads_and_writes_the_replicas() {
+async fn scale_reads_and_writes_replicas() {
     let server = server();
     let deployment = json!({
         "kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "d"},
@@ -61,7 +61,7 @@ fn widgets() -> Value {
 }
 
 #[tokio::test]
-async fn a_custom_resource_is_served_at_once_and_in_its_served_versions() {
+async fn custom_resource_is_served_immediately_in_its_served_versions() {
     let server = server();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let (code, created) = post(&server, definitions, &widgets()).await;
@@ -101,7 +101,7 @@ async fn a_custom_resource_is_served_at_once_and_in_its_served_versions() {
 }
 
 #[tokio::test]
-async fn what_is_not_imitated_says_so() {
+async fn unsupported_features_return_501() {
     let server = with_config_map().await;
     let mut definition = widgets();
     let version = definition["spec"]["versions"][0].as_object_mut().unwrap();
@@ -129,7 +129,7 @@ async fn what_is_not_imitated_says_so() {
 }
 
 #[tokio::test]
-async fn a_webhook_configuration_is_effective_at_once() {
+async fn webhook_configuration_takes_effect_immediately() {
     let server = server();
     let configurations = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
     let configuration = json!({
@@ -155,7 +155,7 @@ async fn a_webhook_configuration_is_effective_at_once() {
 }
 
 #[tokio::test]
-async fn each_request_leaves_an_audit_event() {
+async fn each_request_is_audited() {
     let events = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&events);
     let audit = Arc::new(move |event: &Value| sink.lock().unwrap().push(event.clone()));
@@ -174,7 +174,7 @@ async fn each_request_leaves_an_audit_event() {
 }
 
 #[tokio::test]
-async fn kubectl_finds_its_discovery() {
+async fn kubectl_discovery_is_served() {
     let server = server();
     let router = server.router(Authentication::Always(administrator()));
     let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -191,7 +191,7 @@ async fn kubectl_finds_its_discovery() {
 }
 
 #[tokio::test]
-async fn an_access_review_is_answered_and_not_stored() {
+async fn access_review_is_not_stored() {
     let server = server();
     let review = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
     let (code, answer) =

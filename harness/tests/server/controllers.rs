@@ -135,7 +135,7 @@ fn line(request: &ObservedRequest) -> Option<String> {
 
 /// Rule: CTL-01, CTL-02.
 #[tokio::test]
-async fn each_namespace_has_an_account_and_the_certificates() {
+async fn each_namespace_gets_an_account_and_certificates() {
     let cluster = Cluster::start().await;
     for namespace in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
@@ -156,7 +156,7 @@ async fn each_namespace_has_an_account_and_the_certificates() {
 
 /// Rule: CTL-05, CTL-06, CTL-07.
 #[tokio::test]
-async fn what_has_no_owner_any_more_is_collected() {
+async fn orphaned_object_is_collected() {
     let cluster = Cluster::start().await;
     let owner = cluster.create(MAPS, json!({"metadata": {"name": "a"}})).await;
     let other = cluster.create(MAPS, json!({"metadata": {"name": "b"}})).await;
@@ -196,7 +196,7 @@ async fn what_has_no_owner_any_more_is_collected() {
 
 /// Rule: CTL-06.
 #[tokio::test]
-async fn objects_that_own_each_other_go_together() {
+async fn ownership_cycle_is_collected() {
     let cluster = Cluster::start().await;
     let one = cluster.create(MAPS, json!({"metadata": {"name": "one"}})).await;
     let two = cluster.owned("two", &[&one]).await;
@@ -213,7 +213,7 @@ async fn objects_that_own_each_other_go_together() {
 
 /// Rule: CTL-03, CTL-04.
 #[tokio::test]
-async fn a_namespace_is_emptied_and_goes_when_nothing_is_left() {
+async fn namespace_is_removed_once_empty() {
     let cluster = Cluster::start().await;
     let held = json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}});
     cluster.create(MAPS, held).await;

@@ -25,7 +25,7 @@ fn names(list: &Value) -> Vec<&str> {
 
 /// Rule: LST-08.
 #[tokio::test]
-async fn a_token_that_is_too_old_is_answered_with_one_that_goes_on() {
+async fn expired_continue_token_returns_a_new_one() {
     let server = server();
     for name in ["a", "b", "c"] {
         assert_eq!(post(&server, CONFIG_MAPS, &config_map(name)).await.0, 201);
@@ -56,7 +56,7 @@ async fn a_token_that_is_too_old_is_answered_with_one_that_goes_on() {
 
 /// Rule: LST-06.
 #[tokio::test(start_paused = true)]
-async fn a_read_waits_for_a_version_and_no_longer_than_three_seconds() {
+async fn read_waits_up_to_three_seconds_for_a_version() {
     let server = server();
     let (_, now) = get(&server, CONFIG_MAPS).await;
     let version: u64 = now["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();

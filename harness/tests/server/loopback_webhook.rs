@@ -6,7 +6,7 @@ use super::client::*;
 
 /// Each call sends a request for which the webhook is called again, with a review that contains all previous ones.
 #[tokio::test]
-async fn a_webhook_whose_call_leads_to_its_call_ends() {
+async fn recursive_webhook_calls_are_limited() {
     let server = server();
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     let definition = json!({

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::client::*;
 
 #[tokio::test]
-async fn unknown_groups_are_plain_text_and_unknown_resources_a_status() {
+async fn unknown_group_is_plain_text_and_unknown_resource_is_a_status() {
     let server = server();
     for path in ["/nope", "/apis/nope", "/apis/nope/v1"] {
         assert_eq!(get(&server, path).await, (404, json!("404 page not found\n")), "{path}");
@@ -24,7 +24,7 @@ async fn unknown_groups_are_plain_text_and_unknown_resources_a_status() {
 }
 
 #[tokio::test]
-async fn a_method_that_a_resource_does_not_have_is_not_allowed() {
+async fn unsupported_method_returns_405() {
     let server = server();
     let message = "the server does not allow this method on the requested resource";
     let object = config_map("q");
@@ -38,7 +38,7 @@ async fn a_method_that_a_resource_does_not_have_is_not_allowed() {
 }
 
 #[tokio::test]
-async fn a_create_is_refused_in_the_servers_words() {
+async fn rejected_create_has_upstream_errors() {
     let server = with_config_map().await;
     let with = |change: Value| {
         let mut object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}});
@@ -112,7 +112,7 @@ async fn a_create_is_refused_in_the_servers_words() {
 }
 
 #[tokio::test]
-async fn a_created_object_gets_its_metadata_from_the_server() {
+async fn server_sets_metadata_on_create() {
     let server = server();
     let object =
         json!({"metadata": {"generateName": "x-", "uid": "mine", "labels": {}, "creationTimestamp": null}});
@@ -127,7 +127,7 @@ async fn a_created_object_gets_its_metadata_from_the_server() {
 }
 
 #[tokio::test]
-async fn a_dry_run_stores_nothing() {
+async fn dry_run_stores_nothing() {
     let server = server();
     let (code, _) = post(&server, &format!("{CONFIG_MAPS}?dryRun=All"), &config_map("a")).await;
     assert_eq!(code, 201);
@@ -136,7 +136,7 @@ async fn a_dry_run_stores_nothing() {
 }
 
 #[tokio::test]
-async fn yaml_is_read_as_json_is() {
+async fn yaml_is_decoded_like_json() {
     let server = server();
     let body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: v}\n".to_owned();
     let (code, created) = send(&server, Method::POST, CONFIG_MAPS, "application/yaml", body).await;
@@ -144,7 +144,7 @@ async fn yaml_is_read_as_json_is() {
 }
 
 #[tokio::test]
-async fn an_update_is_refused_in_the_servers_words() {
+async fn rejected_update_has_upstream_errors() {
     let server = with_config_map().await;
     let path = format!("{CONFIG_MAPS}/a");
     let with = |metadata: Value| json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata});
@@ -179,7 +179,7 @@ async fn an_update_is_refused_in_the_servers_words() {
 }
 
 #[tokio::test]
-async fn a_patch_is_refused_in_the_servers_words() {
+async fn rejected_patch_has_upstream_errors() {
     let server = with_config_map().await;
     let path = format!("{CONFIG_MAPS}/a");
     let modified = "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply \
@@ -222,7 +222,7 @@ async fn a_patch_is_refused_in_the_servers_words() {
 }
 
 #[tokio::test]
-async fn a_patch_changes_the_stored_object() {
+async fn patch_changes_the_stored_object() {
     let server = with_config_map().await;
     let path = format!("{CONFIG_MAPS}/a");
     let (code, merged) = patch(&server, &path, MERGE_PATCH, &json!({"data": {"k": null, "l": "w"}})).await;
@@ -234,7 +234,7 @@ async fn a_patch_changes_the_stored_object() {
 }
 
 #[tokio::test]
-async fn an_update_without_a_change_keeps_the_resource_version() {
+async fn no_op_update_keeps_the_resource_version() {
     let server = with_config_map().await;
     let path = format!("{CONFIG_MAPS}/a");
     let (_, before) = get(&server, &path).await;
@@ -242,7 +242,7 @@ async fn an_update_without_a_change_keeps_the_resource_version() {
 }
 
 #[tokio::test]
-async fn preconditions_of_a_delete_are_checked() {
+async fn delete_preconditions_are_checked() {
     let server = with_config_map().await;
     let path = format!("{CONFIG_MAPS}/a");
     let (_, stored) = get(&server, &path).await;
@@ -268,7 +268,7 @@ async fn preconditions_of_a_delete_are_checked() {
 }
 
 #[tokio::test]
-async fn an_object_with_finalizers_stays_until_they_are_gone() {
+async fn finalizers_delay_deletion() {
     let server = with_config_map().await;
     let path = format!("{CONFIG_MAPS}/a");
     let finalizers = |value: Value| json!({"metadata": {"finalizers": value}});
@@ -283,7 +283,7 @@ async fn an_object_with_finalizers_stays_until_they_are_gone() {
 }
 
 #[tokio::test]
-async fn a_deleted_collection_has_what_the_selectors_pick() {
+async fn delete_collection_uses_selectors() {
     let server = with_config_map().await;
     let mut labeled = config_map("b");
     labeled["metadata"]["labels"] = json!({"tier": "web"});
@@ -309,7 +309,7 @@ async fn a_deleted_collection_has_what_the_selectors_pick() {
 }
 
 #[tokio::test]
-async fn a_namespace_goes_with_its_objects() {
+async fn deleting_a_namespace_deletes_its_objects() {
     let server = server();
     let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "team"}});
     let (code, created) = post(&server, "/api/v1/namespaces", &namespace).await;

@@ -46,7 +46,7 @@ async fn who(server: &ApiServer, token: &str) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn a_token_lets_its_service_account_in_until_that_is_gone() {
+async fn token_is_valid_until_its_service_account_is_deleted() {
     let server = with_account(Options::default()).await;
     let token = token(&server, json!({})).await;
     let (code, answer) = who(&server, &token).await;
@@ -62,7 +62,7 @@ async fn a_token_lets_its_service_account_in_until_that_is_gone() {
 }
 
 #[tokio::test]
-async fn a_token_of_another_server_or_for_others_lets_nobody_in() {
+async fn token_of_another_issuer_or_audience_is_rejected() {
     let (server, other) = (with_account(Options::default()).await, with_account(Options::default()).await);
     let foreign = token(&other, json!({})).await;
     assert_eq!(who(&other, &foreign).await.0, 201);
@@ -72,7 +72,7 @@ async fn a_token_of_another_server_or_for_others_lets_nobody_in() {
 }
 
 #[tokio::test]
-async fn the_longest_life_of_a_token_is_told_in_a_warning() {
+async fn shortened_token_lifetime_causes_a_warning() {
     let service_account_tokens =
         ServiceAccountTokens { max_expiration: Some(7200), ..ServiceAccountTokens::default() };
     let server = with_account(Options { service_account_tokens, ..Options::default() }).await;
@@ -91,7 +91,7 @@ async fn the_longest_life_of_a_token_is_told_in_a_warning() {
 }
 
 #[tokio::test]
-async fn a_review_knows_the_tokens_of_files() {
+async fn token_review_accepts_static_tokens() {
     let mut tokens = Tokens::default();
     tokens.insert("secret", administrator());
     let server = ApiServer::new(Options { tokens, ..Options::default() });
@@ -110,7 +110,7 @@ async fn a_review_knows_the_tokens_of_files() {
 }
 
 #[tokio::test]
-async fn others_may_keep_the_keys_for_an_hour() {
+async fn public_keys_are_cacheable_for_an_hour() {
     let server = server();
     for (path, content_type) in [
         ("/openid/v1/jwks", "application/jwk-set+json"),
@@ -128,7 +128,7 @@ async fn others_may_keep_the_keys_for_an_hour() {
 }
 
 #[tokio::test]
-async fn the_audit_log_names_tokens_by_their_ids() {
+async fn token_ids_are_audited() {
     let events = Arc::new(std::sync::Mutex::new(Vec::new()));
     let told = Arc::clone(&events);
     let audit: harness::server::AuditSink =

@@ -36,7 +36,7 @@ fn config_map(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_watcher_is_told_while_it_waits() {
+async fn waiting_watcher_receives_events() {
     let server = server();
     let mut events = Events::open(&server, "").await;
     for name in ["a", "b"] {
@@ -54,7 +54,7 @@ async fn a_watcher_is_told_while_it_waits() {
 }
 
 #[tokio::test]
-async fn whoever_begins_too_far_back_is_told_to_list_anew() {
+async fn watch_from_an_expired_version_returns_410() {
     let server = server();
     for _ in 0..2_100 {
         assert_eq!(post(&server, CONFIG_MAPS, &config_map("a")).await.0, 201);
@@ -80,7 +80,7 @@ async fn whoever_begins_too_far_back_is_told_to_list_anew() {
 
 /// As in upstream's cache: the client reconnects with the last `resourceVersion` that it knows.
 #[tokio::test]
-async fn a_watcher_that_lags_behind_what_is_remembered_ends_without_a_word() {
+async fn lagging_watcher_ends_without_an_error() {
     let server = server();
     assert_eq!(post(&server, CONFIG_MAPS, &config_map("a")).await.0, 201);
     let mut events = Events::open(&server, "").await;
@@ -94,7 +94,7 @@ async fn a_watcher_that_lags_behind_what_is_remembered_ends_without_a_word() {
 
 /// Existing objects arrive in pieces. Objects written in between arrive once and in order.
 #[tokio::test]
-async fn objects_that_change_while_they_are_told_are_told_as_they_are() {
+async fn objects_changed_during_the_initial_events_are_current() {
     let server = server();
     let large =
         |name: &str, text: &str| json!({"metadata": {"name": name}, "data": {"k": text.repeat(40_000)}});
@@ -137,7 +137,7 @@ async fn objects_that_change_while_they_are_told_are_told_as_they_are() {
 
 /// A watch that processes the same object repeatedly never returns, so the test runs on a thread that is abandoned.
 #[test]
-fn a_large_object_comes_after_small_ones() {
+fn large_object_follows_small_ones() {
     let (done, waits) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -171,7 +171,7 @@ fn lengths(events: &[Value]) -> Vec<usize> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_come_every_minute_until_the_time_is_over() {
+async fn bookmarks_are_sent_every_minute() {
     let server = server();
     let started = Instant::now();
     let mut events = Events::open(&server, "&allowWatchBookmarks=true&timeoutSeconds=150").await;
@@ -196,7 +196,7 @@ async fn bookmarks_come_every_minute_until_the_time_is_over() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_ends_its_watches() {
+async fn stopping_server_ends_watches() {
     let server = server();
     let mut waiting = Events::open(&server, "").await;
     let (told, ()) = tokio::join!(waiting.next(), async { server.end_watches() });
@@ -205,7 +205,7 @@ async fn a_server_that_stops_ends_its_watches() {
 }
 
 #[tokio::test]
-async fn the_audit_log_tells_of_the_beginning_and_the_end() {
+async fn watch_start_and_end_are_audited() {
     let noted = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&noted);
     let audit = Arc::new(move |event: &Value| sink.lock().unwrap().push(event.clone()));
@@ -223,7 +223,7 @@ async fn the_audit_log_tells_of_the_beginning_and_the_end() {
 }
 
 #[tokio::test]
-async fn a_watch_of_any_length_is_answered() {
+async fn watch_timeout_of_any_length_is_accepted() {
     let server = server();
     for seconds in [i64::MAX, i64::MAX / 1_000_000_000 + 1] {
         // In nanoseconds this overflows to a negative number.

@@ -62,7 +62,7 @@ impl Watch {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_slowly_is_cut_off_when_it_lags_behind() {
+async fn lagging_client_is_disconnected() {
     let server = server();
     let mut watch = Watch::open(&server, "").await;
     // More than the history keeps and one piece in flight.
@@ -80,7 +80,7 @@ async fn a_client_that_reads_slowly_is_cut_off_when_it_lags_behind() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_closes_its_websockets() {
+async fn stopping_server_closes_websockets() {
     let server = server();
     let mut waiting = Watch::open(&server, "").await;
     server.end_watches();
@@ -89,7 +89,7 @@ async fn a_server_that_stops_closes_its_websockets() {
 }
 
 #[tokio::test]
-async fn the_audit_log_tells_of_the_end_when_the_client_is_gone() {
+async fn watch_end_is_audited_after_a_disconnect() {
     let (told, mut noted) = tokio::sync::mpsc::unbounded_channel();
     let told = Mutex::new(told);
     let audit = Arc::new(move |event: &Value| {

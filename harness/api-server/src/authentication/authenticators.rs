@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_credentials_that_are_valid_decide() {
+    fn first_valid_credentials_win() {
         let anonymous = "system:anonymous system:unauthenticated";
         for (authorization, expected) in [
             (None, Ok(anonymous)),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_anonymous_where_that_is_off() {
+    fn anonymous_requests_can_be_disabled() {
         let (authenticators, tokens) =
             (Authenticators { anonymous: false }, TokenAuthenticator::of_tokens(Tokens::default()));
         assert_eq!(authenticators.user(&HeaderMap::new(), None, &tokens).unwrap_err().code, 401);

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_subject_is_the_user() {
+    fn certificate_subject_is_the_user() {
         let uid = || DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]);
         check(&[(DnType::CommonName, "joe")], Some(Ok(("joe", "", &[]))));
         check(
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_is_refused() {
+    fn invalid_certificate_is_rejected() {
         assert_eq!(ClientCertificate::verified(b"x"), Some(ClientCertificate::Invalid));
     }
 }

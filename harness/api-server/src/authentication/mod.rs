@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_right_token_gets_in() {
+    fn wrong_token_is_rejected() {
         for (value, known) in [
             (Some("Bearer secret"), true),
             (Some("bearer secret"), true),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_gets_the_servers_status() {
+    fn unauthenticated_request_gets_401() {
         let Err(AuthenticationFailure { status, .. }) = with_token().identify(&HeaderMap::new(), None) else {
             panic!("the request is authenticated");
         };
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_never_printed() {
+    fn debug_output_hides_tokens() {
         assert!(!format!("{:?}", with_token()).contains("secret"));
     }
 }

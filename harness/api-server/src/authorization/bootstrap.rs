@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_as_many_as_are_counted_and_each_is_named() {
+    fn bootstrap_objects_are_counted_and_named() {
         let objects = objects("2026-01-01T00:00:00Z");
         assert_eq!(objects.len() as u64, COUNT);
         for object in &objects {
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gathered_from_other_roles_is_there() {
+    fn aggregated_roles_have_rules() {
         let objects = objects("2026-01-01T00:00:00Z");
         let rules = |name: &str| {
             let role = objects.iter().find(|object| metadata::text(object, "name") == name).unwrap();

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_user_the_verb_and_the_resource() {
+    fn denial_names_user_verb_and_resource() {
         let target =
             ResourceTarget { resource: "pods", namespace: "ns", name: "x", ..ResourceTarget::default() };
         check(

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_labels_of_a_backend_are_those_of_what_its_service_selects() {
+    fn backend_labels_come_from_selected_objects() {
         let service = object("v1", "Service", "n", &json!({"s": "t"}), &json!({"selector": {"app": "a"}}));
         let given = given(&[service, deployment("n", "a"), deployment("n", "b"), deployment("m", "a")]);
         let labels = |kind: &str| {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_mounted_by_volumes_of_both_kinds() {
+    fn secret_and_projected_volumes_mount_secrets() {
         let secret = |name: &str, namespace: &str| {
             let metadata = json!({"name": name, "namespace": namespace});
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_no_namespace_may_be_in_any_and_a_service_without_a_selector_selects_nothing() {
+    fn missing_namespace_matches_any_namespace() {
         let given = given(&[object("v1", "Service", "", &json!({}), &json!({})), deployment("n", "a")]);
         let service = given.service("n", "x").unwrap();
         assert_eq!(given.selected(service, "n").count(), 0);

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_looked_at_is_added_again_and_what_fails_waits_longer_each_time() {
+    fn active_items_are_requeued_and_failures_back_off() {
         let (mut queue, now) = (Queue::default(), Instant::now());
         let item = || Item::Namespace("a".to_owned());
         queue.add(item());

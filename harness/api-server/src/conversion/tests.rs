@@ -20,21 +20,21 @@ fn check(object: &Value, expected: &Value) {
 }
 
 #[test]
-fn an_autoscaler_of_version_2_reads_in_version_1_as_on_the_server() {
+fn v2_autoscaler_converts_to_v1_like_upstream() {
     for pair in autoscalers() {
         check(&pair["v2"], &pair["v1"]);
     }
 }
 
 #[test]
-fn an_autoscaler_of_version_1_reads_in_version_2_as_on_the_server() {
+fn v1_autoscaler_converts_to_v2_like_upstream() {
     for pair in autoscalers() {
         check(&pair["v1"], &pair["v2_of_v1"]);
     }
 }
 
 #[test]
-fn an_event_reads_in_both_groups_as_on_the_server() {
+fn events_convert_between_groups_like_upstream() {
     for pair in pairs(include_str!("events.json")) {
         check(&pair["core"], &pair["events"]);
         check(&pair["events"], &pair["core"]);
@@ -42,13 +42,13 @@ fn an_event_reads_in_both_groups_as_on_the_server() {
 }
 
 #[test]
-fn an_object_in_the_wanted_version_stays_as_it_is() {
+fn object_in_the_requested_version_is_unchanged() {
     let object = json!({"apiVersion": "v1", "kind": "Pod", "spec": {"x": null}});
     assert_eq!(convert(&object, &GroupVersionKind::of(&object), Strategy::Scheme).unwrap(), object);
 }
 
 #[test]
-fn a_custom_resource_without_a_conversion_webhook_changes_its_version_only() {
+fn none_strategy_changes_only_the_api_version() {
     let object = json!({"apiVersion": "example.com/v1", "kind": "Foo", "spec": {"a": 1}});
     let kind = GroupVersionKind::new("example.com", "v2", "Foo");
     let converted = convert(&object, &kind, Strategy::None).unwrap();
@@ -56,7 +56,7 @@ fn a_custom_resource_without_a_conversion_webhook_changes_its_version_only() {
 }
 
 #[test]
-fn what_is_not_imitated_is_said_with_both_kinds() {
+fn unsupported_conversion_names_both_kinds() {
     let object = json!({"apiVersion": "example.com/v1", "kind": "Foo"});
     let kind = GroupVersionKind::new("example.com", "v2", "Foo");
     let error = convert(&object, &kind, Strategy::Scheme).unwrap_err();
@@ -67,7 +67,7 @@ fn what_is_not_imitated_is_said_with_both_kinds() {
 }
 
 #[test]
-fn an_annotation_that_cannot_be_read_is_ignored() {
+fn unreadable_annotation_is_ignored() {
     for text in ["nonsense", "{}", "[1]", "\"x\"", "{\"ScaleUp\":1}"] {
         let mut object = autoscalers()[0]["v1"].clone();
         object["metadata"]["annotations"] = json!({

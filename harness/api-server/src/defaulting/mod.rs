@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_is_defaulted_as_the_server_does_it() {
+    fn every_kind_is_defaulted_like_upstream() {
         for case in cases() {
             let mut object = case["input"].clone();
             set_defaults(&mut object);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn defaulting_twice_changes_nothing() {
+    fn defaulting_is_idempotent() {
         for case in cases() {
             let mut object = case["defaulted"].clone();
             set_defaults(&mut object);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_the_table_has_a_case() {
+    fn every_defaulted_kind_has_a_case() {
         let cases = cases();
         for (api_version, kind, _) in DEFAULTS {
             let of_kind =
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_of_the_wrong_shape_is_left_to_validation() {
+    fn malformed_objects_are_left_to_validation() {
         for case in cases() {
             for field in ["spec", "metadata", "status"] {
                 for wrong in
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_custom_resource_gets_no_defaults_here() {
+    fn custom_resources_get_no_built_in_defaults() {
         let mut object =
             serde_json::json!({"apiVersion": "example.com/v1", "kind": "Pod", "spec": {"containers": [{}]}});
         let before = object.clone();

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tag_latest_is_always_pulled() {
+    fn latest_tag_is_always_pulled() {
         for (image, policy) in [
             ("busybox", "Always"),
             ("busybox:latest", "Always"),

@@ -71,7 +71,7 @@ fn dripping(piece: Vec<u8>) -> Body {
 }
 
 #[tokio::test]
-async fn nobody_reads_the_body_of_a_stranger() {
+async fn unauthenticated_body_is_not_read() {
     let server = server();
     let authentication =
         Authentication::BearerToken { token: "secret".to_owned(), user: UserInfo::default() };
@@ -89,7 +89,7 @@ async fn nobody_reads_the_body_of_a_stranger() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_does_not_come_is_waited_for_until_the_deadline() {
+async fn stalled_body_times_out() {
     let server = server();
     for (query, seconds) in [("", 34), ("?timeout=5s", 5)] {
         let started = Instant::now();
@@ -103,7 +103,7 @@ async fn a_body_that_does_not_come_is_waited_for_until_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_body_takes_the_bytes_that_have_come() {
+async fn body_reserves_only_received_bytes() {
     let server = server();
     let body = dripping(vec![b' '; 1 << 20]);
     let pending = send(&server, request(Method::POST, REVISIONS, body));
@@ -124,7 +124,7 @@ fn check_too_many(headers: &HeaderMap, status: &Value) {
 }
 
 #[tokio::test]
-async fn a_request_for_which_no_bytes_are_left_may_try_again() {
+async fn exhausted_budget_returns_429_with_retry_after() {
     let server = server();
     create(&server, "a", 1 << 20).await;
     let all = bytes(&server).try_reserve(LIMITS.in_flight_bytes).unwrap();
@@ -145,7 +145,7 @@ async fn a_request_for_which_no_bytes_are_left_may_try_again() {
 }
 
 #[tokio::test]
-async fn so_many_requests_are_under_way_of_either_kind() {
+async fn read_and_mutating_requests_have_separate_limits() {
     let server = server();
     // Responses are in flight until they are read.
     let mut reads = Vec::new();
@@ -169,7 +169,7 @@ async fn so_many_requests_are_under_way_of_either_kind() {
 }
 
 #[tokio::test]
-async fn an_answer_takes_its_bytes_until_they_are_written() {
+async fn response_bytes_are_reserved_until_written() {
     let server = server();
     create(&server, "a", 1 << 20).await;
     let budget = bytes(&server);
@@ -182,7 +182,7 @@ async fn an_answer_takes_its_bytes_until_they_are_written() {
 }
 
 #[tokio::test]
-async fn an_answer_for_which_there_never_is_room_is_refused_as_that() {
+async fn oversized_response_is_rejected() {
     let server = server();
     for name in 0..17 {
         create(&server, &name.to_string(), 3_000_000).await;
@@ -195,7 +195,7 @@ async fn an_answer_for_which_there_never_is_room_is_refused_as_that() {
 
 /// The runtime has one thread: decoding on that thread would block all other requests.
 #[tokio::test]
-async fn a_large_body_is_worked_on_beside_the_others_whether_or_not_its_length_is_known() {
+async fn large_body_is_processed_on_another_thread() {
     let object = json!({"metadata": {"name": "a"}, "data": {"k": "x".repeat(LARGE_BYTES)}}).to_string();
     let unknown = Body::from_stream(stream::iter([Ok::<_, std::io::Error>(object.clone())]));
     for body in [Body::from(object), unknown] {
@@ -216,7 +216,7 @@ async fn a_large_body_is_worked_on_beside_the_others_whether_or_not_its_length_i
 
 /// A short text may take a lot of memory once decoded.
 #[tokio::test]
-async fn an_object_takes_what_it_weighs() {
+async fn object_reserves_its_decoded_weight() {
     let server = server();
     let members: serde_json::Map<String, Value> =
         (0..60_000).map(|key| (key.to_string(), "".into())).collect();
@@ -231,7 +231,7 @@ async fn an_object_takes_what_it_weighs() {
 }
 
 #[tokio::test]
-async fn a_body_that_would_take_more_than_there_is_is_refused_before_it_is_read() {
+async fn oversized_body_is_rejected_before_decoding() {
     let server = server();
     // Decoding it would fail because of its `revision`.
     let items = vec![r#"{"a":0}"#; 90_000].join(",");
@@ -244,7 +244,7 @@ async fn a_body_that_would_take_more_than_there_is_is_refused_before_it_is_read(
 
 /// Watchers that do not read have no more in flight than the budget allows, whatever is waiting to be sent.
 #[tokio::test(start_paused = true)]
-async fn watches_share_large_events_and_take_turns() {
+async fn watches_share_large_events_within_the_budget() {
     let server = server();
     let room = server.server.events.room().clone();
     let watch = async |name: usize| {
@@ -282,7 +282,7 @@ async fn watches_share_large_events_and_take_turns() {
 }
 
 #[tokio::test]
-async fn there_are_so_many_watches_and_not_one_more() {
+async fn number_of_watches_is_limited() {
     let server = server();
     let path = format!("{REVISIONS}?watch=true");
     let others = server.server.watches.try_reserve(LIMITS.watches - 1).unwrap();

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_those_that_a_kube_apiserver_sent() {
+    fn documents_match_recorded_ones() {
         let mut count = 0;
         for (name, etag) in LIBRARY.etags("") {
             count += 1;

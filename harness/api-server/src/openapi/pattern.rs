@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn articles_and_identifiers_are_those_of_kube_apiserver() {
+    fn articles_and_identifiers_match_upstream() {
         for (kind, expected) in
             [("Apple", " an "), ("Widget", " a "), ("Widgets", " "), ("Class", " a "), ("order", " an ")]
         {

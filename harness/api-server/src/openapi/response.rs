@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_is_sent_to_those_that_take_it() {
+    fn json_is_sent_to_clients_that_accept_it() {
         for (accept, expected) in [
             ("", Accepted::Json),
             ("*/*", Accepted::Json),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_says_which_document_it_has() {
+    fn known_etags_match() {
         for (tags, expected) in [
             ("\"A\"", true),
             ("W/\"A\"", true),

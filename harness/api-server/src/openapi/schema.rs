@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_left_out() {
+    fn zero_values_are_omitted() {
         let time =
             json!({"type": "string", "format": "date-time", "minLength": 0, "exclusiveMaximum": false});
         let shown = json!({"type": "string", "format": "date-time", "minLength": 0});

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_have_quotes_where_they_need_them() {
+    fn strings_are_quoted_when_necessary() {
         for (text, expected) in [
             ("", "\"\""),
             ("atomic", "atomic"),

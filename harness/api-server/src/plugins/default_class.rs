@@ -126,7 +126,7 @@ mod tests {
     const MARKER: &str = "storageclass.kubernetes.io/is-default-class";
 
     #[test]
-    fn the_newest_default_class_is_given() {
+    fn newest_default_class_is_set() {
         let classes = [("a", "2026-01-01T00:00:00Z", MARKER), ("c", "2026-01-02T00:00:00Z", MARKER)];
         check(&classes, json!({"metadata": {}, "spec": {}}), &json!("c"));
         let same = [("b", "2026-01-02T00:00:00Z", MARKER), ("d", "2026-01-03T00:00:00Z", "other")];
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_a_class_keeps_it() {
+    fn existing_class_is_kept() {
         let classes = [("a", "2026-01-01T00:00:00Z", MARKER)];
         check(&classes, json!({"metadata": {}, "spec": {"storageClassName": ""}}), &json!(""));
         let annotations = json!({"volume.beta.kubernetes.io/storage-class": "x"});

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_tolerated_already_is_not_added() {
+    fn existing_tolerations_are_kept() {
         check(&json!([]), &TAINTS);
         check(&json!([{"key": TAINTS[0], "operator": "Exists"}]), &TAINTS);
         check(&json!([{"key": TAINTS[1], "effect": "NoSchedule"}]), &[TAINTS[1], TAINTS[0], TAINTS[1]]);

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_object_as_far_as_it_has_a_name() {
+    fn denial_names_the_object_if_known() {
         for (metadata, name) in [
             (json!({"name": "x"}), "x"),
             (json!({"name": "", "generateName": "x-"}), "x-"),

@@ -99,12 +99,12 @@ mod tests {
     }
 
     #[test]
-    fn a_creation_in_an_active_namespace_goes_on() {
+    fn creation_in_an_active_namespace_is_allowed() {
         assert_eq!(admit(config_map("ns")), Ok(()));
     }
 
     #[test]
-    fn a_creation_in_a_missing_namespace_is_not_found() {
+    fn creation_in_a_missing_namespace_returns_404() {
         let status = admit(config_map("nope")).unwrap_err();
         assert_eq!(
             serde_json::to_value(status).unwrap(),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_creation_in_a_terminating_namespace_is_forbidden_with_a_cause() {
+    fn creation_in_a_terminating_namespace_is_forbidden() {
         let status = admit(config_map("term")).unwrap_err();
         assert_eq!(
             serde_json::to_value(status).unwrap(),
@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_a_terminating_namespace_can_still_change_and_go() {
+    fn updates_and_deletes_in_a_terminating_namespace_are_allowed() {
         for operation in [Operation::Update, Operation::Delete, Operation::Connect] {
             assert_eq!(admit(Attributes { operation, ..config_map("term") }), Ok(()));
         }
     }
 
     #[test]
-    fn an_access_review_does_not_tell_which_namespaces_there_are() {
+    fn access_review_does_not_reveal_namespaces() {
         let mut attributes = config_map("nope");
         attributes.resource.group = "authorization.k8s.io".to_owned();
         attributes.resource.resource = "localsubjectaccessreviews".to_owned();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_three_namespaces_of_every_cluster_stay() {
+    fn protected_namespaces_cannot_be_deleted() {
         for (name, message) in [
             ("default", Some("namespaces \"default\" is forbidden: this namespace may not be deleted")),
             (

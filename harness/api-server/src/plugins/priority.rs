@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_has_the_priority_of_its_class() {
+    fn pod_gets_the_priority_of_its_class() {
         let class = |name: &str, value: i64, default: bool| json!({"metadata": {"name": name}, "value": value, "globalDefault": default, "preemptionPolicy": "Never"});
         let lower = json!({"priority": 0, "preemptionPolicy": "PreemptLowerPriority"});
         check(vec![], &json!({}), &Ok(lower));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_one_default_class() {
+    fn second_default_class_is_rejected() {
         let class = json!({"metadata": {"name": "b"}, "globalDefault": true});
         let mut attributes = request(Operation::Create, CLASSES, "PriorityClass", class);
         attributes.resource.group = GROUP.to_owned();

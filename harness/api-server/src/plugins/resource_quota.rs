@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quota_that_counts_is_not_imitated() {
+    fn active_quota_is_not_supported() {
         let quota = |hard: &str| {
             let metadata = json!({"name": "q", "namespace": "ns"});
             (

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_add_to_the_default_plugins_and_take_away_from_them() {
+    fn flags_enable_and_disable_plugins() {
         let select = |enable: &[&str], disable: &[&str]| AdmissionPlugins::select(enable, disable).unwrap();
         assert_eq!(select(&[], &[]), AdmissionPlugins::default());
         assert!(select(&[], &[]).has("LimitRanger"));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_the_names_is_no_matter() {
+    fn order_of_names_does_not_matter() {
         let one = AdmissionPlugins::select(&["ServiceAccount", "Priority", "AlwaysAdmit"], &[]).unwrap();
         let other = AdmissionPlugins::select(&["AlwaysAdmit", "ServiceAccount", "Priority"], &[]).unwrap();
         assert_eq!(one, other);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_refused_in_the_servers_words() {
+    fn invalid_names_have_upstream_errors() {
         check(&["Foo"], &[], r#"enable-admission-plugins plugin "Foo" is unknown"#);
         check(
             &["Foo"],
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_that_is_not_imitated_cannot_be_enabled() {
+    fn unsupported_plugin_cannot_be_enabled() {
         check(&["EventRateLimit"], &[], "unsupported: the admission plugin EventRateLimit");
         assert!(AdmissionPlugins::select(&["ResourceQuota"], &[]).is_ok());
     }

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn every_container_mounts_the_token_that_mounts_nothing_else_there() {
+    fn token_is_mounted_unless_the_path_is_used() {
         let own = json!([{"name": "x", "mountPath": MOUNT_PATH}]);
         let containers = json!([{"name": "a"}, {"name": "b", "volumeMounts": own}]);
         let spec = json!({"containers": containers, "initContainers": [{"name": "i"}]});
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pod_says_whether_the_token_is_mounted_and_then_the_account() {
+    fn automount_of_the_pod_overrides_the_account() {
         let no = json!({"automountServiceAccountToken": false});
         let mounted = |account: &Value, spec: Value| {
             admit(vec![account.clone()], pod(&spec)).unwrap()["volumes"].is_array()
@@ -349,13 +349,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_needs_its_service_account() {
+    fn missing_service_account_is_rejected() {
         let why = "error looking up service account ns/x: serviceaccount \"x\" not found";
         check_refused(vec![], pod(&json!({"serviceAccountName": "x"})), why);
     }
 
     #[test]
-    fn a_mirror_pod_has_neither_account_nor_secrets() {
+    fn mirror_pod_cannot_use_accounts_or_secrets() {
         let mirror =
             |spec: Value| json!({"metadata": {"name": "p", "annotations": {MIRROR: "x"}}, "spec": spec});
         assert_eq!(admit(vec![], mirror(json!({}))), Ok(json!({})));
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_may_limit_the_secrets_of_its_pods() {
+    fn account_can_limit_mountable_secrets() {
         let account = json!({
             "metadata": {"annotations": {ENFORCE_MOUNTABLE: "true"}}, "secrets": [{"name": "s"}],
             "automountServiceAccountToken": false,

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_claim_is_protected_once() {
+    fn new_claim_gets_one_finalizer() {
         const PVC_PROTECTION: &str = "kubernetes.io/pvc-protection";
         check(Operation::Create, "", &json!(null), &json!([PVC_PROTECTION]));
         check(Operation::Create, "", &json!(["a/b"]), &json!(["a/b", PVC_PROTECTION]));

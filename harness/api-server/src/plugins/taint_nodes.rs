@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_node_is_not_ready() {
+    fn new_node_gets_the_not_ready_taint() {
         let own = json!({"key": KEY, "effect": EFFECT});
         let other = json!({"key": KEY, "effect": "NoExecute"});
         check(Operation::Create, &json!({}), &json!({"taints": [own]}));

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_another_covers_is_left_out() {
+    fn covered_tolerations_are_dropped() {
         let key = |key: &str| json!({"key": key, "operator": "Exists"});
         let (a, b) = (key("a"), key("b"));
         let equal = json!({"key": "a", "operator": "Equal", "value": "x"});
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_say_what_upstreams_rules_say_one_by_one() {
+    fn merge_matches_pairwise_upstream_rules() {
         let mut tolerations = Vec::new();
         for key in ["", "a"] {
             for operator in ["", "Equal", "Exists", "Lt"] {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn many_tolerations_take_no_more_than_their_number() {
+    fn merge_takes_linear_time() {
         let of = |index: usize| json!({"key": format!("k{index}"), "operator": "Equal", "value": "x"});
         let many: Vec<Value> = (0..100_000).map(of).collect();
         assert_eq!(merge(&many, &many), many);

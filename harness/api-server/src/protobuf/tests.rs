@@ -52,17 +52,17 @@ fn check_all(cases: &str) -> usize {
 }
 
 #[test]
-fn what_clients_send_is_read_as_go_reads_it() {
+fn client_bodies_are_decoded_like_go() {
     assert_eq!(check_all(include_str!("recorded.jsonl")), 21);
 }
 
 #[test]
-fn every_field_of_an_object_is_read_as_go_reads_it() {
+fn every_field_is_decoded_like_go() {
     assert_eq!(check_all(include_str!("complete.jsonl")), 13);
 }
 
 #[test]
-fn there_is_a_message_for_every_kind_of_the_server() {
+fn every_served_kind_has_a_message() {
     let without: Vec<String> = crate::discovery::Resources::with([])
         .all()
         .iter()
@@ -104,7 +104,7 @@ fn check_config_map(raw: &[u8], expect: Result<Value, &str>) {
 }
 
 #[test]
-fn a_body_that_is_no_envelope_is_refused() {
+fn body_without_an_envelope_is_rejected() {
     let prefix = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
     check(b"", Err("empty data"));
     check(b"garbage", Err(prefix));
@@ -114,14 +114,14 @@ fn a_body_that_is_no_envelope_is_refused() {
 }
 
 #[test]
-fn an_unknown_kind_is_refused() {
+fn unknown_kind_is_rejected() {
     let message =
         "no kind \"Nonsense\" is registered for version \"v1\" in scheme \"pkg/runtime/scheme.go:111\"";
     check(&body("v1", "Nonsense", b""), Err(message));
 }
 
 #[test]
-fn options_of_a_delete_are_of_every_version() {
+fn delete_options_exist_in_every_version() {
     for version in ["v1", "apps/v1", "meta.k8s.io/v1"] {
         let expect = json!({"apiVersion": version, "kind": "DeleteOptions", "propagationPolicy": "Orphan"});
         check(&body(version, "DeleteOptions", &field(4, b"Orphan")), Ok(expect));
@@ -129,7 +129,7 @@ fn options_of_a_delete_are_of_every_version() {
 }
 
 #[test]
-fn unusual_bytes_are_read_as_the_server_reads_them() {
+fn unusual_encodings_are_decoded_like_upstream() {
     let name = field(1, b"x");
     // An unknown field, and a field that occurs twice.
     check_config_map(&[field(1, &name), field(13, b"abc")].concat(), Ok(json!({"metadata": {"name": "x"}})));
@@ -150,7 +150,7 @@ fn unusual_bytes_are_read_as_the_server_reads_them() {
 }
 
 #[test]
-fn bytes_of_another_shape_are_refused() {
+fn wrong_wire_types_are_rejected() {
     check_config_map(b"\x0a\x50a", Err("unexpected EOF"));
     check_config_map(b"\x08\x01", Err("proto: wrong wireType = 0 for field metadata"));
     check_config_map(b"\x20\x80", Err("unexpected EOF"));
@@ -163,7 +163,7 @@ fn bytes_of_another_shape_are_refused() {
 }
 
 #[test]
-fn an_object_that_would_need_too_much_memory_is_refused() {
+fn object_with_too_many_messages_is_rejected() {
     // Empty containers: two bytes each.
     let containers = b"\x12\x00".repeat(json::MAX_MESSAGES);
     let message = MESSAGES.of_kind(&GroupVersionKind::new("", "v1", "Pod")).unwrap();
@@ -192,7 +192,7 @@ fn an_object_that_would_need_too_much_memory_is_refused() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0..1000_usize) {
+    fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0..1000_usize) {
         let _ = decode(&bytes);
         let _ = decode(&[PREFIX, &bytes].concat());
         let ids: Vec<_> = MESSAGES.ids().collect();
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn no_change_to_a_body_makes_it_panic(case in 0..21_usize, place in 0..2000_usize, byte in any::<u8>()) {
+    fn mutated_bodies_do_not_panic(case in 0..21_usize, place in 0..2000_usize, byte in any::<u8>()) {
         let line = include_str!("recorded.jsonl").lines().nth(case).unwrap();
         let mut bytes = STANDARD.decode(serde_json::from_str::<Case>(line).unwrap().body).unwrap();
         let place = place % bytes.len();

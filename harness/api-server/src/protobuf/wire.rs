@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_come_in_the_order_of_the_bytes() {
+    fn fields_are_in_byte_order() {
         check(b"", &Ok(vec![]));
         check(b"\x0a\x02hi\x10\xac\x02", &Ok(vec![(1, Wire::Bytes(b"hi")), (2, Wire::Varint(300))]));
         check(b"\x09\x01\0\0\0\0\0\0\0\x15\0\0\0\0", &Ok(vec![(1, Wire::Fixed64(1)), (2, Wire::Fixed32)]));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_message_are_refused_in_the_words_of_the_server() {
+    fn invalid_messages_have_upstream_errors() {
         check(b"\x0a\x50a", &Err("unexpected EOF"));
         check(b"\x0a", &Err("unexpected EOF"));
         check(b"\x09\x01", &Err("unexpected EOF"));

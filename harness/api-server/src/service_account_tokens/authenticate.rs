@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_has_its_time() {
+    fn expired_token_is_rejected() {
         let issuer = issuer();
         let token = token(&issuer, None);
         let valid = |second| at(second, &issuer, &token).map(|found| found.unwrap().user.username);

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_signed_is_verified() {
+    fn signed_token_verifies() {
         let key = SigningKey::generate().unwrap();
         let other = SigningKey::generate().unwrap();
         let claims = json!({"iss": "me", "sub": "you"});
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_none() {
+    fn invalid_token_is_none() {
         for text in ["", "a.b", "a.b.c", "e30.e30.e30.e30", "{}.e30.e30", "bnVsbA.MQ"] {
             assert_eq!(issuer(text), None, "{text}");
         }

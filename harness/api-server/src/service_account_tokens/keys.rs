@@ -379,12 +379,12 @@ mod tests {
     }
 
     #[test]
-    fn a_new_key_signs() {
+    fn generated_key_signs() {
         signs(&SigningKey::generate().unwrap(), "ES256");
     }
 
     #[test]
-    fn keys_of_ecdsa_are_read() {
+    fn ecdsa_keys_are_parsed() {
         for (curve, algorithm) in
             [(&rcgen::PKCS_ECDSA_P256_SHA256, "ES256"), (&rcgen::PKCS_ECDSA_P384_SHA384, "ES384")]
         {
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_rsa_are_read() {
+    fn rsa_keys_are_parsed() {
         use rsa::pkcs1::EncodeRsaPrivateKey as _;
         use rsa::pkcs8::{EncodePrivateKey as _, EncodePublicKey as _};
 
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_not_imitated_is_said() {
+    fn unsupported_keys_are_reported() {
         let small = rsa::RsaPrivateKey::new(&mut rsa::rand_core::OsRng, 1024).unwrap();
         let der = rsa::pkcs8::EncodePrivateKey::to_pkcs8_der(&small).unwrap();
         let read = SigningKey::of_pem(&pem("PRIVATE KEY", der.as_bytes()));
@@ -430,7 +430,7 @@ mod tests {
 
     /// The form that `openssl ecparam -genkey` writes.
     #[test]
-    fn keys_of_ecdsa_may_have_their_own_form() {
+    fn sec1_ecdsa_keys_are_parsed() {
         let pair = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
         let pkcs8 = pair.serialize_der();
         // Version, algorithm, and the key in an octet string.
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_said_in_the_servers_words() {
+    fn files_without_keys_have_upstream_errors() {
         for text in ["", "nonsense", "-----BEGIN EC PARAMETERS-----\nAAAA\n-----END EC PARAMETERS-----\n"] {
             assert_eq!(SigningKey::of_pem(text.as_bytes()).unwrap_err().to_string(), NO_PRIVATE_KEY);
             assert_eq!(VerifyingKey::all_of_pem(text.as_bytes()).unwrap_err().to_string(), NO_PUBLIC_KEY);

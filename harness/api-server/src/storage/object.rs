@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_without_its_type_has_all_other_members() {
+    fn object_without_type_keeps_other_members() {
         for object in [
             json!({}),
             json!({"a": 1}),
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_of_an_object_is_known_without_decoding_it() {
+    fn kind_is_known_without_decoding() {
         let check = |object: Value, group: &str, version: &str, kind: &str, expected: bool| {
             let encoded = EncodedObject::new(&object);
             assert_eq!(encoded.is_of(&GroupVersionKind::new(group, version, kind)), expected, "{object}");
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_gets_the_version_of_its_write() {
+    fn encoded_text_gets_its_version() {
         let check = |mut object: Value, version: u64| {
             let encoded = EncodedObject::new(&object).with_version(version);
             if object.pointer("/metadata/resourceVersion").is_some() {
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_at_an_object_sees_the_same_one_as_all_others() {
+    fn decoded_object_is_shared() {
         let object = Arc::new(json!({"metadata": {"finalizers": ["a"]}}));
         let stored = StoredObject::new(EncodedObject::new(&object), &object, 1);
         assert!(stored.has_finalizers());
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn recent_objects_are_kept_up_to_so_many_bytes() {
+    fn decoded_cache_is_limited_in_bytes() {
         let mut recent = DecodedCache::default();
         let (first, second) = (Arc::new(json!(1)), Arc::new(json!(2)));
         recent.push(Arc::clone(&first), DECODED_CACHE_BYTES / 2);

@@ -15,7 +15,7 @@ fn key(name: &str) -> Key {
 }
 
 #[test]
-fn a_write_over_an_object_that_somebody_replaced_is_refused() {
+fn write_over_a_replaced_object_conflicts() {
     let storage = Storage::default();
     let object = || json!({"metadata": {}});
     let first = storage.insert(&key("a"), object()).unwrap();
@@ -29,7 +29,7 @@ fn a_write_over_an_object_that_somebody_replaced_is_refused() {
 
 /// The history of one large object goes back as far as its weight allows.
 #[test]
-fn what_is_replaced_counts_in_the_history_and_what_is_there_in_the_storage() {
+fn replaced_objects_count_in_the_history() {
     let storage = Storage::default();
     let object = || json!({"metadata": {}, "data": "x".repeat(10 << 20)});
     let mut stored = storage.insert(&key("a"), object()).unwrap();
@@ -45,7 +45,7 @@ fn what_is_replaced_counts_in_the_history_and_what_is_there_in_the_storage() {
 }
 
 #[test]
-fn an_object_for_which_there_is_no_room_is_refused_as_etcd_refuses_it() {
+fn object_without_space_is_rejected_like_etcd() {
     let storage = Storage::default();
     let check = |object: &Value, name: &str, message: Option<&str>| {
         let refused = storage.check_space(&key(name), object).err();
@@ -67,7 +67,7 @@ fn an_object_for_which_there_is_no_room_is_refused_as_etcd_refuses_it() {
 }
 
 #[test]
-fn a_list_of_a_namespace_has_its_objects_only() {
+fn namespaced_list_has_only_its_objects() {
     let storage = Storage::default();
     for (namespace, name) in [("a", "x"), ("b", "x"), ("b", "y"), ("c", "x")] {
         let key = Key { namespace: namespace.to_owned(), ..key(name) };

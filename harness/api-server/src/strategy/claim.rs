@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn both_fields_say_the_same() {
+    fn data_source_fields_are_synchronized() {
         let claim = json!({"kind": "PersistentVolumeClaim", "name": "c"});
         let both = json!({"dataSource": claim, "dataSourceRef": claim});
         check(&json!({"dataSource": claim}), None, &both);

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_selects_its_own_pods() {
+    fn job_selects_its_own_pods() {
         let labels = json!({
             "a": "b", "job-name": "other", "batch.kubernetes.io/job-name": "j", "controller-uid": "u",
             "batch.kubernetes.io/controller-uid": "u",

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quality_of_service_follows_from_cpu_and_memory() {
+    fn qos_class_depends_on_cpu_and_memory() {
         let container =
             |requests: Value, limits: Value| json!({"resources": {"requests": requests, "limits": limits}});
         let both = json!({"cpu": "1", "memory": "1Gi"});

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_two_or_three_figures() {
+    fn durations_have_two_or_three_significant_digits() {
         const HOUR: i64 = 3600;
         const DAY: i64 = 24 * HOUR;
         for (seconds, expected) in [

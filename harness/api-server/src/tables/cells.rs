@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_says_how_many_more_there_are() {
+    fn truncated_list_says_how_many_more_there_are() {
         let list = |count: usize| (1..=count).map(|number| number.to_string()).collect::<Vec<_>>();
         for (count, expected) in [(0, "<unset>"), (3, "1,2,3"), (4, "1,2,3 + 1 more...")] {
             assert_eq!(at_most(&list(count), 3), expected);

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_printed_as_go_does() {
+    fn values_are_printed_like_go() {
         for (value, expected) in [
             (json!(null), "<no value>"),
             (json!("a<b"), "a<b"),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_another_type_is_no_cell() {
+    fn value_of_another_type_has_no_cell() {
         let now = "2026-01-01T00:00:10Z".parse().unwrap();
         for (value, kind, expected) in [
             (json!("1"), "integer", json!(null)),

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_each_port_are_counted() {
+    fn endpoints_are_counted_for_each_port() {
         let ips = |ips: &[&str]| ips.iter().map(|ip| json!({"ip": ip})).collect::<Vec<_>>();
         for (subsets, expected) in [
             (json!([]), "<none>"),

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_end_where_their_prefix_ends() {
+    fn cidr_without_host_bits_is_valid() {
         check(range, "10.0.0.0/8", None);
         check(range, "0.0.0.0/0", None);
         check(range, "2001:db8::/32", None);

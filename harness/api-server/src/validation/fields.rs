@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_written_as_upstream_writes_it() {
+    fn paths_are_formatted_like_upstream() {
         let spec = Path::new("spec");
         let list = spec.child("containers");
         let item = list.index(2);

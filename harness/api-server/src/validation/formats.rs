@@ -353,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_ports_have_a_letter_and_single_hyphens() {
+    fn port_names_have_a_letter_and_single_hyphens() {
         assert_eq!(port_name("http-1"), [""; 0]);
         assert_eq!(port_name("80"), ["must contain at least one letter (a-z)"]);
         assert_eq!(port_name("a--b"), ["must not contain consecutive hyphens"]);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_data_are_file_names() {
+    fn data_keys_are_file_names() {
         assert_eq!(config_key("a.b_C-1"), [""; 0]);
         assert_eq!(config_key(".."), ["must not be '..'"]);
         assert_eq!(config_key("..a"), ["must not start with '..'"]);

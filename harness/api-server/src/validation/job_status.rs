@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indexes_that_are_in_both_lists_are_found() {
+    fn overlapping_indexes_are_found() {
         assert_eq!(overlap("0,2-4", "1,5", 9), None);
         assert_eq!(overlap("0,2-4", "1,3-5", 9), Some(3));
         assert_eq!(overlap("", "1", 9), None);

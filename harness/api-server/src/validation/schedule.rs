@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schedules_are_read_as_cron_reads_them() {
+    fn schedules_are_parsed_like_cron() {
         for sound in
             ["* * * * *", "*/5 1-3 ? JAN,feb sun", "@daily", "@every 1h30m", "0 0 1 1 1-5/2", "1/2 * * * *"]
         {

@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_iscsi_have_three_forms() {
+    fn iscsi_names_have_three_forms() {
         let is_valid = |name: &str| {
             let mut errors = Errors::default();
             iscsi_name(&mut errors, &Path::new("iqn"), name, INVALID_NAME);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_has_a_port() {
+    fn host_requires_a_port() {
         for pair in ["a:1", ":", "a:", "[::1]:80", "[]:1"] {
             assert!(is_host_and_port(pair), "{pair}");
         }

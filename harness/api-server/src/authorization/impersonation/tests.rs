@@ -50,14 +50,14 @@ fn check(pairs: &[(&str, &str)], expected: &UserInfo, constraint: &str) {
 }
 
 #[test]
-fn without_headers_nobody_is_impersonated() {
+fn no_headers_mean_no_impersonation() {
     for pairs in [&[][..], &[("impersonate-user", "")]] {
         assert_eq!(wanted(&headers(pairs)).unwrap(), None);
     }
 }
 
 #[test]
-fn an_impersonated_user_is_authenticated_unless_its_groups_say_otherwise() {
+fn impersonated_user_is_authenticated_by_default() {
     let mode = "impersonate:user-info";
     check(&[("impersonate-user", "bob")], &user("bob", &["system:authenticated"]), mode);
     check(
@@ -79,7 +79,7 @@ fn an_impersonated_user_is_authenticated_unless_its_groups_say_otherwise() {
 }
 
 #[test]
-fn the_groups_of_service_accounts_and_nodes_are_known() {
+fn service_accounts_and_nodes_get_their_groups() {
     let name = "system:serviceaccount:ns:default";
     let groups = ["system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"];
     check(&[("impersonate-user", name)], &user(name, &groups), "impersonate:serviceaccount");
@@ -91,7 +91,7 @@ fn the_groups_of_service_accounts_and_nodes_are_known() {
 }
 
 #[test]
-fn the_keys_of_extra_are_decoded_and_only_whole_ones_are_constrained() {
+fn extra_keys_are_decoded() {
     let expected = |key: &str| UserInfo {
         uid: "7".to_owned(),
         extra: BTreeMap::from([(key.to_owned(), vec!["x".to_owned()])]),
@@ -109,7 +109,7 @@ fn the_keys_of_extra_are_decoded_and_only_whole_ones_are_constrained() {
 }
 
 #[test]
-fn system_masters_is_impersonated_in_the_old_way_only_and_that_is_remembered() {
+fn system_masters_requires_legacy_impersonation() {
     let impersonation = Impersonation::default();
     let admin = user("admin", &[]);
     let constraint = |wanted: &UserInfo| {
@@ -129,7 +129,7 @@ fn check_refused(allowed: &[&'static str], wanted: &UserInfo, message: Option<&s
 }
 
 #[test]
-fn the_first_refusal_is_what_the_client_sees() {
+fn first_denial_is_returned() {
     let bob = user("bob", &[]);
     let on = r#"pods is forbidden: User "alice" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "ns""#;
     let user_info = r#"users.authentication.k8s.io "bob" is forbidden: User "alice" cannot impersonate:user-info resource "users" in API group "authentication.k8s.io" at the cluster scope"#;
@@ -150,7 +150,7 @@ fn the_first_refusal_is_what_the_client_sees() {
 }
 
 #[test]
-fn groups_without_a_user_are_a_bad_request_in_the_servers_words() {
+fn groups_without_a_user_return_400() {
     for (pairs, requested) in [
         (
             &[("impersonate-group", "g")][..],

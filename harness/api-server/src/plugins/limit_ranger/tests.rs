@@ -39,7 +39,7 @@ fn summary(outcome: &Result<(), Box<Status>>, attributes: &Attributes) -> Value 
 }
 
 #[test]
-fn every_object_is_answered_as_the_server_answers() {
+fn recorded_cases_match_upstream() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("cases.json")).unwrap();
     for case in cases {
         let mut object = case["object"].clone();
@@ -63,7 +63,7 @@ fn changes(attributes: &Attributes) -> bool {
 }
 
 #[test]
-fn a_pod_is_defaulted_when_it_is_created_or_resized() {
+fn pod_is_defaulted_on_create_and_resize() {
     let created = request(Operation::Create, "pods", "Pod", pod());
     let with = |operation, subresource: &str| Attributes {
         operation,
@@ -79,7 +79,7 @@ fn a_pod_is_defaulted_when_it_is_created_or_resized() {
 }
 
 #[test]
-fn a_pod_that_is_being_deleted_is_left_alone() {
+fn pod_being_deleted_is_ignored() {
     let mut attributes = request(Operation::Update, "pods", "Pod", pod());
     attributes.subresource = "resize".to_owned();
     attributes.old_object = Some(json!({"metadata": {"deletionTimestamp": "2024-01-01T00:00:00Z"}}));
@@ -87,14 +87,14 @@ fn a_pod_that_is_being_deleted_is_left_alone() {
 }
 
 #[test]
-fn a_limit_range_of_another_namespace_does_not_count() {
+fn limit_range_of_another_namespace_is_ignored() {
     let attributes =
         Attributes { namespace: "elsewhere".to_owned(), ..request(Operation::Create, "pods", "Pod", pod()) };
     assert!(!changes(&attributes));
 }
 
 #[test]
-fn a_second_round_gives_the_added_container_its_defaults_and_tells_of_it_alone() {
+fn second_round_defaults_added_containers() {
     let plugin = plugin(&json!([{"type": "Container", "default": {"cpu": "1"}}]));
     let mut attributes = request(Operation::Create, "pods", "Pod", pod());
     plugin.admit(&mut attributes).unwrap();

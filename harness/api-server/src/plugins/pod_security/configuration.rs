@@ -128,7 +128,7 @@ mod tests {
 
     // The texts that kube-apiserver 1.37.1 prints before it exits.
     #[test]
-    fn what_is_wrong_is_said_in_the_servers_words() {
+    fn invalid_configuration_has_upstream_errors() {
         let defaults = |enforce: &str, audit_version: &str| {
             let (enforce, audit_version) = (enforce.to_owned(), audit_version.to_owned());
             PodSecurityDefaults { enforce, audit_version, ..PodSecurityDefaults::default() }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_configuration_is_none() {
+    fn empty_configuration_is_the_default() {
         let empty =
             PodSecurityConfiguration::new(&PodSecurityDefaults::default(), PodSecurityExemptions::default());
         assert_eq!(empty, Ok(PodSecurityConfiguration::default()));

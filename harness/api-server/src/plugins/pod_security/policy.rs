@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_enforced_is_warned_of_unless_labels_say_otherwise() {
+    fn warn_level_defaults_to_enforced_level() {
         check(&[], "privileged:latest", "privileged:latest", "privileged:latest");
         let enforced = [("enforce", "baseline"), ("enforce-version", "v1.30")];
         check(&enforced, "baseline:v1.30", "privileged:latest", "baseline:v1.30");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_restricted_where_it_is_enforced() {
+    fn invalid_enforced_level_is_restricted() {
         check(
             &[("enforce", "x"), ("warn", "x"), ("audit", "x")],
             "restricted:latest",

@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_to_its_first_value() {
+    fn path_yields_its_first_value() {
         let object = json!({
             "spec": {"a": 1, "list": ["x", "y", "z"], "n": null},
             "metadata": {"annotations": {"example.com/b": "c"}},
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_multiplied_without_end_are_given_up() {
+    fn exponential_paths_are_aborted() {
         let deep = (0..60).fold(json!([1, 2]), |inner, _| json!([inner, 1]));
         for path in ["..[0:]".repeat(20), "[0,0]".repeat(60), "[0:,0:]".repeat(60)] {
             assert_eq!(Path::parse(&path).unwrap().first(&deep), None, "{path}");
@@ -393,7 +393,7 @@ mod tests {
 
     /// client-go does not parse these paths either, except for the second.
     #[test]
-    fn what_is_no_path_is_not_read() {
+    fn invalid_paths_are_rejected() {
         for path in [".a[", ".a[?(@.b", ".a[x]", ".a]", ".a[?(@.b=='c)]", ".a[+1]", ".a....b"] {
             assert_eq!(Path::parse(path), Err(Unreadable::Invalid), "{path}");
         }

@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn long_keys_are_cut_in_the_middle() {
+    fn long_keys_are_truncated_in_the_middle() {
         assert_eq!(cut("a/b"), "a/b");
         let key = format!("{}{}", "a".repeat(60), "b".repeat(60));
         assert_eq!(cut(&key), format!("{}...{}", "a".repeat(47), "b".repeat(46)));

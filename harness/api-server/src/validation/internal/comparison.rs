@@ -219,7 +219,7 @@ mod tests {
 
     /// `recorded.jsonl` contains pairs of random texts, every fourth with many lines, and the results of Go's port.
     #[test]
-    fn texts_are_compared_as_upstream_compares_them() {
+    fn diffs_match_upstream() {
         for line in include_str!("recorded.jsonl").lines() {
             let [old, new, expected]: [String; 3] = serde_json::from_str(line).unwrap();
             assert_eq!(unified(&old, &new).unwrap(), expected, "{old:?} {new:?}");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn very_many_equal_lines_are_not_compared() {
+    fn diff_of_too_many_equal_lines_is_skipped() {
         let many = |last: &str| {
             let mut lines: Vec<String> = (0..20_000).map(|line| (line % 101).to_string()).collect();
             lines.push(last.to_owned());

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_fields_are_shown_whether_they_are_there_or_not() {
+    fn absent_fields_are_shown() {
         let toleration = r#"{"Key":"","Operator":"Exists","Value":"","Effect":"","TolerationSeconds":null}"#;
         assert_eq!(shown(Form::Pointer, "core.Toleration", &json!({"operator": "Exists"})), toleration);
         assert_eq!(shown(Form::Pointer, "core.Toleration", &Value::Null), "null");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn very_many_values_are_not_shown() {
+    fn values_that_are_too_large_are_not_shown() {
         let of_size = |values| json!({"containers": vec![json!({}); values - 2]});
         for (values, is_told) in [(MAX_VALUES, true), (MAX_VALUES + 1, false)] {
             let mut errors = Errors::default();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_show_no_more_than_some_mebibytes_together() {
+    fn total_size_of_messages_is_limited() {
         let long = json!({"host": "h".repeat(1 << 20)});
         for (messages, is_told) in [(7, true), (8, false)] {
             let mut errors = Errors::default();
