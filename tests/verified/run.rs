@@ -106,6 +106,8 @@ impl Stage {
         let objects = manifest.folder().join("objects.yaml");
         if objects.exists() {
             command.arg("-f").arg(objects);
+        } else {
+            command.arg("--thorough");
         }
         command.args(&manifest.verify).stdin(Stdio::null()).stderr(Stdio::piped());
         command.stdout(File::create(self.path("report.json")).expect("a file"));

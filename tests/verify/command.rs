@@ -169,7 +169,7 @@ async fn a_webhook_that_no_object_was_for_is_no_success() {
     let arguments = ["-c", "picky.yaml", "--check", "V01,V50"];
     let text = ends_with(&stage.verify(&arguments).await, 4);
     assert!(
-        text.starts_with("unseen: c/w.example.com: the webhook was not called for any of 216 objects"),
+        text.starts_with("unseen: c/w.example.com: the webhook was not called for any of 18 objects"),
         "{text}"
     );
     assert!(text.contains("its objectSelector names skip"), "{text}");
@@ -312,10 +312,48 @@ async fn a_service_is_reached_where_the_command_line_says_under_its_own_name() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_built_in_corpus_has_objects_for_the_rules() {
     let stage = Stage::with("allow").await;
-    let output = stage.verify(&["-c", "configuration.yaml", "--check", "V22", "-o", "json"]).await;
+    let arguments = ["-c", "configuration.yaml", "--check", "V22", "-o", "json", "--thorough"];
+    let output = stage.verify(&arguments).await;
     ends_with(&output, 0);
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert!(report["objects"].as_u64() >= Some(200), "{}", report["objects"]);
+    assert_eq!((&report["objects"], &report["leftOut"]), (&json!(216), &json!({})));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_left_out_without_thorough_are_reported() {
+    let stage = Stage::with("allow").await;
+    let arguments = ["-c", "configuration.yaml", "--check", "V22"];
+    let text = ends_with(&stage.verify(&arguments).await, 0);
+    let expected = "198 objects were left out: without --thorough, only representative objects of the built-in corpus are tried";
+    assert!(text.contains(expected), "{text}");
+    // Every object belongs to one shard, and so does every object that is left out.
+    let mut sums = (0, 0);
+    for index in 1..=3 {
+        let shard = format!("{index}/3");
+        let output = stage.verify(&[&arguments[..], &["--shard", &shard, "-o", "json"]].concat()).await;
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let left_out: u64 =
+            report["leftOut"].as_object().expect("a map").values().filter_map(Value::as_u64).sum();
+        sums = (sums.0 + report["objects"].as_u64().expect("a number"), sums.1 + left_out);
+    }
+    assert_eq!(sums, (18, 198));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn quick_runs_the_checks_about_reinvocation_and_dry_runs_and_reports_the_others_as_skipped() {
+    let stage = Stage::with("non-idempotent").await;
+    let arguments = ["-c", "configuration.yaml", "--quick", "-o", "json"];
+    let output = stage.verify(&arguments).await;
+    ends_with(&output, 1);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let checks = report["checks"].as_array().expect("a list");
+    let ran = checks.iter().filter(|check| check["skipped"].is_null());
+    let ran: Vec<&str> = ran.filter_map(|check| check["id"].as_str()).collect();
+    assert_eq!(ran, ["V01", "V02", "V03", "V05", "V07", "V08", "V11", "V38", "V39", "V40"]);
+    assert_eq!(checks[0]["results"][0]["verdict"], "found");
+    assert!(checks.iter().all(|it| it["skipped"].is_null() || it["skipped"] == "left out by --quick"));
+    ends_with(&stage.verify(&["-c", "configuration.yaml", "--quick", "--thorough"]).await, 2);
+    ends_with(&stage.verify(&["-c", "configuration.yaml", "--quick", "--check", "V01"]).await, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -71,9 +71,10 @@ impl World {
         let user = UserInfo { username: "admit-verify".to_owned(), ..UserInfo::default() };
         let cluster_fixture = ClusterFixture::new(self.definitions.iter().chain([&namespace]));
         let environment = Environment::new(Arc::new(services), cluster_fixture, user);
-        let objects: Vec<Value> = corpus::built_in(&subjects, &self.definitions, &environment)
-            .filter(|object| kind.is_none_or(|kind| object["kind"] == kind))
-            .collect();
+        let objects: Vec<Value> =
+            corpus::built_in(&subjects, &self.definitions, &environment, corpus::Extent::Whole)
+                .filter(|object| kind.is_none_or(|kind| object["kind"] == kind))
+                .collect();
         let plan = Plan { jobs: JOBS, ..Plan::new(environment, subjects, [check]) };
         // All scenarios share one task.
         let run = harness::verify::run(plan, objects.into_iter().map(Ok::<_, Infallible>));

@@ -1,8 +1,10 @@
 //! The objects that are tried: `-f`, or the built-in ones.
 
 use std::fs;
+use std::ops::Range;
 use std::path::PathBuf;
 
+use harness::verify::corpus::Extent;
 use harness::verify::report::Shard;
 use harness::verify::{Environment, Subject, corpus};
 use serde_json::Value;
@@ -26,6 +28,15 @@ pub(super) struct Objects {
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value, conflicts_with = "filename")]
     label: Vec<(String, String)>,
 
+    /// Run only the checks that answer three questions: is a webhook idempotent, safe to reinvoke, and honest about dry
+    /// runs? They are V01, V02, V03, V05, V07, V08, V11, V38, V39, and V40
+    #[arg(long, conflicts_with_all = ["check", "thorough", "list"], help_heading = "Selection")]
+    pub(super) quick: bool,
+
+    /// Try all objects of the built-in corpus, not only the representative ones
+    #[arg(long, conflicts_with = "filename", help_heading = "Selection")]
+    thorough: bool,
+
     /// Try only a part of the corpus: 3/16 is the third of 16 parts (every 16th object), and auto/16 is the one that
     /// `JOB_COMPLETION_INDEX` names, from 0, as in a Kubernetes Job; `admit verify merge` combines their reports
     #[arg(long, value_name = "INDEX/COUNT", value_parser = shard::parse, help_heading = "Selection")]
@@ -37,7 +48,13 @@ pub(super) struct Corpus {
     pub(super) objects: Box<dyn Iterator<Item = Result<Value, Failure>> + Send>,
     /// How many there are; none if that cannot be known before they are read.
     pub(super) count: Option<u64>,
+    /// How many objects of the built-in corpus are left out because they are not representative.
+    pub(super) left_out: u64,
 }
+
+/// Why objects of the built-in corpus are left out.
+pub(super) const NOT_REPRESENTATIVE: &str =
+    "without --thorough, only representative objects of the built-in corpus are tried";
 
 impl Objects {
     /// The objects of `-f`, or the built-in ones, and of them those of the shard. `around` has the definitions of custom
@@ -49,20 +66,25 @@ impl Objects {
         environment: &Environment,
         is_quiet: bool,
     ) -> Result<Corpus, Failure> {
-        let Corpus { objects, count } = if self.filename.is_empty() {
+        let Corpus { objects, count, left_out } = if self.filename.is_empty() {
             self.built_in(subjects, around, environment, is_quiet)
         } else {
             let objects = documents::stream(&self.filename)?.map(|document| Ok(document?.object));
             // Nobody sees the count of who is quiet.
             let count = if is_quiet { None } else { self.count() };
-            Corpus { objects: Box::new(objects), count }
+            Corpus { objects: Box::new(objects), count, left_out: 0 }
         };
-        let Some(shard) = self.shard else { return Ok(Corpus { objects, count }) };
+        let Some(shard) = self.shard else { return Ok(Corpus { objects, count, left_out }) };
         // What cannot be read concerns every shard.
         let own =
             (0..).zip(objects).filter(move |(position, object)| object.is_err() || shard.includes(*position));
-        let count = count.map(|count| (0..count).filter(|position| shard.includes(*position)).count() as u64);
-        Ok(Corpus { objects: Box::new(own.map(|(_, object)| object)), count })
+        let included =
+            |positions: Range<u64>| positions.filter(|position| shard.includes(*position)).count() as u64;
+        Ok(Corpus {
+            objects: Box::new(own.map(|(_, object)| object)),
+            count: count.map(|count| included(0..count)),
+            left_out: included(0..left_out),
+        })
     }
 
     fn built_in(
@@ -80,10 +102,12 @@ impl Objects {
         }
         let added =
             [("/metadata/annotations", self.annotation.clone()), ("/metadata/labels", self.label.clone())];
-        let objects = || corpus::built_in(subjects, &definitions, environment);
-        let count = objects().count() as u64;
+        let objects = |extent| corpus::built_in(subjects, &definitions, environment, extent);
+        let extent = if self.thorough { Extent::Whole } else { Extent::Representative };
+        let count = objects(extent).count() as u64;
+        let left_out = objects(Extent::Whole).count() as u64 - count;
         let marked = move |object| Ok(marked(object, &added));
-        Corpus { objects: Box::new(objects().map(marked)), count: Some(count) }
+        Corpus { objects: Box::new(objects(extent).map(marked)), count: Some(count), left_out }
     }
 
     /// How many objects the files have; none if one of them can be read only once, such as standard input or a pipe.
@@ -129,7 +153,14 @@ mod tests {
     use super::*;
 
     fn objects(paths: &[PathBuf], shard: Option<Shard>) -> Objects {
-        Objects { filename: paths.to_vec(), annotation: Vec::new(), label: Vec::new(), shard }
+        Objects {
+            filename: paths.to_vec(),
+            annotation: Vec::new(),
+            label: Vec::new(),
+            quick: false,
+            thorough: false,
+            shard,
+        }
     }
 
     #[test]

@@ -65,7 +65,7 @@ fn labeling() -> Behavior {
 
 fn objects(subjects: &[Subject], environment: &Environment) -> Vec<Value> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    let built_in = corpus::built_in(subjects, &[], environment);
+    let built_in = corpus::built_in(subjects, &[], environment, corpus::Extent::Whole);
     let is_wanted = |object: &Value| {
         let kind = GroupVersionKind::of(object);
         let count = counts.entry(kind.to_string()).or_default();

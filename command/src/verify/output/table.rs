@@ -133,7 +133,7 @@ impl<'a> Line<'a> {
 
     /// Whether a line of another check is this one, for the same reason.
     fn takes_check(&self, other: &Self) -> bool {
-        matches!(self.verdict, Some(Tally::NotChecked | Tally::NotApplicable))
+        matches!(self.verdict, None | Some(Tally::NotChecked | Tally::NotApplicable))
             && self.verdict == other.verdict
             && self.webhooks == other.webhooks
             && self.reason == other.reason

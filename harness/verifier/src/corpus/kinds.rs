@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 /// The number of objects of one kind.
 pub(super) const COUNT: usize = 6;
 
+/// The numbers of small and full objects that together have every shape of labels and names.
+pub(super) const REPRESENTATIVES: [usize; 3] = [0, 1, 5];
+
 const KINDS: &str = include_str!("kinds.json");
 
 /// The table's entry for one kind.

@@ -17,8 +17,24 @@ pub(crate) use self::custom::{Made, NearMiss, Version, versions};
 use super::environment::Environment;
 use super::subject::Subject;
 
-/// Generates the object with a number.
-type Make = Box<dyn Fn(usize) -> Value + Send>;
+/// The objects of one kind.
+struct Maker {
+    count: usize,
+    /// The numbers of those that together have every feature and every shape of metadata.
+    representatives: Vec<usize>,
+    /// Generates the object with a number.
+    make: Box<dyn Fn(usize) -> Value + Send>,
+}
+
+/// Which objects of the built-in corpus are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a caller chooses one of them")]
+pub enum Extent {
+    /// Few objects of each kind that together have every feature: the first of each kind, then the second of each.
+    Representative,
+    /// All objects, kind by kind.
+    Whole,
+}
 
 /// The namespace of the built-in corpus.
 pub const NAMESPACE: &str = "admit-verify";
@@ -38,34 +54,45 @@ pub fn built_in(
     subjects: &[Subject],
     definitions: &[Value],
     environment: &Environment,
+    extent: Extent,
 ) -> impl Iterator<Item = Value> + use<> {
     let wanted = |object: &Value| is_matched(object, subjects, environment);
     let labels = labels(subjects.iter().map(|subject| &subject.webhook.object_selector));
     let resource_of = |kind: &GroupVersionKind| environment.cluster_fixture.resource_of(kind);
-    let wanted: Vec<(usize, Make, bool)> = makers(definitions)
+    let wanted: Vec<(Maker, bool)> = makers(definitions)
         .into_iter()
-        .filter(|(_, make)| wanted(&make(0)))
-        .map(|(count, make)| {
-            let served = resource_of(&GroupVersionKind::of(&make(0)));
-            (count, make, served.is_some_and(|served| served.namespaced))
+        .filter(|maker| wanted(&(maker.make)(0)))
+        .map(|maker| {
+            let served = resource_of(&GroupVersionKind::of(&(maker.make)(0)));
+            (maker, served.is_some_and(|served| served.namespaced))
         })
         .collect();
-    wanted.into_iter().flat_map(move |(count, make, namespaced)| {
-        let labels = labels.clone();
-        (0..count).map(move |index| {
-            let mut object = labeled(make(index), &labels);
-            let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
-            if let Some(metadata) = metadata.filter(|_| !namespaced) {
-                metadata.remove("namespace");
+    let mut numbers: Vec<(usize, usize, usize)> = Vec::new();
+    for (kind, (maker, _)) in wanted.iter().enumerate() {
+        match extent {
+            Extent::Representative => {
+                let representatives = maker.representatives.iter().enumerate();
+                numbers.extend(representatives.map(|(round, index)| (round, kind, *index)));
             }
-            object
-        })
+            Extent::Whole => numbers.extend((0..maker.count).map(|index| (0, kind, index))),
+        }
+    }
+    // Stable: all objects of one kind stay in order.
+    numbers.sort_by_key(|(round, _, _)| *round);
+    numbers.into_iter().filter_map(move |(_, kind, index)| {
+        let (maker, namespaced) = wanted.get(kind)?;
+        let mut object = labeled((maker.make)(index), &labels);
+        let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+        if let Some(metadata) = metadata.filter(|_| !namespaced) {
+            metadata.remove("namespace");
+        }
+        Some(object)
     })
 }
 
 /// Returns an object of `kind` with a name and without labels; none if the corpus has none.
 pub fn example(kind: &GroupVersionKind, cluster_fixture: &ClusterFixture) -> Option<Value> {
-    let built_in = makers(&[]).into_iter().map(|(_, make)| make(0));
+    let built_in = makers(&[]).into_iter().map(|maker| (maker.make)(0));
     let custom = || {
         let schema = cluster_fixture.schema_of(kind)?;
         Some(custom::Version::new(kind.api_version(), kind.kind.clone(), schema).object(0))
@@ -74,22 +101,38 @@ pub fn example(kind: &GroupVersionKind, cluster_fixture: &ClusterFixture) -> Opt
     examples.next().or_else(custom)
 }
 
-/// Returns the generators of each kind and their numbers of objects.
-fn makers(definitions: &[Value]) -> Vec<(usize, Make)> {
-    let mut makers: Vec<(usize, Make)> = vec![(pods::COUNT, Box::new(pods::pod))];
+/// Returns the generators of each kind.
+fn makers(definitions: &[Value]) -> Vec<Maker> {
+    let pods = pods::representatives().collect();
+    let mut makers = vec![Maker::new(pods::COUNT, pods, pods::pod)];
     for kind in others::KINDS {
-        makers.push((others::COUNT, Box::new(move |index| others::object(kind, index))));
+        let representatives = others::REPRESENTATIVES.to_vec();
+        makers.push(Maker::new(others::COUNT, representatives, move |index| others::object(kind, index)));
     }
     for kind in kinds::all() {
-        makers.push((kinds::COUNT, Box::new(move |index| kind.object(index))));
+        let representatives = kinds::REPRESENTATIVES.to_vec();
+        makers.push(Maker::new(kinds::COUNT, representatives, move |index| kind.object(index)));
     }
     for version in definitions.iter().flat_map(custom::versions) {
         let made = version.made().valid;
+        let representatives = (0..made.len().min(custom::REPRESENTATIVES)).collect();
         if !made.is_empty() {
-            makers.push((made.len(), Box::new(move |index| made.get(index).cloned().unwrap_or_default())));
+            makers.push(Maker::new(made.len(), representatives, move |index| {
+                made.get(index).cloned().unwrap_or_default()
+            }));
         }
     }
     makers
+}
+
+impl Maker {
+    fn new(
+        count: usize,
+        representatives: Vec<usize>,
+        make: impl Fn(usize) -> Value + Send + 'static,
+    ) -> Self {
+        Self { count, representatives, make: Box::new(make) }
+    }
 }
 
 /// Returns whether the rules of a webhook match the creation of `object`, regardless of its selectors.
@@ -102,7 +145,7 @@ fn is_matched(object: &Value, subjects: &[Subject], environment: &Environment) -
 /// have.
 pub fn missing(subjects: &[Subject], definitions: &[Value], environment: &Environment) -> Vec<String> {
     let known: Vec<GroupVersionKind> =
-        makers(definitions).into_iter().map(|(_, make)| GroupVersionKind::of(&make(0))).collect();
+        makers(definitions).into_iter().map(|maker| GroupVersionKind::of(&(maker.make)(0))).collect();
     let resources = environment.cluster_fixture.resources();
     let missing =
         resources.into_iter().filter(|resource| !known.contains(&resource.kind)).filter(|resource| {
@@ -170,6 +213,10 @@ mod tests {
     use super::*;
 
     fn objects(groups: &[&str], resources: &[&str], selector: &Value) -> Vec<Value> {
+        built(groups, resources, selector, Extent::Whole)
+    }
+
+    fn built(groups: &[&str], resources: &[&str], selector: &Value, extent: Extent) -> Vec<Value> {
         let configuration = json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
             "metadata": {"name": "c"}, "webhooks": [{
@@ -181,7 +228,7 @@ mod tests {
         let subjects = Subject::of(&[configuration]).unwrap();
         let cluster_fixture = ClusterFixture::new([&namespace(&subjects)]);
         let environment = Environment::new(Arc::new(NoServices), cluster_fixture, UserInfo::default());
-        built_in(&subjects, &[], &environment).collect()
+        built_in(&subjects, &[], &environment, extent).collect()
     }
 
     #[test]
@@ -211,6 +258,63 @@ mod tests {
             })
             .collect();
         assert!(shapes.len() > pods.len() * 9 / 10, "{} of {}", shapes.len(), pods.len());
+    }
+
+    /// The JSON pointers of all members of `objects`, without the names of members in free-form maps.
+    fn members(objects: &[Value]) -> BTreeSet<String> {
+        fn collect(value: &Value, at: &str, members: &mut BTreeSet<String>) {
+            match value {
+                Value::Object(object) => {
+                    members.insert(format!("{at}{}", if object.is_empty() { " empty" } else { "" }));
+                    let is_free_form = at.ends_with("/data");
+                    for (name, member) in object.iter().filter(|_| !is_free_form) {
+                        collect(member, &format!("{at}/{name}"), members);
+                    }
+                }
+                Value::Array(items) => {
+                    for item in items {
+                        collect(item, at, members);
+                    }
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                    members.insert(at.to_owned());
+                }
+            }
+        }
+        let mut all = BTreeSet::new();
+        for object in objects {
+            collect(object, object["kind"].as_str().unwrap(), &mut all);
+        }
+        all
+    }
+
+    #[test]
+    fn the_representative_objects_have_every_member_that_any_object_has() {
+        for (groups, resources) in [
+            (&[""][..], &["pods"][..]),
+            (&["*"], &["services", "secrets", "configmaps"]),
+            (&["batch", "networking.k8s.io"], &["*"]),
+        ] {
+            let of = |extent| built(groups, resources, &json!({}), extent);
+            let (some, all) = (of(Extent::Representative), of(Extent::Whole));
+            assert!(some.len() * 2 < all.len(), "{} of {}", some.len(), all.len());
+            let missing: Vec<String> = members(&all).difference(&members(&some)).cloned().collect();
+            // Templates are a sample of the Pods, which are tried themselves.
+            let missing: Vec<&String> = missing.iter().filter(|it| !it.contains("/template/")).collect();
+            assert_eq!(missing, Vec::<&String>::new());
+            assert!(some.iter().all(|object| all.contains(object)));
+        }
+    }
+
+    #[test]
+    fn the_representative_objects_begin_with_one_of_each_kind() {
+        let objects = built(&["*"], &["*"], &json!({}), Extent::Representative);
+        let kinds = |objects: &[Value]| objects.iter().map(GroupVersionKind::of).collect::<Vec<_>>();
+        let mut all = kinds(&objects);
+        all.sort_by_key(|kind| (kind.api_version(), kind.kind.clone()));
+        all.dedup();
+        let first = kinds(&objects[..all.len()]);
+        assert!(all.iter().all(|kind| first.contains(kind)), "{first:?}");
     }
 
     #[test]

@@ -8,6 +8,10 @@ use super::pods;
 /// The number of objects of one kind.
 pub(super) const COUNT: usize = 12;
 
+/// The numbers of objects that together have every type of Service, ConfigMap and Secret, and every shape of labels and
+/// annotations.
+pub(super) const REPRESENTATIVES: [usize; 5] = [2, 3, 4, 5, 6];
+
 /// Generates object number `index` of a kind.
 type Make = fn(usize) -> Value;
 

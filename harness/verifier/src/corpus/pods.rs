@@ -163,6 +163,12 @@ const VARIANTS: usize = 12;
 /// The number of Pods.
 pub(super) const COUNT: usize = FEATURES.len() * VARIANTS;
 
+/// Returns the numbers of one Pod for each feature; together they have every variant.
+pub(super) fn representatives() -> impl Iterator<Item = usize> {
+    // 7 and the number of variants have no common divisor.
+    (0..FEATURES.len()).map(|feature| feature * VARIANTS + feature * 7 % VARIANTS)
+}
+
 /// Returns Pod number `index`; after [`COUNT`] Pods, the features repeat.
 pub(super) fn pod(index: usize) -> Value {
     let (feature, variant) = (index / VARIANTS, index % VARIANTS);

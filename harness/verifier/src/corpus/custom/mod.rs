@@ -19,6 +19,8 @@ use crate::shape;
 
 /// The number of objects for each version.
 const COUNT: usize = 12;
+/// The number of representative objects: the first ones.
+pub(super) const REPRESENTATIVES: usize = 4;
 /// The maximum number of attempts to generate that many valid objects.
 const ATTEMPTS: usize = 48;
 /// The maximum number of parts to remove from an object until the rest is valid.
