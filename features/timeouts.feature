@@ -39,7 +39,6 @@ Feature: Timeouts
         metadata: {name: settings}
         """
       Then the request is <decided>
-      And "slow" is called once
 
       Examples:
         | policy | decided                         |
