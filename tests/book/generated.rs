@@ -18,14 +18,14 @@ const LONGEST_CELL: usize = 300;
 #[serde(deny_unknown_fields)]
 struct Area {
     title: String,
-    rows: Vec<Difference>,
+    rows: Vec<Row>,
     /// Text below the table.
     notes: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Difference {
+struct Row {
     id: String,
     /// What a user sees and searches for.
     symptom: String,
@@ -40,7 +40,7 @@ struct Limits {
     /// The command that has the options.
     #[serde(default = "serve")]
     command: String,
-    rows: Vec<Limit>,
+    rows: Vec<Bound>,
 }
 
 fn serve() -> String {
@@ -49,7 +49,7 @@ fn serve() -> String {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Limit {
+struct Bound {
     limit: String,
     value: String,
     above: String,
@@ -154,7 +154,7 @@ These limits bound the memory and CPU time of admit, whatever a client, a webhoo
     for Limits { title, command, rows } in &groups {
         let _ =
             write!(page, "\n## {title}\n\n| Limit | Value | Above the limit | Option |\n|---|---|---|---|\n");
-        for Limit { limit, value, above, flag, default } in rows {
+        for Bound { limit, value, above, flag, default } in rows {
             let option = flag.as_ref().map(|flag| format!("`{flag}`")).unwrap_or_default();
             let _ = writeln!(page, "| {limit} | {value} | {above} | {option} |");
             if let (Some(flag), Some(default)) = (flag, default) {
@@ -196,7 +196,7 @@ Search this page for the symptom that you see. Each difference is a reason to ru
         let Area { title, rows, notes } = serde_saphyr::from_str(&read(&file))
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let _ = write!(page, "\n## {title}\n\n| Symptom | Difference |\n|---|---|\n");
-        for Difference { id, symptom, difference } in rows {
+        for Row { id, symptom, difference } in rows {
             for cell in [&symptom, &difference] {
                 assert!(
                     cell.chars().count() <= LONGEST_CELL,

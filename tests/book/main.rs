@@ -3,12 +3,14 @@
 //! `UPDATE_EXPECT=1 cargo test --test book` writes the generated pages and the output that pages show.
 
 #![expect(clippy::expect_used, reason = "a test may panic about a page that it cannot read")]
+#![expect(clippy::indexing_slicing, clippy::string_slice, reason = "a test may panic at a wrong offset")]
 
 mod examples;
 mod generated;
 mod links;
 mod markdown;
 mod sandbox;
+mod schemas;
 mod shell;
 
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::process::{Child, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use regex::Regex;
 use tempfile::TempDir;
@@ -13,8 +13,9 @@ use super::admit;
 /// The ports in the pages, which are replaced by free ones.
 const PORTS: [u16; 3] = [6443, 8443, 9443];
 
-/// The time that a server has to write its files.
-const STARTUP: Duration = Duration::from_secs(120);
+/// How often the files of a server are looked for, and the pause between.
+const ATTEMPTS: usize = 6000;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Options by which a server writes a file when it is ready. For a folder, a file in it.
 const READY: [(&str, &str); 3] = [
@@ -52,6 +53,10 @@ impl Sandbox {
         fs::write(path, self.localized(text)).expect("the file can be written");
     }
 
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.folder.path().join(name)).expect("the file is text")
+    }
+
     pub(crate) fn has(&self, name: &str) -> bool {
         self.folder.path().join(name).exists()
     }
@@ -86,12 +91,13 @@ impl Sandbox {
                 Some(self.folder.path().join(format!("{}{file}", arguments.get(position + 1)?)))
             })
             .collect();
-        let start = Instant::now();
+        let mut attempts = 0;
         while !ready.iter().all(|file| fs::metadata(file).is_ok_and(|file| file.len() > 0)) {
             let ended = server.try_wait().expect("the server can be asked");
-            let is_starting = ended.is_none() && start.elapsed() < STARTUP;
+            let is_starting = ended.is_none() && attempts < ATTEMPTS;
             assert!(is_starting, "{arguments:?}: {}", fs::read_to_string(&log).unwrap_or_default());
-            std::thread::sleep(Duration::from_millis(20));
+            attempts += 1;
+            std::thread::sleep(PAUSE);
         }
         self.servers.push(server);
     }

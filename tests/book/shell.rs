@@ -22,8 +22,8 @@ pub(crate) fn parse(line: &str) -> Line {
     let mut letters = line.chars().peekable();
     while let Some(letter) = letters.next() {
         match letter {
-            '\'' => parser.quoted(letters.by_ref().take_while(|letter| *letter != '\'').collect()),
-            '"' => parser.quoted(letters.by_ref().take_while(|letter| *letter != '"').collect()),
+            '\'' => parser.quoted(letters.by_ref().take_while(|letter| *letter != '\'')),
+            '"' => parser.quoted(letters.by_ref().take_while(|letter| *letter != '"')),
             '\\' if letters.peek() == Some(&'\n') => {}
             '$' if letters.peek() == Some(&'(') => {
                 letters.next();
@@ -61,8 +61,8 @@ impl Parser {
         self.word.get_or_insert_default().push(letter);
     }
 
-    fn quoted(&mut self, text: String) {
-        self.word.get_or_insert_default().push_str(&text);
+    fn quoted(&mut self, text: impl Iterator<Item = char>) {
+        self.word.get_or_insert_default().extend(text);
     }
 
     fn end_word(&mut self) {

@@ -219,7 +219,7 @@ fn entry(text: &mut String, fault: &Fault, measured: &Measured) {
 /// Writes the state of the object after each request.
 fn steps(text: &mut String, fault: &Fault, measured: &Measured) {
     text.push_str(
-        "| Request | Status | Labels, annotations, and finalizers of the object afterwards |\n|---|---|---|\n",
+        "| Request | Status | Labels, annotations, and finalizers of the object afterward |\n|---|---|---|\n",
     );
     let first = if fault.request.is_empty() { "create".to_owned() } else { asked(&fault.request) };
     let asked = std::iter::once(first).chain(fault.then.iter().map(asked));
