@@ -1,20 +1,82 @@
-//! Texts of others, for people to read on a terminal.
+//! Text from other sources: webhooks, files, clusters.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::fmt::Write as _;
 
-/// `text` in one line: control characters, line breaks among them, and characters that turn the direction of writing are
-/// written as escapes such as `\n` and `\u{1b}`.
+/// Returns `text` on one line, safe to print on a terminal.
+///
+/// Control characters (including line breaks) and characters that change the direction of writing become escapes such
+/// as `\n` and `\u{1b}`.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, is_unsafe)
 }
 
-/// As [`one_line`], but line breaks and tabs stay.
+/// Escapes `text` like [`one_line`], but keeps line breaks and tabs.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |character| is_unsafe(character) && !matches!(character, '\n' | '\t'))
 }
 
-/// Shows something as [`one_line`] does; width and alignment count as for a text.
+/// Escapes `text` like [`lines`], but keeps styles: escape sequences of the form `ESC [ digits and semicolons m`.
+pub fn styled(text: &str) -> Cow<'_, str> {
+    if !text.contains(|character| is_unsafe(character) && character != '\n') {
+        return Cow::Borrowed(text);
+    }
+    let mut kept = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\u{1b}') {
+        kept.push_str(&lines(before));
+        let parameters = after.strip_prefix('[').map_or("", |sequence| {
+            let end = sequence.find(|character: char| !(character.is_ascii_digit() || character == ';'));
+            end.filter(|end| sequence.get(*end..).is_some_and(|rest| rest.starts_with('m')))
+                .and_then(|end| after.get(..end + 2))
+                .unwrap_or_default()
+        });
+        let escape = if parameters.is_empty() { "\\u{1b}" } else { "\u{1b}" };
+        kept.push_str(escape);
+        kept.push_str(parameters);
+        rest = after.get(parameters.len()..).unwrap_or_default();
+    }
+    kept.push_str(&lines(rest));
+    Cow::Owned(kept)
+}
+
+/// Escapes a JSON document so that a terminal can show it, and YAML can have it: it remains the same JSON.
+///
+/// JSON escapes only some of the characters that can control a terminal, or that YAML does not allow. The others occur
+/// only in strings, where each of them can be written as `\uXXXX`.
+pub fn json(document: &str) -> Cow<'_, str> {
+    let is_unsafe = |character| match character {
+        '\n' | '\t' => false,
+        '\u{feff}' | '\u{fffe}' | '\u{ffff}' => true,
+        character => is_unsafe(character),
+    };
+    if !document.contains(is_unsafe) {
+        return Cow::Borrowed(document);
+    }
+    let mut escaped = String::with_capacity(document.len() + 16);
+    for character in document.chars() {
+        if is_unsafe(character) {
+            let _ = write!(escaped, "\\u{:04x}", u32::from(character));
+        } else {
+            escaped.push(character);
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// Replaces each character that XML 1.0 does not allow with U+FFFD.
+///
+/// Source: XML 1.0 (Fifth Edition), production 2, `Char`
+pub fn xml(text: &str) -> Cow<'_, str> {
+    let is_char = |character| matches!(character, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+    if text.chars().all(is_char) {
+        return Cow::Borrowed(text);
+    }
+    text.chars().map(|character| if is_char(character) { character } else { '\u{fffd}' }).collect()
+}
+
+/// Displays a value as [`one_line`] does. Width and alignment apply as for any text.
 #[derive(Clone, Copy, Debug)]
 pub struct OneLine<T>(pub T);
 
@@ -39,6 +101,8 @@ fn escaped(text: &str, is_unsafe: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
+/// Returns whether a terminal obeys `character` instead of showing it.
+///
 /// Source: Unicode Standard Annex #9, "Directional Formatting Characters"; U+2028 and U+2029 break lines.
 fn is_unsafe(character: char) -> bool {
     character.is_control()
@@ -61,6 +125,36 @@ mod tests {
         ] {
             assert_eq!(one_line(text), expected);
         }
+    }
+
+    #[test]
+    fn styled_text_keeps_styles_only() {
+        for (text, expected) in [
+            ("\u{1b}[1m\u{1b}[31mred\u{1b}[0m\n", "\u{1b}[1m\u{1b}[31mred\u{1b}[0m\n"),
+            ("\u{1b}[2;7m", "\u{1b}[2;7m"),
+            ("\u{1b}[2J\u{1b}[31", r"\u{1b}[2J\u{1b}[31"),
+            ("\u{1b}]0;title\u{7}", r"\u{1b}]0;title\u{7}"),
+            ("\u{1b}\u{1b}[m\u{202e}", "\\u{1b}\u{1b}[m\\u{202e}"),
+        ] {
+            assert_eq!(styled(text), expected);
+        }
+    }
+
+    #[test]
+    fn escaped_json_is_the_same_json() {
+        assert_eq!(
+            json("{\n  \"a\": \"\u{9b}31m\u{202e}\u{7f}\"}"),
+            r#"{
+  "a": "\u009b31m\u202e\u007f"}"#
+        );
+    }
+
+    #[test]
+    fn characters_that_xml_forbids_are_replaced() {
+        assert_eq!(
+            xml("a\u{0}\u{1b}\u{fffe}\u{ffff}\u{fffd}\t\u{10ffff}"),
+            "a\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\t\u{10ffff}"
+        );
     }
 
     #[test]
