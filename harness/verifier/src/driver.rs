@@ -46,26 +46,43 @@ pub async fn run<E: Send>(
     plan: Plan,
     corpus: impl Iterator<Item = Result<Value, E>> + Send,
 ) -> Result<Report, E> {
+    run_until(plan, corpus, std::future::pending()).await
+}
+
+/// Runs the checks like [`run`], but ends early when `stop` is ready.
+///
+/// The report then has what was found until then, and is marked as [interrupted](Report::interrupted).
+///
+/// # Errors
+/// The first error of `corpus`.
+pub async fn run_until<E: Send>(
+    plan: Plan,
+    corpus: impl Iterator<Item = Result<Value, E>> + Send,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<Report, E> {
     let plan = Arc::new(plan);
     let samples = plan.subjects.iter().map(|_| Samples::default()).collect();
     let denials = plan.subjects.iter().map(|_| Denials::default()).collect();
     let mut run =
         Run { plan: &plan, finding_log: FindingLog::default(), samples, denials, custom: Vec::new() };
-    run.configurations();
-    let (begin, corpus) = run.begin(corpus);
-    let first = run.first(&begin);
-    run.effects(&first).await;
-    run.objects(begin.into_iter().chain(corpus)).await?;
-    run.webhooks().await;
-    run.shrink().await;
-    run.conversions().await;
-    run.interventions().await;
-    run.silent();
+    let interrupted = tokio::select! {
+        done = run.stages(corpus) => {
+            done?;
+            false
+        }
+        () = stop => true,
+    };
+    if interrupted {
+        run.interrupted();
+    } else {
+        run.silent();
+    }
     run.finding_log.conclude(plan.settings.recorder.as_ref().is_some_and(Recorder::was_contacted));
     let called = || plan.subjects.iter().chain(plan.converters.iter().map(|converter| &converter.subject));
     let webhooks: Vec<String> = called().map(Subject::name).collect();
     let servers = called().map(|subject| (subject.name(), subject.server())).collect();
     let mut report = run.finding_log.report(&plan.checks, &webhooks, servers, plan.environment.calls());
+    report.interrupted = interrupted;
     let caveats = plan.subjects.iter().filter_map(|subject| Some((subject.name(), subject.caveat()?)));
     report.caveats = caveats.collect();
     if plan.active().any(|(_, check)| matches!(check.probe, Probe::Object(_) | Probe::Collection(_))) {
@@ -98,6 +115,36 @@ struct ObjectResults {
 }
 
 impl Run<'_> {
+    /// Everything that a run does, in order.
+    async fn stages<E: Send>(
+        &mut self,
+        corpus: impl Iterator<Item = Result<Value, E>> + Send,
+    ) -> Result<(), E> {
+        self.configurations();
+        let (begin, corpus) = self.begin(corpus);
+        let first = self.first(&begin);
+        self.effects(&first).await;
+        self.objects(begin.into_iter().chain(corpus)).await?;
+        self.webhooks().await;
+        self.shrink().await;
+        self.conversions().await;
+        self.interventions().await;
+        Ok(())
+    }
+
+    /// Marks the checks that have not run yet as not checked.
+    fn interrupted(&mut self) {
+        for (position, check) in self.plan.active() {
+            if self.finding_log.has_seen(position) {
+                continue;
+            }
+            for (subject, _) in self.plan.audience(check) {
+                let reason = "the run was interrupted before".to_owned();
+                self.finding_log.note((position, Some(subject)), None, Err(Obstacle::NotChecked(reason)));
+            }
+        }
+    }
+
     fn configurations(&mut self) {
         self.tell(Stage::Configurations, 0, None);
         for (position, check) in self.plan.active() {

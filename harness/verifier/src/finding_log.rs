@@ -171,6 +171,7 @@ impl FindingLog {
             calls,
             left_out: self.left_out,
             shard: None,
+            interrupted: false,
             locations: BTreeMap::new(),
             servers,
             caveats: BTreeMap::new(),

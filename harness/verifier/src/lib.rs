@@ -62,7 +62,7 @@ pub mod webhook_probe;
 pub use self::check::{Audience, Check, Disruption, Observed, Probe, Severity, Skipped, Violation};
 pub use self::comparison::{Difference, Order};
 pub use self::converter::{Converter, ConverterProbe};
-pub use self::driver::run;
+pub use self::driver::{run, run_until};
 pub use self::environment::{Connection, Environment, Outcome, Verdict, WebhookSet};
 pub use self::object_probe::ObjectProbe;
 pub use self::plan::Plan;

@@ -48,6 +48,7 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
     whole.shard = None;
     whole.stale = Vec::new();
     for report in reports {
+        whole.interrupted |= report.interrupted;
         whole.objects += report.objects;
         whole.calls += report.calls;
         add(&mut whole.left_out, report.left_out, u64::saturating_add);

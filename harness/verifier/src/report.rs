@@ -34,6 +34,9 @@ pub struct Report {
     /// The part of the corpus that was tried; none for the whole corpus.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
+    /// Whether the run was interrupted before it finished: it may have missed findings.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// The locations of the webhooks' declarations, by `CONFIGURATION/WEBHOOK`, where known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub locations: BTreeMap<String, Location>,
