@@ -31,6 +31,6 @@ kill "$server"
 started=$(milliseconds)
 first=
 while IFS= read -r line; do
-  case $line in *✔*) [ -n "$first" ] || first=$(($(milliseconds) - started)) ;; esac
+  case $line in *' ok '*) [ -n "$first" ] || first=$(($(milliseconds) - started)) ;; esac
 done < <("$admit" run)
 printf 'admit run: %s ms, first scenario after %s ms\n' "$(($(milliseconds) - started))" "$first"

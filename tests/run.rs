@@ -71,11 +71,11 @@ fn scenarios_that_pass_are_shown_with_their_steps_and_counted() {
         0,
         &expect![[r#"
             Feature: What passes  tests/features/passes.feature
-                ✔ A webhook is there  _ s
-                  ✔ Given a mutating webhook "first" for pods
+                ok A webhook is there  _ s
+                  ok Given a mutating webhook "first" for pods
               Rule: A rule has scenarios of its own
-                ✔ The webhook second is there  _ s
-                  ✔ Given a mutating webhook "second" for pods
+                ok The webhook second is there  _ s
+                  ok Given a mutating webhook "second" for pods
 
             skipped: 1 scenario tagged @envtest @cluster, and this target is in-process
             1 feature, 3 scenarios (2 passed, 1 skipped), 2 steps, _ s
@@ -91,9 +91,9 @@ fn a_scenario_that_fails_says_where_and_why() {
         1,
         &expect![[r#"
         Feature: What fails  tests/features/fails.feature
-            ✘ Nothing was asked  _ s
-              ✔ Given a mutating webhook "first" for pods
-              ✘ Then the request is admitted
+            FAIL Nothing was asked  _ s
+              ok Given a mutating webhook "first" for pods
+              FAIL Then the request is admitted
                   tests/features/fails.feature:5
                   no request was sent: add a When step before this step
                 - And "first" is called once
@@ -114,76 +114,76 @@ fn an_assertion_about_no_webhook_fails_and_one_about_several_fields_says_which_i
         1,
         &expect![[r#"
         Feature: What would hold of no webhook  tests/features/vacuous.feature
-            ✘ "polcy" is not called  _ s
-              ✔ Given a validating webhook "policy" for configmaps
-              ✔ When this object is created:
+            FAIL "polcy" is not called  _ s
+              ok Given a validating webhook "policy" for configmaps
+              ok When this object is created:
                     apiVersion: v1
                     kind: ConfigMap
                     metadata: {name: settings, labels: {team: blue}}
                     data: {a: b}
                   policy: CREATE configmaps: allowed
                   201 Created
-              ✘ Then "polcy" is not called
+              FAIL Then "polcy" is not called
                   tests/features/vacuous.feature:14
                   unknown webhook "polcy": the scenario defines "policy"
-            ✘ the audit log records that "polcy" was not called in the first round  _ s
-              ✔ Given a validating webhook "policy" for configmaps
-              ✔ When this object is created:
+            FAIL the audit log records that "polcy" was not called in the first round  _ s
+              ok Given a validating webhook "policy" for configmaps
+              ok When this object is created:
                     apiVersion: v1
                     kind: ConfigMap
                     metadata: {name: settings, labels: {team: blue}}
                     data: {a: b}
                   policy: CREATE configmaps: allowed
                   201 Created
-              ✘ Then the audit log records that "polcy" was not called in the first round
+              FAIL Then the audit log records that "polcy" was not called in the first round
                   tests/features/vacuous.feature:14
                   unknown webhook "polcy": the scenario defines "policy"
-            ✘ the audit log does not record that "polcy" failed open  _ s
-              ✔ Given a validating webhook "policy" for configmaps
-              ✔ When this object is created:
+            FAIL the audit log does not record that "polcy" failed open  _ s
+              ok Given a validating webhook "policy" for configmaps
+              ok When this object is created:
                     apiVersion: v1
                     kind: ConfigMap
                     metadata: {name: settings, labels: {team: blue}}
                     data: {a: b}
                   policy: CREATE configmaps: allowed
                   201 Created
-              ✘ Then the audit log does not record that "polcy" failed open
+              FAIL Then the audit log does not record that "polcy" failed open
                   tests/features/vacuous.feature:14
                   unknown webhook "polcy": the scenario defines "policy"
-            ✘ the audit log records that "policy" was not called in the second round  _ s
-              ✔ Given a validating webhook "policy" for configmaps
-              ✔ When this object is created:
+            FAIL the audit log records that "policy" was not called in the second round  _ s
+              ok Given a validating webhook "policy" for configmaps
+              ok When this object is created:
                     apiVersion: v1
                     kind: ConfigMap
                     metadata: {name: settings, labels: {team: blue}}
                     data: {a: b}
                   policy: CREATE configmaps: allowed
                   201 Created
-              ✘ Then the audit log records that "policy" was not called in the second round
+              FAIL Then the audit log records that "policy" was not called in the second round
                   tests/features/vacuous.feature:14
                   "policy" is a validating webhook: the audit log records rounds and changes only of mutating webhooks; use '"policy" is called …' instead
-            ✘ the audit log records that "policy" did not change the object in the first round  _ s
-              ✔ Given a validating webhook "policy" for configmaps
-              ✔ When this object is created:
+            FAIL the audit log records that "policy" did not change the object in the first round  _ s
+              ok Given a validating webhook "policy" for configmaps
+              ok When this object is created:
                     apiVersion: v1
                     kind: ConfigMap
                     metadata: {name: settings, labels: {team: blue}}
                     data: {a: b}
                   policy: CREATE configmaps: allowed
                   201 Created
-              ✘ Then the audit log records that "policy" did not change the object in the first round
+              FAIL Then the audit log records that "policy" did not change the object in the first round
                   tests/features/vacuous.feature:14
                   "policy" is a validating webhook: the audit log records rounds and changes only of mutating webhooks; use '"policy" is called …' instead
-            ✔ Some of it is not there  _ s
-              ✔ Given a validating webhook "policy" for configmaps
-              ✔ When this object is created:
+            ok Some of it is not there  _ s
+              ok Given a validating webhook "policy" for configmaps
+              ok When this object is created:
                     apiVersion: v1
                     kind: ConfigMap
                     metadata: {name: settings, labels: {team: blue}}
                     data: {a: b}
                   policy: CREATE configmaps: allowed
                   201 Created
-              ✔ Then the object does not contain:
+              ok Then the object does not contain:
                     metadata: {labels: {team: blue, tier: web}}
                   missing 1 of 2 fields: metadata.labels.tier: expected "web", found nothing
 
@@ -219,9 +219,9 @@ fn quiet_shows_only_what_failed() {
         1,
         &expect![[r#"
             Feature: What fails  tests/features/fails.feature
-                ✘ Nothing was asked  _ s
-                  ✔ Given a mutating webhook "first" for pods
-                  ✘ Then the request is admitted
+                FAIL Nothing was asked  _ s
+                  ok Given a mutating webhook "first" for pods
+                  FAIL Then the request is admitted
                       tests/features/fails.feature:5
                       no request was sent: add a When step before this step
                     - And "first" is called once
@@ -331,7 +331,7 @@ fn nothing_selected_is_a_failure_of_its_own() {
         &["run", "--tags", "@nowhere", "tests/features/passes.feature"],
         4,
         &expect![[r#"
-            error: no scenario is selected: look at what there is with --list
+            error: no scenarios selected; see --list
         "#]],
     );
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::{self, DirBuilder};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use harness::json::set;
 use output::{OutputFile, Readers};
 use serde_json::{Value, json};
 
-use crate::{ExitCode, Failure};
+use crate::{ExitCode, Failure, screen};
 
 /// Generate a certificate for a webhook, signed by a new certificate authority.
 ///
@@ -90,9 +90,7 @@ impl Certs {
                 serde_saphyr::to_string(&self.secret(&made)).map_err(Failure::environment)?
             }
         };
-        io::stdout()
-            .write_all(text.as_bytes())
-            .map_err(|error| Failure::environment(format!("cannot write to standard output: {error}")))?;
+        screen::print_document(&text)?;
         Ok(ExitCode::Ok)
     }
 

@@ -6,15 +6,22 @@ mod assets;
 mod baseline;
 mod cel;
 mod certs;
+mod check_help;
 mod cluster_client;
 mod component_config;
+mod diagnostic;
 mod documents;
 pub mod exit_code;
 mod explain_error;
 mod fakes;
+#[cfg(test)]
+mod hostile;
+mod junit;
 mod lint;
+mod progress;
 mod review;
 mod run;
+mod screen;
 mod serve;
 mod service_map;
 mod static_manifests;
@@ -24,8 +31,6 @@ pub mod target;
 pub mod testing;
 mod v1beta1;
 mod verify;
-
-use std::io::Write as _;
 
 use clap::{Parser, Subcommand};
 
@@ -71,7 +76,10 @@ pub fn main() -> std::process::ExitCode {
     if let Some(program) = words.next().and_then(|name| assets::Program::called(&name)) {
         return program.run(words.map(|word| word.to_string_lossy().into_owned()));
     }
-    let admit = Admit::parse();
+    let admit = match Admit::try_parse() {
+        Ok(admit) => admit,
+        Err(error) => return explain_usage(&error),
+    };
     match admit.color {
         Color::Auto => anstream::ColorChoice::Auto,
         Color::Always => anstream::ColorChoice::Always,
@@ -94,7 +102,7 @@ pub fn main() -> std::process::ExitCode {
         match admit.command {
             Command::Run(run) => run.run().await,
             Command::Review(review) => review.run().await,
-            Command::Steps(steps) => Ok(steps.run()),
+            Command::Steps(steps) => steps.run(),
             Command::Fakes(fakes) => fakes.run().await,
             Command::Verify(verify) => verify.run().await,
             Command::Lint(lint) => lint.run(),
@@ -108,7 +116,23 @@ pub fn main() -> std::process::ExitCode {
     match outcome {
         Ok(code) => code.into(),
         Err(failure) => {
-            anstream::eprintln!("error: {}", output::lines(&failure.to_string()));
+            screen::report(&failure);
+            failure.code.into()
+        }
+    }
+}
+
+/// Prints what is wrong with the command line, or the help or version that it asks for.
+fn explain_usage(error: &clap::Error) -> std::process::ExitCode {
+    let text = error.render().ansi().to_string();
+    if error.use_stderr() {
+        screen::prompt(&text);
+        return ExitCode::Usage.into();
+    }
+    match screen::print(&text) {
+        Ok(()) => ExitCode::Ok.into(),
+        Err(failure) => {
+            screen::report(&failure);
             failure.code.into()
         }
     }
@@ -117,11 +141,4 @@ pub fn main() -> std::process::ExitCode {
 /// Returns the name of this host.
 fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-/// Prints to standard output.
-fn print(text: &str) {
-    let mut out = anstream::stdout().lock();
-    // Ignore a closed pipe: the exit status is still meaningful.
-    let _: std::io::Result<()> = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

@@ -7,6 +7,7 @@ use clap::Parser as _;
 use cucumber::World as _;
 use cucumber::step::Collection;
 
+use crate::screen::Marks;
 use crate::steps::world::World;
 use crate::{Admit, Command, Failure, run};
 
@@ -24,7 +25,11 @@ pub async fn review(arguments: &[String]) -> Result<String, Failure> {
         return Err(Failure::usage("this is not `admit review`"));
     };
     let mut printed = String::new();
-    review.run_printing(|text| printed.push_str(text)).await?;
+    let print = |text: &str| {
+        printed.push_str(text);
+        Ok(())
+    };
+    review.run_printing(Marks::ASCII_DECISIONS, print).await?;
     Ok(printed)
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn warning(place: impl Display, configuration: &Value) -> Option<Stri
 /// Prints the [`warning`] to standard error, if there is one.
 pub(crate) fn warn(place: impl Display, configuration: &Value) {
     if let Some(warning) = warning(place, configuration) {
-        anstream::eprintln!("warning: {warning}");
+        crate::screen::status!("warning: {warning}");
     }
 }
 

@@ -61,11 +61,11 @@ async fn conversions_are_shown_with_their_versions() {
 
         Webhooks
           validating
-            ✔ policy.fakes.local  N ms  allowed
+            ok policy.fakes.local  N ms  allowed
 
         Conversions
-            ✔ widgets.g.example.com  N ms  default/small from g.example.com/v2 to g.example.com/v1
-            ✔ widgets.g.example.com  N ms  default/small from g.example.com/v1 to g.example.com/v2
+            ok widgets.g.example.com  N ms  default/small from g.example.com/v2 to g.example.com/v1
+            ok widgets.g.example.com  N ms  default/small from g.example.com/v1 to g.example.com/v2
 
         Object
           4 changes by the server (-v shows them)
@@ -82,10 +82,10 @@ async fn a_conversion_that_fails_is_shown_with_the_reason() {
 
         Webhooks
           validating
-            ✔ policy.fakes.local  N ms  allowed
+            ok policy.fakes.local  N ms  allowed
 
         Conversions
-            ✘ widgets.g.example.com  N ms  default/small from g.example.com/v2 to g.example.com/v1: conversion webhook for g.example.com/v2, Kind=Widget failed: not today
+            x  widgets.g.example.com  N ms  default/small from g.example.com/v2 to g.example.com/v1: conversion webhook for g.example.com/v2, Kind=Widget failed: not today
 
     "#]]).await;
 }

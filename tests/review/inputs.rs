@@ -78,7 +78,7 @@ spec:
 
         Webhooks
           mutating, first round
-            ✔ labels.fakes.local  N ms  allowed, changed metadata.labels
+            ok labels.fakes.local  N ms  allowed, changed metadata.labels
           mutating, second round
             - labels.fakes.local  not called: its reinvocationPolicy is Never
 
@@ -128,7 +128,7 @@ async fn a_service_is_found_where_the_command_line_says() {
 
         Webhooks
           mutating, first round
-            ✘ hook.example.com  N ms  denied: no
+            x  hook.example.com  N ms  denied: no
 
         Object
           11 changes by defaults, 3 changes by plugins (-v shows them)
@@ -139,7 +139,7 @@ async fn a_service_is_found_where_the_command_line_says() {
 
         Webhooks
           mutating, first round
-            ✘ hook.example.com  N ms  failed: failed to call webhook: Post "https://hook.demo.svc:443/?timeout=10s": service "hook" not found
+            x  hook.example.com  N ms  failed: failed to call webhook: Post "https://hook.demo.svc:443/?timeout=10s": service "hook" not found
                 say where it listens with --service demo/hook=HOST:PORT
 
         Object
@@ -169,7 +169,7 @@ items:
 
         Webhooks
           validating
-            ✔ policy.fakes.local  N ms  allowed
+            ok policy.fakes.local  N ms  allowed
 
         Object
           3 changes by the server (-v shows them)
@@ -178,7 +178,7 @@ items:
 
         Webhooks
           validating
-            ✘ policy.fakes.local  N ms  denied without explanation
+            x  policy.fakes.local  N ms  denied without explanation
 
         namespace/shop created
 

@@ -19,11 +19,11 @@ fn a_mutation_is_shown_with_who_made_it() {
 
             Webhooks
               mutating, first round
-                ✔ sidecar.fakes.local  N ms  allowed, changed spec.containers[1]
+                ok sidecar.fakes.local  N ms  allowed, changed spec.containers[1]
               mutating, second round
                 - sidecar.fakes.local  not called: its reinvocationPolicy is Never
               validating
-                ✔ policy.fakes.local   N ms  allowed
+                ok policy.fakes.local   N ms  allowed
 
             Object
               sidecar.fakes.local
@@ -54,7 +54,7 @@ fn a_denial_is_printed_as_kubectl_prints_it() {
 
         Webhooks
           mutating, first round
-            ✘ first.fakes.local   N ms  denied: not today
+            x  first.fakes.local   N ms  denied: not today
             - second.fakes.local  not reached
           validating
             - third.fakes.local   not reached
@@ -91,7 +91,7 @@ fn a_webhook_that_cannot_be_reached_fails_open_or_decides() {
 
         Webhooks
           validating
-            ✘ hook.example.com  N ms  failed: failed to call webhook: Post "https://127.0.0.1:PORT/?timeout=10s": dial tcp 127.0.0.1:PORT: connect: connection refused
+            x  hook.example.com  N ms  failed: failed to call webhook: Post "https://127.0.0.1:PORT/?timeout=10s": dial tcp 127.0.0.1:PORT: connect: connection refused
 
         Object
           11 changes by defaults (-v shows them)
@@ -119,7 +119,7 @@ fn a_dry_run_reaches_only_webhooks_that_promise_to_heed_it() {
 
             Webhooks
               validating
-                ✔ hook.fakes.local  N ms  allowed
+                ok hook.fakes.local  N ms  allowed
 
             Object
               11 changes by defaults, 3 changes by plugins, 5 changes by the server (-v shows them)
@@ -183,7 +183,7 @@ fn conditions_are_shown_with_their_values_and_costs() {
 
             Webhooks
               validating
-                ✔ asked.fakes.local     N ms  allowed
+                ok asked.fakes.local     N ms  allowed
                     condition web (cost 5): true
                 - excluded.fakes.local  not called: its match condition "never" is false
                     condition error (cost 3): error: expression 'object.none == 1' resulted in error: no such key: none
@@ -217,10 +217,10 @@ fn a_second_round_is_told_apart_from_the_first() {
 
             Webhooks
               mutating, first round
-                ✔ env.fakes.local      N ms  allowed, changed spec.containers[0].env
-                ✔ sidecar.fakes.local  N ms  allowed, changed spec.containers[1]
+                ok env.fakes.local      N ms  allowed, changed spec.containers[0].env
+                ok sidecar.fakes.local  N ms  allowed, changed spec.containers[1]
               mutating, second round
-                ✔ env.fakes.local      N ms  allowed, changed spec.containers[1].env
+                ok env.fakes.local      N ms  allowed, changed spec.containers[1].env
                 - sidecar.fakes.local  not called: its reinvocationPolicy is Never
 
             Object
@@ -258,7 +258,7 @@ fn a_deletion_shows_what_was_there() {
 
         Webhooks
           validating
-            ✘ policy.fakes.local  N ms  denied without explanation
+            x  policy.fakes.local  N ms  denied without explanation
 
     "#]]);
     files.review("-f pod.yaml --operation delete --fakes fakes.yaml").check(
@@ -290,7 +290,7 @@ fn the_values_of_a_secret_are_masked_unless_they_are_asked_for() {
 
         Webhooks
           mutating, first round
-            ✔ hook.fakes.local  N ms  allowed, changed data.a, data.b
+            ok hook.fakes.local  N ms  allowed, changed data.a, data.b
           mutating, second round
             - hook.fakes.local  not called: its reinvocationPolicy is Never
 

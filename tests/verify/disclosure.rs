@@ -33,7 +33,7 @@ async fn a_webhook_here_sends_admit_elsewhere_only_with_yes() {
         let stage = Stage::with(&redirect).await;
         let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V28"];
         let text = ends_with(&stage.verify(&arguments).await, 1);
-        assert!(text.contains("[V28] c/w.example.com: HTTP status 307 redirects the review"), "{text}");
+        assert!(text.contains("[V28]: HTTP status 307 redirects the review"), "{text}");
         assert!(text.contains("is not followed: it leaves the webhook's host and port"), "{text}");
         assert_eq!(connected.load(Ordering::SeqCst), 0, "{scheme}");
 

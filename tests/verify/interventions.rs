@@ -49,7 +49,7 @@ async fn certificates_are_renewed_before_the_webhooks_are_ended() {
     let output = stage.verify(&[&base[..], &rotate, &stop].concat()).await;
     let text = ends_with(&output, 1);
     // Nothing was renewed, and what could still be asked about that was running; fakes stop to listen at once.
-    assert!(text.contains("] admit-fakes/w.fakes.local: 1.0 s after the end of --rotate-command"), "{text}");
+    assert!(text.contains("]: 1.0 s after the end of --rotate-command"), "{text}");
     assert!(text.contains(" failed: ") && text.contains("connection refused"), "{text}");
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
@@ -62,7 +62,7 @@ async fn certificates_are_renewed_before_the_webhooks_are_ended() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_fails_is_no_finding_and_named_checks_want_their_options() {
     let stage = Stage::with("allow").await;
-    let base = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V43,V46"];
+    let base = ["-v", "-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V43,V46"];
     let text = ends_with(&stage.verify(&base).await, 6);
     assert!(text.contains("--stop-command") && text.contains("--rotate-command"), "{text}");
     let failing = ["--rotate-command", "exit 7", "--stop-command", "exit 8", "--drain", "0"];

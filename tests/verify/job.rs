@@ -61,5 +61,5 @@ async fn the_logs_of_its_pods_become_one_report() {
     merge.stdin.take().expect("a pipe").write_all(&logs).expect("the reports are taken");
     let output = merge.wait_with_output().expect("the command ends");
     let text = ends_with(&output, 1);
-    assert!(text.contains("V01 ✘ found") && text.contains("3 objects, "), "{text}");
+    assert!(text.contains("NOT idempotent") && text.contains("; 3 objects, "), "{text}");
 }

@@ -25,11 +25,11 @@ async fn a_finding_ends_with_1_and_has_a_proof_that_reproduces_it() {
         .verify(&["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01", "--proofs", "proofs"])
         .await;
     let text = ends_with(&output, 1);
-    assert!(text.contains("error[V01] c/w.example.com: called with its own result"), "{text}");
-    assert!(text.contains("    - \"x\"\n    + \"xx\"\n"), "{text}");
+    assert!(text.contains("error[V01]: called with its own result"), "{text}");
+    assert!(text.contains("  | - \"x\"\n  | + \"xx\"\n"), "{text}");
 
     let proof = stage.path("proofs/V01-1-c_w.example.com");
-    assert!(text.contains("proof: proofs/V01-1-c_w.example.com"), "{text}");
+    assert!(text.contains("  = proof: proofs/V01-1-c_w.example.com"), "{text}");
     let expected = [
         "1-reply.json",
         "1-review.json",

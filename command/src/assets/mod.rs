@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{ExitCode, Failure};
+use crate::{ExitCode, Failure, screen};
 
 /// Create a directory that replaces the binaries of envtest, and print its path.
 ///
@@ -60,7 +60,7 @@ impl Assets {
             .map_err(|error| Failure::environment(format!("cannot find this command: {error}")))?;
         let kubectl = std::env::var_os("PATH").and_then(|path| find("kubectl", &path));
         let folder = fill(&folder, &program, kubectl.as_deref())?;
-        crate::print(&format!("{}\n", folder.display()));
+        screen::print(&format!("{}\n", folder.display()))?;
         Ok(ExitCode::Ok)
     }
 }
@@ -76,6 +76,11 @@ fn default_folder() -> Result<PathBuf, Failure> {
     Ok(cache.ok_or_else(|| Failure::usage(advice))?.join("admit/assets"))
 }
 
+/// Prints `text`, and returns the exit status for that.
+fn printed(text: &str) -> std::process::ExitCode {
+    finish(screen::print(text).map(|()| ExitCode::Ok))
+}
+
 /// Returns the exit status of a program that has served.
 ///
 /// It is 1 for every error, as in the upstream programs, except 5 for unsupported features.
@@ -84,7 +89,7 @@ fn finish(served: Result<ExitCode, Failure>) -> std::process::ExitCode {
         Ok(code) => return code.into(),
         Err(failure) => failure,
     };
-    anstream::eprintln!("error: {}", output::lines(&failure.to_string()));
+    screen::report(&failure);
     if failure.code == ExitCode::Unsupported { failure.code.into() } else { std::process::ExitCode::FAILURE }
 }
 

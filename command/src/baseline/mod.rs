@@ -57,7 +57,7 @@ pub(crate) trait Findings {
     /// Whether this run would have found what is known: its check was made, and of the webhook.
     fn would_find(&self, known: &Known) -> bool;
 
-    /// Says which entries accept what is not found any more.
+    /// Records the entries whose findings no longer exist.
     fn report_stale(&mut self, stale: Vec<StaleEntry>);
 }
 
@@ -193,11 +193,11 @@ impl Accepting {
     }
 }
 
-/// Of an entry: what it accepts is not found any more.
+/// Returns the message about an entry whose finding no longer exists.
 pub(crate) fn stale(entry: &StaleEntry) -> String {
     let StaleEntry { check, kind, webhook, .. } = entry;
     format!(
-        "the baseline accepts {check} \"{kind}\" of {webhook}, which is not found any more: take the entry out"
+        "the baseline accepts {check} \"{kind}\" of {webhook}, which the check no longer finds: remove the entry"
     )
 }
 
@@ -280,7 +280,7 @@ impl Baseline {
             let key = Known { check: known.id.to_owned(), kind: kind.value.clone(), webhook: webhook.value };
             let described = format!("{} \"{}\" of {}", key.check, key.kind, key.webhook);
             if let Some(other) = self.entries.insert(key, accepted) {
-                let message = format!("{described} stands in line {}, too", other.place.line);
+                let message = format!("{described} is also on line {}", other.place.line);
                 return Err((at, "webhooks", message));
             }
         }

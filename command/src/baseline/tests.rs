@@ -110,7 +110,7 @@ fn what_is_wrong_is_named_with_line_and_field() {
         (file(&[entry("V01", "k", "", "r")]), "b.yaml:5: findings[0].webhooks: name at least one"),
         (
             file(&[good.clone(), good]),
-            "b.yaml:9: findings[1].webhooks: V01 \"grows\" of c/a stands in line 3, too",
+            "b.yaml:9: findings[1].webhooks: V01 \"grows\" of c/a is also on line 3",
         ),
     ] {
         let message = parse(&text).unwrap_err();

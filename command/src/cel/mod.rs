@@ -15,7 +15,7 @@ use serde_json::Value;
 use self::input::{Given, Input};
 use self::report::Report;
 use crate::documents::{self, Document};
-use crate::{ExitCode, Failure};
+use crate::{ExitCode, Failure, screen};
 
 /// Evaluate CEL expressions as kube-apiserver evaluates match conditions.
 ///
@@ -102,7 +102,7 @@ impl Cel {
         let expressions = self.all_expressions()?;
         let input = self.input()?;
         for note in &input.notes {
-            anstream::eprintln!("note: {note}");
+            screen::status!("note: {}", output::one_line(note));
         }
         let environment = if self.stored { Environment::Stored } else { Environment::New };
         let declarations = conditions::declarations(environment);
@@ -122,7 +122,10 @@ impl Cel {
                 Output::Yaml => report.yaml()?,
             };
         }
-        crate::print(&text);
+        match self.output {
+            Output::Text => screen::print(&text)?,
+            Output::Json | Output::Yaml => screen::print_document(&text)?,
+        }
         Ok(code)
     }
 

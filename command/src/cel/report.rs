@@ -6,6 +6,7 @@ use kubernetes_cel::environment::Environment;
 use kubernetes_cel::function::Error;
 use kubernetes_cel::value::Value;
 use kubernetes_cel::{COST_LIMIT, Limits, Observation, Program};
+use output::{OneLine, lines, one_line};
 use serde::Serialize;
 use serde_json::{Map, Number, Value as Json};
 
@@ -128,16 +129,16 @@ impl<'a> Report<'a> {
     pub(super) fn text(&self, with_expression: bool) -> String {
         let mut text = String::new();
         if let (Some(webhook), Some(condition)) = (self.webhook, self.condition) {
-            let _ = writeln!(text, "{webhook}, condition {condition}");
+            let _ = writeln!(text, "{}, condition {}", OneLine(webhook), OneLine(condition));
         }
         if with_expression {
-            let _ = writeln!(text, "{}", self.expr);
+            let _ = writeln!(text, "{}", lines(self.expr));
         }
         let mut line = |name: &str, value: &dyn std::fmt::Display| {
-            let _ = writeln!(text, "  {name:<6} {value}");
+            let _ = writeln!(text, "  {name:<6} {}", lines(&value.to_string()));
         };
         if let Some(value) = &self.value {
-            line("value", value);
+            line("value", &OneLine(value));
         }
         if let Some(error) = &self.run_error {
             line("error", error);
@@ -159,26 +160,29 @@ impl<'a> Report<'a> {
             let why = if name == "note" { "no match condition: " } else { "" };
             line(name, &format_args!("{why}{}", error.replace('\n', "\n         ")));
         }
-        let width = self.each.iter().map(|each| each.expr.chars().count()).max().unwrap_or_default();
+        let width =
+            self.each.iter().map(|each| one_line(&each.expr).chars().count()).max().unwrap_or_default();
         for each in &self.each {
             let times = if each.times == 1 { String::new() } else { format!(", {} times", each.times) };
             let value = match (&each.value, &each.run_error) {
                 (Some(value), _) => value.to_string(),
                 (None, error) => format!("error: {}", error.as_deref().unwrap_or_default()),
             };
-            let _ = writeln!(text, "    {:<width$}  {value}  (cost {}{times})", each.expr, each.cost);
+            let (expr, value) = (OneLine(&each.expr), OneLine(value));
+            let _ = writeln!(text, "    {expr:<width$}  {value}  (cost {}{times})", each.cost);
         }
         text
     }
 
     /// Formats the report as one line of JSON.
     pub(super) fn json(&self) -> Result<String, Failure> {
-        serde_json::to_string(self).map(|line| line + "\n").map_err(Failure::environment)
+        let line = serde_json::to_string(self).map_err(Failure::environment)?;
+        Ok(output::json(&line).into_owned() + "\n")
     }
 
     /// Formats the report as one YAML document.
     pub(super) fn yaml(&self) -> Result<String, Failure> {
-        serde_saphyr::to_string(self).map(|text| format!("---\n{text}")).map_err(Failure::environment)
+        Ok(format!("---\n{}", crate::verify::output::yaml(self)?))
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anstyle::Style;
 
 use self::explanation::Explanation;
-use crate::{ExitCode, Failure, documents};
+use crate::{ExitCode, Failure, documents, screen};
 
 /// Explain an error of kube-apiserver about a webhook.
 ///
@@ -55,15 +55,15 @@ impl ExplainError {
         match self.output {
             Output::Json => {
                 let list = serde_json::to_string_pretty(&explanations).map_err(Failure::usage)?;
-                crate::print(&format!("{list}\n"));
+                screen::print_document(&format!("{}\n", output::json(&list)))?;
             }
             Output::Text => {
-                crate::print(&explanations.iter().map(text).collect::<Vec<_>>().join("\n"));
+                screen::print(&explanations.iter().map(text).collect::<Vec<_>>().join("\n"))?;
             }
         }
         if explanations.is_empty() {
             let known = "no error of kube-apiserver about a webhook that admit knows";
-            anstream::eprintln!("{known}; docs/reference/faults.md lists those that it does");
+            screen::status!("{known}; docs/reference/faults.md lists those that it does");
             return Ok(ExitCode::Failed);
         }
         Ok(ExitCode::Ok)

@@ -1,6 +1,5 @@
 //! `admit fakes deploy`.
 
-use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ use super::progress::Progress;
 use super::safety::{self, Allowances};
 use super::source::{FileArguments, Source};
 use crate::cluster_client::ClusterArguments;
-use crate::{ExitCode, Failure};
+use crate::{ExitCode, Failure, screen};
 
 /// Deploy fakes to a cluster.
 ///
@@ -105,9 +104,7 @@ impl Deploy {
             Output::Yaml => serde_saphyr::to_string_multiple(&objects).map_err(Failure::environment)?,
             Output::Json => format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects})),
         };
-        std::io::stdout()
-            .write_all(text.as_bytes())
-            .map_err(|error| Failure::environment(format!("cannot write to standard output: {error}")))
+        screen::print_document(&text)
     }
 
     async fn deploy(&self, source: &Source) -> Result<(), Failure> {

@@ -8,7 +8,7 @@ use super::admin::Admin;
 use super::api::Api;
 use super::names::{FakesNamespace, NAME};
 use crate::cluster_client::ClusterArguments;
-use crate::{ExitCode, Failure};
+use crate::{ExitCode, Failure, screen};
 
 /// Print the calls that deployed fakes received, oldest first.
 #[derive(Debug, clap::Args)]
@@ -59,8 +59,8 @@ impl Journal {
         }
         let journal = self.read(&admin, 0, self.wait, self.timeout).await?;
         match self.output {
-            Output::Text => self.print_lines(&journal),
-            Output::Json => anstream::println!("{journal:#}"),
+            Output::Text => self.print_lines(&journal)?,
+            Output::Json => screen::print_document(&format!("{journal:#}\n"))?,
         }
         let enough = self.wait.is_none_or(|count| entries(&journal).len() >= count);
         Ok(if enough { ExitCode::Ok } else { ExitCode::Failed })
@@ -71,10 +71,10 @@ impl Journal {
         loop {
             let journal = self.read(admin, after, Some(1), FOLLOW_WAIT_SECONDS).await?;
             match self.output {
-                Output::Text => self.print_lines(&journal),
+                Output::Text => self.print_lines(&journal)?,
                 Output::Json => {
                     for entry in entries(&journal) {
-                        anstream::println!("{entry}");
+                        screen::print_document(&format!("{entry}\n"))?;
                     }
                 }
             }
@@ -111,13 +111,14 @@ impl Journal {
         query.finish()
     }
 
-    fn print_lines(&self, journal: &Value) {
+    fn print_lines(&self, journal: &Value) -> Result<(), Failure> {
         if journal["dropped"].as_u64().unwrap_or_default() > 0 && !self.follow {
-            anstream::eprintln!("{} earlier calls were dropped", journal["dropped"]);
+            screen::status!("{} earlier calls were dropped", journal["dropped"]);
         }
         for entry in entries(journal) {
-            anstream::println!("{}", line(entry));
+            screen::print(&format!("{}\n", line(entry)))?;
         }
+        Ok(())
     }
 }
 

@@ -64,7 +64,7 @@ impl Fakes {
 }
 
 async fn serve(arguments: fake_webhooks::Arguments) -> Result<ExitCode, Failure> {
-    let log: fake_webhooks::Log = Arc::new(|line| anstream::eprintln!("{line}"));
+    let log: fake_webhooks::Log = Arc::new(|line| crate::screen::status!("{line}"));
     let understand =
         |text: &str, shown: &str| Ok(understand(text, shown).map_err(|failure| failure.to_string())?);
     match arguments.run(&understand, &log).await {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::Failure;
+use crate::progress::ProgressReporter;
 
 /// How often a cluster is asked whether it is done.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -13,6 +14,7 @@ const INTERVAL: Duration = Duration::from_millis(250);
 pub(crate) struct Progress {
     started: Instant,
     timeout: Duration,
+    reporter: ProgressReporter,
 }
 
 /// What a look at the cluster shows.
@@ -39,13 +41,13 @@ impl From<Failure> for Waited {
 
 impl Progress {
     pub(crate) fn new(timeout: Duration) -> Self {
-        Self { started: tokio::time::Instant::now(), timeout }
+        Self { started: Instant::now(), timeout, reporter: ProgressReporter::new(false) }
     }
 
     /// Tells a person something, with the time that has passed.
     pub(crate) fn tell(&self, text: &str) {
         let seconds = self.started.elapsed().as_secs_f64();
-        anstream::eprintln!("{seconds:>5.1} s  {}", output::one_line(text));
+        crate::screen::status!("{seconds:>5.1} s  {}", output::one_line(text));
     }
 
     /// Looks until it is done, and tells of every change of what is missing.
@@ -73,17 +75,23 @@ impl Progress {
         let mut told = String::new();
         loop {
             match look().await? {
-                Look::Done(done) => return Ok(done),
+                Look::Done(done) => {
+                    self.reporter.finish();
+                    return Ok(done);
+                }
                 Look::Missing(missing) if self.started.elapsed() >= self.timeout => {
                     let seconds = self.timeout.as_secs();
                     return Err(Waited::InVain(format!(
                         "gave up after {seconds} s of waiting for {missing}"
                     )));
                 }
-                Look::Missing(missing) if missing == told => {}
                 Look::Missing(missing) => {
-                    self.tell(&format!("waiting for {missing}"));
-                    told = missing;
+                    let activity = format!("waiting for {missing}");
+                    self.reporter.report(&activity, 0, None, "");
+                    if missing != told {
+                        self.tell(&activity);
+                        told = missing;
+                    }
                 }
             }
             tokio::time::sleep(INTERVAL).await;

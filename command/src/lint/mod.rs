@@ -6,8 +6,10 @@ mod list;
 mod output;
 
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
+use harness::json::text;
 use harness::verify::checks;
 use harness::verify::{Check, lint};
 use jiff::Timestamp;
@@ -19,7 +21,7 @@ use self::output::{Finding, Format, NotChecked, Report, Skipped};
 use crate::baseline::BaselineOptions;
 use crate::verify::chosen::{self, Skip};
 use crate::verify::output::FailOn;
-use crate::{ExitCode, Failure, documents};
+use crate::{ExitCode, Failure, documents, screen};
 
 /// Checks webhook configurations without calling anything.
 ///
@@ -62,6 +64,10 @@ pub(crate) struct Lint {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
     output: Format,
 
+    /// List every check with its result, also those that passed and those that could not run
+    #[arg(short, long, visible_alias = "checks")]
+    verbose: bool,
+
     #[command(flatten)]
     baseline: BaselineOptions,
 
@@ -100,10 +106,12 @@ fn find(id: &str) -> Option<&'static Check> {
     checks::STATIC.iter().map(|(check, _)| *check).find(|check| check.id.eq_ignore_ascii_case(id))
 }
 
-/// An object, and where it stands.
+/// An object and its position in a file.
 struct Located {
     file: String,
-    /// The line on which it begins.
+    /// The text of the file.
+    text: Rc<str>,
+    /// The line on which the object begins.
     line: u64,
     outline: Option<Outline>,
     object: Value,
@@ -112,7 +120,7 @@ struct Located {
 impl Lint {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         if self.list {
-            crate::print(&list::list(&self.chosen(), self.output)?);
+            screen::print_document(&list::list(&self.chosen(), self.output)?)?;
             return Ok(ExitCode::Ok);
         }
         let known = self.baseline.open(&LINT)?;
@@ -133,8 +141,9 @@ impl Lint {
             return Err(Failure::nothing_run("all checks are skipped"));
         }
         let mut report = self.report(linted, &places, checks);
+        report.names = objects.iter().filter_map(configuration_name).collect();
         known.apply(&mut report)?;
-        crate::print(&output::document(&report, self.output, self.fail_on)?);
+        output::print(&report, self.output, self.fail_on, self.verbose)?;
         let fails = report.new_findings().any(|finding| self.fail_on.includes(finding.severity));
         Ok(if fails { ExitCode::Failed } else { ExitCode::Ok })
     }
@@ -154,6 +163,9 @@ impl Lint {
         };
         let findings = linted.findings.into_iter().map(|found| {
             let (file, line) = place(found.position, &found.field);
+            let text = places.get(found.position).map(|located| &*located.text);
+            let index = usize::try_from(line).unwrap_or(usize::MAX).saturating_sub(1);
+            let source = text.and_then(|text| text.lines().nth(index)).map(str::to_owned);
             Finding {
                 check: found.check.id,
                 severity: found.severity,
@@ -164,6 +176,7 @@ impl Lint {
                 kind: found.kind,
                 message: found.message,
                 page: page(found.check),
+                source,
                 accepted: None,
             }
         });
@@ -183,10 +196,17 @@ impl Lint {
             not_checked: not_checked.collect(),
             skipped: skipped.collect(),
             stale: Vec::new(),
+            names: Vec::new(),
             checks,
             unreadable: linted.unreadable,
         }
     }
+}
+
+/// Returns the name of a webhook configuration; none of another object.
+fn configuration_name(object: &Value) -> Option<String> {
+    let is_configuration = text(object, &["kind"]).ends_with("WebhookConfiguration");
+    is_configuration.then(|| text(object, &["metadata", "name"]).to_owned())
 }
 
 /// The page of the documentation that a check is about.
@@ -199,9 +219,11 @@ fn read(paths: &[PathBuf]) -> Result<Vec<Located>, Failure> {
     let mut all = Vec::new();
     for file in documents::read_texts(paths)? {
         let mut outlines = lines::outlines(&file.text, file.documents.len()).into_iter();
+        let text: Rc<str> = file.text.into();
         for document in file.documents {
             let documents::Document { place, object } = document;
-            all.push(Located { file: place.file, line: place.line, outline: outlines.next(), object });
+            let (text, outline) = (Rc::clone(&text), outlines.next());
+            all.push(Located { file: place.file, text, line: place.line, outline, object });
         }
     }
     Ok(all)

@@ -17,18 +17,25 @@ use super::report::{self, Circumstances, Report, Webhooks};
 use super::request::{self, Planned};
 use crate::documents::{self, Document};
 use crate::fakes;
+use crate::screen::Marks;
 use crate::service_map;
-use crate::{ExitCode, Failure, v1beta1};
+use crate::{ExitCode, Failure, screen, v1beta1};
 
 impl Review {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
-        self.run_printing(crate::print).await
+        let is_text = self.output == Output::Text;
+        let print = if is_text { screen::print } else { screen::print_document };
+        self.run_printing(Marks::of_stdout(Marks::ASCII_DECISIONS), print).await
     }
 
     /// The same, with the reports given to `print` as they come.
-    pub(crate) async fn run_printing(mut self, mut print: impl FnMut(&str)) -> Result<ExitCode, Failure> {
+    pub(crate) async fn run_printing(
+        mut self,
+        marks: Marks,
+        mut print: impl FnMut(&str) -> Result<(), Failure>,
+    ) -> Result<ExitCode, Failure> {
         if let Some(path) = &self.record.record {
-            return self.show_record(path, print);
+            return self.show_record(path, marks, print);
         }
         self.check_standard_input()?;
         let under_review = documents::read(&self.files)?;
@@ -75,15 +82,15 @@ impl Review {
                 report.mask_secrets();
             }
             if self.output == Output::Text {
-                print(&report::people::text(&report, self.verbose));
+                print(&report::people::text(&report, self.verbose, marks))?;
             }
             reports.push(report);
         }
         match self.output {
-            Output::Text if several => print(&report::people::summary(&reports)),
+            Output::Text if several => print(&report::people::summary(&reports))?,
             Output::Text => {}
-            Output::Json => print(&report::json::json(&reports).map_err(Failure::environment)?),
-            Output::Yaml => print(&report::json::yaml(&reports).map_err(Failure::environment)?),
+            Output::Json => print(&report::json::json(&reports).map_err(Failure::environment)?)?,
+            Output::Yaml => print(&report::json::yaml(&reports)?)?,
         }
         if let Some(fleet) = fakes {
             fleet.stop().await;
@@ -91,7 +98,7 @@ impl Review {
         Ok(exit_code(&reports))
     }
 
-    /// Sends one request and tells of it.
+    /// Sends one request and reports what happened to it.
     async fn review(&self, chain: &Chain, planned: Planned, webhooks: &Webhooks) -> Result<Report, Failure> {
         let Planned { place, mut request, before } = planned;
         let mut notes = Vec::new();

@@ -1,13 +1,12 @@
 //! `admit steps`: every sentence that a feature can use.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use serde_json::{Value, json};
 
 use super::display::FAINT;
-use crate::ExitCode;
 use crate::steps::{STEPS, StepHelp};
+use crate::{ExitCode, Failure, screen};
 
 /// Prints every step with a line of help and an example
 #[derive(Debug, clap::Args)]
@@ -26,14 +25,14 @@ enum Format {
 }
 
 impl Steps {
-    pub(crate) fn run(self) -> ExitCode {
-        let text = match self.output {
-            Format::Text => text(STEPS),
-            Format::Json => format!("{:#}\n", document(STEPS)),
-        };
-        // A reader that has gone away has read enough.
-        let _: std::io::Result<()> = anstream::stdout().lock().write_all(text.as_bytes());
-        ExitCode::Ok
+    /// # Errors
+    /// Standard output cannot be written to.
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        match self.output {
+            Format::Text => screen::print(&text(STEPS))?,
+            Format::Json => screen::print_document(&format!("{:#}\n", document(STEPS)))?,
+        }
+        Ok(ExitCode::Ok)
     }
 }
 

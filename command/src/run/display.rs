@@ -1,12 +1,15 @@
-//! What a person sees while scenarios run: each scenario with its steps, and a line that says how far we are.
+//! What people see while scenarios run: each scenario with its steps, and the progress.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use output::OneLine;
 
 use super::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome};
+use crate::Failure;
+use crate::progress::ProgressReporter;
+use crate::screen::{self, Marks};
 
 /// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,19 +20,15 @@ pub(crate) enum Detail {
     Failures,
 }
 
-/// Writes scenarios to the standard output, and a progress line to the standard error if that is a terminal.
+/// Writes scenarios to standard output, and the progress to standard error.
 #[derive(Debug)]
 pub(crate) struct Display {
     detail: Detail,
-    progress: ProgressLine,
+    marks: Marks,
+    reporter: ProgressReporter,
     heading: Option<(String, Option<usize>)>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ProgressLine {
-    Off,
-    Hidden,
-    Drawn,
+    /// The first error of standard output.
+    error: Option<Failure>,
 }
 
 /// Green, for what holds.
@@ -46,8 +45,14 @@ const TOLD: Style = AnsiColor::Cyan.on_default();
 impl Display {
     /// A display that has shown nothing yet.
     pub(crate) fn new(detail: Detail) -> Self {
-        let progress = if std::io::stderr().is_terminal() { ProgressLine::Hidden } else { ProgressLine::Off };
-        Self { detail, progress, heading: None }
+        let reporter = ProgressReporter::new(detail == Detail::Failures);
+        Self { detail, marks: Marks::of_stdout(Marks::ASCII), reporter, heading: None, error: None }
+    }
+
+    /// A display without progress.
+    #[cfg(test)]
+    pub(super) fn quiet() -> Self {
+        Self::new(Detail::Failures)
     }
 
     /// Shows the scenario at `position`.
@@ -57,76 +62,47 @@ impl Display {
             return;
         }
         let mut text = self.heading(scenario);
-        text.push_str(&scenario_text(scenario));
+        text.push_str(&scenario_text(scenario, self.marks));
         self.print(&text);
     }
 
-    /// Says one line beside the scenarios.
-    pub(crate) fn say(&mut self, line: &str) {
-        self.clear();
-        anstream::eprintln!("{line}");
-    }
-
-    /// Shows `text`, which ends with a line end.
+    /// Prints `text`, which ends with a line end; an error is kept for [`Self::outcome`].
     pub(crate) fn print(&mut self, text: &str) {
-        self.clear();
-        let mut out = anstream::stdout().lock();
-        // A reader that has gone away is no reason to stop: the exit status still counts.
-        let _: std::io::Result<()> = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        if self.error.is_none() {
+            self.error = screen::print(text).err();
+        }
     }
 
-    /// Draws the progress line again.
-    pub(crate) fn progress(&mut self, record: &Record, running: &[usize]) {
-        if self.progress == ProgressLine::Off {
-            return;
-        }
+    /// Returns the first error of standard output.
+    pub(crate) fn outcome(&mut self) -> Result<(), Failure> {
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    /// Reports how many scenarios have ended.
+    pub(crate) fn progress(&self, record: &Record, running: &[usize]) {
         let counts = record.counts();
         let all = record.scenarios().len() - counts.skipped;
-        let mut line = format!(
-            "{}/{all} scenarios, {:.1} s",
-            counts.passed + counts.failed,
-            record.elapsed().as_secs_f64()
-        );
-        if counts.failed > 0 {
-            let _ = write!(line, ", {} failed", counts.failed);
-        }
+        let mut detail = if counts.failed > 0 { format!("{} failed", counts.failed) } else { String::new() };
         if let Some(oldest) = running.first().and_then(|position| record.scenarios().get(*position)) {
-            let _ = write!(line, " \u{b7} {}", oldest.planned.name);
+            let gap = if detail.is_empty() { "" } else { "; " };
+            let _ = write!(detail, "{gap}{}", oldest.planned.name);
         }
-        self.draw(&line);
+        let done = (counts.passed + counts.failed) as u64;
+        self.reporter.report("running scenarios", done, Some(all as u64), &detail);
     }
 
-    /// Says what is being waited for before the first scenario.
-    pub(crate) fn wait(&mut self, what: &str) {
-        match self.progress {
-            ProgressLine::Off => {}
-            ProgressLine::Hidden | ProgressLine::Drawn => self.draw(what),
-        }
+    /// Reports what the run waits for before the first scenario.
+    pub(crate) fn wait(&self, what: &str) {
+        self.reporter.report(what, 0, None, "");
     }
 
-    /// Takes the progress line away for good.
-    pub(crate) fn end_progress(&mut self) {
-        self.clear();
-        self.progress = ProgressLine::Off;
-    }
-
-    fn draw(&mut self, line: &str) {
-        let line: String = line.chars().take(LINE_WIDTH).collect();
-        self.clear();
-        anstream::eprint!("{FAINT}{line}{FAINT:#}");
-        self.progress = ProgressLine::Drawn;
-    }
-
-    fn clear(&mut self) {
-        if self.progress == ProgressLine::Drawn {
-            // Not through anstream: the line must go also where colors are off.
-            let _: std::io::Result<()> = std::io::stderr().write_all(b"\r\x1b[K");
-            self.progress = ProgressLine::Hidden;
-        }
+    /// Removes the progress bar.
+    pub(crate) fn end_progress(&self) {
+        self.reporter.finish();
     }
 
     /// The lines above the first scenario of a feature or rule.
-    fn heading(&mut self, scenario: &ScenarioRecord) -> String {
+    pub(super) fn heading(&mut self, scenario: &ScenarioRecord) -> String {
         let planned = &scenario.planned;
         let rule = planned.rule.as_ref();
         let (same_feature, same_rule) = match &self.heading {
@@ -136,56 +112,55 @@ impl Display {
         let mut text = String::new();
         if !same_feature {
             let gap = if self.heading.is_some() { "\n" } else { "" };
-            let path = &planned.key.path;
-            let _ =
-                writeln!(text, "{gap}{STRONG}Feature: {}{STRONG:#}  {FAINT}{path}{FAINT:#}", planned.feature);
+            let (feature, path) = (OneLine(&planned.feature), OneLine(&planned.key.path));
+            let _ = writeln!(text, "{gap}{STRONG}Feature: {feature}{STRONG:#}  {FAINT}{path}{FAINT:#}");
         }
         if let Some(rule) = rule
             && !(same_feature && same_rule)
         {
-            let _ = writeln!(text, "  {STRONG}Rule: {}{STRONG:#}", rule.name);
+            let _ = writeln!(text, "  {STRONG}Rule: {}{STRONG:#}", OneLine(&rule.name));
         }
         self.heading = Some((planned.key.path.clone(), rule.map(|rule| rule.line)));
         text
     }
 }
 
-fn scenario_text(scenario: &ScenarioRecord) -> String {
+pub(super) fn scenario_text(scenario: &ScenarioRecord, marks: Marks) -> String {
     let mut text = String::new();
-    let mark = mark(scenario.outcome == Outcome::Passed);
-    let _ =
-        write!(text, "    {mark} {}  {FAINT}{}{FAINT:#}", scenario.planned.name, brief(scenario.duration()));
+    let mark = mark(marks, scenario.outcome == Outcome::Passed);
+    let (name, duration) = (OneLine(&scenario.planned.name), brief(scenario.duration()));
+    let _ = write!(text, "    {mark} {name}  {FAINT}{duration}{FAINT:#}");
     if scenario.is_flaky() {
         let _ = write!(text, "  {NOT_DONE}flaky: attempt {} passed{NOT_DONE:#}", scenario.attempts.len());
     }
     text.push('\n');
     if let Some(attempt) = scenario.attempts.last() {
-        attempt_text(&mut text, scenario, attempt);
+        attempt_text(&mut text, scenario, attempt, marks);
     }
     text
 }
 
-fn attempt_text(text: &mut String, scenario: &ScenarioRecord, attempt: &Attempt) {
+fn attempt_text(text: &mut String, scenario: &ScenarioRecord, attempt: &Attempt, marks: Marks) {
     for (planned, step) in scenario.planned.steps.iter().zip(&attempt.steps) {
-        let sentence = format!("{} {}", planned.keyword, planned.text);
+        let sentence = OneLine(format!("{} {}", planned.keyword, planned.text));
         let _ = match &step.outcome {
             StepOutcome::NotReached => writeln!(text, "        {FAINT}- {sentence}{FAINT:#}"),
-            StepOutcome::Passed => writeln!(text, "      {} {sentence}", mark(true)),
-            StepOutcome::Failed(_) => writeln!(text, "      {} {sentence}", mark(false)),
+            StepOutcome::Passed => writeln!(text, "      {} {sentence}", mark(marks, true)),
+            StepOutcome::Failed(_) => writeln!(text, "      {} {sentence}", mark(marks, false)),
         };
         for line in &planned.argument {
-            let _ = writeln!(text, "            {FAINT}{line}{FAINT:#}");
+            let _ = writeln!(text, "            {FAINT}{}{FAINT:#}", OneLine(line));
         }
         told(text, &step.told);
         if let StepOutcome::Failed(message) = &step.outcome {
-            let _ =
-                writeln!(text, "          {FAINT}{}:{}{FAINT:#}", scenario.planned.key.path, planned.line);
+            let path = OneLine(&scenario.planned.key.path);
+            let _ = writeln!(text, "          {FAINT}{path}:{}{FAINT:#}", planned.line);
             indented(text, message, BAD);
         }
     }
     if let Some(trouble) = &attempt.trouble {
         let key = &scenario.planned.key;
-        let _ = writeln!(text, "          {FAINT}{}:{}{FAINT:#}", key.path, key.line);
+        let _ = writeln!(text, "          {FAINT}{}:{}{FAINT:#}", OneLine(&key.path), key.line);
         indented(text, trouble, BAD);
     }
 }
@@ -202,8 +177,8 @@ fn indented(text: &mut String, message: &str, style: Style) {
     }
 }
 
-fn mark(good: bool) -> String {
-    if good { format!("{GOOD}\u{2714}{GOOD:#}") } else { format!("{BAD}\u{2718}{BAD:#}") }
+fn mark(marks: Marks, good: bool) -> String {
+    if good { format!("{GOOD}{}{GOOD:#}", marks.passed) } else { format!("{BAD}{}{BAD:#}", marks.failed) }
 }
 
 /// A duration as a person says it: `12 ms`, `1.4 s`.
@@ -214,8 +189,6 @@ pub(crate) fn brief(duration: Duration) -> String {
         format!("{:.1} s", duration.as_secs_f64())
     }
 }
-
-const LINE_WIDTH: usize = 78;
 
 #[cfg(test)]
 mod tests {

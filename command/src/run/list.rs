@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use output::OneLine;
+
 use super::display::{FAINT, NOT_DONE};
 use super::plan::{PlannedRule, PlannedScenario};
 
@@ -14,22 +16,34 @@ pub(crate) fn text(scenarios: &[(PlannedScenario, Option<String>)]) -> String {
         let path = scenario.key.path.as_str();
         if heading.is_none_or(|(last, _)| last != path) {
             let gap = if heading.is_some() { "\n" } else { "" };
-            let _ = writeln!(text, "{gap}Feature: {}  {FAINT}{path}{FAINT:#}", scenario.feature);
+            let _ = writeln!(
+                text,
+                "{gap}Feature: {}  {FAINT}{}{FAINT:#}",
+                OneLine(&scenario.feature),
+                OneLine(path)
+            );
             heading = Some((path, None));
         }
         if let Some(name) = rule
             && heading != Some((path, rule))
         {
-            let _ = writeln!(text, "  Rule: {}  {FAINT}{path}:{}{FAINT:#}", name.name, name.line);
+            let _ = writeln!(
+                text,
+                "  Rule: {}  {FAINT}{}:{}{FAINT:#}",
+                OneLine(&name.name),
+                OneLine(path),
+                name.line
+            );
         }
         heading = Some((path, rule));
-        let _ = write!(text, "    {}  {FAINT}{path}:{}", scenario.name, scenario.key.line);
+        let (name, line) = (OneLine(&scenario.name), scenario.key.line);
+        let _ = write!(text, "    {name}  {FAINT}{}:{line}", OneLine(path));
         for tag in &scenario.tags {
-            let _ = write!(text, "  @{tag}");
+            let _ = write!(text, "  @{}", OneLine(tag));
         }
         let _ = write!(text, "{FAINT:#}");
         if let Some(reason) = reason {
-            let _ = write!(text, "  {NOT_DONE}skipped: {reason}{NOT_DONE:#}");
+            let _ = write!(text, "  {NOT_DONE}skipped: {}{NOT_DONE:#}", OneLine(reason));
         }
         text.push('\n');
     }

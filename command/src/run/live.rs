@@ -106,17 +106,12 @@ impl Live {
         });
     }
 
-    /// Says one line beside the scenarios.
-    pub(crate) fn say(&self, line: &str) {
-        self.lock().display.say(line);
-    }
-
     /// How many scenarios run now.
     pub(crate) fn running(&self) -> usize {
         self.lock().running.len()
     }
 
-    /// Draws the progress line, if there is a terminal to draw it on.
+    /// Reports the progress.
     pub(crate) fn tick(&self) {
         let mut state = self.lock();
         let State { record, display, running, .. } = &mut *state;

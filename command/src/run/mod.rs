@@ -10,6 +10,8 @@ mod order;
 mod pieces;
 mod plan;
 mod record;
+#[cfg(test)]
+mod rendering_tests;
 pub(crate) mod report;
 mod runner;
 mod sentences;
@@ -20,7 +22,6 @@ mod writer;
 
 pub(crate) use catalog::Steps;
 
-use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,7 +38,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::steps::world::World;
 use crate::target::{Cleanup, Launched, TargetArguments, TargetKind};
-use crate::{ExitCode, Failure, exit_code};
+use crate::{ExitCode, Failure, exit_code, screen};
 use display::{Detail, Display};
 use live::Live;
 use narration::Narrators;
@@ -105,9 +106,9 @@ impl Run {
             is_configured: self.target.admission_control.file.is_some(),
         };
         let plan = Plan::new(features::read(&self.paths)?, &selection);
-        let mut display = Display::new(if self.quiet { Detail::Failures } else { Detail::Everything });
+        let display = Display::new(if self.quiet { Detail::Failures } else { Detail::Everything });
         if self.list && !plan.scenarios.is_empty() {
-            display.print(&list::text(&plan.scenarios));
+            screen::print(&list::text(&plan.scenarios))?;
             return Ok(ExitCode::Ok);
         }
         if plan.features.is_empty() {
@@ -129,7 +130,7 @@ impl Run {
             Ok(Ok(code)) => cleaned.map(|()| code),
             Ok(Err(failure)) => {
                 if let Err(other) = cleaned {
-                    anstream::eprintln!("error: {}", output::lines(&other.to_string()));
+                    screen::report(&other);
                 }
                 Err(failure)
             }
@@ -143,13 +144,11 @@ impl Run {
         cleanup: &Cleanup,
     ) -> Result<ExitCode, Failure> {
         let Ready { plan, steps, reports, display, started } = ready;
-        let display = RefCell::new(display);
-        let launch = Launched::start_run(&self.target, cleanup, |what| display.borrow_mut().wait(what));
+        let launch = Launched::start_run(&self.target, cleanup, |what| display.wait(what));
         let launched = tokio::select! {
             launched = launch => launched,
             signal = signals.next() => return Ok(signal.into()),
         };
-        let mut display = display.into_inner();
         let launched = match launched {
             Ok(launched) => launched,
             Err(failure) => {
@@ -177,11 +176,13 @@ impl Run {
         let circumstances =
             Circumstances { target: self.target.target, unchecked_audits: launched.target.audit.unchecked() };
         drop(launched);
-        let (counts, written) = live.finish(|record, display| {
+        let (counts, written, printed) = live.finish(|record, display| {
+            let written = reports.write(record, circumstances);
             display.print(&summary::summary(record, circumstances.unchecked_audits));
-            (record.counts(), reports.write(record, circumstances))
+            (record.counts(), written, display.outcome())
         });
         written?;
+        printed?;
         Ok(match end {
             End::Stopped(signal) => signal.into(),
             End::Done if counts.failed > counts.unsupported => ExitCode::Failed,
@@ -219,7 +220,7 @@ async fn clean(cleanup: &Cleanup, signals: &mut StopSignals) -> Result<(), Failu
             cleaned.map_err(|failure| Failure::environment(format!("{failure}\n{}", cleanup.advice())))
         }
         _ = signals.next(), if cleanup.is_due() => {
-            anstream::eprintln!("left in the cluster what was still there; {}", cleanup.advice());
+            screen::status!("left in the cluster what was still there; {}", cleanup.advice());
             Ok(())
         }
     }
@@ -231,7 +232,7 @@ fn nothing_runs(plan: &Plan) -> Failure {
             "no scenario runs: {} selected, none of them for this target ({reason})",
             plan.scenarios.len()
         )),
-        None => Failure::nothing_run("no scenario is selected: look at what there is with --list"),
+        None => Failure::nothing_run("no scenarios selected; see --list"),
     }
 }
 
@@ -261,7 +262,7 @@ pub(crate) fn selected(file: &Path, tags: Option<&str>, steps: &Collection<World
     Ok(plan.scenarios.len())
 }
 
-/// Draws the progress line for as long as nobody aborts it.
+/// Reports the progress until it is aborted.
 async fn tick(live: Live) {
     let mut interval = tokio::time::interval(Duration::from_millis(100));
     loop {

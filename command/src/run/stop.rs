@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::live::Live;
+use crate::screen;
 use crate::target::TargetKind;
 
 /// How a run ended.
@@ -42,14 +43,14 @@ pub(crate) async fn until_done(
         signal = signals.next() => signal,
     };
     stop.cancel();
-    live.say(&format!(
-        "stopping: {} scenarios still run and clean up; once more to leave them",
+    screen::status!(
+        "stopping: {} scenarios still run and clean up; send the signal again to abandon them",
         live.running()
-    ));
+    );
     tokio::select! {
         () = &mut run => {}
-        _ = signals.next() => live.say("left running scenarios behind"),
-        () = sleep_until(Instant::now() + GRACE) => live.say("left scenarios behind that did not end"),
+        _ = signals.next() => screen::print_status("abandoned the scenarios that still ran"),
+        () = sleep_until(Instant::now() + GRACE) => screen::print_status("abandoned the scenarios that did not end"),
     }
     End::Stopped(signal)
 }

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::display::{BAD, FAINT, GOOD, NOT_DONE, brief};
-use super::record::{Outcome, Record};
+use harness::verify::Severity;
+use output::OneLine;
 
-/// Says what failed, what was not looked at and why, and how many scenarios ended how.
+use super::display::{BAD, GOOD, NOT_DONE, brief};
+use super::record::{Attempt, Outcome, Record};
+use crate::diagnostic::Diagnostic;
+
+/// Returns what failed, what was skipped and why, and how many scenarios ended how.
 ///
-/// The last line is alone on its line for whoever reads it by program: `N passed, N failed`, with `, N skipped` if any
+/// The last line is meant for programs, too: `N passed, N failed`, with `, N skipped` if any
 /// scenario was not for this target or did not get its turn.
 pub(crate) fn summary(record: &Record, unchecked_audits: usize) -> String {
     let counts = record.counts();
@@ -22,14 +26,14 @@ pub(crate) fn summary(record: &Record, unchecked_audits: usize) -> String {
         let of_them = scenarios(counts.unsupported);
         let _ = writeln!(
             text,
-            "{NOT_DONE}{of_them} failed because admit does not imitate all that they need{NOT_DONE:#}"
+            "{NOT_DONE}{of_them} failed because admit does not support what they need{NOT_DONE:#}"
         );
     }
     if unchecked_audits > 0 {
         let checks = if unchecked_audits == 1 { "audit check" } else { "audit checks" };
         let _ = writeln!(
             text,
-            "{NOT_DONE}{unchecked_audits} {checks} not made: this target shows no audit log; --audit-log FILE{NOT_DONE:#}"
+            "{NOT_DONE}{unchecked_audits} {checks} skipped: pass the audit log of this target with --audit-log FILE{NOT_DONE:#}"
         );
     }
     let _ = writeln!(text, "{}, {}", totals(record), brief(record.elapsed()));
@@ -40,19 +44,27 @@ pub(crate) fn summary(record: &Record, unchecked_audits: usize) -> String {
     text
 }
 
-/// The failed scenarios once more, where nobody has to search for them.
+/// The failed scenarios again, each with the step that failed and the first line of its message.
 fn failures(text: &mut String, record: &Record) {
-    let failed: Vec<_> =
-        record.scenarios().iter().filter(|scenario| scenario.outcome == Outcome::Failed).collect();
-    if failed.is_empty() {
-        return;
+    for scenario in record.scenarios().iter().filter(|scenario| scenario.outcome == Outcome::Failed) {
+        let planned = &scenario.planned;
+        let attempt = scenario.attempts.last();
+        let step = attempt
+            .and_then(Attempt::failed_step)
+            .and_then(|(position, message)| Some((planned.steps.get(position)?, message)));
+        let message = step.map(|(_, message)| message).or_else(|| attempt?.trouble.as_deref());
+        let line = step.map_or(planned.key.line, |(step, _)| step.line);
+        let line = u64::try_from(line).unwrap_or(u64::MAX);
+        let mut failure = Diagnostic::new(Severity::Error, &planned.name).place(&planned.key.path, line);
+        if let Some((step, _)) = step {
+            failure = failure.source(Some(&format!("{} {}", step.keyword, step.text)));
+        }
+        if let Some(message) = message.and_then(|message| message.lines().next()) {
+            failure.note("message", message);
+        }
+        failure.write(text);
+        text.push('\n');
     }
-    let _ = writeln!(text, "{BAD}Failed:{BAD:#}");
-    for scenario in failed {
-        let key = &scenario.planned.key;
-        let _ = writeln!(text, "  {}  {FAINT}{}:{}{FAINT:#}", scenario.planned.name, key.path, key.line);
-    }
-    text.push('\n');
 }
 
 fn skipped(text: &mut String, record: &Record) {
@@ -63,7 +75,7 @@ fn skipped(text: &mut String, record: &Record) {
         }
     }
     for (reason, count) in reasons {
-        let _ = writeln!(text, "{NOT_DONE}skipped: {} {reason}{NOT_DONE:#}", scenarios(count));
+        let _ = writeln!(text, "{NOT_DONE}skipped: {} {}{NOT_DONE:#}", scenarios(count), OneLine(reason));
     }
 }
 

@@ -95,7 +95,7 @@ fn show_panics_of_other_threads() {
     let steps = std::thread::current().id();
     panic::set_hook(Box::new(move |panic| {
         if std::thread::current().id() != steps {
-            anstream::eprintln!("error: panic in the background: {panic}");
+            crate::screen::status!("error: panic in the background: {panic}");
         }
     }));
 }

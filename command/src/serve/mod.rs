@@ -32,7 +32,7 @@ use self::traces::{TraceFlags, Traces};
 use crate::admission_control::AdmissionControl;
 use crate::admission_plugins::PluginFlags;
 use crate::service_map::{self, ServiceMapping};
-use crate::{ExitCode, Failure, exit_code};
+use crate::{ExitCode, Failure, exit_code, screen};
 
 /// Serve an API server that calls webhooks as kube-apiserver does.
 ///
@@ -177,8 +177,11 @@ impl Serve {
             log,
         };
         let announce = || {
-            anstream::println!("admit serve: {}", kubeconfig.server);
-            anstream::println!("export KUBECONFIG={}", shell_word(&self.kubeconfig_out.to_string_lossy()));
+            let file = shell_word(&self.kubeconfig_out.to_string_lossy());
+            let text = format!("admit serve: {}\nexport KUBECONFIG={file}\n", kubeconfig.server);
+            if let Err(failure) = screen::print(&text) {
+                screen::report(&failure);
+            }
         };
         running.until(&mut signals, announce).await
     }

@@ -72,7 +72,7 @@ impl Cleanup {
         let Some(api) = self.api.get() else { return Ok(()) };
         match self.leftovers {
             Leftovers::Kept => {
-                anstream::eprintln!("objects are kept; {}", self.advice());
+                crate::screen::status!("objects are kept; {}", self.advice());
                 Ok(())
             }
             Leftovers::Removed => {

@@ -59,7 +59,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
         ..UserInfo::default()
     };
     let router = server.router(Authentication::Always(user));
-    let tell = |_, line: &str| anstream::eprintln!("{line}");
+    let tell = |_, line: &str| crate::screen::status!("{line}");
     let manifests = Watch::start(plugins.manifests.folders, &server, Arc::new(tell));
     Ok(Target {
         kind: TargetKind::InProcess,

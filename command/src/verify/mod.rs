@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use harness::attributes::UserInfo;
@@ -31,6 +32,7 @@ use harness::server::{AdmissionPlugins, ClusterFixture};
 use harness::verify::report::{Location, Report};
 use harness::verify::{Check, Converter, Environment, Plan, Recorder, Settings, Subject, checks, corpus};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use self::api_server::RecordingServer;
@@ -45,10 +47,11 @@ use self::proof::Proofs;
 use self::readiness::Deadline;
 use self::target::Services;
 use crate::admission_control::AdmissionControl;
+use crate::progress::ProgressReporter;
 use crate::serve::shell_word;
 use crate::service_map::{self, ServiceMapping};
 use crate::static_manifests::Loaded;
-use crate::{ExitCode, Failure, documents, exit_code, v1beta1};
+use crate::{ExitCode, Failure, documents, exit_code, screen, v1beta1};
 
 /// Verifies webhooks: are they idempotent, reinvocable, honest, conformant?
 ///
@@ -251,6 +254,21 @@ impl Configurations {
     }
 }
 
+/// How a signal ends the run.
+#[derive(Debug, Default)]
+struct Interruption {
+    /// Whether the checks are running, so that there is a report.
+    is_running: AtomicBool,
+    /// Ends the checks.
+    stop: CancellationToken,
+}
+
+impl Interruption {
+    fn has_report(&self) -> bool {
+        self.is_running.load(Ordering::Relaxed)
+    }
+}
+
 impl Verify {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
         if let Some(Subcommand::Merge(merge)) = &self.command {
@@ -258,20 +276,28 @@ impl Verify {
         }
         if self.list {
             let checks: Vec<&Check> = self.checks().into_iter().map(|(check, _)| check).collect();
-            anstream::print!("{}", list::list(&checks, self.outputs.output)?);
+            screen::print_document(&list::list(&checks, self.outputs.output)?)?;
             return Ok(ExitCode::Ok);
         }
         let mut signals = exit_code::heed_signals(1)?;
-        tokio::select! {
-            outcome = self.verify() => outcome,
-            signal = signals.next() => {
-                progress::clear();
-                Ok(signal.into())
-            }
+        let interruption = Interruption::default();
+        let verification = self.verify(&interruption);
+        tokio::pin!(verification);
+        let signal = tokio::select! {
+            outcome = &mut verification => return outcome,
+            signal = signals.next() => signal,
+        };
+        if interruption.has_report() {
+            interruption.stop.cancel();
+            // The exit status is that of the signal, whatever was found.
+            verification.await?;
+        } else {
+            screen::print_status("interrupted before the first check ran");
         }
+        Ok(signal.into())
     }
 
-    async fn verify(&self) -> Result<ExitCode, Failure> {
+    async fn verify(&self, interruption: &Interruption) -> Result<ExitCode, Failure> {
         let plugins = self.admission_control.read(&AdmissionPlugins::default())?;
         let configurations = self.configurations(&plugins.manifests).await?;
         let subjects = configurations.subjects()?;
@@ -303,6 +329,7 @@ impl Verify {
         let control = Control::of(&checks).await?;
         let mut settings = self.settings(api_server.as_ref().map(|server| server.recorder.clone()));
         settings.control = control.as_ref().map(|control| Arc::clone(&control.webhook));
+        let reporter = Arc::new(ProgressReporter::new(self.quiet));
         let plan = Plan {
             environment,
             subjects: subjects.clone(),
@@ -311,11 +338,13 @@ impl Verify {
             settings,
             objects: corpus.count,
             jobs: self.jobs.into(),
-            progress: progress::line(self.quiet),
+            progress: progress::observer(&reporter),
         };
         let left_out = corpus.left_out;
-        let report = harness::verify::run(plan, corpus.objects).await;
-        progress::clear();
+        interruption.is_running.store(true, Ordering::Relaxed);
+        let stop = interruption.stop.cancelled();
+        let report = harness::verify::run_until(plan, corpus.objects, stop).await;
+        reporter.finish();
         let mut report = report?;
         if left_out > 0 && !report.webhooks.is_empty() {
             report.left_out.insert(objects::NOT_REPRESENTATIVE.to_owned(), left_out);
@@ -413,7 +442,7 @@ impl Verify {
         }
         let server = RecordingServer::start(self.api_server_listen, kubeconfig, objects)?;
         let word = shell_word(&kubeconfig.to_string_lossy());
-        anstream::eprintln!("start the webhooks with: export KUBECONFIG={word}");
+        crate::screen::status!("start the webhooks with: export KUBECONFIG={word}");
         Ok(Some(server))
     }
 

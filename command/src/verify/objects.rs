@@ -98,7 +98,7 @@ impl Objects {
         let definitions: Vec<Value> = around.iter().filter(is_definition).cloned().collect();
         let missing = corpus::missing(subjects, &definitions, environment);
         if !missing.is_empty() && !is_quiet {
-            anstream::eprintln!("{}", output::lines(&without_objects(&missing)));
+            crate::screen::status!("{}", output::lines(&without_objects(&missing)));
         }
         let added =
             [("/metadata/annotations", self.annotation.clone()), ("/metadata/labels", self.label.clone())];

@@ -1,7 +1,7 @@
 //! Where the webhooks are reached, and whether they may be.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use output::OneLine;
 use serde_json::Value;
 use url::Url;
 
-use crate::Failure;
+use crate::{Failure, screen};
 
 /// Finds services by `--service` and `--endpoint`.
 #[derive(Clone, Debug)]
@@ -98,11 +98,10 @@ pub(crate) fn consent(subjects: &[Subject], services: &Services, yes: bool) -> R
              times and with wrong requests as well"
         )));
     }
-    anstream::eprint!(
-        "these webhooks are not on this machine:\n{list}\nThey are going to be called hundreds of times, with wrong \
-         requests as well. Go on? [y/N] "
-    );
-    let _ = std::io::stderr().flush();
+    screen::prompt(&format!(
+        "these webhooks are not on this machine:\n{list}\nadmit calls them hundreds of times, also with invalid \
+         requests. Continue? [y/N] "
+    ));
     let mut answer = String::new();
     let read = std::io::stdin().read_line(&mut answer);
     if read.is_ok() && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()) {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::flags::{self, Effect, Parsed, Syntax, Table, Values};
-use crate::{Failure, exit_code};
+use crate::{Failure, exit_code, screen};
 
 const FLAGS: &str = include_str!("flags.txt");
 const DEFAULT_URL: &str = "http://localhost:2379";
@@ -27,21 +27,20 @@ pub(super) fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
     let table = Table::read(FLAGS, Syntax::Go);
     let values = match table.parse(arguments) {
         Err(why) => {
-            anstream::eprintln!("{}\nUsage of etcd:{}", output::lines(&why), flags::help(FLAGS));
+            screen::status!("{}\nUsage of etcd:{}", output::lines(&why), flags::help(FLAGS));
             return WRONG_FLAGS.into();
         }
         Ok(Parsed::Help) => {
-            crate::print(&format!("Usage:\n\n  etcd [flags]\n{}", flags::help(FLAGS)));
-            return ExitCode::SUCCESS;
+            let help = format!("Usage:\n\n  etcd [flags]\n{}", flags::help(FLAGS));
+            return super::printed(&help);
         }
         Ok(Parsed::Run(values)) if values.is_set("version", false) => {
-            crate::print(&format!("etcd Version: 3.7.3 (admit {})\n", env!("CARGO_PKG_VERSION")));
-            return ExitCode::SUCCESS;
+            return super::printed(&format!("etcd Version: 3.7.3 (admit {})\n", env!("CARGO_PKG_VERSION")));
         }
         Ok(Parsed::Run(values)) => values,
     };
     if let Some(argument) = values.arguments.first() {
-        anstream::eprintln!("{:?} is not a valid flag", output::lines(argument));
+        screen::status!("{:?} is not a valid flag", output::lines(argument));
         return ExitCode::FAILURE;
     }
     super::finish(exit_code::with_runtime(serve(&table, &values)))
@@ -53,7 +52,7 @@ async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Fa
     }
     let ignored = table.with_effect(values, Effect::Ignored);
     if !ignored.is_empty() {
-        anstream::eprintln!("admit, called as etcd: these flags have no effect: --{}", ignored.join(", --"));
+        screen::status!("admit, called as etcd: these flags have no effect: --{}", ignored.join(", --"));
     }
     let mut signals = exit_code::heed_signals(1)?;
     let mut urls = values.list("listen-client-urls");

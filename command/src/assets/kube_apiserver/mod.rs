@@ -10,6 +10,7 @@ use kubernetes_api_listener::Socket;
 
 use super::flags::{self, Effect, Parsed, Syntax, Table, Values};
 use crate::exit_code::{self, Failure};
+use crate::screen;
 use crate::serve::running::Running;
 use crate::serve::traces::Traces;
 
@@ -26,24 +27,23 @@ pub(super) fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
     let table = Table::read(FLAGS, Syntax::Pflag);
     let values = match table.parse(arguments) {
         Err(why) => {
-            anstream::eprintln!("Error: {}", output::lines(&why));
+            screen::status!("Error: {}", output::lines(&why));
             return ExitCode::FAILURE;
         }
         Ok(Parsed::Help) => {
             let about = "Serves the Kubernetes API as admit does: objects are kept in memory.";
-            crate::print(&format!("{about}\n\nUsage:\n  kube-apiserver [flags]\n{}", flags::help(FLAGS)));
-            return ExitCode::SUCCESS;
+            let help = format!("{about}\n\nUsage:\n  kube-apiserver [flags]\n{}", flags::help(FLAGS));
+            return super::printed(&help);
         }
         Ok(Parsed::Run(values)) => values,
     };
     if values.last("version").is_some_and(|value| flags::boolean(value) != Some(false)) {
-        crate::print(&format!("Kubernetes v{}+admit\n", harness::KUBERNETES_VERSION));
-        return ExitCode::SUCCESS;
+        return super::printed(&format!("Kubernetes v{}+admit\n", harness::KUBERNETES_VERSION));
     }
     if !values.arguments.is_empty() {
         let quoted: Vec<String> = values.arguments.iter().map(|text| harness::quoting::quote(text)).collect();
         let list = quoted.join(" ");
-        anstream::eprintln!(
+        screen::status!(
             "Error: \"kube-apiserver\" does not take any arguments, got [{}]",
             output::lines(&list)
         );

@@ -63,5 +63,5 @@ pub(super) fn document(report: &Report, fail_on: FailOn) -> Result<String, Failu
         suite.add_test_case(TestCase::new("all configurations", status));
         junit.add_test_suite(suite);
     }
-    junit.to_string().map_err(|error| Failure::environment(format!("cannot write the JUnit report: {error}")))
+    crate::junit::document(&junit)
 }

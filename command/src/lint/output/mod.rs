@@ -2,28 +2,26 @@
 
 mod junit;
 mod sarif;
+mod text;
 
 use std::fmt::Write as _;
 
-use anstyle::{AnsiColor, Style};
 use harness::verify::report::StaleEntry;
 use harness::verify::{Check, Severity};
-use output::OneLine;
 use serde::Serialize;
 
-use crate::Failure;
 use crate::baseline::stale;
+use crate::diagnostic::{self, several};
 use crate::verify::output::{self as shared, FailOn, cell, line, word};
+use crate::{Failure, screen};
 
 /// The version of [`Report`] and of the list. It grows when a member changes its meaning or goes.
 pub(super) const VERSION: u32 = 1;
-const FAINT: Style = Style::new().dimmed();
-const STALE: Style = AnsiColor::Yellow.on_default();
 
 /// The format of standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Format {
-    /// A line for each finding: the file and line, the severity and check, the webhook and field, the message
+    /// Human-readable text
     Text,
     /// All of it
     Json,
@@ -47,7 +45,10 @@ pub(super) struct Report {
     /// Entries of the baseline of which nothing is found any more.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) stale: Vec<StaleEntry>,
-    /// The checks that were made.
+    /// The names of the configurations, in the order of the files.
+    #[serde(skip)]
+    pub(super) names: Vec<String>,
+    /// The checks that ran.
     #[serde(skip)]
     pub(super) checks: Vec<&'static Check>,
     /// The names of configurations that no webhook could be read from.
@@ -69,8 +70,11 @@ pub(super) struct Finding {
     pub(super) field: String,
     pub(super) kind: String,
     pub(super) message: String,
-    /// The page of the documentation.
+    /// The page of the documentation of Kubernetes.
     pub(super) page: &'static str,
+    /// The line of the file.
+    #[serde(skip)]
+    pub(super) source: Option<String>,
     /// Why it is accepted, if a baseline says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) accepted: Option<String>,
@@ -95,10 +99,23 @@ pub(super) struct Skipped {
     pub(super) reason: String,
 }
 
-/// The report in this format.
-pub(super) fn document(report: &Report, format: Format, fail_on: FailOn) -> Result<String, Failure> {
+/// Prints the report in this format; as text with `lists_checks` also what became of each check.
+pub(super) fn print(
+    report: &Report,
+    format: Format,
+    fail_on: FailOn,
+    lists_checks: bool,
+) -> Result<(), Failure> {
+    if format == Format::Text {
+        return screen::print(&text::text(report, lists_checks));
+    }
+    screen::print_document(&document(report, format, fail_on)?)
+}
+
+/// Returns the report in this format.
+fn document(report: &Report, format: Format, fail_on: FailOn) -> Result<String, Failure> {
     match format {
-        Format::Text => Ok(text(report)),
+        Format::Text => Ok(text::text(report, false)),
         Format::Json => json(report),
         Format::Markdown => Ok(markdown(report)),
         Format::Junit => junit::document(report, fail_on),
@@ -142,69 +159,25 @@ impl NotChecked {
     }
 }
 
-fn text(report: &Report) -> String {
-    let mut text = String::new();
-    for finding in report.new_findings() {
-        let style = match finding.severity {
-            Severity::Error => AnsiColor::Red.on_default().bold(),
-            Severity::Warning => AnsiColor::Yellow.on_default(),
-            Severity::Note => FAINT,
-        };
-        let (severity, check) = (word(finding.severity), finding.check);
-        let (place, told) = (format!("{}:{}", finding.file, finding.line), finding.sentence());
-        let _ = writeln!(text, "{}: {style}{severity}[{check}]{style:#} {}", OneLine(place), OneLine(told));
-    }
-    for (finding, reason) in report.accepted() {
-        let place = OneLine(format!("{}:{}", finding.file, finding.line));
-        let told = OneLine(format!("{} ({reason})", finding.sentence()));
-        let _ = writeln!(text, "{place}: {FAINT}accepted[{}]{FAINT:#} {told}", finding.check);
-    }
-    for entry in &report.stale {
-        let place = OneLine(format!("{}:{}", entry.place.file, entry.place.line));
-        let _ = writeln!(text, "{place}: {STALE}stale[{}]{STALE:#} {}", entry.check, OneLine(stale(entry)));
-    }
-    for unchecked in &report.not_checked {
-        let place = match (&unchecked.file, unchecked.line) {
-            (Some(file), Some(line)) => format!("{file}:{line}: "),
-            _ => String::new(),
-        };
-        let (place, told) = (OneLine(place), OneLine(unchecked.sentence()));
-        let _ = writeln!(text, "{place}{FAINT}not checked[{}]{FAINT:#} {told}", unchecked.check);
-    }
-    for Skipped { check, reason } in &report.skipped {
-        let _ = writeln!(text, "{FAINT}skipped[{check}]{FAINT:#} {}", OneLine(reason));
-    }
-    let _ = writeln!(text, "{}", counts(report));
-    text
-}
-
-fn several(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
-}
-
-/// `3 findings (1 error, 2 notes), 4 accepted in 2 configurations; 1 not checked, 0 skipped`.
+/// Returns `3 findings (1 error, 2 notes), 4 accepted in 2 configurations`.
 fn counts(report: &Report) -> String {
-    let as_bad = |severity| report.new_findings().filter(|finding| finding.severity == severity).count();
-    let severities = [Severity::Error, Severity::Warning, Severity::Note];
-    let counts = severities.map(|severity| (as_bad(severity), word(severity)));
-    let parts: Vec<String> =
-        counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| several(*count, word)).collect();
-    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    let parts = diagnostic::counts(report.new_findings().map(|finding| finding.severity));
+    let parts = if parts.is_empty() { String::new() } else { format!(" ({parts})") };
     let accepted = match report.accepted().count() {
         0 => String::new(),
         accepted => format!(", {accepted} accepted"),
     };
     format!(
-        "{}{parts}{accepted} in {}; {} not checked, {} skipped",
+        "{}{parts}{accepted} in {}",
         several(report.new_findings().count(), "finding"),
         several(report.configurations, "configuration"),
-        report.not_checked.len(),
-        report.skipped.len()
     )
 }
 
 fn markdown(report: &Report) -> String {
-    let mut text = format!("## admit lint\n\n{}\n", counts(report));
+    let (unchecked, skipped) = (report.not_checked.len(), report.skipped.len());
+    let mut text =
+        format!("## admit lint\n\n{}; {unchecked} not checked, {skipped} skipped\n", counts(report));
     if report.new_findings().next().is_some() {
         text.push_str("\n| place | severity | check | finding |\n|---|---|---|---|\n");
     }

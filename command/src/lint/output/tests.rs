@@ -17,6 +17,7 @@ fn report() -> Report {
         kind: "kind".to_owned(),
         message: message.to_owned(),
         page: "https://kubernetes.io/docs/",
+        source: Some(format!("  - line {line}\r")),
         accepted: None,
     };
     Report {
@@ -54,6 +55,7 @@ fn report() -> Report {
             webhook: "injector/b.example.com".to_owned(),
             place: Location { file: "base line.yaml".to_owned(), line: 9 },
         }],
+        names: vec!["injector".to_owned(), "other".to_owned()],
         checks: ["L01", "L04", "L05", "V52"].map(|id| crate::lint::find(id).unwrap()).to_vec(),
         unreadable: Vec::new(),
     }
@@ -68,7 +70,7 @@ fn check(format: Format, fail_on: FailOn, expected: &ExpectFile) {
 }
 
 #[test]
-fn text_has_a_line_for_each_finding() {
+fn text_begins_with_the_verdicts() {
     check(Format::Text, FailOn::Error, &expect_file!["golden/text.txt"]);
 }
 
@@ -90,4 +92,43 @@ fn junit_has_a_suite_for_each_check() {
 #[test]
 fn sarif_has_the_line_of_each_field() {
     check(Format::Sarif, FailOn::Error, &expect_file!["golden/sarif.json"]);
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+    #[test]
+    fn every_format_survives_hostile_texts(hostile in crate::hostile::texts()) {
+        let mut report = report();
+        for finding in &mut report.findings {
+            for text in [&mut finding.file, &mut finding.webhook, &mut finding.field, &mut finding.message] {
+                text.push_str(&hostile);
+            }
+            finding.source = Some(hostile.clone());
+            if let Some(reason) = &mut finding.accepted {
+                reason.push_str(&hostile);
+            }
+        }
+        for unchecked in &mut report.not_checked {
+            unchecked.webhook.push_str(&hostile);
+            unchecked.reason.push_str(&hostile);
+        }
+        report.skipped[0].reason.push_str(&hostile);
+        report.stale[0].webhook.push_str(&hostile);
+        report.names.push(hostile.clone());
+        let written = |format: Format| document(&report, format, FailOn::Note).unwrap();
+        let found: serde_json::Value = serde_json::from_str(&written(Format::Json)).unwrap();
+        assert_eq!(found["findings"][0]["message"], report.findings[0].message);
+        let found: serde_json::Value = serde_json::from_str(&written(Format::Sarif)).unwrap();
+        assert_eq!(found["runs"][0]["results"].as_array().unwrap().len(), report.findings.len());
+        crate::hostile::is_xml(&written(Format::Junit));
+        for shown in [text::text(&report, true), written(Format::Markdown), written(Format::Json)] {
+            crate::hostile::is_safe(&shown);
+        }
+    }
+}
+
+#[test]
+fn verbose_text_lists_every_check() {
+    let text = anstream::adapter::strip_str(&text::text(&report(), true)).to_string();
+    expect_file!["golden/verbose.txt"].assert_eq(&text);
 }

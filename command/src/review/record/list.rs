@@ -9,6 +9,7 @@ use super::read::Requests;
 use super::row::{self, Row};
 use crate::review::arguments::{Output, Review};
 use crate::review::report::{Report, json, people};
+use crate::screen::{self, Marks};
 use crate::{ExitCode, Failure};
 
 impl Review {
@@ -19,7 +20,8 @@ impl Review {
     pub(in crate::review) fn show_record(
         &self,
         path: &Path,
-        mut print: impl FnMut(&str),
+        marks: Marks,
+        mut print: impl FnMut(&str) -> Result<(), Failure>,
     ) -> Result<ExitCode, Failure> {
         let mut requests = Requests::open(path)?;
         let mut missing: BTreeSet<usize> = self.record.numbers.iter().copied().collect();
@@ -39,18 +41,18 @@ impl Review {
             }
             match self.output {
                 Output::Text if lists => rows.push(Row::of(&report)),
-                Output::Text => print(&people::text(&report, self.verbose)),
-                Output::Json => print(&list.item(&report).map_err(Failure::environment)?),
-                Output::Yaml => print(&json::yaml_document(&report).map_err(Failure::environment)?),
+                Output::Text => print(&people::text(&report, self.verbose, marks))?,
+                Output::Json => print(&list.item(&report).map_err(Failure::environment)?)?,
+                Output::Yaml => print(&json::yaml_document(&report)?)?,
             }
         }
         match self.output {
-            Output::Text if lists && shown > 0 => print(&row::table(&rows)),
-            Output::Json => print(&list.end()),
+            Output::Text if lists && shown > 0 => print(&row::table(&rows))?,
+            Output::Json => print(&list.end())?,
             Output::Text | Output::Yaml => {}
         }
         for place in &requests.torn {
-            anstream::eprintln!("{place}: the last request was not written to its end");
+            screen::status!("{place}: the last request was not written to its end");
         }
         if let Some(number) = missing.first() {
             let message =
@@ -58,7 +60,7 @@ impl Review {
             return Err(Failure::usage(message));
         }
         if shown == 0 {
-            anstream::eprintln!("no request of {count} is selected");
+            screen::status!("no request of {count} is selected");
         }
         Ok(ExitCode::Ok)
     }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::milliseconds;
 use crate::run::display::{BAD, FAINT, GOOD, brief};
+use crate::screen::Marks;
 
 /// One call of a conversion webhook.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -51,20 +52,22 @@ impl ConversionReport {
 }
 
 /// Writes one line for each call.
-pub(super) fn lines(text: &mut String, conversions: &[ConversionReport]) {
+pub(super) fn lines(text: &mut String, conversions: &[ConversionReport], marks: Marks) {
     if conversions.is_empty() {
         return;
     }
     let _ = writeln!(text, "\nConversions");
+    let pad = marks.width();
     for ConversionReport { definition, namespace, name, from, to, duration_ms, converted, message } in
         conversions
     {
-        let (style, mark) = if *converted { (GOOD, '\u{2714}') } else { (BAD, '\u{2718}') };
+        let (style, mark) = if *converted { (GOOD, marks.passed) } else { (BAD, marks.failed) };
         let took = brief(Duration::from_secs_f64(duration_ms / 1e3));
         let object = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
         let failure = if *converted { String::new() } else { format!(": {message}") };
         let what = format!("{object} from {from} to {to}{failure}");
         let (definition, what) = (OneLine(definition), OneLine(what));
-        let _ = writeln!(text, "    {style}{mark}{style:#} {definition}  {FAINT}{took}{FAINT:#}  {what}");
+        let _ =
+            writeln!(text, "    {style}{mark:<pad$}{style:#} {definition}  {FAINT}{took}{FAINT:#}  {what}");
     }
 }

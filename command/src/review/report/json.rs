@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{API_VERSION, Report};
+use crate::Failure;
 
 /// Several reports.
 #[derive(Serialize)]
@@ -26,7 +27,7 @@ pub(in crate::review) fn json(reports: &[Report]) -> serde_json::Result<String> 
         }
     };
     text.push('\n');
-    Ok(text)
+    Ok(output::json(&text).into_owned())
 }
 
 /// Reports that are written one after the other: no more than one is in memory.
@@ -49,7 +50,12 @@ impl Stream {
     pub(in crate::review) fn item(&mut self, report: &Report) -> serde_json::Result<String> {
         let before = self.before();
         let text = serde_json::to_string_pretty(report)?;
-        Ok(if self.is_list { format!("{before}    {}", text.replace('\n', "\n    ")) } else { text + "\n" })
+        let text = output::json(&text);
+        Ok(if self.is_list {
+            format!("{before}    {}", text.replace('\n', "\n    "))
+        } else {
+            format!("{text}\n")
+        })
     }
 
     /// What stands after the last report.
@@ -76,14 +82,16 @@ impl Stream {
 ///
 /// # Errors
 /// A value cannot be written as YAML.
-pub(in crate::review) fn yaml_document(report: &Report) -> Result<String, serde_saphyr::ser_error::Error> {
-    Ok(format!("---\n{}", serde_saphyr::to_string(report)?))
+pub(in crate::review) fn yaml_document(report: &Report) -> Result<String, Failure> {
+    Ok(format!("---\n{}", crate::verify::output::yaml(report)?))
 }
 
 /// One document each.
 ///
 /// # Errors
 /// A value cannot be written as YAML.
-pub(in crate::review) fn yaml(reports: &[Report]) -> Result<String, serde_saphyr::ser_error::Error> {
-    serde_saphyr::to_string_multiple(reports)
+pub(in crate::review) fn yaml(reports: &[Report]) -> Result<String, Failure> {
+    let text = serde_saphyr::to_string_multiple(reports).map_err(Failure::environment)?;
+    // Only JSON can escape everything that can control a terminal, and JSON is YAML.
+    if output::json(&text) == text { Ok(text) } else { reports.iter().map(yaml_document).collect() }
 }

@@ -13,20 +13,21 @@ use super::steps::{By, Step};
 use super::webhooks::{CallReport, ConditionReport, Outcome, Skipped, WebhookReport};
 use super::{Report, conversions};
 use crate::run::display::{BAD, FAINT, GOOD, NOT_DONE, brief};
+use crate::screen::Marks;
 
 /// The report of one request: the decision, the calls, what they changed.
-pub(in crate::review) fn text(report: &Report, verbose: bool) -> String {
+pub(in crate::review) fn text(report: &Report, verbose: bool, marks: Marks) -> String {
     let mut text = String::new();
-    for note in &report.notes {
-        let _ = writeln!(text, "{FAINT}{}{FAINT:#}", OneLine(note));
-    }
+    let style = style(report.verdict());
+    let _ = writeln!(text, "{style}{}{style:#}", decision(&report.decision.message));
     for warning in &report.warnings {
         let _ = writeln!(text, "{NOT_DONE}Warning:{NOT_DONE:#} {}", OneLine(warning));
     }
-    let style = style(report.verdict());
-    let _ = writeln!(text, "{style}{}{style:#}", decision(&report.decision.message));
-    webhooks(&mut text, report);
-    conversions::lines(&mut text, &report.conversions);
+    for note in &report.notes {
+        let _ = writeln!(text, "{FAINT}note: {}{FAINT:#}", OneLine(note));
+    }
+    webhooks(&mut text, report, marks);
+    conversions::lines(&mut text, &report.conversions, marks);
     difference(&mut text, report, verbose);
     if verbose && !report.audit_annotations.is_empty() {
         let _ = writeln!(text, "\nAudit annotations");
@@ -51,7 +52,7 @@ pub(in crate::review) fn summary(reports: &[Report]) -> String {
         (Verdict::Admitted, "admitted"),
         (Verdict::Denied, "denied"),
         (Verdict::Undecided, "undecided"),
-        (Verdict::Unsupported, "not imitated"),
+        (Verdict::Unsupported, "not supported"),
     ]
     .into_iter()
     .map(|(verdict, name)| (count(verdict), name))
@@ -72,11 +73,12 @@ fn style(verdict: Verdict) -> Style {
 }
 
 /// Who was called in which round, and who was not.
-fn webhooks(text: &mut String, report: &Report) {
+fn webhooks(text: &mut String, report: &Report, marks: Marks) {
     if report.webhooks.is_empty() {
         return;
     }
     let _ = writeln!(text, "\nWebhooks");
+    let pad = marks.width();
     let width = report.webhooks.iter().map(|webhook| webhook.name.chars().count()).max().unwrap_or_default();
     for (phase, round) in [("mutating", 1), ("mutating", 2), ("validating", 1)] {
         let heading = match (phase, round) {
@@ -98,13 +100,13 @@ fn webhooks(text: &mut String, report: &Report) {
             let skipped =
                 webhook.skipped.iter().filter(|skipped| skipped.round == round).filter(is_asked_for);
             if let Some(call) = calls.next() {
-                self::call(&mut lines, call, width);
+                self::call(&mut lines, call, width, marks);
                 conditions(&mut lines, webhook, round);
             }
             for skipped in skipped {
                 let (name, reason) = (OneLine(&webhook.name), OneLine(&skipped.reason));
                 let line = format!("{name:width$}  not called: {reason}");
-                let _ = writeln!(lines, "    {FAINT}- {line}{FAINT:#}");
+                let _ = writeln!(lines, "    {FAINT}{:<pad$} {line}{FAINT:#}", "-");
                 for compared in &skipped.compared {
                     let _ = writeln!(lines, "        {FAINT}{}{FAINT:#}", OneLine(compared));
                 }
@@ -112,7 +114,7 @@ fn webhooks(text: &mut String, report: &Report) {
             }
             if !webhook.is_considered() && round == 1 {
                 let line = format!("{:width$}  not reached", OneLine(&webhook.name));
-                let _ = writeln!(lines, "    {FAINT}- {line}{FAINT:#}");
+                let _ = writeln!(lines, "    {FAINT}{:<pad$} {line}{FAINT:#}", "-");
             }
         }
         if !lines.is_empty() {
@@ -131,18 +133,19 @@ fn conditions(text: &mut String, webhook: &WebhookReport, round: usize) {
     }
 }
 
-fn call(text: &mut String, call: &CallReport, width: usize) {
+fn call(text: &mut String, call: &CallReport, width: usize, marks: Marks) {
     let (style, mark, what) = match call.outcome {
-        Outcome::Allowed => (GOOD, '\u{2714}', allowed(call)),
-        Outcome::Denied => (BAD, '\u{2718}', denied(call)),
-        Outcome::FailedOpen => (NOT_DONE, '!', format!("failed open: {}", call.message)),
-        Outcome::FailedClosed => (BAD, '\u{2718}', format!("failed: {}", call.message)),
-        Outcome::Refused => (BAD, '\u{2718}', format!("refused by the server: {}", call.message)),
+        Outcome::Allowed => (GOOD, marks.passed, allowed(call)),
+        Outcome::Denied => (BAD, marks.failed, denied(call)),
+        Outcome::FailedOpen => (NOT_DONE, "!", format!("failed open: {}", call.message)),
+        Outcome::FailedClosed => (BAD, marks.failed, format!("failed: {}", call.message)),
+        Outcome::Refused => (BAD, marks.failed, format!("rejected by the API server: {}", call.message)),
     };
+    let pad = marks.width();
     let took = brief(Duration::from_secs_f64(call.duration_ms / 1e3));
     let _ = writeln!(
         text,
-        "    {style}{mark}{style:#} {:width$}  {FAINT}{took}{FAINT:#}  {}",
+        "    {style}{mark:<pad$}{style:#} {:width$}  {FAINT}{took}{FAINT:#}  {}",
         OneLine(&call.webhook),
         OneLine(what)
     );

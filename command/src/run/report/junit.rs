@@ -22,9 +22,7 @@ pub(super) fn document(record: &Record) -> Result<String, Failure> {
         report.add_test_suite(suite);
         scenarios = others;
     }
-    report
-        .to_string()
-        .map_err(|error| Failure::environment(format!("cannot write the JUnit report: {error}")))
+    crate::junit::document(&report)
 }
 
 fn test_case(scenario: &ScenarioRecord) -> TestCase {

@@ -57,6 +57,12 @@ impl Reports {
     }
 }
 
+/// Returns the reports as JUnit and as JSON.
+#[cfg(test)]
+pub(super) fn documents(record: &Record, circumstances: Circumstances) -> Result<(String, String), Failure> {
+    Ok((junit::document(record)?, json::document(record, circumstances)))
+}
+
 impl ReportFile {
     /// Makes the file beside `path`. A report may hold objects: unless it is one that others shall read, it is its owner's
     /// alone.

@@ -87,7 +87,7 @@ impl Log {
     /// Logs a message at info level.
     pub(crate) fn info(self, message: &str) {
         match self.0 {
-            Format::Text => anstream::eprintln!("admit serve: {message}"),
+            Format::Text => crate::screen::status!("admit serve: {message}"),
             Format::Json => write(&line("info", message, Map::new())),
         }
     }
@@ -103,7 +103,7 @@ impl Log {
     /// Logs an error.
     pub(crate) fn error(self, message: &str) {
         match self.0 {
-            Format::Text => anstream::eprintln!("error: {}", output::lines(message)),
+            Format::Text => crate::screen::status!("error: {}", output::lines(message)),
             Format::Json => write(&line("error", message, Map::new())),
         }
     }
@@ -151,7 +151,7 @@ fn line<'a>(level: &'a str, msg: &'a str, fields: Map<String, Value>) -> Line<'a
 fn write(line: &Line<'_>) {
     // Cannot fail, because the members are strings and JSON values.
     let line = serde_json::to_string(line).unwrap_or_default();
-    anstream::eprintln!("{line}");
+    crate::screen::status!("{line}");
 }
 
 #[cfg(test)]

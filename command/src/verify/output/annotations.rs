@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use harness::verify::Severity;
 use harness::verify::report::Report;
 
-use super::{caveats, examples, others, relative};
+use super::{details, relative};
 use crate::baseline::stale;
 
 /// A workflow command for each finding, a line each.
@@ -25,14 +25,8 @@ pub(super) fn commands(report: &Report) -> String {
         });
         let title = property(&format!("{} {}", check.id, check.title));
         let mut message = format!("{}: {}", finding.webhook(), finding.message);
-        if let Some(others) = others(finding) {
-            let _ = write!(message, "\n{others}");
-        }
-        if let Some(examples) = examples(finding) {
-            let _ = write!(message, "\n{examples}");
-        }
-        for caveat in caveats(report, finding) {
-            let _ = write!(message, "\n{caveat}");
+        for detail in details(report, finding) {
+            let _ = write!(message, "\n{detail}");
         }
         let _ = writeln!(text, "::{command} {place}title={title}::{}", data(&message));
     }

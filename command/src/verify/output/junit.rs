@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use harness::verify::report::{CheckReport, CheckResult, Finding, Report as Verification, Tally};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::{FailOn, caveats, differences, examples, others, relative, table, word};
+use super::{FailOn, details, differences, relative, table, word};
 use crate::Failure;
 
 /// The report as XML. What is not checked, not applicable or skipped is a skipped case that says why; only findings that
@@ -39,9 +39,7 @@ pub(super) fn document(verification: &Verification, fail_on: FailOn) -> Result<S
         }
         report.add_test_suite(suite);
     }
-    report
-        .to_string()
-        .map_err(|error| Failure::environment(format!("cannot write the JUnit report: {error}")))
+    crate::junit::document(&report)
 }
 
 fn case(check: &CheckReport, name: &str, status: TestCaseStatus) -> TestCase {
@@ -98,8 +96,7 @@ fn findings(verification: &Verification, check: &CheckReport, result: &CheckResu
             let _ = writeln!(text, "the same finding as that of {}", finding.webhook());
             continue;
         }
-        for more in others(finding).into_iter().chain(examples(finding)).chain(caveats(verification, finding))
-        {
+        for more in details(verification, finding) {
             let _ = writeln!(text, "{more}");
         }
         text.push_str(&differences(&finding.differences));

@@ -6,13 +6,13 @@ use harness::verify::Difference;
 use harness::verify::report::{CheckReport, CheckResult, Report, Tally};
 use output::OneLine;
 
-use super::table::{self, MOST_DIFFERENCES};
-use super::{caveats, examples, others, word};
+use super::text::{self as people, MOST_DIFFERENCES};
+use super::{details, table, word};
 use crate::baseline::stale;
 
 /// The whole summary.
 pub(super) fn summary(report: &Report) -> String {
-    let mut text = format!("## admit verify\n\n{}\n", table::counts(report));
+    let mut text = format!("## admit verify\n\n{}\n", people::counts(report));
     for (webhook, what) in report.unseen() {
         let _ = writeln!(text, "\n> **Unseen** {}: {}", line(webhook), line(&what));
     }
@@ -49,14 +49,8 @@ pub(super) fn summary(report: &Report) -> String {
         let (severity, webhook) = (word(finding.severity), finding.webhook());
         let _ = writeln!(text, "\n### {} {severity}: {}\n", check.id, line(webhook));
         let _ = writeln!(text, "{}", line(&finding.message));
-        if let Some(examples) = examples(finding) {
-            let _ = writeln!(text, "\n{}", line(&examples));
-        }
-        if let Some(others) = others(finding) {
-            let _ = writeln!(text, "\n{}", line(&others));
-        }
-        for caveat in caveats(report, finding) {
-            let _ = writeln!(text, "\n{}", line(&caveat));
+        for detail in details(report, finding) {
+            let _ = writeln!(text, "\n{}", line(&detail));
         }
         if !finding.differences.is_empty() {
             let differences = differences(&finding.differences);
@@ -91,7 +85,7 @@ pub(super) fn summary(report: &Report) -> String {
             line(&stale(entry))
         );
     }
-    for (webhook, denials) in table::denials(report) {
+    for (webhook, denials) in people::denials(report) {
         let _ = writeln!(text, "\n{} {}:\n", line(webhook), denials.sum);
         for (count, reason) in denials.reasons {
             let _ = writeln!(text, "* {count}: {}", line(reason));
@@ -131,7 +125,7 @@ pub(super) fn differences(differences: &[Difference]) -> String {
         let _ = writeln!(text, "  {}", OneLine(path));
         for (sign, value) in [('-', &difference.expected), ('+', &difference.found)] {
             if let Some(value) = value {
-                let _ = writeln!(text, "{sign} {}", table::short(value));
+                let _ = writeln!(text, "{sign} {}", people::short(value));
             }
         }
     }

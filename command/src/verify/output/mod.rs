@@ -1,10 +1,12 @@
-//! Where a report goes, and what the exit status says of it.
+//! Where a report goes, and which exit status it has.
 
 mod annotations;
 mod junit;
 mod markdown;
 pub(crate) mod sarif;
 mod table;
+mod text;
+mod verdict;
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -18,16 +20,21 @@ use self::markdown::differences;
 pub(crate) use self::markdown::{cell, line};
 use super::VERIFY;
 use crate::baseline::{Accepting, BaselineOptions};
+pub(crate) use crate::diagnostic::word;
 use crate::run::report::ReportFile;
-use crate::{ExitCode, Failure};
+use crate::{ExitCode, Failure, screen};
 
 /// Where a report goes.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct Outputs {
-    /// Output format on standard output: a table and the findings, the whole report, or a summary
+    /// Output format on standard output: text for people, the whole report, or a summary
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(super) output: Format,
+
+    /// List every check with its result, also those that passed, that do not apply, or that could not run
+    #[arg(short, long, visible_alias = "checks")]
+    verbose: bool,
 
     /// Write a JUnit report: a suite for each check, a case for each webhook
     #[arg(long, value_name = "FILE")]
@@ -162,12 +169,6 @@ impl Outputs {
     pub(super) fn write(&self, files: Files, report: &mut Report) -> Result<ExitCode, Failure> {
         files.baseline.apply(report)?;
         let report = &*report;
-        match self.output {
-            Format::Text => anstream::print!("{}", table::text(report)),
-            Format::Json => anstream::println!("{}", json(report)?),
-            Format::Yaml => anstream::print!("{}", yaml(report)?),
-            Format::Markdown => anstream::print!("{}", markdown::summary(report)),
-        }
         if let Some(file) = files.junit {
             file.write(&junit::document(report, self.fail_on)?)?;
         }
@@ -176,27 +177,36 @@ impl Outputs {
         }
         if files.github.annotates {
             // A workflow reads both streams, and standard output may be a report.
-            anstream::eprint!("{}", annotations::commands(report));
+            screen::prompt(&annotations::commands(report));
         }
         match (files.summary, &files.github.summary) {
             (Some(file), _) => file.write(&markdown::summary(report))?,
             (None, Some(path)) => append(path, &markdown::summary(report))?,
             (None, None) => {}
         }
+        match self.output {
+            Format::Text => screen::print(&text::text(report, self.verbose))?,
+            Format::Json => screen::print_document(&(json(report)? + "\n"))?,
+            Format::Yaml => screen::print_document(&yaml(report)?)?,
+            Format::Markdown => screen::print_document(&markdown::summary(report))?,
+        }
         Ok(self.fail_on.exit_code(report))
     }
 }
 
-/// `value` as JSON for people.
+/// Returns `value` as JSON that is safe to show on a terminal.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value)
+        .map(|document| output::json(&document).into_owned())
         .map_err(|error| Failure::environment(format!("cannot write the report as JSON: {error}")))
 }
 
-/// `value` as YAML.
-pub(super) fn yaml(value: &impl serde::Serialize) -> Result<String, Failure> {
-    serde_saphyr::to_string(value)
-        .map_err(|error| Failure::environment(format!("cannot write the report as YAML: {error}")))
+/// Returns `value` as YAML that is safe to show on a terminal: as JSON, which is YAML too, if nothing else escapes its
+/// texts.
+pub(crate) fn yaml(value: &impl serde::Serialize) -> Result<String, Failure> {
+    let document = serde_saphyr::to_string(value)
+        .map_err(|error| Failure::environment(format!("cannot write the report as YAML: {error}")))?;
+    if output::json(&document) == document { Ok(document) } else { Ok(json(value)? + "\n") }
 }
 
 /// What other steps of the workflow wrote there stays.
@@ -209,15 +219,6 @@ fn append(path: &Path, text: &str) -> Result<(), Failure> {
     written.map_err(|error| {
         Failure::environment(format!("cannot write $GITHUB_STEP_SUMMARY {}: {error}", path.display()))
     })
-}
-
-/// How people call a severity.
-pub(crate) fn word(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Note => "note",
-    }
 }
 
 /// Which webhooks a check is for, in words.
@@ -239,35 +240,38 @@ pub(crate) fn relative(file: &str) -> String {
     inner.strip_prefix(".").unwrap_or(inner).display().to_string()
 }
 
-/// `the same for A, B`: the webhooks beside the first that show a finding.
+/// Returns `the same for A, B`: the other webhooks that show a finding.
 fn others(finding: &Finding) -> Option<String> {
     let others: Vec<&str> = finding.webhooks.keys().skip(1).map(String::as_str).collect();
     (!others.is_empty()).then(|| format!("the same for {}", others.join(", ")))
 }
 
-/// What is to be kept in mind with a finding, a sentence each.
+/// Returns the caveats of a finding, a sentence each.
 fn caveats(report: &Report, finding: &Finding) -> Vec<String> {
     let told = |webhook: &String| {
         let told = |(name, caveat): (&str, &str)| {
-            if name == finding.webhook() {
-                format!("caveat: {caveat}")
-            } else {
-                format!("caveat: {name}: {caveat}")
-            }
+            if name == finding.webhook() { caveat.to_owned() } else { format!("{name}: {caveat}") }
         };
         report.caveats(webhook).map(told).collect::<Vec<String>>()
     };
     finding.webhooks.keys().flat_map(told).collect()
 }
 
-/// `for A, B and 3 more`; nothing for a finding that is about no object.
+/// Returns `A, B and 3 more`, the objects that show a finding; none for a finding without an object.
 fn examples(finding: &Finding) -> Option<String> {
     if finding.examples.is_empty() {
         return None;
     }
     let more = finding.count().saturating_sub(finding.examples.len() as u64);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    Some(format!("for {}{more}", finding.examples.join(", ")))
+    Some(format!("{}{more}", finding.examples.join(", ")))
+}
+
+/// Returns the lines about a finding that follow its message: other webhooks, objects, caveats.
+fn details(report: &Report, finding: &Finding) -> Vec<String> {
+    let objects = examples(finding).map(|objects| format!("for {objects}"));
+    let caveats = caveats(report, finding).into_iter().map(|caveat| format!("caveat: {caveat}"));
+    others(finding).into_iter().chain(objects).chain(caveats).collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Finding, Location, Report, Tally};
 use serde_json::{Value, json};
 
-use super::{caveats, differences, examples, others, relative, table};
+use super::{details, differences, relative, table};
 use crate::baseline::stale;
 
 /// The log as JSON.
@@ -63,7 +63,7 @@ fn results(report: &Report) -> Vec<Value> {
 fn result(report: &Report, (index, check): (usize, &CheckReport), finding: &Finding) -> Value {
     let webhook = finding.webhook();
     let mut text = format!("{webhook}: {}", finding.message);
-    for more in others(finding).into_iter().chain(examples(finding)).chain(caveats(report, finding)) {
+    for more in details(report, finding) {
         text = format!("{text}\n{more}");
     }
     if !finding.differences.is_empty() {

@@ -93,9 +93,24 @@ fn check(found: &str, expected: &ExpectFile) {
 }
 
 #[test]
-fn text_is_a_table_and_the_findings() {
-    let text = anstream::adapter::strip_str(&table::text(&report())).to_string();
+fn text_begins_with_the_verdicts() {
+    let text = anstream::adapter::strip_str(&text::text(&report(), false)).to_string();
     check(&text, &expect_file!["golden/text.txt"]);
+}
+
+#[test]
+fn verbose_text_lists_every_check() {
+    let text = anstream::adapter::strip_str(&text::text(&report(), true)).to_string();
+    check(&text, &expect_file!["golden/verbose.txt"]);
+}
+
+#[test]
+fn an_interrupted_report_says_so_first() {
+    let mut report = report();
+    report.interrupted = true;
+    let text = anstream::adapter::strip_str(&text::text(&report, false)).to_string();
+    assert!(text.starts_with("warning: the run was interrupted after 12 objects\n"), "{text}");
+    assert!(text.contains("  = object: {") && !text.contains("smallest object"), "{text}");
 }
 
 #[test]
@@ -177,10 +192,14 @@ fn what_could_not_be_reached_or_was_not_served_is_said_once() {
     .unwrap();
     let unreached = "injector/a.example.com, injector/b.example.com: nothing that speaks TLS at 127.0.0.1:1";
     let unserved = "by the API server behind the webhooks: patch v1 configmaps: 415 unsupported: apply";
-    let text = anstream::adapter::strip_str(&table::text(&report)).to_string();
+    let text = anstream::adapter::strip_str(&text::text(&report, false)).to_string();
     let markdown = markdown::summary(&report);
     for (text, lines) in [
-        (text, [format!("unreached: {unreached}\n"), format!("unserved: {unserved}\n")]),
+        (text, [
+            "warning: could not reach injector/a.example.com, injector/b.example.com: nothing that speaks TLS at \
+             127.0.0.1:1\n".to_owned(),
+            "warning: the API server behind the webhooks does not serve patch v1 configmaps: 415 unsupported: apply\n".to_owned(),
+        ]),
         (markdown, [format!("> **Unreached** {unreached}\n"), format!("> **Unserved** {unserved}\n")]),
     ] {
         for line in lines {
@@ -189,17 +208,17 @@ fn what_could_not_be_reached_or_was_not_served_is_said_once() {
     }
 }
 
-/// Appends what steers a terminal to every text in `value` that may come from elsewhere.
-fn hostile(value: &mut serde_json::Value) {
+/// Appends `end` to every text in `value` that may come from elsewhere.
+fn append(value: &mut serde_json::Value, end: &str) {
     use serde_json::Value;
     const KEPT: [&str; 6] = ["severity", "verdict", "id", "title", "why", "source"];
     match value {
-        Value::String(text) => text.push_str("\u{1b}[2J\n\u{9b}31mfoo\u{202e}"),
-        Value::Array(items) => items.iter_mut().for_each(hostile),
+        Value::String(text) => text.push_str(end),
+        Value::Array(items) => items.iter_mut().for_each(|item| append(item, end)),
         Value::Object(members) => {
             for (name, member) in members.iter_mut() {
                 if !KEPT.contains(&name.as_str()) {
-                    hostile(member);
+                    append(member, end);
                 }
             }
         }
@@ -207,10 +226,33 @@ fn hostile(value: &mut serde_json::Value) {
     }
 }
 
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+    #[test]
+    fn every_format_survives_hostile_texts(text in crate::hostile::texts()) {
+        let mut report = serde_json::to_value(report()).unwrap();
+        append(&mut report, &text);
+        let mut report: Report = serde_json::from_value(report).unwrap();
+        let webhooks = std::mem::take(&mut report.webhooks).into_iter();
+        report.webhooks = webhooks.map(|(name, tried)| (format!("{name}{text}"), tried)).collect();
+        assert_eq!(serde_json::from_str::<Report>(&json(&report).unwrap()).unwrap(), report);
+        assert_eq!(serde_saphyr::from_str::<Report>(&yaml(&report).unwrap()).unwrap(), report);
+        crate::hostile::is_xml(&junit::document(&report, FailOn::Warning).unwrap());
+        let sarif: serde_json::Value = serde_json::from_str(&sarif::document(&report)).unwrap();
+        assert_eq!(sarif["runs"][0]["results"].as_array().unwrap().len(), 4);
+        for shown in [text::text(&report, true), markdown::summary(&report), json(&report).unwrap()] {
+            crate::hostile::is_safe(&shown);
+        }
+        let commands = annotations::commands(&report);
+        crate::hostile::is_safe(&commands);
+        assert_eq!(commands.lines().filter(|line| line.starts_with("::")).count(), commands.lines().count());
+    }
+}
+
 #[test]
 fn nothing_in_a_report_steers_a_terminal() {
     let mut report = serde_json::to_value(report()).unwrap();
-    hostile(&mut report);
+    append(&mut report, "\u{1b}[2J\n\u{9b}31mfoo\u{202e}");
     let text = report.to_string();
     // Names of members, too: webhooks and reasons.
     let text = text
@@ -218,7 +260,7 @@ fn nothing_in_a_report_steers_a_terminal() {
         .replace("refused\":", "refused\\n\\u009b\":");
     let report: Report = serde_json::from_str(&text).unwrap();
     for (what, text) in [
-        ("text", table::text(&report)),
+        ("text", text::text(&report, true)),
         ("markdown", markdown::summary(&report)),
         ("annotations", annotations::commands(&report)),
     ] {

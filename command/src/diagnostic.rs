@@ -1,0 +1,230 @@
+//! Findings as text, in the shape of the diagnostics of rustc.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use harness::verify::Severity;
+use output::{OneLine, one_line};
+
+/// Good news: passed, added.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// Errors, and what was removed.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// Warnings, and what was not checked.
+pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+/// Notes.
+pub(crate) const NOTE: Style = AnsiColor::Cyan.on_default().bold();
+/// The frame: arrows, bars, and line numbers.
+const FRAME: Style = AnsiColor::Blue.on_default().bold();
+const BOLD: Style = Style::new().bold();
+
+/// The column at which long notes are wrapped.
+const WIDTH: usize = 100;
+
+/// One finding.
+#[derive(Debug)]
+pub(crate) struct Diagnostic {
+    severity: Severity,
+    code: String,
+    message: String,
+    place: Option<(String, u64)>,
+    source: Option<String>,
+    body: Vec<(Option<char>, String)>,
+    notes: Vec<(&'static str, String)>,
+}
+
+impl Diagnostic {
+    /// A finding that says `message`; texts from other sources are escaped.
+    pub(crate) fn new(severity: Severity, message: impl Into<String>) -> Self {
+        Self {
+            severity,
+            code: String::new(),
+            message: message.into(),
+            place: None,
+            source: None,
+            body: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Sets the id of the check.
+    pub(crate) fn code(mut self, code: &str) -> Self {
+        code.clone_into(&mut self.code);
+        self
+    }
+
+    /// Sets the file and the line.
+    pub(crate) fn place(mut self, file: &str, line: u64) -> Self {
+        self.place = Some((file.to_owned(), line));
+        self
+    }
+
+    /// Shows the line of the file.
+    pub(crate) fn source(mut self, line: Option<&str>) -> Self {
+        self.source = line.map(str::to_owned);
+        self
+    }
+
+    /// Adds a line below the place: removed with the sign `-`, added with `+`.
+    pub(crate) fn line(&mut self, sign: Option<char>, line: impl Into<String>) {
+        self.body.push((sign, line.into()));
+    }
+
+    /// Adds a note, such as `help`.
+    pub(crate) fn note(&mut self, label: &'static str, text: impl Into<String>) {
+        self.notes.push((label, text.into()));
+    }
+
+    /// Appends the text of the finding, which ends with a line end.
+    pub(crate) fn write(&self, text: &mut String) {
+        let style = style(self.severity);
+        let code = if self.code.is_empty() { String::new() } else { format!("[{}]", self.code) };
+        let word = word(self.severity);
+        let message = OneLine(&self.message);
+        let _ = writeln!(text, "{style}{word}{code}{style:#}{BOLD}: {message}{BOLD:#}");
+        let number = match (&self.place, &self.source) {
+            (Some((_, line)), Some(_)) => line.to_string(),
+            _ => String::new(),
+        };
+        let margin = " ".repeat(number.len().max(1));
+        if let Some((file, line)) = &self.place {
+            let _ = writeln!(text, "{margin}{FRAME}-->{FRAME:#} {}:{line}", OneLine(file));
+        }
+        if self.source.is_some() || !self.body.is_empty() {
+            let _ = writeln!(text, "{margin} {FRAME}|{FRAME:#}");
+        }
+        if let Some(source) = &self.source {
+            let _ = writeln!(text, "{FRAME}{number} |{FRAME:#} {}", one_line(source.trim_end()));
+        }
+        for (sign, line) in &self.body {
+            let line = OneLine(line);
+            let _ = match sign {
+                Some(sign) => {
+                    let style = if *sign == '-' { BAD } else { GOOD };
+                    writeln!(text, "{margin} {FRAME}|{FRAME:#} {style}{sign} {line}{style:#}")
+                }
+                None => writeln!(text, "{margin} {FRAME}|{FRAME:#}   {line}"),
+            };
+        }
+        if (self.source.is_some() || !self.body.is_empty()) && !self.notes.is_empty() {
+            let _ = writeln!(text, "{margin} {FRAME}|{FRAME:#}");
+        }
+        for (label, note) in &self.notes {
+            let indent = margin.len() + label.len() + 5;
+            let note = wrapped(&one_line(note), WIDTH.saturating_sub(indent));
+            let note = note.join(&format!("\n{}", " ".repeat(indent)));
+            let _ = writeln!(text, "{margin} {FRAME}={FRAME:#} {BOLD}{label}{BOLD:#}: {note}");
+        }
+    }
+}
+
+/// Returns the word for a severity.
+pub(crate) fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    }
+}
+
+fn style(severity: Severity) -> Style {
+    match severity {
+        Severity::Error => BAD,
+        Severity::Warning => WARNING,
+        Severity::Note => NOTE,
+    }
+}
+
+/// Returns `2 errors, 1 note` for the severities of findings; nothing for none.
+pub(crate) fn counts(severities: impl IntoIterator<Item = Severity>) -> String {
+    let severities: Vec<Severity> = severities.into_iter().collect();
+    let all = [Severity::Error, Severity::Warning, Severity::Note];
+    let counts = all.map(|wanted| (severities.iter().filter(|found| **found == wanted).count(), wanted));
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    counts.map(|(count, severity)| several(count, word(severity))).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns `1 error`, `2 errors`.
+pub(crate) fn several(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Breaks `text` at spaces into lines of at most `width` characters, unless a word is longer.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let Some(line) = lines.last_mut() else { break };
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(diagnostic: &Diagnostic, expected: &expect_test::Expect) {
+        let mut text = String::new();
+        diagnostic.write(&mut text);
+        expected.assert_eq(&anstream::adapter::strip_str(&text).to_string());
+    }
+
+    #[test]
+    fn a_finding_has_the_shape_of_a_diagnostic_of_rustc() {
+        let mut found = Diagnostic::new(Severity::Error, "no served resource `pod`")
+            .code("L04")
+            .place("deploy/webhook.yaml", 12)
+            .source(Some("    resources: [pod]\n"));
+        found.note("help", "use the plural name ".repeat(8).trim_end());
+        found.note("docs", "docs/reference/lint-checks.md#l04");
+        check(
+            &found,
+            &expect![[r#"
+                error[L04]: no served resource `pod`
+                  --> deploy/webhook.yaml:12
+                   |
+                12 |     resources: [pod]
+                   |
+                   = help: use the plural name use the plural name use the plural name use the plural name use the
+                           plural name use the plural name use the plural name use the plural name
+                   = docs: docs/reference/lint-checks.md#l04
+            "#]],
+        );
+    }
+
+    #[test]
+    fn differences_are_lines_of_a_diff_without_a_line_number() {
+        let mut found = Diagnostic::new(Severity::Note, "changes\u{1b}[2J\nmore").place("a\nb.yaml", 7);
+        found.line(None, "spec.replicas");
+        found.line(Some('-'), "1");
+        found.line(Some('+'), "2\u{202e}");
+        check(
+            &found,
+            &expect![[r#"
+                note: changes\u{1b}[2J\nmore
+                 --> a\nb.yaml:7
+                  |
+                  |   spec.replicas
+                  | - 1
+                  | + 2\u{202e}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn counts_name_the_worst_first() {
+        let found = [Severity::Note, Severity::Error, Severity::Note];
+        assert_eq!(counts(found), "1 error, 2 notes");
+        assert_eq!(counts([]), "");
+    }
+}

@@ -1,0 +1,79 @@
+//! Texts that try to break a report or to control a terminal, and readers that reject a broken report.
+
+use proptest::prelude::*;
+
+/// Characters and sequences that mean something to a terminal, to XML, to JSON, to YAML, or to Markdown.
+const PIECES: [&str; 32] = [
+    "\u{0}",
+    "\u{7}",
+    "\u{8}",
+    "\n",
+    "\r",
+    "\t",
+    "\u{b}",
+    "\u{1b}[2J",
+    "\u{1b}]0;title\u{7}",
+    "\u{1b}[31m",
+    "\u{7f}",
+    "\u{85}",
+    "\u{9b}31m",
+    "\u{ad}",
+    "\u{200f}",
+    "\u{202e}",
+    "\u{2028}",
+    "\u{2066}",
+    "\u{feff}",
+    "\u{fffe}",
+    "\u{ffff}",
+    "\u{10ffff}",
+    "]]>",
+    "<!--",
+    "&amp;",
+    "<a b=\"c\">",
+    "'\"\\",
+    "```",
+    "| x |",
+    "::error::",
+    "---\n- ",
+    "a: b",
+];
+
+/// Texts made of those pieces and of any other characters.
+pub(crate) fn texts() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        4 => proptest::sample::select(&PIECES[..]).prop_map(str::to_owned),
+        1 => any::<String>(),
+    ];
+    proptest::collection::vec(piece, 1..8).prop_map(|pieces| pieces.concat())
+}
+
+/// Fails unless `document` is well-formed XML that has only the characters that XML 1.0 allows.
+#[track_caller]
+pub(crate) fn is_xml(document: &str) {
+    assert_eq!(output::xml(document), document, "a character that XML forbids");
+    let mut reader = quick_xml::Reader::from_str(document);
+    let mut elements = 0;
+    loop {
+        match reader.read_event().unwrap_or_else(|error| panic!("{error}: {document}")) {
+            quick_xml::events::Event::Eof => break,
+            quick_xml::events::Event::Start(start) | quick_xml::events::Event::Empty(start) => {
+                elements += 1;
+                for attribute in start.attributes() {
+                    let attribute = attribute.unwrap_or_else(|error| panic!("{error}: {document}"));
+                    let value = quick_xml::escape::unescape(std::str::from_utf8(&attribute.value).unwrap());
+                    value.unwrap_or_else(|error| panic!("{error}: {document}"));
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(elements > 0, "{document}");
+}
+
+/// Fails if `text` controls a terminal by anything but its own styles.
+#[track_caller]
+pub(crate) fn is_safe(text: &str) {
+    let plain = anstream::adapter::strip_str(text).to_string();
+    assert_eq!(output::lines(&plain), plain);
+    assert_eq!(output::styled(text), text);
+}

@@ -1,0 +1,138 @@
+//! The report for people: the answer about each configuration, the findings, and what was not checked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use harness::verify::Severity;
+use output::OneLine;
+
+use super::{Finding, Report, Skipped, counts};
+use crate::baseline::stale;
+use crate::check_help::{help, lint_docs};
+use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
+
+const FAINT: Style = Style::new().dimmed();
+
+/// Returns the whole report; with `lists_checks` also what became of each check.
+pub(super) fn text(report: &Report, lists_checks: bool) -> String {
+    let mut text = String::new();
+    verdicts(&mut text, report);
+    let mut findings: Vec<&Finding> = report.new_findings().collect();
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    let mut explained = BTreeSet::new();
+    for finding in findings {
+        text.push('\n');
+        diagnostic(report, finding, explained.insert(finding.check)).write(&mut text);
+    }
+    for entry in &report.stale {
+        text.push('\n');
+        let stale = Diagnostic::new(Severity::Warning, stale(entry));
+        stale.place(&entry.place.file, entry.place.line).write(&mut text);
+    }
+    if report.accepted().next().is_some() {
+        text.push('\n');
+    }
+    for (finding, reason) in report.accepted() {
+        let place = OneLine(format!("{}:{}", finding.file, finding.line));
+        let sentence = OneLine(format!("{} ({reason})", finding.sentence()));
+        let _ = writeln!(text, "{FAINT}accepted[{}]{FAINT:#} {place}: {sentence}", finding.check);
+    }
+    if lists_checks {
+        text.push('\n');
+        checks(&mut text, report);
+    }
+    summary(&mut text, report, lists_checks);
+    text
+}
+
+/// One line for each configuration with findings, and one for all others.
+fn verdicts(text: &mut String, report: &Report) {
+    let mut found: BTreeMap<&str, Vec<Severity>> = BTreeMap::new();
+    for finding in report.new_findings() {
+        let configuration = finding.webhook.split('/').next().unwrap_or_default();
+        found.entry(configuration).or_default().push(finding.severity);
+    }
+    let others = report.names.iter().filter(|name| !found.contains_key(name.as_str())).count();
+    let other = if found.is_empty() { "" } else { "other " };
+    for (configuration, severities) in found {
+        let style = match severities.iter().max() {
+            Some(Severity::Error) => BAD,
+            _ => WARNING,
+        };
+        let (configuration, counts) = (OneLine(configuration), diagnostic::counts(severities));
+        let _ = writeln!(text, "{configuration}: {style}{counts}{style:#}");
+    }
+    if others > 0 {
+        let configurations = several(others, &format!("{other}configuration"));
+        let _ = writeln!(text, "{configurations}: {GOOD}no problems found{GOOD:#}");
+    }
+}
+
+fn diagnostic(report: &Report, finding: &Finding, explains: bool) -> Diagnostic {
+    let mut shown = Diagnostic::new(finding.severity, &finding.message)
+        .code(finding.check)
+        .place(&finding.file, finding.line)
+        .source(finding.source.as_deref());
+    let about = if finding.webhook.contains('/') { "webhook" } else { "configuration" };
+    shown.note(about, &finding.webhook);
+    if !finding.field.is_empty() {
+        shown.note("field", &finding.field);
+    }
+    if let Some(check) = report.checks.iter().find(|check| check.id == finding.check).filter(|_| explains) {
+        shown.note("why", check.why);
+    }
+    if let Some(help) = help(finding.check) {
+        shown.note("help", help);
+    }
+    shown.note("docs", lint_docs(finding.check));
+    shown
+}
+
+/// What became of each check.
+fn checks(text: &mut String, report: &Report) {
+    for check in &report.checks {
+        let findings = report.findings.iter().filter(|finding| finding.check == check.id).count();
+        let unchecked: Vec<_> = report.not_checked.iter().filter(|it| it.check == check.id).collect();
+        let (style, word) = match (findings, unchecked.is_empty()) {
+            (0, true) => (GOOD, "passed".to_owned()),
+            (0, false) => (WARNING, "not checked".to_owned()),
+            (count, _) => (BAD, several(count, "finding")),
+        };
+        let _ = writeln!(text, "{style}{} {word:<12}{style:#} {}", check.id, check.title);
+        for unchecked in unchecked {
+            let place = match (&unchecked.file, unchecked.line) {
+                (Some(file), Some(line)) => format!("{file}:{line}: "),
+                _ => String::new(),
+            };
+            let sentence = OneLine(format!("{place}{}", unchecked.sentence()));
+            let _ = writeln!(text, "{:17}{FAINT}not checked: {sentence}{FAINT:#}", "");
+        }
+    }
+    for Skipped { check, reason } in &report.skipped {
+        let _ = writeln!(text, "{FAINT}{check} {:<12} {}{FAINT:#}", "skipped", OneLine(reason));
+    }
+}
+
+/// How many checks passed, which did not run, and how many findings there are.
+fn summary(text: &mut String, report: &Report, lists_checks: bool) {
+    let has_finding = |id: &str| report.findings.iter().any(|finding| finding.check == id);
+    let unchecked: BTreeSet<&str> = report.not_checked.iter().map(|unchecked| unchecked.check).collect();
+    let passed = report.checks.iter().filter(|check| !has_finding(check.id) && !unchecked.contains(check.id));
+    let hint = |hint: &str| if lists_checks { String::new() } else { format!(" (-v {hint})") };
+    let _ = writeln!(text, "\n{} passed{}", several(passed.count(), "check"), hint("lists them"));
+    let skipped = report.skipped.iter().map(|skipped| skipped.check).collect();
+    let unchecked: Vec<&str> = unchecked.into_iter().collect();
+    for (ids, what) in [(unchecked, "not completed"), (skipped, "skipped")] {
+        if !ids.is_empty() {
+            let (count, list) = (several(ids.len(), "check"), ids.join(", "));
+            let _ = writeln!(text, "{WARNING}{count} {what}{WARNING:#}: {list}{}", hint("says why"));
+        }
+    }
+    let style = match report.new_findings().map(|finding| finding.severity).max() {
+        Some(Severity::Error) => BAD,
+        Some(Severity::Warning) => WARNING,
+        Some(Severity::Note) | None => GOOD,
+    };
+    let _ = writeln!(text, "{style}{}{style:#}", counts(report));
+}

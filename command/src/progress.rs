@@ -1,0 +1,167 @@
+//! The progress of long commands on standard error: a bar on a terminal, otherwise a line every few seconds.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tokio::time::Instant;
+
+use crate::screen;
+
+/// How often a line is written where no bar is drawn, such as to the log of a workflow.
+const PERIOD: Duration = Duration::from_secs(10);
+/// How often the spinner turns.
+const TICK: Duration = Duration::from_millis(120);
+
+/// Reports the progress of one command. Dropping it removes the bar.
+#[derive(Debug)]
+pub(crate) struct ProgressReporter {
+    form: Form,
+    /// Hidden unless it is drawn: it also estimates the time that is left.
+    bar: ProgressBar,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Quiet,
+    Bar,
+    Lines,
+}
+
+#[derive(Debug)]
+struct State {
+    /// What the command does now.
+    activity: String,
+    /// When the next line is due.
+    next: Instant,
+}
+
+impl ProgressReporter {
+    /// A reporter that draws nothing before the first report.
+    pub(crate) fn new(is_quiet: bool) -> Self {
+        let form = match (is_quiet, screen::redraws()) {
+            (true, _) => Form::Quiet,
+            (false, true) => Form::Bar,
+            (false, false) => Form::Lines,
+        };
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        let bar = if form == Form::Bar { screen::bars().add(bar) } else { bar };
+        let state = State { activity: String::new(), next: Instant::now() + PERIOD };
+        Self { form, bar, state: Mutex::new(state) }
+    }
+
+    /// Reports that `done` of `total` parts of an activity are done; `detail` is the rest of the line.
+    ///
+    /// The time that is left is estimated for this activity alone.
+    pub(crate) fn report(&self, activity: &str, done: u64, total: Option<u64>, detail: &str) {
+        if self.form == Form::Quiet {
+            return;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.activity != activity {
+            activity.clone_into(&mut state.activity);
+            self.begin(total);
+        }
+        self.bar.set_position(done);
+        let left = total.filter(|total| done > 0 && done < *total).map(|_| self.bar.eta());
+        let text = line(activity, done, total, left.filter(|left| !left.is_zero()), detail);
+        let now = Instant::now();
+        if self.form == Form::Bar {
+            self.bar.set_message(text);
+        } else if now >= state.next {
+            state.next = now + PERIOD;
+            screen::print_status(&text);
+        }
+    }
+
+    /// Removes the bar.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn begin(&self, total: Option<u64>) {
+        self.bar.reset();
+        let template = match total {
+            Some(total) => {
+                self.bar.set_length(total);
+                "{spinner} [{bar:20}] {wide_msg}"
+            }
+            None => "{spinner} {wide_msg}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style.progress_chars("=> ").tick_chars("-\\|/ "));
+        }
+        if self.form == Form::Bar {
+            self.bar.enable_steady_tick(TICK);
+        }
+    }
+}
+
+impl Drop for ProgressReporter {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+fn line(activity: &str, done: u64, total: Option<u64>, left: Option<Duration>, detail: &str) -> String {
+    let of = total.map(|total| format!(" ({done} of {total})")).unwrap_or_default();
+    let left = left.map(|left| format!(", {} left", about(left))).unwrap_or_default();
+    let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
+    output::one_line(&format!("{activity}{of}{left}{detail}")).into_owned()
+}
+
+/// Returns a duration as precise as an estimate is: `about 40 s`, `about 3 min`.
+fn about(left: Duration) -> String {
+    match left.as_secs() {
+        seconds @ 0..=9 => format!("about {} s", seconds + 1),
+        seconds @ 10..=89 => format!("about {} s", seconds.div_ceil(10) * 10),
+        seconds @ 90..=5399 => format!("about {} min", seconds.div_ceil(60)),
+        seconds @ 5400..=359_999 => format!("about {} h", seconds.div_ceil(3600)),
+        _ => "more than 100 h".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimates_are_rounded() {
+        for (seconds, expected) in [
+            (0, "about 1 s"),
+            (9, "about 10 s"),
+            (11, "about 20 s"),
+            (90, "about 2 min"),
+            (5400, "about 2 h"),
+            (u64::MAX, "more than 100 h"),
+        ] {
+            assert_eq!(about(Duration::from_secs(seconds)), expected);
+        }
+    }
+
+    #[test]
+    fn a_line_names_the_activity_the_parts_and_the_time_left() {
+        let left = Some(Duration::from_secs(35));
+        assert_eq!(
+            line("trying objects", 3, Some(12), left, "9 calls"),
+            "trying objects (3 of 12), about 40 s left: 9 calls"
+        );
+        assert_eq!(line("waiting for \u{1b}[2J", 0, None, None, ""), r"waiting for \u{1b}[2J");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_terminal_a_line_is_due_after_each_period() {
+        // Standard error of a test may be a terminal.
+        let mut reporter = ProgressReporter::new(false);
+        reporter.form = Form::Lines;
+        let next = |reporter: &ProgressReporter| reporter.state.lock().unwrap().next;
+        let first = next(&reporter);
+        assert_eq!(first, Instant::now() + PERIOD);
+        reporter.report("trying objects", 1, Some(2), "");
+        assert_eq!(next(&reporter), first);
+        tokio::time::advance(PERIOD).await;
+        reporter.report("trying objects", 1, Some(2), "");
+        assert_eq!(next(&reporter), first + PERIOD);
+    }
+}

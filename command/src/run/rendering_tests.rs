@@ -1,0 +1,78 @@
+//! Everything that `admit run` shows and writes, with texts that try to break it.
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::display::{Display, scenario_text};
+use super::plan::{PlannedRule, PlannedScenario, PlannedStep};
+use super::record::{Record, ScenarioKey, StepOutcome};
+use super::report::{self, Circumstances};
+use super::{list, summary};
+use crate::hostile;
+use crate::screen::Marks;
+use crate::target::TargetKind;
+
+/// A scenario whose texts all end with `text`.
+fn planned(text: &str) -> PlannedScenario {
+    let step = PlannedStep {
+        keyword: "Then".to_owned(),
+        text: format!("it is{text}"),
+        line: 3,
+        argument: vec![format!("argument{text}")],
+    };
+    PlannedScenario {
+        key: ScenarioKey { path: format!("a{text}.feature"), line: 2 },
+        feature: format!("Feature{text}"),
+        rule: Some(PlannedRule { name: format!("Rule{text}"), line: 1 }),
+        name: format!("Scenario{text}"),
+        tags: vec![format!("tag{text}")],
+        steps: vec![step],
+    }
+}
+
+/// A failed attempt, a passed attempt, and a skipped scenario.
+fn record(text: &str) -> Record {
+    let skipped = PlannedScenario { key: ScenarioKey { path: "b".to_owned(), line: 9 }, ..planned(text) };
+    let scenarios = vec![(planned(text), None), (skipped, Some(format!("reason{text}")))];
+    let mut record = Record::new(scenarios, Instant::now());
+    let scenario = record.scenario_mut(0).unwrap();
+    for _ in 0..2 {
+        scenario.begin();
+        let attempt = scenario.attempt_mut().unwrap();
+        attempt.begin_step(0);
+        attempt.end_step(0, StepOutcome::Failed(format!("message{text}")), vec![format!("told{text}")]);
+        attempt.trouble = Some(format!("trouble{text}"));
+        scenario.end();
+    }
+    record
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+    #[test]
+    fn nothing_in_a_feature_controls_a_terminal_or_breaks_a_report(text in hostile::texts()) {
+        let record = record(&text);
+        let circumstances = Circumstances { target: TargetKind::InProcess, unchecked_audits: 1 };
+        let (junit, json) = report::documents(&record, circumstances).unwrap();
+        hostile::is_xml(&junit);
+        let json: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["features"][0]["rules"][0]["scenarios"][0]["name"], format!("Scenario{text}"));
+        let listed = [(planned(&text), Some(format!("reason{text}")))];
+        let mut display = Display::quiet();
+        for shown in [
+            list::text(&listed),
+            summary::summary(&record, 1),
+            display.heading(&record.scenarios()[0]),
+            scenario_text(&record.scenarios()[0], Marks::UNICODE),
+        ] {
+            hostile::is_safe(&shown);
+        }
+    }
+}
+
+#[test]
+fn a_failed_scenario_is_shown_again_in_the_summary() {
+    let summary = anstream::adapter::strip_str(&summary::summary(&record(""), 0)).to_string();
+    let expected = "\nerror: Scenario\n --> a.feature:3\n  |\n3 | Then it is\n  |\n  = message: message\n\n";
+    assert!(summary.starts_with(expected), "{summary}");
+}

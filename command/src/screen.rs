@@ -1,0 +1,126 @@
+//! Standard output and standard error: everything that the command prints passes through here.
+//!
+//! Standard output is either text for people, which cannot control a terminal, or a document for programs. An error on
+//! standard output fails the command, except that a reader may close the pipe early, as `head` does.
+
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::sync::LazyLock;
+
+use indicatif::MultiProgress;
+
+use crate::Failure;
+
+/// Prints a status line on standard error, formatted as by `format!`.
+macro_rules! status {
+    ($($arguments:tt)*) => {
+        $crate::screen::print_status(&format!($($arguments)*))
+    };
+}
+pub(crate) use status;
+
+/// The progress bars on standard error. They are hidden while something else is printed.
+static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
+/// Prints text for people on standard output; line ends are part of `text`.
+///
+/// Styles are kept if the terminal shows colors. Other escape sequences are printed as text.
+///
+/// # Errors
+/// Standard output cannot be written to. A closed pipe is not an error.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    write(&output::styled(text))
+}
+
+/// Prints a document for programs on standard output, as it is.
+///
+/// # Errors
+/// Standard output cannot be written to. A closed pipe is not an error.
+pub(crate) fn print_document(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    BARS.suspend(|| outcome(out.write_all(text.as_bytes()).and_then(|()| out.flush())))
+}
+
+fn write(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    BARS.suspend(|| outcome(out.write_all(text.as_bytes()).and_then(|()| out.flush())))
+}
+
+fn outcome(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::environment(format!("cannot write to standard output: {error}")))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Prints `line` on standard error. Errors are ignored: there is no other place to report them.
+pub(crate) fn print_status(line: &str) {
+    prompt(&format!("{line}\n"));
+}
+
+/// Prints the error that ends the command.
+pub(crate) fn report(failure: &Failure) {
+    print_status(&format!("error: {}", output::lines(&failure.to_string())));
+}
+
+/// Prints `text` on standard error without a line end.
+pub(crate) fn prompt(text: &str) {
+    let mut out = anstream::stderr().lock();
+    let text = output::styled(text);
+    let _: io::Result<()> = BARS.suspend(|| out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
+/// Returns the bars, to add one.
+pub(crate) fn bars() -> &'static MultiProgress {
+    &BARS
+}
+
+/// Returns whether standard error is a terminal that can redraw a line.
+pub(crate) fn redraws() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// The symbols in front of what passed and what failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// In front of what passed.
+    pub(crate) passed: &'static str,
+    /// In front of what failed.
+    pub(crate) failed: &'static str,
+}
+
+impl Marks {
+    /// For terminals that show colors.
+    pub(crate) const UNICODE: Self = Self { passed: "\u{2714}", failed: "\u{2718}" };
+    /// For scenarios and steps, in files, pipes, and plain terminals.
+    pub(crate) const ASCII: Self = Self { passed: "ok", failed: "FAIL" };
+    /// For what webhooks decided, in files, pipes, and plain terminals.
+    pub(crate) const ASCII_DECISIONS: Self = Self { passed: "ok", failed: "x" };
+
+    /// Returns the marks for standard output: `plain` where colors are off.
+    pub(crate) fn of_stdout(plain: Self) -> Self {
+        match anstream::AutoStream::choice(&io::stdout()) {
+            anstream::ColorChoice::Never => plain,
+            _ => Self::UNICODE,
+        }
+    }
+
+    /// Returns the width of the column with the marks.
+    pub(crate) fn width(self) -> usize {
+        self.passed.chars().count().max(self.failed.chars().count())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_pipe_is_not_an_error() {
+        assert!(outcome(Err(ErrorKind::BrokenPipe.into())).is_ok());
+        let failure = outcome(Err(io::Error::from(ErrorKind::StorageFull))).unwrap_err();
+        assert_eq!(failure.to_string(), "cannot write to standard output: no storage space");
+        assert_eq!(failure.code, crate::ExitCode::Environment);
+    }
+}

@@ -1,0 +1,287 @@
+//! The report for people: the answer about each webhook, the findings, and what was not checked.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use harness::verify::Severity;
+use harness::verify::report::{CheckReport, Finding, Report, Tally};
+use output::{OneLine, one_line};
+use serde_json::Value;
+
+use super::table;
+use super::verdict::{Outcome, verdicts};
+use super::{caveats, examples};
+use crate::baseline::stale;
+use crate::check_help::{help, verify_docs};
+use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
+
+const FAINT: Style = Style::new().dimmed();
+
+/// More differences of one finding than this are counted.
+pub(super) const MOST_DIFFERENCES: usize = 12;
+/// A longer value is cut.
+const LONGEST_VALUE: usize = 160;
+/// A longer object, too: the folder of proof has all of it.
+const LONGEST_OBJECT: usize = 400;
+
+/// Returns the whole report; with `lists_checks` also what became of each check.
+pub(crate) fn text(report: &Report, lists_checks: bool) -> String {
+    let mut text = String::new();
+    if report.interrupted {
+        let message = format!("the run was interrupted after {}", several(objects(report), "object"));
+        let mut interrupted = Diagnostic::new(Severity::Warning, message);
+        interrupted.note("note", "this report has only what was found until then");
+        interrupted.write(&mut text);
+        text.push('\n');
+    }
+    for (webhook, verdict) in verdicts(report) {
+        let style = match verdict.outcome {
+            Outcome::Good => GOOD,
+            Outcome::Bad => BAD,
+            Outcome::Unknown => WARNING,
+        };
+        let counts = diagnostic::counts(verdict.findings);
+        let (words, counts) = match (verdict.words.is_empty(), counts.is_empty()) {
+            (true, _) => (counts, String::new()),
+            (false, true) => (verdict.words, counts),
+            (false, false) => (verdict.words, format!(" ({counts})")),
+        };
+        let (webhook, words) = (OneLine(webhook), OneLine(words));
+        let _ = writeln!(text, "{webhook}: {style}{words}{style:#}{counts}");
+    }
+    findings(&mut text, report);
+    remarks(&mut text, report);
+    accepted(&mut text, report);
+    for (webhook, denials) in denials(report) {
+        let _ = writeln!(text, "\n{} {}", OneLine(webhook), denials.sum);
+        for (count, reason) in denials.reasons {
+            let _ = writeln!(text, "{count:>7}  {}", OneLine(reason));
+        }
+    }
+    if lists_checks {
+        let _ = write!(text, "\n{}", table::table(report));
+    }
+    summary(&mut text, report, lists_checks);
+    text
+}
+
+/// The findings, the worst first; why a check matters is said with its first finding.
+fn findings(text: &mut String, report: &Report) {
+    let mut findings: Vec<(&CheckReport, &Finding)> = report.new_findings().collect();
+    findings.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.severity));
+    let mut explained = BTreeSet::new();
+    for (check, found) in findings {
+        text.push('\n');
+        finding(report, check, found, explained.insert(&check.id)).write(text);
+    }
+}
+
+fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bool) -> Diagnostic {
+    let mut shown = Diagnostic::new(finding.severity, &finding.message).code(&check.id);
+    if let Some((_, location)) = report.places(finding).next() {
+        shown = shown.place(&location.file, location.line);
+    }
+    for difference in finding.differences.iter().take(MOST_DIFFERENCES) {
+        shown.line(None, if difference.path.is_empty() { "." } else { &difference.path });
+        for (sign, value) in [('-', &difference.expected), ('+', &difference.found)] {
+            if let Some(value) = value {
+                shown.line(Some(sign), short(value));
+            }
+        }
+    }
+    let hidden = finding.differences.len().saturating_sub(MOST_DIFFERENCES);
+    if hidden > 0 {
+        shown.line(None, format!("and {hidden} more differences"));
+    }
+    let webhooks: Vec<&str> = finding.webhooks.keys().map(String::as_str).collect();
+    shown.note(if webhooks.len() == 1 { "webhook" } else { "webhooks" }, webhooks.join(", "));
+    if let Some(examples) = examples(finding) {
+        shown.note("objects", examples);
+    }
+    if let Some(object) = &finding.object {
+        let label = if report.interrupted { "object" } else { "smallest object" };
+        shown.note(label, cut(object, LONGEST_OBJECT));
+    }
+    for caveat in caveats(report, finding) {
+        shown.note("caveat", caveat);
+    }
+    if explains {
+        shown.note("why", &check.why);
+    }
+    if let Some(help) = help(&check.id) {
+        shown.note("help", help);
+    }
+    shown.note("docs", verify_docs(&check.id));
+    if let Some(proof) = &finding.proof {
+        shown.note("proof", proof);
+    }
+    shown
+}
+
+/// What limits the report as a whole.
+fn remarks(text: &mut String, report: &Report) {
+    let mut remark = |severity: Severity, message: String| {
+        text.push('\n');
+        let (message, help) = message.split_once("; ").unwrap_or((&message, ""));
+        let mut remark = Diagnostic::new(severity, message);
+        for help in help.split("; ").filter(|help| !help.is_empty()) {
+            remark.note("help", help);
+        }
+        remark.write(text);
+    };
+    for (reason, webhooks) in &report.unreached {
+        remark(Severity::Warning, format!("could not reach {}: {reason}", webhooks.join(", ")));
+    }
+    for (webhook, what) in report.unseen() {
+        remark(Severity::Warning, format!("{webhook}: {what}"));
+    }
+    for request in &report.unserved {
+        remark(Severity::Warning, format!("the API server behind the webhooks does not serve {request}"));
+    }
+    for (webhook, caveat) in &report.caveats {
+        remark(Severity::Note, format!("{webhook}: {caveat}"));
+    }
+    for (reason, count) in &report.left_out {
+        remark(Severity::Note, format!("{} left out: {reason}", several_objects(*count)));
+    }
+}
+
+fn objects(report: &Report) -> usize {
+    usize::try_from(report.objects).unwrap_or(usize::MAX)
+}
+
+fn several_objects(count: u64) -> String {
+    if count == 1 { "1 object was".to_owned() } else { format!("{count} objects were") }
+}
+
+/// What the baseline accepts, and what it accepts for nothing.
+fn accepted(text: &mut String, report: &Report) {
+    let accepted =
+        report.findings().filter_map(|(check, finding)| Some((check, finding, finding.accepted.as_ref()?)));
+    for (index, (check, finding, reason)) in accepted.enumerate() {
+        if index == 0 {
+            text.push('\n');
+        }
+        let webhooks: Vec<&str> = finding.webhooks.keys().map(String::as_str).collect();
+        let _ = writeln!(
+            text,
+            "{FAINT}accepted[{}]{FAINT:#} {}",
+            check.id,
+            OneLine(format!("{}: {} ({reason})", webhooks.join(", "), finding.kind))
+        );
+    }
+    for entry in &report.stale {
+        text.push('\n');
+        let stale = Diagnostic::new(Severity::Warning, stale(entry));
+        stale.place(&entry.place.file, entry.place.line).write(text);
+    }
+}
+
+/// How many checks passed, which were not completed, and how many findings there are.
+fn summary(text: &mut String, report: &Report, lists_checks: bool) {
+    let (mut passed, mut not_applicable) = (0, 0);
+    let (mut incomplete, mut skipped): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    for check in &report.checks {
+        let any = |tally: Tally| check.results.iter().any(|result| result.verdict == tally);
+        if check.skipped.is_some() {
+            skipped.push(&check.id);
+        } else if any(Tally::NotChecked) {
+            incomplete.push(&check.id);
+        } else if any(Tally::Found) {
+            // A finding, or accepted.
+        } else if any(Tally::Passed) {
+            passed += 1;
+        } else {
+            not_applicable += 1;
+        }
+    }
+    let hint = |hint: &str| if lists_checks { String::new() } else { format!(" (-v {hint})") };
+    let others = match not_applicable {
+        0 => String::new(),
+        count => format!(", {count} not applicable"),
+    };
+    let _ = writeln!(text, "\n{} passed{others}{}", several(passed, "check"), hint("lists them"));
+    for (ids, what) in [(incomplete, "not completed"), (skipped, "skipped")] {
+        if !ids.is_empty() {
+            let (count, list) = (several(ids.len(), "check"), ids.join(", "));
+            let _ = writeln!(text, "{WARNING}{count} {what}{WARNING:#}: {list}{}", hint("says why"));
+        }
+    }
+    let shard = report.shard.map(|shard| format!(" (shard {shard})")).unwrap_or_default();
+    let style = match report.new_findings().map(|(_, finding)| finding.severity).max() {
+        Some(Severity::Error) => BAD,
+        Some(Severity::Warning) => WARNING,
+        Some(Severity::Note) | None => GOOD,
+    };
+    let findings = findings_by_severity(report);
+    let (objects, calls) = (report.objects, report.calls);
+    let _ = writeln!(text, "{style}{findings}{style:#}; {objects} objects{shard}, {calls} calls");
+    if report.new_findings().any(|(_, finding)| finding.proof.is_none() && !finding.steps.is_empty()) {
+        let _ = writeln!(
+            text,
+            "{FAINT}--proofs FOLDER writes the reviews of each finding, and commands that send them{FAINT:#}"
+        );
+    }
+}
+
+/// A value in one line that is not too long. JSON escapes most of what steers a terminal, but not all of it.
+pub(super) fn short(value: &Value) -> String {
+    cut(value, LONGEST_VALUE)
+}
+
+fn cut(value: &Value, longest: usize) -> String {
+    let text = value.to_string();
+    let text = one_line(&text);
+    match text.char_indices().nth(longest).and_then(|(end, _)| text.get(..end)) {
+        Some(begin) => format!("{begin}…"),
+        None => text.into_owned(),
+    }
+}
+
+/// What a webhook denied.
+pub(super) struct Denials<'a> {
+    /// `denied 12 of 216 objects`.
+    pub(super) sum: String,
+    /// The reasons, the most frequent first.
+    pub(super) reasons: Vec<(u64, &'a str)>,
+}
+
+/// The webhooks that denied anything.
+pub(super) fn denials(report: &Report) -> impl Iterator<Item = (&str, Denials<'_>)> {
+    report.webhooks.iter().filter(|(_, tried)| !tried.denied.is_empty()).map(|(webhook, tried)| {
+        let denied: u64 = tried.denied.values().sum();
+        let sum = format!("denied {denied} of {} objects", tried.objects);
+        let mut reasons: Vec<(u64, &str)> =
+            tried.denied.iter().map(|(reason, count)| (*count, reason.as_str())).collect();
+        reasons.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+        (webhook.as_str(), Denials { sum, reasons })
+    })
+}
+
+/// Returns `3 findings (1 error, 2 notes), 4 accepted`.
+fn findings_by_severity(report: &Report) -> String {
+    let counts = diagnostic::counts(report.new_findings().map(|(_, finding)| finding.severity));
+    let new = report.new_findings().count();
+    let findings = several(new, "finding");
+    let findings = if counts.is_empty() { findings } else { format!("{findings} ({counts})") };
+    match report.findings().count() - new {
+        0 => findings,
+        accepted => format!("{findings}, {accepted} accepted"),
+    }
+}
+
+/// Returns all counts in one line.
+pub(super) fn counts(report: &Report) -> String {
+    let skipped = report.checks.iter().filter(|check| check.skipped.is_some()).count();
+    let shard = report.shard.map(|shard| format!(" (shard {shard})")).unwrap_or_default();
+    format!(
+        "{}; {} passed, {} not checked, {} not applicable, {skipped} skipped; {} objects{shard}, {} calls",
+        findings_by_severity(report),
+        report.count(Tally::Passed),
+        report.count(Tally::NotChecked),
+        report.count(Tally::NotApplicable),
+        report.objects,
+        report.calls,
+    )
+}

@@ -1,0 +1,121 @@
+//! The answer about each webhook, in a few words.
+
+use harness::verify::Severity;
+use harness::verify::report::{Report, Tally};
+
+use super::table::most;
+
+/// Checks that answer a question of their own about mutating webhooks, with the answer if they report an error.
+const HEADLINES: [(&str, &str); 3] =
+    [("V01", "NOT idempotent"), ("V02", "NOT safe to reinvoke"), ("V38", "has side effects in dry runs")];
+
+/// The answer about one webhook.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// Such as `NOT idempotent`; empty if the findings are the answer.
+    pub(super) words: String,
+    pub(super) outcome: Outcome,
+    /// The severities of its findings.
+    pub(super) findings: Vec<Severity>,
+}
+
+/// What a verdict is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Good,
+    Bad,
+    /// Nothing can be said.
+    Unknown,
+}
+
+/// Returns the webhooks of the report with their verdicts, by name; what all webhooks do together comes last.
+pub(super) fn verdicts(report: &Report) -> Vec<(&str, Verdict)> {
+    let mut names: Vec<&str> = Vec::new();
+    let results = report.checks.iter().flat_map(|check| &check.results);
+    for name in
+        report.webhooks.keys().map(String::as_str).chain(results.map(|result| result.webhook.as_str()))
+    {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let together = harness::verify::report::TOGETHER;
+    names.retain(|name| *name != together || findings(report, together).next().is_some());
+    names.sort_by_key(|name| (*name == together, *name));
+    names.into_iter().map(|name| (name, verdict(report, name))).collect()
+}
+
+fn findings<'a>(report: &'a Report, webhook: &'a str) -> impl Iterator<Item = (&'a str, Severity)> {
+    let findings = report.new_findings().filter(|(_, finding)| finding.webhooks.contains_key(webhook));
+    findings.map(|(check, finding)| (check.id.as_str(), finding.severity))
+}
+
+fn verdict(report: &Report, webhook: &str) -> Verdict {
+    let found: Vec<(&str, Severity)> = findings(report, webhook).collect();
+    let severities: Vec<Severity> = found.iter().map(|(_, severity)| *severity).collect();
+    let bad: Vec<&str> = HEADLINES
+        .iter()
+        .filter(|(id, _)| found.contains(&(*id, Severity::Error)))
+        .map(|(_, words)| *words)
+        .collect();
+    let (words, outcome) = if !bad.is_empty() {
+        (bad.join(", "), Outcome::Bad)
+    } else if let Some(reason) = unknown(report, webhook) {
+        (reason, Outcome::Unknown)
+    } else {
+        let nothing = if severities.is_empty() { "no problems found" } else { "" };
+        let words = said(report, webhook).unwrap_or(nothing);
+        let so_far = if report.interrupted && !words.is_empty() { " so far" } else { "" };
+        let words = format!("{words}{so_far}");
+        (words, if severities.contains(&Severity::Error) { Outcome::Bad } else { Outcome::Good })
+    };
+    Verdict { words, outcome, findings: severities }
+}
+
+/// `idempotent`, if that was checked.
+fn said(report: &Report, webhook: &str) -> Option<&'static str> {
+    let check = report.checks.iter().find(|check| check.id == "V01")?;
+    let result = check.results.iter().find(|result| result.webhook == webhook)?;
+    match result.verdict {
+        Tally::Passed => Some("idempotent"),
+        Tally::Found if check.findings_of(webhook).all(|finding| finding.accepted.is_some()) => {
+            Some("not idempotent (accepted)")
+        }
+        Tally::Found | Tally::NotChecked | Tally::NotApplicable => None,
+    }
+}
+
+/// Why nothing can be said about the webhook.
+fn unknown(report: &Report, webhook: &str) -> Option<String> {
+    let unreached = report.unreached.iter().find(|(_, webhooks)| webhooks.iter().any(|name| name == webhook));
+    if let Some((reason, _)) = unreached {
+        return Some(format!("could not be checked: {reason}"));
+    }
+    if let Some(tried) = report.webhooks.get(webhook) {
+        if tried.called == 0 {
+            return Some("never called".to_owned());
+        }
+        if tried.mutating && tried.patched == 0 && said(report, webhook) == Some("idempotent") {
+            return Some("never changed an object".to_owned());
+        }
+    }
+    let results = || {
+        let results = report.checks.iter().map(|check| (check, &check.results));
+        results.filter_map(|(check, results)| {
+            Some((check.id.as_str(), results.iter().find(|result| result.webhook == webhook)?))
+        })
+    };
+    let idempotence = results().find(|(id, result)| *id == "V01" && result.verdict == Tally::NotChecked);
+    if let Some((_, result)) = idempotence {
+        return Some(format!("could not be checked: {}", most(&result.not_checked)));
+    }
+    let is_judged = results().any(|(_, result)| matches!(result.verdict, Tally::Passed | Tally::Found));
+    if is_judged {
+        return None;
+    }
+    let unchecked = results().find(|(_, result)| result.verdict == Tally::NotChecked);
+    Some(match unchecked {
+        Some((_, result)) => format!("could not be checked: {}", most(&result.not_checked)),
+        None => "no check applies".to_owned(),
+    })
+}
