@@ -26,6 +26,7 @@ mod serve;
 mod static_manifests;
 mod stopped;
 mod targets;
+mod terminal;
 mod unknown_hosts;
 mod v1beta1;
 mod verified;

@@ -284,3 +284,16 @@ fn no_private_key_is_committed() {
     }
     nothing(&findings);
 }
+
+#[test]
+fn only_one_module_of_the_command_writes_to_the_terminal() {
+    const WRITES: [&str; 5] =
+        ["anstream::print", "anstream::eprint", "anstream::stdout", "anstream::stderr", "io::stdout().lock"];
+    for file in rust_files() {
+        if file.starts_with("command/src") && !file.ends_with("screen.rs") {
+            let source = read(&file);
+            let found: Vec<&str> = WRITES.into_iter().filter(|call| source.contains(call)).collect();
+            assert!(found.is_empty(), "{}: {found:?}: use crate::screen", file.display());
+        }
+    }
+}

@@ -94,7 +94,8 @@ impl Diagnostic {
             let _ = writeln!(text, "{margin} {FRAME}|{FRAME:#}");
         }
         if let Some(source) = &self.source {
-            let _ = writeln!(text, "{FRAME}{number} |{FRAME:#} {}", one_line(source.trim_end()));
+            let source = cut(&one_line(source.trim_end()));
+            let _ = writeln!(text, "{FRAME}{number} |{FRAME:#} {source}");
         }
         for (sign, line) in &self.body {
             let line = OneLine(line);
@@ -147,6 +148,14 @@ pub(crate) fn counts(severities: impl IntoIterator<Item = Severity>) -> String {
 /// Returns `1 error`, `2 errors`.
 pub(crate) fn several(count: usize, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Returns at most the first [`WIDTH`] characters of a line.
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(WIDTH).and_then(|(end, _)| line.get(..end)) {
+        Some(begin) => format!("{begin}..."),
+        None => line.to_owned(),
+    }
 }
 
 /// Breaks `text` at spaces into lines of at most `width` characters, unless a word is longer.

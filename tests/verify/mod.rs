@@ -19,6 +19,7 @@ mod documentation;
 mod environment;
 mod features;
 mod idempotence;
+mod interruption;
 mod interventions;
 mod job;
 mod loops;

@@ -169,6 +169,7 @@ impl Run {
             self.pace(),
             stop.clone(),
         );
+        live.tick();
         let ticker = tokio::spawn(tick(live.clone()));
         let end = stop::until_done(run, signals, &stop, &live).await;
         ticker.abort();

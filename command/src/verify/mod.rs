@@ -320,6 +320,10 @@ impl Verify {
                 .with_credentials(plugins.credentials);
         environment.namespace.clone_from(&self.namespace);
         let until = Deadline::after(Duration::from_secs(self.wait.into()));
+        let reporter = Arc::new(ProgressReporter::new(self.quiet));
+        if self.wait > 0 {
+            reporter.report("waiting for the webhooks to listen", 0, None, "");
+        }
         let unreached = readiness::wait(&called, &environment, &services, until).await;
         if let Some(shell) = self.ready_command.as_ref().filter(|_| unreached.is_empty()) {
             readiness::run_until_success(shell, until).await.map_err(Failure::environment)?;
@@ -329,7 +333,6 @@ impl Verify {
         let control = Control::of(&checks).await?;
         let mut settings = self.settings(api_server.as_ref().map(|server| server.recorder.clone()));
         settings.control = control.as_ref().map(|control| Arc::clone(&control.webhook));
-        let reporter = Arc::new(ProgressReporter::new(self.quiet));
         let plan = Plan {
             environment,
             subjects: subjects.clone(),

@@ -44,7 +44,7 @@ pub(super) fn document(report: &Report) -> String {
             "results": report.findings.iter().map(|finding| result(finding, checks)).collect::<Vec<_>>(),
         }],
     });
-    format!("{log:#}\n")
+    output::json(&format!("{log:#}\n")).into_owned()
 }
 
 fn rule(check: &'static Check) -> Value {

@@ -29,7 +29,7 @@ pub(super) fn document(report: &Report) -> String {
             "results": results(report),
         }],
     });
-    format!("{log:#}\n")
+    output::json(&format!("{log:#}\n")).into_owned()
 }
 
 fn rule(check: &CheckReport) -> Value {

@@ -215,8 +215,9 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool) {
         Some(Severity::Note) | None => GOOD,
     };
     let findings = findings_by_severity(report);
-    let (objects, calls) = (report.objects, report.calls);
-    let _ = writeln!(text, "{style}{findings}{style:#}; {objects} objects{shard}, {calls} calls");
+    let calls = usize::try_from(report.calls).unwrap_or(usize::MAX);
+    let (objects, calls) = (several(objects(report), "object"), several(calls, "call"));
+    let _ = writeln!(text, "{style}{findings}{style:#}; {objects}{shard}, {calls}");
     if report.new_findings().any(|(_, finding)| finding.proof.is_none() && !finding.steps.is_empty()) {
         let _ = writeln!(
             text,
@@ -234,7 +235,7 @@ fn cut(value: &Value, longest: usize) -> String {
     let text = value.to_string();
     let text = one_line(&text);
     match text.char_indices().nth(longest).and_then(|(end, _)| text.get(..end)) {
-        Some(begin) => format!("{begin}…"),
+        Some(begin) => format!("{begin}..."),
         None => text.into_owned(),
     }
 }

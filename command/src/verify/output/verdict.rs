@@ -1,7 +1,7 @@
 //! The answer about each webhook, in a few words.
 
-use harness::verify::Severity;
-use harness::verify::report::{Report, Tally};
+use harness::verify::report::{CheckResult, Report, Tally};
+use harness::verify::{Probe, Severity, checks};
 
 use super::table::most;
 
@@ -89,7 +89,7 @@ fn said(report: &Report, webhook: &str) -> Option<&'static str> {
 fn unknown(report: &Report, webhook: &str) -> Option<String> {
     let unreached = report.unreached.iter().find(|(_, webhooks)| webhooks.iter().any(|name| name == webhook));
     if let Some((reason, _)) = unreached {
-        return Some(format!("could not be checked: {reason}"));
+        return Some(format!("could not be checked: {}", brief(reason)));
     }
     if let Some(tried) = report.webhooks.get(webhook) {
         if tried.called == 0 {
@@ -107,15 +107,58 @@ fn unknown(report: &Report, webhook: &str) -> Option<String> {
     };
     let idempotence = results().find(|(id, result)| *id == "V01" && result.verdict == Tally::NotChecked);
     if let Some((_, result)) = idempotence {
-        return Some(format!("could not be checked: {}", most(&result.not_checked)));
+        return Some(format!("could not be checked: {}", brief(&most(&result.not_checked))));
     }
-    let is_judged = results().any(|(_, result)| matches!(result.verdict, Tally::Passed | Tally::Found));
-    if is_judged {
+    let has = |tally: Tally| move |(_, result): &(&str, &CheckResult)| result.verdict == tally;
+    let by_calls = || results().filter(|(id, _)| calls(id));
+    if let Some((_, result)) = by_calls().find(has(Tally::NotChecked))
+        && !by_calls().any(|(_, result)| matches!(result.verdict, Tally::Passed | Tally::Found))
+    {
+        return Some(format!("could not be checked: {}", brief(&most(&result.not_checked))));
+    }
+    if results().any(|(_, result)| matches!(result.verdict, Tally::Passed | Tally::Found)) {
         return None;
     }
-    let unchecked = results().find(|(_, result)| result.verdict == Tally::NotChecked);
-    Some(match unchecked {
-        Some((_, result)) => format!("could not be checked: {}", most(&result.not_checked)),
+    Some(match results().find(has(Tally::NotChecked)) {
+        Some((_, result)) => format!("could not be checked: {}", brief(&most(&result.not_checked))),
         None => "no check applies".to_owned(),
     })
+}
+
+/// Whether a check sends objects to the webhook.
+fn calls(id: &str) -> bool {
+    let probe = checks::find(id).map(|check| check.probe);
+    matches!(probe, Some(Probe::Object(_) | Probe::Collection(_) | Probe::Conversion(_)))
+}
+
+/// Returns the cause of a failed call in a few words; other reasons as they are.
+fn brief(reason: &str) -> String {
+    let Some((_, error)) = reason.split_once("failed to call webhook: ") else { return reason.to_owned() };
+    if error.contains("context deadline exceeded") || error.contains("Client.Timeout exceeded") {
+        let timeout = error.split_once("timeout=").and_then(|(_, rest)| rest.split(['s', 'm', '"']).next());
+        return timeout.map_or("times out".to_owned(), |timeout| format!("times out after {timeout} s"));
+    }
+    // Go names the request before the cause.
+    error.split_once("\": ").map_or(error, |(_, cause)| cause).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cause_of_a_failed_call_is_brief() {
+        let called = "failed calling webhook \"a.example.com\": failed to call webhook: Post \"https://a.b.svc:443/?timeout=1s\": ";
+        for (cause, expected) in [
+            ("context deadline exceeded", "times out after 1 s"),
+            (
+                "dial tcp 127.0.0.1:1: connect: connection refused",
+                "dial tcp 127.0.0.1:1: connect: connection refused",
+            ),
+            ("EOF", "EOF"),
+        ] {
+            assert_eq!(brief(&format!("{called}{cause}")), expected);
+        }
+        assert_eq!(brief("see V11"), "see V11");
+    }
 }
