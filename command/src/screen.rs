@@ -36,13 +36,22 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// # Errors
 /// Standard output cannot be written to. A closed pipe is not an error.
 pub(crate) fn print_document(text: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    BARS.suspend(|| outcome(out.write_all(text.as_bytes()).and_then(|()| out.flush())))
+    outcome(without_bars(|| {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush())
+    }))
 }
 
 fn write(text: &str) -> Result<(), Failure> {
-    let mut out = anstream::stdout().lock();
-    BARS.suspend(|| outcome(out.write_all(text.as_bytes()).and_then(|()| out.flush())))
+    outcome(without_bars(|| {
+        let mut out = anstream::stdout().lock();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush())
+    }))
+}
+
+/// Hides the bars while `write` runs. It locks a stream only then: the thread that draws a bar locks the bars first.
+fn without_bars(write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    BARS.suspend(write)
 }
 
 fn outcome(written: io::Result<()>) -> Result<(), Failure> {
@@ -66,9 +75,11 @@ pub(crate) fn report(failure: &Failure) {
 
 /// Prints `text` on standard error without a line end.
 pub(crate) fn prompt(text: &str) {
-    let mut out = anstream::stderr().lock();
     let text = output::styled(text);
-    let _: io::Result<()> = BARS.suspend(|| out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    let _: io::Result<()> = without_bars(|| {
+        let mut out = anstream::stderr().lock();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush())
+    });
 }
 
 /// Returns the bars, to add one.

@@ -87,7 +87,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
 
-    /// Show only failures and the summary
+    /// Show only failures and the summary, and no progress
     #[arg(long, short, help_heading = "Output")]
     quiet: bool,
 
