@@ -23,6 +23,11 @@ fn admit(arguments: &[&str]) -> Command {
     command
 }
 
+/// Removes the lines that say every 10 seconds how far a run is.
+fn without_progress(stderr: &str) -> String {
+    stderr.split_inclusive('\n').filter(|line| !line.starts_with("running scenarios (")).collect()
+}
+
 /// Commands that print something, each with its exit status.
 fn printing() -> Vec<(Vec<&'static str>, i32)> {
     vec![
@@ -36,8 +41,8 @@ fn printing() -> Vec<(Vec<&'static str>, i32)> {
         (vec!["lint", "-c", FINDS], 1),
         (vec!["lint", "-c", FINDS, "-o", "sarif"], 1),
         (vec!["lint", "--list"], 0),
-        (vec!["verify", "-c", FINDS, "--check", "V50"], 1),
-        (vec!["verify", "-c", FINDS, "--check", "V50", "-o", "json"], 1),
+        (vec!["verify", "-q", "-c", FINDS, "--check", "V50"], 1),
+        (vec!["verify", "-q", "-c", FINDS, "--check", "V50", "-o", "json"], 1),
         (vec!["verify", "--list"], 0),
         (vec!["cel", "1 < 2"], 0),
         (vec!["cel", "1 < 2", "-o", "yaml"], 0),
@@ -45,7 +50,7 @@ fn printing() -> Vec<(Vec<&'static str>, i32)> {
         (vec!["explain-error", MESSAGE, "-o", "json"], 0),
         (vec!["fakes", "list"], 0),
         (vec!["fakes", "list", "-o", "json"], 0),
-        (vec!["certs", "--service", "webhook.demo"], 0),
+        (vec!["certs", "--service", "webhook.demo", "-o", "json"], 0),
     ]
 }
 
@@ -68,7 +73,11 @@ fn a_reader_that_closes_the_pipe_is_not_an_error() {
         drop(reader);
         let output = admit(&arguments).stdout(writer).stderr(Stdio::piped()).output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
-        assert_eq!((output.status.code(), stderr.as_str()), (Some(status), ""), "{arguments:?}");
+        assert_eq!(
+            (output.status.code(), without_progress(&stderr)),
+            (Some(status), String::new()),
+            "{arguments:?}"
+        );
     }
 }
 

@@ -74,21 +74,21 @@ spec:
     files.review("-f widget.yaml --with widgets.yaml --fakes fakes.yaml").check(
         0,
         &expect![[r#"
-        widget.example.com/w created
+            widget.example.com/w created
 
-        Webhooks
-          mutating, first round
-            ok labels.fakes.local  N ms  allowed, changed metadata.labels
-          mutating, second round
-            - labels.fakes.local  not called: its reinvocationPolicy is Never
+            Webhooks
+              mutating, first round
+                ok labels.fakes.local  N ms  allowed, changed metadata.labels
+              mutating, second round
+                -  labels.fakes.local  not called: its reinvocationPolicy is Never
 
-        Object
-          labels.fakes.local
-            + metadata.labels:
-            +   always-mutate: "yes"
-          4 changes by the server (-v shows them)
+            Object
+              labels.fakes.local
+                + metadata.labels:
+                +   always-mutate: "yes"
+              4 changes by the server (-v shows them)
 
-    "#]],
+        "#]],
     );
     let said = files.review("-f widget.yaml --fakes fakes.yaml");
     assert_eq!(
@@ -184,7 +184,7 @@ items:
 
         Webhooks
           validating
-            - policy.fakes.local  not called: its namespaceSelector does not select the namespace
+            -  policy.fakes.local  not called: its namespaceSelector does not select the namespace
 
         Object
           3 changes by defaults, 4 changes by the server (-v shows them)

@@ -21,7 +21,7 @@ fn a_mutation_is_shown_with_who_made_it() {
               mutating, first round
                 ok sidecar.fakes.local  N ms  allowed, changed spec.containers[1]
               mutating, second round
-                - sidecar.fakes.local  not called: its reinvocationPolicy is Never
+                -  sidecar.fakes.local  not called: its reinvocationPolicy is Never
               validating
                 ok policy.fakes.local   N ms  allowed
 
@@ -49,15 +49,15 @@ fn a_denial_is_printed_as_kubectl_prints_it() {
     ]);
     let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes)]);
     files.review("-f pod.yaml --fakes fakes.yaml -n shop").check(1, &expect![[r#"
-        namespace "shop" was made for this review
         Error from server: error when creating "pod.yaml": admission webhook "first.fakes.local" denied the request: not today
+        note: namespace "shop" was made for this review
 
         Webhooks
           mutating, first round
             x  first.fakes.local   N ms  denied: not today
-            - second.fakes.local  not reached
+            -  second.fakes.local  not reached
           validating
-            - third.fakes.local   not reached
+            -  third.fakes.local   not reached
 
         Object
           11 changes by defaults, 3 changes by plugins (-v shows them)
@@ -76,7 +76,7 @@ fn a_webhook_that_cannot_be_reached_fails_open_or_decides() {
 
                 Webhooks
                   validating
-                    ! hook.example.com  N ms  failed open: failed to call webhook: Post "https://127.0.0.1:PORT/?timeout=10s": dial tcp 127.0.0.1:PORT: connect: connection refused
+                    !  hook.example.com  N ms  failed open: failed to call webhook: Post "https://127.0.0.1:PORT/?timeout=10s": dial tcp 127.0.0.1:PORT: connect: connection refused
 
                 Object
                   11 changes by defaults, 3 changes by plugins, 6 changes by the server (-v shows them)
@@ -152,10 +152,10 @@ fn a_webhook_that_is_not_called_says_why() {
 
         Webhooks
           mutating, first round
-            - labeled.fakes.local   not called: its objectSelector does not select the object
+            -  labeled.fakes.local    not called: its objectSelector does not select the object
                 objectSelector demands app in (db); the object has the labels {"app":"web"}
           validating
-            - elsewhere.fakes.local  not called: its namespaceSelector does not select the namespace
+            -  elsewhere.fakes.local  not called: its namespaceSelector does not select the namespace
                 namespaceSelector demands tier in (gold); namespace "shop" has the labels {"admit-fakes":"enabled","kubernetes.io/metadata.name":"shop","tier":"bronze"}
 
         Object
@@ -185,10 +185,10 @@ fn conditions_are_shown_with_their_values_and_costs() {
               validating
                 ok asked.fakes.local     N ms  allowed
                     condition web (cost 5): true
-                - excluded.fakes.local  not called: its match condition "never" is false
+                -  excluded.fakes.local  not called: its match condition "never" is false
                     condition error (cost 3): error: expression 'object.none == 1' resulted in error: no such key: none
                     condition never (cost 0): false
-                - skipped.fakes.local   not called: its matchConditions have no value, and its failurePolicy is Ignore: expression 'object.none == 1' resulted in error: no such key: none
+                -  skipped.fakes.local   not called: its matchConditions have no value, and its failurePolicy is Ignore: expression 'object.none == 1' resulted in error: no such key: none
                     condition error (cost 3): error: expression 'object.none == 1' resulted in error: no such key: none
 
             Object
@@ -221,7 +221,7 @@ fn a_second_round_is_told_apart_from_the_first() {
                 ok sidecar.fakes.local  N ms  allowed, changed spec.containers[1]
               mutating, second round
                 ok env.fakes.local      N ms  allowed, changed spec.containers[1].env
-                - sidecar.fakes.local  not called: its reinvocationPolicy is Never
+                -  sidecar.fakes.local  not called: its reinvocationPolicy is Never
 
             Object
               env.fakes.local
@@ -264,13 +264,13 @@ fn a_deletion_shows_what_was_there() {
     files.review("-f pod.yaml --operation delete --fakes fakes.yaml").check(
         0,
         &expect![[r#"
-        pod "web" deleted from default namespace
+            pod "web" deleted from default namespace
 
-        Webhooks
-          validating
-            - policy.fakes.local  not called: its objectSelector does not select the object
+            Webhooks
+              validating
+                -  policy.fakes.local  not called: its objectSelector does not select the object
 
-    "#]],
+        "#]],
     );
 }
 
@@ -286,21 +286,21 @@ fn the_values_of_a_secret_are_masked_unless_they_are_asked_for() {
     files.review("-f secret.yaml --fakes fakes.yaml").check(
         0,
         &expect![[r#"
-        secret/s created
+            secret/s created
 
-        Webhooks
-          mutating, first round
-            ok hook.fakes.local  N ms  allowed, changed data.a, data.b
-          mutating, second round
-            - hook.fakes.local  not called: its reinvocationPolicy is Never
+            Webhooks
+              mutating, first round
+                ok hook.fakes.local  N ms  allowed, changed data.a, data.b
+              mutating, second round
+                -  hook.fakes.local  not called: its reinvocationPolicy is Never
 
-        Object
-          hook.fakes.local
-            ~ data.a: "*** (before)" -> "*** (after)"
-            + data.b: "***"
-          3 changes by defaults, 3 changes by the server (-v shows them)
+            Object
+              hook.fakes.local
+                ~ data.a: "*** (before)" -> "*** (after)"
+                + data.b: "***"
+              3 changes by defaults, 3 changes by the server (-v shows them)
 
-    "#]],
+        "#]],
     );
     let line = "-f secret.yaml --fakes fakes.yaml --explain";
     for format in ["json", "yaml"] {

@@ -148,7 +148,9 @@ async fn objects_of_the_built_in_corpus_get_the_annotations_by_which_a_webhook_a
     let text = ends_with(&stage.verify(&arguments).await, 0);
     assert!(text.starts_with("c/w.example.com: never changed an object\n"), "{text}");
     assert!(
-        text.contains(" times and never changed an object: its mutation was not tested; add objects"),
+        text.contains(
+            " times and never changed an object: its mutation was not tested\n  = help: add objects"
+        ),
         "{text}"
     );
     assert!(text.contains("such keys often begin with its domain, as in example.com/inject"), "{text}");
