@@ -13,6 +13,8 @@ use crate::check_help::{help, lint_docs};
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 
 const FAINT: Style = Style::new().dimmed();
+/// More checks than this are counted without their ids.
+const MOST_IDS: usize = 10;
 
 /// Returns the whole report; with `lists_checks` also what became of each check.
 pub(super) fn text(report: &Report, lists_checks: bool) -> String {
@@ -125,8 +127,9 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     let unchecked: Vec<&str> = unchecked.into_iter().collect();
     for (ids, what) in [(unchecked, "not completed"), (skipped, "skipped")] {
         if !ids.is_empty() {
-            let (count, list) = (several(ids.len(), "check"), ids.join(", "));
-            let _ = writeln!(text, "{WARNING}{count} {what}{WARNING:#}: {list}{}", hint("says why"));
+            let count = several(ids.len(), "check");
+            let list = if ids.len() > MOST_IDS { String::new() } else { format!(": {}", ids.join(", ")) };
+            let _ = writeln!(text, "{WARNING}{count} {what}{WARNING:#}{list}{}", hint("says why"));
         }
     }
     let style = match report.new_findings().map(|finding| finding.severity).max() {

@@ -17,6 +17,8 @@ use crate::check_help::{help, verify_docs};
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 
 const FAINT: Style = Style::new().dimmed();
+/// More checks than this are counted without their ids.
+const MOST_IDS: usize = 10;
 
 /// More differences of one finding than this are counted.
 pub(super) const MOST_DIFFERENCES: usize = 12;
@@ -204,8 +206,9 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     let _ = writeln!(text, "\n{} passed{others}{}", several(passed, "check"), hint("lists them"));
     for (ids, what) in [(incomplete, "not completed"), (skipped, "skipped")] {
         if !ids.is_empty() {
-            let (count, list) = (several(ids.len(), "check"), ids.join(", "));
-            let _ = writeln!(text, "{WARNING}{count} {what}{WARNING:#}: {list}{}", hint("says why"));
+            let count = several(ids.len(), "check");
+            let list = if ids.len() > MOST_IDS { String::new() } else { format!(": {}", ids.join(", ")) };
+            let _ = writeln!(text, "{WARNING}{count} {what}{WARNING:#}{list}{}", hint("says why"));
         }
     }
     let shard = report.shard.map(|shard| format!(" (shard {shard})")).unwrap_or_default();
