@@ -140,7 +140,7 @@ impl Run<'_> {
             }
             for (subject, _) in self.plan.audience(check) {
                 let reason = "the run was interrupted before".to_owned();
-                self.finding_log.note((position, Some(subject)), None, Err(Obstacle::NotChecked(reason)));
+                self.finding_log.note((position, Some(subject)), None, Err(Skipped::NotChecked(reason)));
             }
         }
     }
