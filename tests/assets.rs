@@ -435,7 +435,7 @@ fn wrong_flags_are_refused_as_by_the_real_ones() {
     let (status, text) = run(&apiserver, &["--etcd-servers=http://x"]);
     assert!(status == Some(1) && text.contains("service-account-issuer is a required flag"), "{text}");
     let (status, text) = run(&apiserver, &["--oidc-issuer-url=https://x"]);
-    assert_eq!((status, text.as_str()), (Some(5), "error: admit does not imitate this: --oidc-issuer-url\n"));
+    assert_eq!((status, text.as_str()), (Some(5), "error: admit does not support this: --oidc-issuer-url\n"));
     let (status, text) = run(&etcd, &["--foo"]);
     assert!(status == Some(2) && text.starts_with("flag provided but not defined: -foo\n"), "{text}");
 }

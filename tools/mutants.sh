@@ -35,10 +35,10 @@ judge_survivors() {
 }
 
 # Tests of limits and laws, each of which takes longer than all other unit tests together.
-slow=(insertions_at_the_front_of_a_long_list_end copies_may_not_be_larger_than_three_mebibytes_together
-  rights_are_counted_before_they_are_written_out a_document_cannot_be_made_so_deep_that_it_breaks_the_stack
+slow=(insertions_at_the_front_of_a_long_list_are_limited copies_are_limited_to_three_mebibytes_in_total
+  permissions_are_counted_before_rules_are_split a_patch_cannot_create_a_document_that_overflows_the_stack
   a_patch_does_the_same_as_its_operations_one_by_one a_patch_of_too_many_operations_is_not_imitated
-  a_webhooks_patch_has_at_most_so_many_operations_and_values)
+  a_webhook_patch_has_limited_operations_and_values)
 skips=()
 for name in "${slow[@]}"; do skips+=(--skip "$name"); done
 

@@ -117,7 +117,7 @@ pub(crate) fn run(meter: &mut Meter) {
             schema.decode(object, false).unwrap();
             schema.set_defaults(object).unwrap();
             let errors = schema.schema_errors(object, None, Purpose::Object).unwrap();
-            let judgment = schema.judge_further(errors, object, None, Purpose::Object).unwrap();
+            let judgment = schema.validate_further(errors, object, None, Purpose::Object).unwrap();
             assert!(judgment.errors.is_empty());
         },
     );

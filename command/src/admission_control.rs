@@ -144,7 +144,7 @@ fn refuse_policies(
         let folder = configuration.get("staticManifestsDir").unwrap_or(&Value::Null);
         if !folder.is_null() && folder != "" {
             let what = format!(
-                "--admission-control-config-file {}: plugin {name}: staticManifestsDir: admit has no admission policies",
+                "--admission-control-config-file {}: plugin {name}: staticManifestsDir: admit does not support admission policies",
                 file.display()
             );
             return Err(Failure::unsupported(what));
@@ -239,7 +239,7 @@ mod tests {
 
     // The text after the file name is what kube-apiserver 1.37.1 prints before it exits.
     #[test]
-    fn a_configuration_that_is_wrong_is_refused_in_the_servers_words() {
+    fn an_invalid_configuration_is_rejected_with_the_servers_error() {
         let kind = |mut object: Value| {
             object["apiVersion"] = json!(VERSION);
             object["kind"] = json!("AdmissionConfiguration");
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_begin_in_the_folder_of_the_file() {
+    fn paths_are_relative_to_the_directory_of_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let file = folder.path().join(name);

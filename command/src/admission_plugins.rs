@@ -50,7 +50,7 @@ impl PluginFlags {
     ///
     /// # Errors
     /// The error of [`PluginFlags::selection`].
-    pub(crate) fn for_kube_apiserver_itself(&self) -> Result<AdmissionPlugins, Failure> {
+    pub(crate) fn for_assets(&self) -> Result<AdmissionPlugins, Failure> {
         let mut flags = self.clone();
         if !names(&self.disable).contains(&SERVICE_ACCOUNT) && !names(&self.enable).contains(&SERVICE_ACCOUNT)
         {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_has_several_names() {
+    fn a_value_may_contain_several_names() {
         let selection = flags(&["", "AlwaysAdmit,ServiceAccount"], &["Priority"]).selection().unwrap();
         assert!(
             selection.has("ServiceAccount") && selection.has("AlwaysAdmit") && !selection.has("Priority")
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn kube_apiserver_has_service_accounts_only_if_somebody_asks_for_them() {
+    fn kube_apiserver_enables_service_account_only_on_request() {
         for (enable, disable, expect) in [
             (&[][..], &[][..], vec!["--disable-admission-plugins=ServiceAccount"]),
             (&["ServiceAccount"], &[], vec!["--enable-admission-plugins=ServiceAccount"]),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_the_servers_words() {
+    fn errors_are_in_the_servers_words() {
         let message = flags(&["Foo"], &[]).selection().unwrap_err().to_string();
         assert_eq!(message, r#"enable-admission-plugins plugin "Foo" is unknown"#);
         let message = flags(&["EventRateLimit"], &[]).selection().unwrap_err().to_string();

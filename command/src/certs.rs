@@ -74,7 +74,7 @@ impl Certs {
         if let Some(directory) = &self.out {
             check_targets(directory, self.force)?;
         }
-        let made = Made::new(&self.names()?).map_err(Failure::environment)?;
+        let made = GeneratedCertificate::new(&self.names()?).map_err(Failure::environment)?;
         if let Some(directory) = &self.out {
             made.write(directory).map_err(|error| {
                 Failure::environment(format!(
@@ -102,7 +102,7 @@ impl Certs {
         Ok(names)
     }
 
-    fn secret(&self, made: &Made) -> Value {
+    fn secret(&self, made: &GeneratedCertificate) -> Value {
         let first = self.services.first();
         let name = match (&self.secret_name, first) {
             (Some(name), _) => name.to_string(),
@@ -132,12 +132,12 @@ const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
 
 /// The generated certificates and key, in PEM.
-struct Made {
+struct GeneratedCertificate {
     authority: String,
     leaf: Leaf,
 }
 
-impl Made {
+impl GeneratedCertificate {
     fn new(names: &[Name]) -> Result<Self, certs::Error> {
         let authority = CertificateAuthority::new("admit test CA")?;
         Ok(Self { leaf: authority.issue(names)?, authority: authority.certificate_pem().to_owned() })
@@ -169,7 +169,7 @@ fn check_targets(directory: &Path, force: bool) -> Result<(), Failure> {
             Err(_) => {}
             Ok(found) if found.is_dir() => {
                 return Err(Failure::usage(format!(
-                    "{} is a directory: expected a file or nothing",
+                    "{} is a directory: must be a file or not exist",
                     path.display()
                 )));
             }

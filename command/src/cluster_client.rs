@@ -45,14 +45,14 @@ impl ClusterArguments {
         };
         let mut config = config.map_err(|error| {
             Failure::environment(format!(
-                "no usable kubeconfig: {error}\n  set KUBECONFIG or give --kubeconfig FILE, and --context NAME if its \
+                "no usable kubeconfig: {error}\n  set KUBECONFIG or use --kubeconfig FILE, and --context NAME if its \
                  current context is another one"
             ))
         })?;
         // Otherwise the client would retry requests that a webhook denied with 429, 503, or 504.
         config.default_retry = false;
         kube::Client::try_from(config).map_err(|error| {
-            Failure::environment(format!("cannot make a client from the kubeconfig: {error}"))
+            Failure::environment(format!("cannot create a client from the kubeconfig: {error}"))
         })
     }
 }

@@ -43,12 +43,12 @@ impl From<StopSignal> for ExitCode {
 pub(crate) const TABLE: &str = "\
 Exit status:
     0  success
-    1  a scenario failed, a request is denied, or a check found something
+    1  a scenario failed, a request was denied, or a check has findings
     2  the command line or an input file is invalid
-    3  environment error: a port, the cluster, KUBEBUILDER_ASSETS, or no valid response of a webhook
+    3  environment error: a port, the cluster, KUBEBUILDER_ASSETS, or no valid response from a webhook
     4  nothing was selected to run
-    5  everything that failed did so because admit does not imitate it
-    6  nothing was found, but not everything could be checked
+    5  all failures were caused by features that admit does not support
+    6  no findings, but some checks could not be completed
   130  stopped by SIGINT
   143  stopped by SIGTERM";
 
@@ -119,11 +119,11 @@ pub(crate) fn with_runtime(
 /// There, the kernel ignores signals without a handler. Commands that handle signals themselves do not need this.
 pub(crate) fn end_on_signals_as_init() -> Result<(), Failure> {
     const INIT: u32 = 1;
-    if std::process::id() == INIT { heed_signals(0).map(drop) } else { Ok(()) }
+    if std::process::id() == INIT { install_signal_handlers(0).map(drop) } else { Ok(()) }
 }
 
 /// Handles the next `count` signals in the command; a further signal ends the process immediately.
-pub(crate) fn heed_signals(count: usize) -> Result<StopSignals, Failure> {
+pub(crate) fn install_signal_handlers(count: usize) -> Result<StopSignals, Failure> {
     StopSignals::listen(count)
         .map_err(|error| Failure::environment(format!("cannot listen for signals: {error}")))
 }

@@ -73,7 +73,7 @@ enum Command {
 /// Runs the command line. If invoked as `kube-apiserver` or `etcd`, runs as that program.
 pub fn main() -> std::process::ExitCode {
     let mut words = std::env::args_os();
-    if let Some(program) = words.next().and_then(|name| assets::Program::called(&name)) {
+    if let Some(program) = words.next().and_then(|name| assets::Program::from_name(&name)) {
         return program.run(words.map(|word| word.to_string_lossy().into_owned()));
     }
     let admit = match Admit::try_parse() {

@@ -16,7 +16,7 @@ pub(crate) struct ServiceMapping {
     pub(crate) port: u16,
 }
 
-/// Why the value of `--service` is invalid.
+/// The reason why the value of `--service` is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidService {
     #[error("expected namespace/name=host:port")]
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mapping_says_what_was_expected() {
+    fn an_invalid_mapping_is_rejected_with_the_expected_form() {
         for text in ["", "hook", "hook=localhost:1", "default/hook", "default/hook=localhost"] {
             check(text, Err(InvalidService::Shape));
         }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_mapping_of_a_service_counts() {
+    fn the_last_mapping_of_a_service_wins() {
         let mappings = ["a/b=c:1", "a/b=d:2", "a/c=e:3"].map(|text| text.parse().unwrap());
         let hosts: Vec<(String, u16)> = by_service(mappings.to_vec()).into_values().collect();
         assert_eq!(hosts, [("d".to_owned(), 2), ("e".to_owned(), 3)]);

@@ -25,7 +25,7 @@ pub(crate) fn warning(place: impl Display, configuration: &Value) -> Option<Stri
         let _ = write!(warning, "\n  {}", OneLine(differing.to_string()));
     }
     for error in config::v1_errors(configuration) {
-        let _ = write!(warning, "\n  v1 refuses {}", OneLine(error.to_string()));
+        let _ = write!(warning, "\n  v1 rejects {}", OneLine(error.to_string()));
     }
     Some(warning)
 }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_configuration_of_v1beta1_is_warned_of_with_what_v1_makes_of_it() {
+    fn a_v1beta1_configuration_causes_a_warning_with_its_v1_differences() {
         let mut configuration = json!({
             "apiVersion": "admissionregistration.k8s.io/v1beta1",
             "kind": "MutatingWebhookConfiguration",
@@ -57,7 +57,7 @@ mod tests {
             "c.yaml:3: MutatingWebhookConfiguration \"c\" is of admissionregistration.k8s.io/v1beta1, which no API server \
              serves since Kubernetes 1.22; it is read with the defaults of v1beta1\n  \
              webhooks[0].matchPolicy is not set: Exact in v1beta1, Equivalent in v1\n  \
-             v1 refuses webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun"
+             v1 rejects webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun"
         );
         configuration["apiVersion"] = json!("admissionregistration.k8s.io/v1");
         assert_eq!(warning("c.yaml:3", &configuration), None);

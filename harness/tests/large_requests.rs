@@ -100,10 +100,7 @@ async fn number_of_errors_is_limited() {
     let server = ApiServer::new(Options::default());
     let refused = create(&server, CONFIG_MAPS, &config_map(&json!({"finalizers": vec![""; 900_000]}))).await;
     assert_eq!((refused.code, refused.body["reason"].as_str().unwrap()), (501, "NotImplemented"));
-    assert_eq!(
-        refused.body["message"],
-        "admit does not imitate this: refusing an object for more than 100000 errors"
-    );
+    assert_eq!(refused.body["message"], "admit does not support this: objects with more than 100000 errors");
 }
 
 #[tokio::test]

@@ -24,11 +24,11 @@ pub struct Cause {
 }
 
 /// The maximum length of listed conflicts, in bytes: a name of a megabyte may have a hundred thousand fields below it.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_LISTED_BYTES: usize = 1 << 20;
 
 impl Conflicts {
     /// Creates conflicts with the managers that own these fields.
-    pub(crate) const fn of(sets: BTreeMap<Manager, Set>) -> Self {
+    pub(crate) const fn new(sets: BTreeMap<Manager, Set>) -> Self {
         Self(sets)
     }
 
@@ -59,7 +59,7 @@ impl Conflicts {
                 let field = path::text(path);
                 bytes += field.len();
                 fields.push(field);
-                if bytes > MOST_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                if bytes > MAX_LISTED_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
             fields
         };

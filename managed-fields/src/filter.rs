@@ -66,7 +66,7 @@ fn include(fields: &Set, prefixes: &[&[Pattern]]) -> Set {
     for (element, set) in fields.children() {
         let rest = below(element);
         if !rest.is_empty() {
-            let below = Builder::of(include(set, &rest));
+            let below = Builder::from_set(include(set, &rest));
             included.attach(element, Node { is_member: false, below });
         }
     }

@@ -14,7 +14,7 @@ pub(crate) enum Numeric {
 }
 
 impl Numeric {
-    pub(crate) fn of(number: &Number) -> Self {
+    pub(crate) fn from_number(number: &Number) -> Self {
         number.as_i64().map_or_else(|| Self::Float(number.as_f64().unwrap_or_default()), Self::Int)
     }
 
@@ -155,7 +155,7 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",
-        Value::Number(number) => match Numeric::of(number) {
+        Value::Number(number) => match Numeric::from_number(number) {
             Numeric::Int(_) => "int64",
             Numeric::Float(_) => "float64",
         },
@@ -166,7 +166,7 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
 }
 
 pub(crate) fn number_text(number: &Number) -> String {
-    match Numeric::of(number) {
+    match Numeric::from_number(number) {
         Numeric::Int(int) => int.to_string(),
         Numeric::Float(value) => float(value, Exponents::Verb),
     }
@@ -212,7 +212,7 @@ pub(crate) fn write_json(out: &mut String, value: &Value, exponents: Exponents) 
         Value::Null => out.push_str("null"),
         Value::Bool(true) => out.push_str("true"),
         Value::Bool(false) => out.push_str("false"),
-        Value::Number(number) => match Numeric::of(number) {
+        Value::Number(number) => match Numeric::from_number(number) {
             Numeric::Int(int) => out.push_str(&int.to_string()),
             Numeric::Float(value) => out.push_str(&float(value, exponents)),
         },

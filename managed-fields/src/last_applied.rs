@@ -12,7 +12,7 @@ const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The maximum size of an object's annotations, in bytes.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `TotalAnnotationSizeLimitB`.
-const MOST_BYTES: usize = 256 * 1024;
+const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
 
 /// Returns the configuration; none if the annotation is missing or empty.
 pub(crate) fn annotation(object: &Value) -> Option<&str> {
@@ -47,7 +47,7 @@ pub(crate) fn refresh(object: &mut Value, applied: &Value) {
     let Some(annotations) = annotations(object) else { return };
     annotations.insert(ANNOTATION.to_owned(), text.into());
     let size = |(name, value): (&String, &Value)| name.len() + value.as_str().map_or(0, str::len);
-    if annotations.iter().map(size).sum::<usize>() > MOST_BYTES {
+    if annotations.iter().map(size).sum::<usize>() > TOTAL_ANNOTATION_SIZE_LIMIT_B {
         annotations.remove(ANNOTATION);
     }
 }

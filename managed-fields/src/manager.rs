@@ -19,12 +19,12 @@ use crate::versions::{Versioned, Versions};
 /// The maximum number of managers that own fields by updates.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `DefaultMaxUpdateManagers`.
-const MOST_UPDATERS: usize = 10;
+const DEFAULT_MAX_UPDATE_MANAGERS: usize = 10;
 
 /// The manager that takes over the fields of the oldest managers beyond the limit.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/capmanagers.go.
-const ANCIENT: &str = "ancient-changes";
+const OLD_UPDATES_MANAGER_NAME: &str = "ancient-changes";
 
 /// The manager that owns the fields that existed before the first apply.
 ///
@@ -35,7 +35,7 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/stripmeta.go.
 static STRIPPED: LazyLock<Set> = LazyLock::new(|| {
-    Set::of_fields(&[
+    Set::from_fields(&[
         &["apiVersion"],
         &["kind"],
         &["metadata"],
@@ -95,7 +95,7 @@ pub struct Written {
     pub is_timed: bool,
 }
 
-/// Why an object cannot be written.
+/// The reason why an object cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "each is another answer to the client")]
 pub enum Error {
@@ -419,13 +419,13 @@ fn cap(managed: &mut Managed) {
     let mut updaters: Vec<Manager> =
         managed.fields.iter().filter(is_updater).map(|(manager, _)| manager.clone()).collect();
     let mut count = updaters.len();
-    if count <= MOST_UPDATERS {
+    if count <= DEFAULT_MAX_UPDATE_MANAGERS {
         return;
     }
     updaters.sort_by_cached_key(|manager| (managed.time(manager).to_owned(), manager.clone()));
     let mut firsts: BTreeMap<String, Manager> = BTreeMap::new();
     for manager in updaters {
-        if count <= MOST_UPDATERS {
+        if count <= DEFAULT_MAX_UPDATE_MANAGERS {
             return;
         }
         let Some(owned) = managed.fields.get(&manager).cloned() else { continue };
@@ -433,7 +433,7 @@ fn cap(managed: &mut Managed) {
             firsts.insert(owned.api_version, manager);
             continue;
         };
-        let ancient = Manager::new(ANCIENT, Operation::Update, &owned.api_version, "");
+        let ancient = Manager::new(OLD_UPDATES_MANAGER_NAME, Operation::Update, &owned.api_version, "");
         if !managed.fields.contains_key(&ancient)
             && let Some(first) = managed.fields.remove(first)
         {

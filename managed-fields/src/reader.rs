@@ -7,7 +7,7 @@ use crate::go;
 /// The maximum nesting depth of objects and lists.
 ///
 /// Upstream accepts 10 000, but documents from the server's own decoder are never that deep.
-pub(crate) const DEEPEST: usize = 500;
+pub(crate) const MAX_DEPTH: usize = 500;
 
 /// Parses JSON. The first error is kept; values read after it are meaningless.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ enum Source {
 }
 
 /// The size of json-iterator's chunks, in bytes.
-const PART: usize = 4096;
+const CHUNK_SIZE: usize = 4096;
 
 /// The json-iterator function that reads an object, which its errors name.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Creates a parser with the errors of reading from a stream.
-    pub(crate) fn of_stream(bytes: &'a [u8]) -> Self {
+    pub(crate) fn from_stream(bytes: &'a [u8]) -> Self {
         Self { source: Source::Stream, ..Self::new(bytes) }
     }
 
@@ -75,8 +75,8 @@ impl<'a> Reader<'a> {
         let (start, end) = match self.source {
             Source::Memory => (0, self.bytes.len()),
             Source::Stream => {
-                let start = self.at.saturating_sub(1) / PART * PART;
-                (start, self.bytes.len().min(start + PART))
+                let start = self.at.saturating_sub(1) / CHUNK_SIZE * CHUNK_SIZE;
+                (start, self.bytes.len().min(start + CHUNK_SIZE))
             }
         };
         let around = |reach: usize| {
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
             }
         }
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return self.fail("incrementDepth", "exceeded max depth");
         }
         match self.token() {
@@ -264,7 +264,7 @@ impl<'a> Reader<'a> {
     fn list(&mut self, mut item: impl FnMut(&mut Self)) {
         self.token();
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return self.fail("incrementDepth", "exceeded max depth");
         }
         if self.token() != b']' {

@@ -32,7 +32,7 @@ pub fn entries_of_scale(parent: &Value, replicas: &BTreeMap<String, Option<Path>
     for (manager, owned) in &parent.fields {
         let Some(Some(path)) = replicas.get(&owned.api_version) else { continue };
         if owned.set.has(path) {
-            let set = Set::of_paths([replicas_of_scale()]);
+            let set = Set::from_paths([replicas_of_scale()]);
             let owned = VersionedSet { set, api_version: SCALE.to_owned(), operation: owned.operation };
             scale.fields.insert(manager.clone(), owned);
             scale.times.extend(parent.times.get(manager).map(|time| (manager.clone(), time.clone())));
@@ -62,7 +62,7 @@ pub fn entries_of_parent(
         if let Some(path) = path.as_ref().filter(|path| owned.set.has(path)) {
             let still_owns = of_scale.remove(manager).is_some();
             if !still_owns {
-                owned.set = owned.set.difference(&Set::of_paths([path.clone()]));
+                owned.set = owned.set.difference(&Set::from_paths([path.clone()]));
                 if owned.set.is_empty() {
                     continue;
                 }
@@ -76,7 +76,7 @@ pub fn entries_of_parent(
         if !owned.set.has(&replicas_of_scale()) {
             continue;
         }
-        let set = Set::of_paths([path.clone()]);
+        let set = Set::from_paths([path.clone()]);
         merged.times.extend(parent.times.get(&manager).map(|time| (manager.clone(), time.clone())));
         let api_version = api_version.to_owned();
         merged.fields.insert(manager, VersionedSet { set, api_version, operation: owned.operation });

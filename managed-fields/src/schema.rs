@@ -47,17 +47,17 @@ pub struct Atom<T> {
 
 impl<T> Atom<T> {
     /// Creates a type that allows only these scalars.
-    pub const fn of_scalar(scalar: Scalar) -> Self {
+    pub const fn from_scalar(scalar: Scalar) -> Self {
         Self { scalar: Some(scalar), list: None, map: None }
     }
 
     /// Creates a type that allows only these lists.
-    pub const fn of_list(list: ListType<T>) -> Self {
+    pub const fn from_list(list: ListType<T>) -> Self {
         Self { scalar: None, list: Some(list), map: None }
     }
 
     /// Creates a type that allows only these structs or maps.
-    pub const fn of_map(map: MapType<T>) -> Self {
+    pub const fn from_map(map: MapType<T>) -> Self {
         Self { scalar: None, list: None, map: Some(map) }
     }
 }

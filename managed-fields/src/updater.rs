@@ -13,7 +13,7 @@ use crate::typed::{Comparison, compare, merge, reconcile};
 use crate::value;
 use crate::versions::{ConversionError, Versioned, Versions};
 
-/// Why a computation failed.
+/// The reason why a computation failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Conflicts(Conflicts),
@@ -22,14 +22,14 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    fn of(what: &str, error: impl std::fmt::Display) -> Self {
+    fn new(what: &str, error: impl std::fmt::Display) -> Self {
         Self::Other(format!("{what}: {error}"))
     }
 
     fn within(self, what: &str) -> Self {
         match self {
             Self::Conflicts(_) => self,
-            Self::Other(error) => Self::of(what, error),
+            Self::Other(error) => Self::new(what, error),
         }
     }
 }
@@ -52,7 +52,7 @@ fn known<T>(result: Result<T, ConversionError>, what: &str) -> Result<Option<T>,
     match result {
         Ok(value) => Ok(Some(value)),
         Err(ConversionError::UnknownVersion(_)) => Ok(None),
-        Err(error @ ConversionError::Failed(_)) => Err(Failure::of(what, error)),
+        Err(error @ ConversionError::Failed(_)) => Err(Failure::new(what, error)),
     }
 }
 
@@ -87,7 +87,7 @@ impl<V: Versions> Updater<'_, V> {
     ) -> Result<(Option<Object<V>>, Fields), Failure> {
         let mut managers = self.reconciled(live, managers)?;
         let merged = merge(&live.object, &applied.object, live.of)
-            .map_err(|errors| Failure::of("failed to merge config", errors))?;
+            .map_err(|errors| Failure::new("failed to merge config", errors))?;
         let set = self.filtered(applied.field_set(), &applied.api_version);
         let owned = VersionedSet {
             set,
@@ -112,7 +112,7 @@ impl<V: Versions> Updater<'_, V> {
 
     fn compared(&self, old: &Object<V>, new: &Object<V>) -> Result<Comparison, Failure> {
         let comparison = compare(&old.object, &new.object, old.of)
-            .map_err(|errors| Failure::of("failed to compare objects", errors))?;
+            .map_err(|errors| Failure::new("failed to compare objects", errors))?;
         Ok(Comparison {
             removed: self.filtered(comparison.removed, &old.api_version),
             modified: self.filtered(comparison.modified, &old.api_version),
@@ -131,7 +131,7 @@ impl<V: Versions> Updater<'_, V> {
     ) -> Result<(Fields, Comparison), Failure> {
         let changes = self.compared(live, new)?;
         let mut versions =
-            BTreeMap::from([(live.api_version.as_ref().to_owned(), Some(Taken::of(&changes)))]);
+            BTreeMap::from([(live.api_version.as_ref().to_owned(), Some(Taken::from_comparison(&changes)))]);
         let mut conflicts = BTreeMap::new();
         let mut obsolete = Vec::new();
         let mut rest = BTreeMap::new();
@@ -140,7 +140,7 @@ impl<V: Versions> Updater<'_, V> {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(unknown) => {
                     let changes = self.compared_in(live, new, &owned.api_version)?;
-                    unknown.insert(changes.as_ref().map(Taken::of))
+                    unknown.insert(changes.as_ref().map(Taken::from_comparison))
                 }
             };
             let Some(changes) = changes else {
@@ -155,7 +155,7 @@ impl<V: Versions> Updater<'_, V> {
             }
         }
         if force == Force::No && !conflicts.is_empty() {
-            return Err(Failure::Conflicts(Conflicts::of(conflicts)));
+            return Err(Failure::Conflicts(Conflicts::new(conflicts)));
         }
         for manager in obsolete {
             managers.remove(&manager);
@@ -285,7 +285,7 @@ struct Taken {
 }
 
 impl Taken {
-    fn of(changes: &Comparison) -> Self {
+    fn from_comparison(changes: &Comparison) -> Self {
         Self { changed: changes.modified.union(&changes.added), removed: changes.removed.clone() }
     }
 }

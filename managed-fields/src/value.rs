@@ -13,10 +13,12 @@ use crate::go::Numeric;
 /// Source: structured-merge-diff value/value.go, `CompareUsing`.
 pub(crate) fn compare(left: &Value, right: &Value) -> Ordering {
     match (left, right) {
-        (Value::Number(left), Value::Number(right)) => match (Numeric::of(left), Numeric::of(right)) {
-            (Numeric::Int(left), Numeric::Int(right)) => left.cmp(&right),
-            (left, right) => left.as_float().partial_cmp(&right.as_float()).unwrap_or(Ordering::Equal),
-        },
+        (Value::Number(left), Value::Number(right)) => {
+            match (Numeric::from_number(left), Numeric::from_number(right)) {
+                (Numeric::Int(left), Numeric::Int(right)) => left.cmp(&right),
+                (left, right) => left.as_float().partial_cmp(&right.as_float()).unwrap_or(Ordering::Equal),
+            }
+        }
         (Value::String(left), Value::String(right)) => left.cmp(right),
         (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
         (Value::Array(left), Value::Array(right)) => {

@@ -31,7 +31,7 @@ pub trait Versions {
     fn empty(&self, api_version: &str) -> Value;
 }
 
-/// Why an object cannot be converted.
+/// The reason why an object cannot be converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "one of them is no failure of the request")]
 pub enum ConversionError {

@@ -153,10 +153,10 @@ fn a_webhook_that_is_not_called_says_why() {
         Webhooks
           mutating, first round
             -  labeled.fakes.local    not called: its objectSelector does not select the object
-                objectSelector demands app in (db); the object has the labels {"app":"web"}
+                objectSelector requires app in (db); the object has the labels {"app":"web"}
           validating
             -  elsewhere.fakes.local  not called: its namespaceSelector does not select the namespace
-                namespaceSelector demands tier in (gold); namespace "shop" has the labels {"admit-fakes":"enabled","kubernetes.io/metadata.name":"shop","tier":"bronze"}
+                namespaceSelector requires tier in (gold); namespace "shop" has the labels {"admit-fakes":"enabled","kubernetes.io/metadata.name":"shop","tier":"bronze"}
 
         Object
           11 changes by defaults, 3 changes by plugins, 6 changes by the server (-v shows them)

@@ -83,7 +83,7 @@ async fn a_server_says_what_becomes_of_a_change() {
     // The server may be reading the folder at this moment: then it has listed the file, and does not find it.
     let missed = format!(
         "{place}reloading admission manifest config: failed to read file \"{moved}\": open {moved}: no such file or \
-         directory; the webhooks stay as they were"
+         directory; the previous webhooks stay in use"
     );
     let said = next();
     let said = if said == missed { next() } else { said };
@@ -94,7 +94,7 @@ async fn a_server_says_what_becomes_of_a_change() {
         next(),
         format!(
             "{place}reloading admission manifest config: error loading {file}: unsupported resource type \
-             *v1.ValidatingWebhookConfiguration; the webhooks stay as they were"
+             *v1.ValidatingWebhookConfiguration; the previous webhooks stay in use"
         )
     );
     server.kill().expect("the server ends");

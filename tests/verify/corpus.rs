@@ -57,7 +57,7 @@ async fn a_real_kube_apiserver_takes_every_object_of_the_built_in_corpus() {
     let mut refused = Vec::new();
     let mut tried = 0;
     for object in corpus::built_in(&subjects, &[], &environment, corpus::Extent::Whole) {
-        let kind = GroupVersionKind::of(&object);
+        let kind = GroupVersionKind::from_object(&object);
         let (served, subresource) = environment.cluster_fixture.created_at(&kind).expect("it is served");
         let (group, version) = (&served.name.group, &served.name.version);
         let root =

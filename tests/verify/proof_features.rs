@@ -86,7 +86,7 @@ fn fails_in_a_then(scenario: &Value) {
     let request =
         steps.iter().find(|step| step["keyword"].as_str().is_some_and(|word| word.trim() == "When"));
     let request = request.expect("there is a When");
-    let says = |message: &str| message.starts_with("admit does not imitate this: creating serviceaccounts/");
+    let says = |message: &str| message.starts_with("admit does not support this: creating serviceaccounts/");
     let is_not_imitated = request["message"].as_str().is_some_and(says);
     assert!(request["status"] == "passed" || is_not_imitated, "{scenario:#}");
 }

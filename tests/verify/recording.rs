@@ -184,7 +184,7 @@ async fn what_the_api_server_does_not_serve_is_said_once() {
     let (_, report) =
         report_of("V38,V39", writing("/apis/apiregistration.k8s.io/v1/apiservices", service)).await;
     let told: Vec<String> = report.unserved.iter().map(ToString::to_string).collect();
-    let expected = "create apiregistration.k8s.io/v1 apiservices: 501 admit does not imitate this: aggregated API servers (apiservices)";
+    let expected = "create apiregistration.k8s.io/v1 apiservices: 501 admit does not support this: aggregated API servers (apiservices)";
     assert_eq!(told, [expected]);
 }
 

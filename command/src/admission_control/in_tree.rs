@@ -43,7 +43,7 @@ pub(super) fn read(
             pod_node_selector(&configuration).map_err(|what| unsupported("PodNodeSelector", &what))?;
     }
     if of("ResourceQuota")?.is_some() {
-        return Err(unsupported("ResourceQuota", "admit does not imitate its configuration"));
+        return Err(unsupported("ResourceQuota", "admit does not support its configuration"));
     }
     Ok(read)
 }
@@ -125,11 +125,11 @@ fn pod_node_selector(object: &Map<String, Value>) -> Result<PodNodeSelectorConfi
             continue;
         }
         let Value::Object(members) = value else {
-            return Err(format!("{name}: admit takes nothing but an object"));
+            return Err(format!("{name}: admit supports only an object"));
         };
         for (namespace, selector) in members {
             let Value::String(selector) = selector else {
-                return Err(format!("{name}.{namespace}: admit takes nothing but a string"));
+                return Err(format!("{name}.{namespace}: admit supports only a string"));
             };
             selectors.insert(namespace.clone(), selector.clone());
         }
@@ -154,14 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_imitated_is_refused() {
+    fn unsupported_plugin_configurations_are_rejected() {
         let begin = "--admission-control-config-file x.yaml: plugin";
         for (name, configuration, expect) in [
-            ("ResourceQuota", json!({}), "ResourceQuota: admit does not imitate its configuration"),
+            ("ResourceQuota", json!({}), "ResourceQuota: admit does not support its configuration"),
             (
                 "PodNodeSelector",
                 json!({"podNodeSelectorPluginConfig": {"x": 5}}),
-                "PodNodeSelector: podNodeSelectorPluginConfig.x: admit takes nothing but a string",
+                "PodNodeSelector: podNodeSelectorPluginConfig.x: admit supports only a string",
             ),
         ] {
             assert_eq!(read_one(name, Some(configuration)), Err(format!("{begin} {expect}")));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_that_are_off_are_left_out_unread() {
+    fn disabled_plugins_are_ignored() {
         let selection = AdmissionPlugins::select(&[], &["PodSecurity", "ResourceQuota"]).unwrap();
         let plugins = ["PodSecurity", "PodNodeSelector", "ResourceQuota"]
             .map(|name| entry(name, Some(json!({"podNodeSelectorPluginConfig": 5}))));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn node_selectors_are_read_as_they_are() {
+    fn node_selectors_are_read() {
         let read = read_one("PodNodeSelector", Some(json!({"PODNODESELECTORPLUGINCONFIG": {"x": "a=b=c"}})));
         let expect = BTreeMap::from([("x".to_owned(), "a=b=c".to_owned())]);
         assert_eq!(read.unwrap().pod_node_selector, PodNodeSelectorConfiguration(expect));
@@ -203,7 +203,7 @@ mod tests {
 
     // The text after the plugin name is what kube-apiserver 1.37.1 prints before it exits.
     #[test]
-    fn a_pod_security_configuration_that_is_wrong_is_refused_in_the_servers_words() {
+    fn an_invalid_pod_security_configuration_is_rejected_with_the_servers_error() {
         for (mut object, expect) in [
             (
                 json!({"defaults": {"bar": 1}, "exemptions": {"baz": 2}, "foo": 1}),

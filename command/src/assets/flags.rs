@@ -9,11 +9,11 @@ use kubernetes_cel::value::parse_duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// The flag is supported.
-    Heeded,
+    Supported,
     /// The flag is ignored, which is logged.
     Ignored,
     /// The command does not start, because clients would notice the difference.
-    Refused,
+    Unsupported,
 }
 
 /// A flag of the program.
@@ -151,8 +151,8 @@ impl Table {
             let mut words = line.split(' ');
             let (name, kind, effect) = (words.next()?, words.next()?, words.next()?);
             let effect = match effect {
-                "heeded" => Effect::Heeded,
-                "refused" => Effect::Refused,
+                "supported" => Effect::Supported,
+                "unsupported" => Effect::Unsupported,
                 _ => Effect::Ignored,
             };
             Some((name, Flag { name, kind, effect }))
@@ -250,7 +250,7 @@ pub(super) fn help(text: &str) -> String {
         let kind = if kind == "bool" { String::new() } else { format!(" {kind}") };
         let effect = match words.next() {
             Some("ignored") => "without effect",
-            Some("refused") => "not imitated: exit status 5",
+            Some("unsupported") => "not supported: exit status 5",
             _ => "",
         };
         let line = format!("{begin}--{:<58} {effect}", format!("{name}{kind}"));
@@ -263,7 +263,7 @@ pub(super) fn help(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "# A table.\n[Some flags]\na-flag string heeded\non bool ignored\nport int heeded\nat ip refused\nv Level heeded";
+    const TEXT: &str = "# A table.\n[Some flags]\na-flag string supported\non bool ignored\nport int supported\nat ip unsupported\nv Level supported";
 
     #[track_caller]
     fn check(syntax: Syntax, line: &str, expected: Result<&[(&str, &[&str])], &str>) {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_read_as_kube_apiserver_reads_them() {
+    fn flags_are_parsed_as_by_kube_apiserver() {
         let pflag = |line, expected| check(Syntax::Pflag, line, expected);
         pflag("", Ok(&[]));
         pflag("--a-flag=x --a_flag y --on", Ok(&[("a-flag", &["x", "y"]), ("on", &["true"])]));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_read_as_etcd_reads_them() {
+    fn flags_are_parsed_as_by_etcd() {
         check(Syntax::Go, "-a-flag x --on", Ok(&[("a-flag", &["x"]), ("on", &["true"])]));
         check(Syntax::Go, "-foo", Err("flag provided but not defined: -foo"));
         check(Syntax::Go, "--foo=1", Err("flag provided but not defined: -foo"));
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn help_lists_each_flag_with_what_it_does() {
+    fn help_lists_each_flag_with_its_effect() {
         let help = help(TEXT);
         assert!(help.starts_with("\nSome flags:\n\n      --a-flag string\n      --on  "), "{help}");
         assert!(help.contains("without effect\n") && help.ends_with("  -v, --v Level\n"), "{help}");

@@ -33,7 +33,7 @@ pub(crate) enum Program {
 
 impl Program {
     /// Returns the program with this name, which is the first word of a command line.
-    pub(crate) fn called(name: &OsStr) -> Option<Self> {
+    pub(crate) fn from_name(name: &OsStr) -> Option<Self> {
         match Path::new(name).file_name()?.to_str()? {
             "kube-apiserver" => Some(Self::KubeApiserver),
             "etcd" => Some(Self::Etcd),
@@ -96,7 +96,7 @@ fn finish(served: Result<ExitCode, Failure>) -> std::process::ExitCode {
 /// Creates the directory and its links, and returns its absolute path. Correct links are kept.
 fn fill(folder: &Path, program: &Path, kubectl: Option<&Path>) -> Result<PathBuf, Failure> {
     let failure = |why: &dyn std::fmt::Display| {
-        Failure::environment(format!("cannot make the folder {}: {why}", folder.display()))
+        Failure::environment(format!("cannot create the directory {}: {why}", folder.display()))
     };
     fs::create_dir_all(folder).map_err(|error| failure(&error))?;
     let folder = fs::canonicalize(folder).map_err(|error| failure(&error))?;
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_the_command_says_what_it_is() {
+    fn the_command_name_selects_the_program() {
         for (name, expected) in [
             ("kube-apiserver", Some(Program::KubeApiserver)),
             ("/x/y/kube-apiserver", Some(Program::KubeApiserver)),
@@ -154,12 +154,12 @@ mod tests {
             ("/x/etcd/admit", None),
             ("", None),
         ] {
-            assert_eq!(Program::called(OsStr::new(name)), expected, "{name}");
+            assert_eq!(Program::from_name(OsStr::new(name)), expected, "{name}");
         }
     }
 
     #[test]
-    fn the_folder_is_made_once_and_mended() {
+    fn the_directory_is_created_once_and_repaired() {
         let scratch = tempfile::tempdir().unwrap();
         let folder = scratch.path().join("a/b");
         let linked = |name: &str| fs::read_link(folder.join(name)).unwrap();

@@ -90,7 +90,7 @@ impl Input {
         };
         for (document, is_old) in [(given.old_object, true), (given.object, false)] {
             let Some(Document { place, object }) = document else { continue };
-            let kind = GroupVersionKind::of(&object);
+            let kind = GroupVersionKind::from_object(&object);
             let object = if cluster_fixture.resource_of(&kind).is_some() {
                 let created = cluster_fixture
                     .create(object, namespace, attributes.user.clone())
@@ -100,7 +100,7 @@ impl Input {
                 object
             } else {
                 notes.push(format!(
-                    "{} {} is not a kind of the server, so that request.resource.resource is empty: give its \
+                    "{} {} is not a kind of the server, so request.resource.resource is empty: specify its \
                      CustomResourceDefinition with --with FILE, or the request with --request FILE",
                     kind.api_version(),
                     kind.kind

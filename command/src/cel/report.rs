@@ -34,7 +34,7 @@ pub(super) struct Report<'a> {
     /// The cost of the evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<u64>,
-    /// Why kube-apiserver rejects it as a match condition.
+    /// The reason why kube-apiserver rejects it as a match condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     compile_error: Option<String>,
     /// The evaluation error.

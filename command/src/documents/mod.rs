@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn the_volume_of_a_config_map_holds_each_file_once() {
+    fn each_file_in_a_config_map_volume_is_read_once() {
         use std::os::unix::fs::symlink;
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_items_of_lists_are_objects() {
+    fn list_items_are_separate_objects() {
         check(
             "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: A}\n- {apiVersion: v1, kind: B}\n",
             &[(1, "A"), (1, "B")],
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_named_with_its_line() {
+    fn a_document_that_is_not_an_object_is_reported_with_its_line() {
         check_wrong("", "f.yaml: it holds no object");
         check_wrong("---\n", "f.yaml: it holds no object");
         check_wrong(
@@ -386,13 +386,13 @@ mod tests {
     }
 
     #[test]
-    fn json_may_come_in_lines_and_other_files_of_a_folder_are_left_out() {
+    fn json_lines_are_read_and_other_files_in_a_directory_are_ignored() {
         let lines = "\n{\"apiVersion\":\"v1\",\"kind\":\"A\",\"metadata\":{\"name\":\"a\"}}\n{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[{\"apiVersion\":\"v1\",\"kind\":\"B\",\"metadata\":{\"name\":\"b\"}}]}";
         assert_eq!(streamed(&[("a.json", lines), ("b.txt", "ignored")]), ["a", "b"]);
     }
 
     #[test]
-    fn what_cannot_be_read_ends_its_file_and_names_its_place() {
+    fn an_error_ends_its_file_and_names_its_location() {
         let found = streamed(&[
             ("a.yaml", "apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\nkind: [\n---\nkind: C\n"),
             ("b.yaml", "a: b\n---\napiVersion: v1\nkind: A\n"),
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_not_there_is_told_at_once() {
+    fn a_missing_path_is_reported_immediately() {
         let folder = tempfile::tempdir().unwrap();
         assert!(stream(&[folder.path().to_owned()]).is_err());
         assert!(stream(&[folder.path().join("x.yaml")]).is_err());

@@ -25,7 +25,7 @@ enum Format {
     Json,
 }
 
-/// Why the next document cannot be read.
+/// The reason why the next document cannot be read.
 #[derive(Debug)]
 pub(super) struct Unreadable {
     /// `12` or `12:3`: the line and, if known, the column, both starting from 1.
@@ -295,12 +295,12 @@ mod tests {
     }
 
     #[test]
-    fn json_documents_come_one_after_another() {
+    fn json_documents_may_be_concatenated() {
         check("{\"kind\": \"A\"}\n\n{\"kind\":\n\"B\"} {\"kind\": \"C\"}\n", &[(1, "A"), (3, "B"), (4, "C")]);
     }
 
     #[test]
-    fn both_may_stand_in_one_file() {
+    fn a_file_may_contain_yaml_and_json() {
         check("{kind: A}\n---\n{\"kind\": \"B\"}\n", &[(1, "A"), (3, "B")]);
         check("{\"kind\": \"A\"}\n---\nkind: B\n", &[(1, "A"), (3, "B")]);
     }
@@ -313,14 +313,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_said_in_words() {
+    fn a_document_that_is_too_large_is_rejected_with_an_explanation() {
         let error = found(&format!("kind: A\n---\na: [{}]\n", "1,".repeat(260_000)), true).pop().unwrap().1;
         assert!(error.starts_with(":3"), "{error}");
         assert!(error.ends_with(TOO_LARGE), "{error}");
     }
 
     #[test]
-    fn a_document_that_never_ends_is_refused() {
+    fn an_endless_document_is_rejected() {
         for begin in ["a: b", "a\n: b\n", "{\"a\": \"b"] {
             let text = Cursor::new(begin).chain(BufReader::new(io::repeat(b'a')));
             let mut source = Source::new(text, true).unwrap();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_with_its_place() {
+    fn syntax_errors_are_reported_with_their_location() {
         let error = |text: &str| found(text, true).pop().unwrap().1;
         assert!(error("kind: A\n---\na: 1\nkind: [\n").starts_with(":4:7: this is not YAML: "));
         assert_eq!(error("{\"kind\": \"A\"}\n{\"kind\":\nA}\n"), ":3: this is not JSON: expected value");

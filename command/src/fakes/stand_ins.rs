@@ -72,7 +72,7 @@ pub(crate) fn from_manifest(text: String, shown: &str) -> Result<Vec<Value>, Fai
 
 /// Returns the `type` of the fakes for a configuration, or `None` if `object` is not one.
 fn kind_of_webhooks(object: &Value) -> Option<&'static str> {
-    let GroupVersionKind { group, kind, .. } = GroupVersionKind::of(object);
+    let GroupVersionKind { group, kind, .. } = GroupVersionKind::from_object(object);
     match (group.as_str(), kind.as_str()) {
         ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => Some("mutating"),
         ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => Some("validating"),

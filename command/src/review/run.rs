@@ -170,7 +170,7 @@ fn configurations(documents: Vec<Document>) -> Result<Vec<Document>, Failure> {
     let found: Vec<Document> = documents
         .into_iter()
         .filter(|document| {
-            let kind = GroupVersionKind::of(&document.object);
+            let kind = GroupVersionKind::from_object(&document.object);
             kind.group == "admissionregistration.k8s.io" && kind.kind.ends_with("WebhookConfiguration")
         })
         .collect();

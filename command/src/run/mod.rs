@@ -119,7 +119,7 @@ impl Run {
         sentences::check(&plan.features, &steps)?;
         let reports = Reports::create(self.junit.as_deref(), self.json.as_deref())?;
 
-        let mut signals = exit_code::heed_signals(stop::heeded(self.target.target))?;
+        let mut signals = exit_code::install_signal_handlers(stop::heeded(self.target.target))?;
         let cleanup = Cleanup::new(self.target.leftovers());
         let ready = Ready { plan, steps, reports, display, started };
         // A panic must not leave webhooks in a cluster either.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use harness::status::NOT_IMITATED;
+use harness::status::UNSUPPORTED_PREFIX;
 use tokio::time::Instant;
 
 use super::plan::PlannedScenario;
@@ -167,7 +167,8 @@ impl ScenarioRecord {
     /// Failed, the last time because admit does not imitate what it needs.
     pub(crate) fn is_unsupported(&self) -> bool {
         let last = self.attempts.last().and_then(Attempt::failed_step);
-        self.outcome == Outcome::Failed && last.is_some_and(|(_, message)| message.contains(NOT_IMITATED))
+        self.outcome == Outcome::Failed
+            && last.is_some_and(|(_, message)| message.contains(UNSUPPORTED_PREFIX))
     }
 
     /// The time of all attempts.

@@ -47,8 +47,8 @@ impl AuditFlags {
     /// # Errors
     /// The file cannot be opened.
     pub(crate) fn open(&self, log: Log) -> Result<Option<AuditFile>, Failure> {
-        let most = self.truncates.then_some(self.max_event_size);
-        self.log.as_deref().map(|path| AuditFile::open(path, most, log)).transpose()
+        let max_event_size = self.truncates.then_some(self.max_event_size);
+        self.log.as_deref().map(|path| AuditFile::open(path, max_event_size, log)).transpose()
     }
 }
 
@@ -71,27 +71,27 @@ pub(crate) fn policy(path: &Path) -> Result<AuditPolicy, Failure> {
 pub(crate) struct AuditFile {
     lines: LineFile,
     /// The maximum size of an event, in bytes.
-    most: Option<usize>,
+    max_event_size: Option<usize>,
     /// The log for errors about lost events.
     log: Log,
 }
 
 impl AuditFile {
     /// Opens the file for appending, and creates it if necessary.
-    pub(crate) fn open(path: &Path, most: Option<usize>, log: Log) -> Result<Self, Failure> {
-        Ok(Self { lines: LineFile::open("audit log", path, log)?, most, log })
+    pub(crate) fn open(path: &Path, max_event_size: Option<usize>, log: Log) -> Result<Self, Failure> {
+        Ok(Self { lines: LineFile::open("audit log", path, log)?, max_event_size, log })
     }
 
     /// Returns a sink that writes each event immediately, so that lines are always complete and no queue is needed.
     pub(crate) fn sink(&self) -> AuditSink {
-        let Self { lines, most, log } = self.clone();
+        let Self { lines, max_event_size, log } = self.clone();
         Arc::new(move |event: &Value| {
             let mut line = event.to_string();
             line.push('\n');
-            if let Some(most) = most
-                && line.len() > most
+            if let Some(max_event_size) = max_event_size
+                && line.len() > max_event_size
             {
-                match truncated(event, most) {
+                match truncated(event, max_event_size) {
                     Some(shorter) => line = shorter,
                     None => return log.error("an audit event is too large even after truncating"),
                 }
@@ -104,15 +104,15 @@ impl AuditFile {
     ///
     /// # Errors
     /// An event could not be written.
-    pub(crate) fn is_whole(&self) -> Result<(), Failure> {
-        self.lines.is_whole("events")
+    pub(crate) fn check_complete(&self) -> Result<(), Failure> {
+        self.lines.check_complete("events")
     }
 }
 
 /// Returns the line of an event without its objects; none if it is still too large.
 ///
 /// Source: apiserver plugin/pkg/audit/truncate/truncate.go.
-fn truncated(event: &Value, most: usize) -> Option<String> {
+fn truncated(event: &Value, max_event_size: usize) -> Option<String> {
     let mut event = event.clone();
     let members = event.as_object_mut()?;
     if members.get("level").is_none_or(|level| level == "Metadata") {
@@ -123,7 +123,7 @@ fn truncated(event: &Value, most: usize) -> Option<String> {
     members.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
     set(&mut event, &["annotations", "audit.k8s.io/truncated"], "true");
     let line = format!("{event}\n");
-    (line.len() <= most).then_some(line)
+    (line.len() <= max_event_size).then_some(line)
 }
 
 #[cfg(test)]
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_appended_one_a_line_for_the_owner_alone() {
+    fn events_are_appended_as_lines_readable_only_by_the_owner() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         for number in [1, 2] {
@@ -152,11 +152,11 @@ mod tests {
     #[test]
     fn an_event_that_cannot_be_written_is_a_failure() {
         let log = AuditFile::open(Path::new("/dev/full"), None, TEXT).unwrap();
-        log.is_whole().unwrap();
+        log.check_complete().unwrap();
         log.sink()(&json!({}));
         log.sink()(&json!({}));
         assert_eq!(
-            log.is_whole().unwrap_err().to_string(),
+            log.check_complete().unwrap_err().to_string(),
             "2 events are missing in the audit log /dev/full: No space left on device (os error 28)"
         );
     }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_event_loses_its_objects_and_a_larger_one_is_not_written() {
+    fn a_large_event_loses_its_objects_and_a_larger_one_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         let sink = AuditFile::open(&path, Some(150), TEXT).unwrap().sink();

@@ -86,10 +86,9 @@ pub(crate) fn client_url(address: SocketAddr) -> String {
 /// Generates a token from 256 random bits.
 pub(crate) fn random_token() -> Result<String, Failure> {
     let mut bytes = [0; 32];
-    ring::default_provider()
-        .secure_random
-        .fill(&mut bytes)
-        .map_err(|GetRandomFailed| Failure::environment("the system gives no random numbers"))?;
+    ring::default_provider().secure_random.fill(&mut bytes).map_err(|GetRandomFailed| {
+        Failure::environment("the random number generator of the system failed")
+    })?;
     Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
 }
 
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_can_read_it_and_nobody_else() {
+    fn only_the_owner_can_read_the_kubeconfig() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kubeconfig");
         // Twice, because a later server may overwrite the file of an earlier one.
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_kubeconfig_stays() {
+    fn another_kubeconfig_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config");
         std::fs::write(&path, "apiVersion: v1\n").unwrap();
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_tokens_are_alike() {
+    fn tokens_are_unique() {
         let (one, other) = (random_token().unwrap(), random_token().unwrap());
         assert_ne!(one, other);
         assert_eq!(one.len(), 43);

@@ -51,14 +51,14 @@ impl From<LimitFlags> for Limits {
 /// Parses a number of requests or watches.
 fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) => Err("no request would be answered: give 1 or more".to_owned()),
+        Ok(0) => Err("must be at least 1".to_owned()),
         Ok(number) => Ok(number),
         Err(_) => Err("not a number, such as 400".to_owned()),
     }
 }
 
 /// The minimum value of a limit: the size of the largest object in a request.
-const LEAST: usize = 16 << 20;
+const MIN_LIMIT: usize = 16 << 20;
 
 /// A number of bytes, optionally with the suffix `Ki`, `Mi`, or `Gi`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,13 +82,13 @@ impl FromStr for Bytes {
         let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
         let digits = text.strip_suffix(unit).unwrap_or_default();
         let Some((_, size)) = UNITS.into_iter().find(|(name, _)| *name == unit) else {
-            return Err(format!("unknown unit {unit}: give bytes, or Ki, Mi or Gi, such as 96Mi"));
+            return Err(format!("unknown unit {unit}: expected bytes, Ki, Mi, or Gi, such as 96Mi"));
         };
         let number: usize =
             digits.parse().map_err(|_not_a_number| "not a number of bytes, such as 96Mi".to_owned())?;
         match number.checked_mul(size) {
-            None => Err("more bytes than there can be".to_owned()),
-            Some(bytes) if bytes < LEAST => Err(format!("too little: give {} or more", Self(LEAST))),
+            None => Err("too large".to_owned()),
+            Some(bytes) if bytes < MIN_LIMIT => Err(format!("must be at least {}", Self(MIN_LIMIT))),
             Some(bytes) => Ok(Self(bytes)),
         }
     }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_counted_as_quantities_are() {
+    fn byte_sizes_are_parsed_as_quantities() {
         for (text, expected) in [
             ("16777216", Some(16 << 20)),
             ("16384Ki", Some(16 << 20)),
@@ -118,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_shown_as_they_are_given() {
+    fn byte_sizes_are_formatted_as_given() {
         for text in ["2Gi", "1536Mi", "20000Ki", "16777217"] {
             assert_eq!(text.parse::<Bytes>().unwrap().to_string(), text);
         }
     }
 
     #[test]
-    fn some_requests_are_answered() {
+    fn at_least_one_request_must_be_allowed() {
         assert_eq!(positive("1"), Ok(1));
         assert!(positive("0").is_err() && positive("x").is_err());
     }

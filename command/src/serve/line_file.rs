@@ -26,7 +26,7 @@ struct State {
     lost: u64,
     /// Whether the last line is among them.
     is_failing: bool,
-    /// Why the first lost line could not be written.
+    /// The reason why the first lost line could not be written.
     reason: String,
 }
 
@@ -87,7 +87,7 @@ impl LineFile {
     ///
     /// # Errors
     /// A line could not be written.
-    pub(crate) fn is_whole(&self, what: &str) -> Result<(), Failure> {
+    pub(crate) fn check_complete(&self, what: &str) -> Result<(), Failure> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.lost == 0 {
             return Ok(());

@@ -112,7 +112,7 @@ impl Serve {
     async fn serve(self, log: Log) -> Result<ExitCode, Failure> {
         if !self.listen.ip().is_loopback() && !self.allow_remote {
             let message = format!(
-                "--listen {}: other machines reach that address; add --allow-remote if they are meant to",
+                "--listen {}: other hosts can reach that address; use --allow-remote to allow that",
                 self.listen
             );
             return Err(Failure::usage(message));
@@ -121,7 +121,7 @@ impl Serve {
         let selection = self.plugins.selection()?;
         let plugins = self.admission_control.read(&selection)?;
         // From now on, a signal stops the command cleanly, even before the first request.
-        let mut signals = exit_code::heed_signals(1)?;
+        let mut signals = exit_code::install_signal_handlers(1)?;
         fake_webhooks::raise_open_file_limit();
         let traces = Traces::start(self.traces.file.as_deref(), log)?;
         self.log.watch_requests(log, &traces)?;
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_reads_one_word() {
+    fn a_quoted_text_is_one_shell_word() {
         for (text, word) in [("/a/b.yaml", "/a/b.yaml"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")]
         {
             assert_eq!(shell_word(text), word);

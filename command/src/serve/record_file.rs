@@ -33,7 +33,7 @@ impl RecordFlags {
     ///
     /// # Errors
     /// A variable has an invalid value.
-    pub(crate) fn of_environment() -> Result<Self, Failure> {
+    pub(crate) fn from_environment() -> Result<Self, Failure> {
         let record = std::env::var_os(DIR).filter(|folder| !folder.is_empty()).map(PathBuf::from);
         let show_secrets = is_on(SHOW_SECRETS)?;
         Ok(Self { record, show_secrets })
@@ -72,7 +72,10 @@ impl RecordFile {
     /// Creates a file with the time and the process ID in its name, and the directory if necessary.
     fn open(folder: &Path, shows_secrets: bool, log: Log) -> Result<Self, Failure> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| {
-            Failure::environment(format!("--record: cannot make the folder {}: {error}", folder.display()))
+            Failure::environment(format!(
+                "--record: cannot create the directory {}: {error}",
+                folder.display()
+            ))
         })?;
         let started = Timestamp::now().strftime("%Y%m%dT%H%M%S.%6fZ");
         let path = folder.join(format!("{started}-{}.{}", std::process::id(), review::RECORD_EXTENSION));
@@ -89,7 +92,7 @@ impl RecordFile {
     ///
     /// # Errors
     /// A request could not be written.
-    pub(crate) fn is_whole(&self) -> Result<(), Failure> {
-        self.lines.is_whole("requests")
+    pub(crate) fn check_complete(&self) -> Result<(), Failure> {
+        self.lines.check_complete("requests")
     }
 }

@@ -57,10 +57,10 @@ impl Running {
         }
         traces.stop().await;
         if let Some(audit) = audit {
-            audit.is_whole()?;
+            audit.check_complete()?;
         }
         if let Some(record) = record {
-            record.is_whole()?;
+            record.check_complete()?;
         }
         Ok(ExitCode::Ok)
     }

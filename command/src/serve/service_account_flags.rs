@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn issuers_are_checked_in_the_servers_words() {
+    fn issuer_errors_are_in_the_servers_words() {
         let errors = |issuers: &[&str]| {
             let issuers: Vec<String> = issuers.iter().map(|&issuer| issuer.to_owned()).collect();
             issuer_errors(&issuers).map(|errors| errors.join("; ")).map_err(|failure| failure.code)
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_those_of_go() {
+    fn durations_are_parsed_as_in_go() {
         assert_eq!(seconds("1h30m"), Ok(5400));
         assert_eq!(seconds("1ms"), Ok(1));
         assert_eq!(seconds("x"), Err("time: invalid duration \"x\"".to_owned()));

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_lines_with_commas() {
+    fn records_are_comma_separated_lines() {
         check("", Ok(&[]));
         check("a,b,c", Ok(&[&["a", "b", "c"]]));
         check("a,b,c,\"d,e\"\r\n\n,x,\n", Ok(&[&["a", "b", "c", "d,e"], &["", "x", ""]]));

@@ -21,13 +21,13 @@ const INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
     /// The server uses the new content.
-    Taken,
+    Applied,
     /// The server does not use it, or may notice changes late.
     Failed,
 }
 
 /// A callback for the result of a change, with a line about it.
-pub(crate) type Told = Arc<dyn Fn(Change, &str) + Send + Sync>;
+pub(crate) type OnChange = Arc<dyn Fn(Change, &str) + Send + Sync>;
 
 /// Watches directories until it is dropped.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl Drop for Watch {
 
 impl Watch {
     /// Starts to reload `folders` into `server` when they change; `log` receives the results.
-    pub(crate) fn start(folders: Vec<Folder>, server: &ApiServer, log: Told) -> Self {
+    pub(crate) fn start(folders: Vec<Folder>, server: &ApiServer, log: OnChange) -> Self {
         let tasks = folders.into_iter().map(move |folder| {
             let reloader = Reloader { folder, server: server.clone(), log: Arc::clone(&log), failure: None };
             tokio::spawn(reloader.run()).abort_handle()
@@ -55,13 +55,13 @@ impl Watch {
 struct Reloader {
     folder: Folder,
     server: ApiServer,
-    log: Told,
+    log: OnChange,
     /// The last error, so that it is reported only once.
     failure: Option<ManifestError>,
 }
 
 /// An event of a watched directory.
-enum Seen {
+enum WatchEvent {
     /// Its content changed.
     Changed,
     /// The directory itself was replaced, or its state is unknown.
@@ -87,26 +87,26 @@ impl Reloader {
                 change = changes.recv() => change,
                 _ = interval.tick() => None,
             };
-            if matches!(change, Some(Seen::Lost)) || !is_watched {
+            if matches!(change, Some(WatchEvent::Lost)) || !is_watched {
                 is_watched = self.watch(watcher.as_mut());
             }
             self.reload().await;
         }
     }
 
-    fn watcher(&self, seen: mpsc::Sender<Seen>) -> Option<RecommendedWatcher> {
+    fn watcher(&self, seen: mpsc::Sender<WatchEvent>) -> Option<RecommendedWatcher> {
         let folder = self.folder.path.clone();
         let report = move |event: notify::Result<Event>| {
             let change = match event {
                 // Reading the directory is not a change.
                 Ok(event) if matches!(event.kind, EventKind::Access(_)) => return,
-                Ok(event) if event.paths.iter().all(|path| path != Path::new(&folder)) => Seen::Changed,
-                Ok(_) | Err(_) => Seen::Lost,
+                Ok(event) if event.paths.iter().all(|path| path != Path::new(&folder)) => WatchEvent::Changed,
+                Ok(_) | Err(_) => WatchEvent::Lost,
             };
             // If an event is already pending, it covers this one.
             let _ = seen.try_send(change);
         };
-        notify::recommended_watcher(report).map_err(|error| self.complain(&error)).ok()
+        notify::recommended_watcher(report).map_err(|error| self.log_watch_error(&error)).ok()
     }
 
     /// Starts to watch the directory, and returns whether the system reports its changes.
@@ -115,7 +115,7 @@ impl Reloader {
         let path = Path::new(&self.folder.path);
         // The watcher may still watch an old directory with this name.
         let _ = watcher.unwatch(path);
-        watcher.watch(path, RecursiveMode::NonRecursive).map_err(|error| self.complain(&error)).is_ok()
+        watcher.watch(path, RecursiveMode::NonRecursive).map_err(|error| self.log_watch_error(&error)).is_ok()
     }
 
     async fn reload(&mut self) {
@@ -124,24 +124,24 @@ impl Reloader {
         let failure = read.as_ref().err().cloned();
         let is_new = self.server.reload_manifests(self.folder.phase, read);
         if is_new {
-            self.say(Change::Taken, "reloaded admission manifest config");
+            self.log_change(Change::Applied, "reloaded admission manifest config");
         }
         if let Some(error) = &failure
             && self.failure.as_ref() != Some(error)
         {
             let what =
-                format!("reloading admission manifest config: {error}; the webhooks stay as they were");
-            self.say(Change::Failed, &what);
+                format!("reloading admission manifest config: {error}; the previous webhooks stay in use");
+            self.log_change(Change::Failed, &what);
         }
         self.failure = failure;
     }
 
-    fn complain(&self, error: &notify::Error) {
-        let what = format!("watching manifest directory: {error}; it is read every minute");
-        self.say(Change::Failed, &what);
+    fn log_watch_error(&self, error: &notify::Error) {
+        let what = format!("watching manifest directory: {error}; it is reloaded every minute");
+        self.log_change(Change::Failed, &what);
     }
 
-    fn say(&self, change: Change, what: &str) {
+    fn log_change(&self, change: Change, what: &str) {
         let line = format!("{}: {}: {what}", self.folder.plugin(), self.folder.path);
         // The message may contain text from a file.
         (self.log)(change, &output::lines(&line));

@@ -1,6 +1,6 @@
 //! Requests to the server and its responses, without the abstractions of a client library.
 
-use harness::status::NOT_IMITATED;
+use harness::status::UNSUPPORTED_PREFIX;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use kube::client::Body;
@@ -108,7 +108,7 @@ impl Answer {
     /// # Errors
     /// The request uses a feature that admit does not support, so the response proves nothing about a webhook.
     pub(crate) fn supported(self) -> Outcome<Self> {
-        if self.message().starts_with(NOT_IMITATED) {
+        if self.message().starts_with(UNSUPPORTED_PREFIX) {
             Err(StepFailure::new(self.message()))
         } else {
             Ok(self)

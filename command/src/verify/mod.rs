@@ -279,7 +279,7 @@ impl Verify {
             screen::print_document(&list::list(&checks, self.outputs.output)?)?;
             return Ok(ExitCode::Ok);
         }
-        let mut signals = exit_code::heed_signals(1)?;
+        let mut signals = exit_code::install_signal_handlers(1)?;
         let interruption = Interruption::default();
         let verification = self.verify(&interruption);
         tokio::pin!(verification);

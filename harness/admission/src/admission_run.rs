@@ -29,7 +29,7 @@ pub struct AdmissionRun<'a> {
     patched: bool,
     /// The `apiVersion` of a custom resource before it was patched.
     given_version: String,
-    /// The object before it was patched if [`ClusterState::keeps_what_was_there`]; otherwise null.
+    /// The object before it was patched if [`ClusterState::preserves_unpatched`]; otherwise null.
     unpatched: Value,
     /// Whether a patched object had labels before its defaults were set; none if no webhook patched it.
     had_labels: Option<bool>,
@@ -176,7 +176,7 @@ impl<'a> AdmissionRun<'a> {
 
     /// Records the result of a conversion webhook.
     ///
-    /// [`Self::convert`], [`Self::fold_back`], or a decision that needed the conversion finds the result here when it
+    /// [`Self::convert`], [`Self::convert_to_request_version`], or a decision that needed the conversion finds the result here when it
     /// runs again.
     pub(crate) fn answer(&mut self, asked: ByWebhook, answer: Result<Value, ConversionError>) {
         self.answers.add(asked, answer);
@@ -206,7 +206,7 @@ impl<'a> AdmissionRun<'a> {
         if self.kind == *kind {
             return self.name_kind();
         }
-        self.fold_back()?;
+        self.convert_to_request_version()?;
         if let Some(object) = &self.attributes.object
             && self.kind != *kind
         {
@@ -251,7 +251,7 @@ impl<'a> AdmissionRun<'a> {
         if self.kind.is_of(object) || self.state.is_built_in(&self.kind) {
             return Ok(());
         }
-        let found = GroupVersionKind::of(object);
+        let found = GroupVersionKind::from_object(object);
         check_group(&found, &self.kind)?;
         let shown = if found.kind == self.kind.kind {
             self.state.convert(object, &self.kind).or_else(|error| self.answers.take(error))?
@@ -299,7 +299,7 @@ impl<'a> AdmissionRun<'a> {
         let before = self.attributes.object.replace(patched);
         if let (false, Some(object)) = (self.patched, before) {
             text(&object, &["apiVersion"]).clone_into(&mut self.given_version);
-            if self.state.keeps_what_was_there(&self.attributes.kind) {
+            if self.state.preserves_unpatched(&self.attributes.kind) {
                 self.unpatched = object;
             }
         }
@@ -313,17 +313,17 @@ impl<'a> AdmissionRun<'a> {
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `Dispatch`; pkg/admission/conversion.go.
     /// Rule: MUT-12, MUT-15, MUT-22, MUT-23, SCH-19.
-    pub(crate) fn fold_back(&mut self) -> Result<(), ConversionError> {
-        let is_custom_scale = custom_scale::is_meant(&self.attributes);
+    pub(crate) fn convert_to_request_version(&mut self) -> Result<(), ConversionError> {
+        let is_custom_scale = custom_scale::is_custom_scale(&self.attributes);
         let own = &self.attributes.kind;
         let Some(object) = &mut self.attributes.object else { return Ok(()) };
         if self.patched && is_custom_scale {
-            let typed = custom_scale::typed(object.take(), own, self.state);
+            let typed = custom_scale::decode(object.take(), own, self.state);
             *object = typed.map_err(ConversionError::Refused)?;
             self.versions.clear();
             self.text = Text::new();
         } else if self.patched {
-            let found = GroupVersionKind::of(object);
+            let found = GroupVersionKind::from_object(object);
             let built_in = self.state.is_built_in(own);
             if built_in && found != self.kind {
                 return Err(ConversionError::Refused(format!(

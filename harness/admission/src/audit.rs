@@ -28,7 +28,7 @@ pub fn annotations(record: &Record) -> BTreeMap<String, String> {
         }
     }
     for called in record.calls().filter(in_time) {
-        for (key, value) in of_call(called) {
+        for (key, value) in call_annotations(called) {
             if is_qualified_name(&key) {
                 annotations.entry(key).or_insert(value);
             }
@@ -58,7 +58,7 @@ pub fn latencies(record: &Record, total: Duration) -> BTreeMap<String, String> {
 /// Returns the annotations of one call, by their full keys.
 ///
 /// Rule: AUD-01, AUD-04, AUD-05, AUD-06, AUD-08.
-fn of_call(called: &Called) -> Vec<(String, String)> {
+fn call_annotations(called: &Called) -> Vec<(String, String)> {
     let name = &called.webhook.name;
     let place = format!("round_{}_index_{}", called.round.number(), called.index);
     let mut annotations: Vec<(String, String)> = called
@@ -74,7 +74,7 @@ fn of_call(called: &Called) -> Vec<(String, String)> {
         annotations.push((format!("failed-open.{phase}.webhook.admission.k8s.io/{place}"), name.clone()));
     }
     if let CallResult::Failed { failure, .. } = &called.result {
-        annotations.extend(of_certificate(&failure.reason));
+        annotations.extend(certificate_annotation(&failure.reason));
     }
     if called.phase == Phase::Mutating {
         let (patch, changed) = match &called.result {
@@ -101,7 +101,7 @@ fn of_call(called: &Called) -> Vec<(String, String)> {
     annotations
 }
 
-/// Why the server rejects a certificate that it accepted in earlier versions.
+/// The reason why the server rejects a certificate that it accepted in earlier versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CertificateFlaw {
     MissingSan,
@@ -112,20 +112,20 @@ impl CertificateFlaw {
     /// Returns the certificate flaw that the `reason` of a failed call names.
     ///
     /// Source: apiserver `pkg/util/x509metrics/server_cert_deprecations.go`, which looks at the text of the error as well.
-    pub(crate) fn of(reason: &str) -> Option<Self> {
+    pub(crate) fn from_reason(reason: &str) -> Option<Self> {
         let flaws = [
             ("x509: certificate relies on legacy Common Name field", Self::MissingSan),
             ("x509: cannot verify signature: insecure algorithm SHA1", Self::InsecureSha1),
         ];
-        flaws.into_iter().find_map(|(complaint, flaw)| reason.contains(complaint).then_some(flaw))
+        flaws.into_iter().find_map(|(error, flaw)| reason.contains(error).then_some(flaw))
     }
 }
 
 /// Returns the annotation that the server writes for such a certificate.
 ///
-/// Source: as [`CertificateFlaw::of`].
-fn of_certificate(reason: &str) -> Option<(String, String)> {
-    let (what, says) = match CertificateFlaw::of(reason)? {
+/// Source: as [`CertificateFlaw::from_reason`].
+fn certificate_annotation(reason: &str) -> Option<(String, String)> {
+    let (what, says) = match CertificateFlaw::from_reason(reason)? {
         CertificateFlaw::MissingSan => (
             "missing-san",
             "relies on a legacy Common Name field instead of the SAN extension for subject validation",
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_is_written_with_sorted_keys_and_without_html() {
+    fn a_patch_annotation_has_sorted_keys_and_no_html_escapes() {
         let patch = br#"[{"value": "<&>", "path": "/data/k", "op": "add"}]"#;
         let patch = Patch::decode(patch).unwrap().operations_of(patch);
         check(
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_open_is_written_with_the_webhooks_name() {
+    fn a_failed_open_annotation_has_the_webhook_name() {
         let failed = || CallResult::Failed {
             failure: CallFailure { reason: String::new(), code: 503 },
             failed_open: true,
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_value_stays_and_bad_keys_are_dropped() {
+    fn the_first_value_of_a_key_wins_and_invalid_keys_are_dropped() {
         let with = |entries: &[(&str, &str)]| Called {
             phase: Phase::Validating,
             audit_annotations: entries
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_read_as_in_go() {
+    fn durations_are_formatted_as_in_go() {
         for (nanos, text) in [
             (0, "0s"),
             (999, "999ns"),

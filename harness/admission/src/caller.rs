@@ -76,8 +76,8 @@ pub enum CallError {
 impl From<Exhausted> for CallError {
     fn from(exhausted: Exhausted) -> Self {
         match exhausted {
-            Exhausted::ForNow => Self::TooManyRequests,
-            Exhausted::For(all) => {
+            Exhausted::InUse => Self::TooManyRequests,
+            Exhausted::ExceedsTotal(all) => {
                 let what = format!(
                     "calls of webhooks that take more than {} KiB of memory (admit serve --max-inflight-bytes)",
                     all >> 10

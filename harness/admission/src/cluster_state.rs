@@ -40,14 +40,14 @@ pub trait ClusterState: Send + Sync {
     /// Returns whether the internal object keeps parts of its previous state when a patched `kind` is converted to it.
     ///
     /// If so, [`Self::pass_through_internal`] needs the object before the patch.
-    fn keeps_what_was_there(&self, _kind: &GroupVersionKind) -> bool {
+    fn preserves_unpatched(&self, _kind: &GroupVersionKind) -> bool {
         false
     }
 
     /// Converts a patched built-in object to the internal type and back, and returns whether it may have changed.
     ///
     /// For example, this moves the `stringData` of a Secret to its `data`. `before` is the object before the patch, or
-    /// null unless [`Self::keeps_what_was_there`].
+    /// null unless [`Self::preserves_unpatched`].
     fn pass_through_internal(&self, _object: &mut Value, _before: &Value) -> bool {
         false
     }
@@ -67,7 +67,7 @@ pub struct EquivalentResource {
     pub kind: Option<Arc<GroupVersionKind>>,
 }
 
-/// Why an object cannot be converted to another version.
+/// The reason why an object cannot be converted to another version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum ConversionError {
@@ -109,7 +109,7 @@ pub struct ByWebhook {
 
 impl fmt::Display for ByWebhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let from = GroupVersionKind::of(&self.object);
+        let from = GroupVersionKind::from_object(&self.object);
         write!(f, "conversion of {from} to {} by {}", self.kind, self.webhook)
     }
 }

@@ -24,7 +24,7 @@ use crate::review::conversion::{self, Failure, FailureKind, Version};
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The maximum number of recorded conversions per request.
-const MOST_RECORDED: usize = 1000;
+const MAX_RECORDED: usize = 1000;
 
 type Recorded = Arc<Mutex<Vec<ConversionCall>>>;
 
@@ -35,7 +35,7 @@ tokio::task_local! {
 /// Runs `work` and returns its result with the calls it made to conversion webhooks.
 ///
 /// The calls are collected per task, because most callers do not have the record of the request.
-pub async fn recorded<T>(work: impl Future<Output = T>) -> (T, Vec<ConversionCall>) {
+pub async fn record_conversions<T>(work: impl Future<Output = T>) -> (T, Vec<ConversionCall>) {
     let recorded = Recorded::default();
     let done = RECORDED.scope(Arc::clone(&recorded), work).await;
     let calls = std::mem::take(&mut *recorded.lock().unwrap_or_else(PoisonError::into_inner));
@@ -43,7 +43,7 @@ pub async fn recorded<T>(work: impl Future<Output = T>) -> (T, Vec<ConversionCal
 }
 
 /// Wraps `work` so that its conversion calls are recorded for the current task, even if it runs in another task.
-pub fn recorded_alike<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
+pub fn record_for_current_task<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
     let recorded = RECORDED.try_with(Arc::clone).ok();
     async move {
         match recorded {
@@ -53,11 +53,11 @@ pub fn recorded_alike<T>(work: impl Future<Output = T>) -> impl Future<Output = 
     }
 }
 
-fn record(asked: &ByWebhook, took: Duration, converted: &Result<Value, Obstacle>) {
+fn record(asked: &ByWebhook, took: Duration, converted: &Result<Value, ConversionFailure>) {
     // Most tests, and requests that the server makes itself, have no record.
     let _ = RECORDED.try_with(|recorded| {
         let mut recorded = recorded.lock().unwrap_or_else(PoisonError::into_inner);
-        if recorded.len() < MOST_RECORDED {
+        if recorded.len() < MAX_RECORDED {
             recorded.push(ConversionCall {
                 definition: asked.webhook.definition.clone(),
                 namespace: text(&asked.object, &["metadata", "namespace"]).to_owned(),
@@ -107,11 +107,11 @@ impl<C: Caller> Converter<C> {
         record(asked, took, &converted);
         let failure = match &converted {
             Ok(_) => None,
-            Err(Obstacle::Failure(failure)) => Some(failure.kind.as_str()),
+            Err(ConversionFailure::Failure(failure)) => Some(failure.kind.as_str()),
             // kube-apiserver would not have failed.
-            Err(Obstacle::Ours(_)) => return converted.map_err(Into::into),
+            Err(ConversionFailure::OnlyHere(_)) => return converted.map_err(Into::into),
         };
-        let from = GroupVersionKind::of(&asked.object);
+        let from = GroupVersionKind::from_object(&asked.object);
         self.counted.observe(Conversion {
             definition: &asked.webhook.definition,
             from: &from.version,
@@ -122,13 +122,13 @@ impl<C: Caller> Converter<C> {
         converted.map_err(Into::into)
     }
 
-    async fn exchange(&self, asked: &ByWebhook, version: Version) -> Result<Value, Obstacle> {
+    async fn exchange(&self, asked: &ByWebhook, version: Version) -> Result<Value, ConversionFailure> {
         let ByWebhook { webhook, object, kind } = asked;
         let uid = uuid::Uuid::new_v4().to_string();
         let desired = kind.api_version();
         let body = conversion::encode(version, &uid, std::slice::from_ref(object), &desired)
             .map_err(|error| ConversionError::Refused(error.to_string()))?;
-        let body = self.caller.keep(body).map_err(|error| obstacle(error, object))?;
+        let body = self.caller.keep(body).map_err(|error| conversion_failure(error, object))?;
         let span = info_span!(
             parent: None,
             "Call conversion webhook",
@@ -141,61 +141,61 @@ impl<C: Caller> Converter<C> {
         let call =
             Call { client_config: &webhook.client_config, phase: None, body, timeout: TIMEOUT, trace: None };
         let reply = self.caller.call(call).instrument(span.clone()).await;
-        let reply = reply.map_err(|error| obstacle(error, object))?;
+        let reply = reply.map_err(|error| conversion_failure(error, object))?;
         let converted = conversion::read(&reply, version, &uid, object, kind);
         if !matches!(converted, Err(Failure { kind: FailureKind::Call, .. })) {
             info!(parent: &span, "Request completed");
         }
-        converted.map_err(Obstacle::Failure)
+        converted.map_err(ConversionFailure::Failure)
     }
 }
 
-/// Why an object was not converted.
-enum Obstacle {
+/// The reason why an object was not converted.
+enum ConversionFailure {
     /// kube-apiserver would fail, too.
     Failure(Failure),
     /// kube-apiserver would not fail.
-    Ours(ConversionError),
+    OnlyHere(ConversionError),
 }
 
-impl fmt::Display for Obstacle {
+impl fmt::Display for ConversionFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failure(failure) => f.write_str(&failure.message),
-            Self::Ours(error) => error.fmt(f),
+            Self::OnlyHere(error) => error.fmt(f),
         }
     }
 }
 
-impl From<ConversionError> for Obstacle {
+impl From<ConversionError> for ConversionFailure {
     fn from(error: ConversionError) -> Self {
-        Self::Ours(error)
+        Self::OnlyHere(error)
     }
 }
 
-impl From<Obstacle> for ConversionError {
-    fn from(obstacle: Obstacle) -> Self {
-        match obstacle {
-            Obstacle::Failure(failure) => Self::Refused(failure.message),
-            Obstacle::Ours(error) => error,
+impl From<ConversionFailure> for ConversionError {
+    fn from(failure: ConversionFailure) -> Self {
+        match failure {
+            ConversionFailure::Failure(failure) => Self::Refused(failure.message),
+            ConversionFailure::OnlyHere(error) => error,
         }
     }
 }
 
-fn obstacle(error: CallError, object: &Value) -> Obstacle {
-    let from = GroupVersionKind::of(object);
+fn conversion_failure(error: CallError, object: &Value) -> ConversionFailure {
+    let from = GroupVersionKind::from_object(object);
     match error {
-        CallError::Transport(text) => Obstacle::Failure(Failure {
+        CallError::Transport(text) => ConversionFailure::Failure(Failure {
             kind: FailureKind::Call,
             message: format!("conversion webhook for {from} failed: {text}"),
         }),
         // kube-apiserver does not serve a resource if it cannot create a client for the webhook.
         CallError::Client(text) => {
             let what = format!("custom resources whose conversion webhook cannot be called ({text})");
-            Obstacle::Ours(Unsupported { what }.into())
+            ConversionFailure::OnlyHere(Unsupported { what }.into())
         }
-        CallError::TooManyRequests => Obstacle::Ours(ConversionError::TooManyRequests),
-        CallError::Unsupported(unsupported) => Obstacle::Ours(unsupported.into()),
+        CallError::TooManyRequests => ConversionFailure::OnlyHere(ConversionError::TooManyRequests),
+        CallError::Unsupported(unsupported) => ConversionFailure::OnlyHere(unsupported.into()),
     }
 }
 
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn calls_are_counted_by_what_comes_of_them() {
+    async fn calls_are_counted_by_result() {
         let metrics = Metrics::default();
         for (api_version, is_converted) in [("example.com/v2", true), ("example.com/v3", false)] {
             let caller = Arc::new(Converting { api_version, timeouts: Mutex::default() });
@@ -276,12 +276,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_has_a_record_of_its_conversions() {
+    async fn conversions_of_a_request_are_recorded() {
         let calls = async |api_version: &'static str| {
             let caller = Arc::new(Converting { api_version, timeouts: Mutex::default() });
             let converter = Converter::new(caller, Metrics::default().conversions());
             let asks = async move { converter.convert(&asked()).await.is_ok() };
-            let (_, calls) = recorded(async move { tokio::spawn(recorded_alike(asks)).await.unwrap() }).await;
+            let (_, calls) =
+                record_conversions(async move { tokio::spawn(record_for_current_task(asks)).await.unwrap() })
+                    .await;
             calls
         };
         let [call] = calls("example.com/v2").await.try_into().unwrap();
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_webhook_of_unknown_versions_is_not_called() {
+    async fn a_webhook_without_a_supported_version_is_not_called() {
         let caller = Arc::new(Converting { api_version: "example.com/v2", timeouts: Mutex::default() });
         let converter = Converter::new(Arc::clone(&caller), Metrics::default().conversions());
         let mut asked = asked();

@@ -13,7 +13,7 @@ use crate::cluster_state::ClusterState;
 /// Returns whether a request is for the Scale of a custom resource.
 ///
 /// Built-in Scales are in two groups that have no custom resources.
-pub(crate) fn is_meant(attributes: &Attributes) -> bool {
+pub(crate) fn is_custom_scale(attributes: &Attributes) -> bool {
     attributes.subresource == "scale" && !matches!(attributes.resource.group.as_str(), "" | "apps")
 }
 
@@ -25,12 +25,12 @@ pub(crate) fn is_meant(attributes: &Attributes) -> bool {
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `UnstructuredObjectTyper`;
 /// apimachinery pkg/runtime/scheme.go, `unstructuredToTyped`.
 /// Rule: MUT-22.
-pub(crate) fn typed(
+pub(crate) fn decode(
     mut object: Value,
     kind: &GroupVersionKind,
     state: &dyn ClusterState,
 ) -> Result<Value, String> {
-    let found = GroupVersionKind::of(&object);
+    let found = GroupVersionKind::from_object(&object);
     if found.version.is_empty() {
         return Err("Object 'apiVersion' is missing in 'unstructured object has no version'".to_owned());
     }

@@ -152,7 +152,7 @@ pub struct ConversionCall {
     pub to: String,
     /// How long the call took.
     pub took: Duration,
-    /// Why the conversion failed; none if it succeeded.
+    /// The reason why the conversion failed; none if it succeeded.
     pub failure: Option<String>,
 }
 
@@ -273,7 +273,7 @@ pub enum CallResult {
     },
 }
 
-/// Why a call has no valid response: upstream's `ErrCallingWebhook`.
+/// The reason why a call has no valid response: upstream's `ErrCallingWebhook`.
 ///
 /// Rule: ERR-02.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -136,7 +136,7 @@ pub fn out_of_time() -> Box<Status> {
 ///
 /// Source: apiserver pkg/endpoints/handlers/responsewriters/status.go, `ErrorToAPIStatus`.
 /// Rule: ERR-15.
-pub fn bare(message: impl Into<String>) -> Box<Status> {
+pub fn without_reason(message: impl Into<String>) -> Box<Status> {
     Box::new(Status::failure(500, "", message))
 }
 
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_keeps_metadata_that_is_an_object_and_a_status_that_is_no_success() {
+    fn a_denial_keeps_object_metadata_and_a_status_other_than_success() {
         let given = json!({"resourceVersion": "1"});
         for (metadata, expect) in
             [(given.clone(), given), (json!("text"), json!({})), (json!(null), json!({}))]
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_refuses_a_request_whatever_the_failure_policy_has_a_code_and_a_message() {
+    fn rejections_independent_of_the_failure_policy_have_a_code_and_a_message() {
         let check = |status: Box<Status>, code: i32, reason: &str, message: &str| {
             assert_eq!(
                 (status.code, status.reason.as_str(), status.message.as_str()),
@@ -183,7 +183,7 @@ mod tests {
         check(nothing_to_patch("w"), 500, "InternalError", message);
         let message = "Timeout: request did not complete within requested timeout";
         check(out_of_time(), 504, "Timeout", message);
-        check(bare("text"), 500, "", "text");
+        check(without_reason("text"), 500, "", "text");
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_closed_is_a_500_whatever_the_webhook_answered() {
+    fn failing_closed_returns_500_regardless_of_the_webhook_code() {
         let failure = CallFailure { reason: "failed to call webhook: teapot".to_owned(), code: 418 };
         let refusal = |policy| refusal(&called("w", result(policy, failure.clone())));
         assert_eq!(refusal(FailurePolicy::Ignore), None);

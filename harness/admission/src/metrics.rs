@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_open_is_no_rejection_and_keeps_its_code() {
+    fn failing_open_is_not_counted_as_a_rejection_and_keeps_its_code() {
         let failure = CallFailure { reason: String::new(), code: 503 };
         check(
             called("w.x.y", CallResult::Failed { failure, failed_open: true }),
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_counted_by_what_follows_from_them() {
+    fn conditions_are_counted_by_outcome() {
         let labels =
             |kind: &str| format!(r#"{{kind="webhook",name="w.x.y",operation="CREATE",type="{kind}"}}"#);
         let counts = |events: Vec<Event>| {

@@ -25,7 +25,7 @@ pub(crate) struct Patched {
     pub(crate) changed: bool,
 }
 
-/// Why a patch was not applied.
+/// The reason why a patch was not applied.
 #[derive(Debug)]
 pub(crate) enum PatchError {
     /// The webhook failed: its failure policy applies.
@@ -75,7 +75,7 @@ pub(crate) fn apply(
         ApplyError::Unsupported(unsupported) => PatchError::Unsupported(unsupported),
         error @ (ApplyError::DoesNotApply(_) | ApplyError::Panic(_)) => internal_error(&error.to_string()),
     })?;
-    let is_scale = custom_scale::is_meant(run.attributes());
+    let is_scale = custom_scale::is_custom_scale(run.attributes());
     let built_in = state.is_built_in(kind) && !is_scale;
     let mut patched = decoded(patched, kind, built_in, state)?;
     // Compare before times are truncated to seconds.
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_changes_an_object_by_a_value_or_because_a_built_in_one_loses_fractions_of_a_second() {
+    fn a_changed_value_or_a_lost_fraction_of_a_second_is_a_change() {
         let same = json!([{"op": "test", "path": "/data/k", "value": "v"}]);
         let other = json!([{"op": "replace", "path": "/data/k", "value": "w"}]);
         for (attributes, times, patch, changed) in [
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn no_operations_are_no_patch_also_where_there_is_no_object() {
+    fn a_patch_without_operations_is_ignored_even_without_an_object() {
         let mut deletion = create_config_map();
         deletion.object = None;
         let mut run = AdmissionRun::new(deletion, TimePrecision::Seconds, &NoCluster);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_count_only_if_there_are_any() {
+    fn empty_labels_do_not_count_as_labels() {
         for (labels, expect) in [(json!({"a": "b"}), true), (json!({}), false), (json!(null), false)] {
             let mut run = AdmissionRun::new(create_config_map(), TimePrecision::Seconds, &NoCluster);
             assert_eq!(run.had_labels(), None);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn another_patch_type_has_the_code_of_the_status_or_400() {
+    fn an_unknown_patch_type_has_the_code_of_the_status_or_400() {
         for (status, code) in [(None, 400), (Some(403), 403), (Some(200), 400)] {
             let status = status.map(|code| Status { code, ..Status::default() });
             let patch = json!([{"op": "test", "path": "/data/k", "value": "v"}]);

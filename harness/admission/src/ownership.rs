@@ -18,7 +18,7 @@ pub enum TimePrecision {
 
 impl TimePrecision {
     /// Returns the precision for a request, assuming that all existing fields have an owner.
-    pub fn of(attributes: &Attributes, built_in: bool) -> Self {
+    pub fn for_request(attributes: &Attributes, built_in: bool) -> Self {
         let Some(new) = &attributes.object else { return Self::Seconds };
         let old = match (attributes.operation, &attributes.old_object) {
             (Operation::Create, _) => None,
@@ -54,7 +54,7 @@ impl Versions for OneVersion<'_> {
     type Schema = Type;
 
     fn root(&self, api_version: &str) -> Option<ManagedType<Type>> {
-        let of = if self.built_in { Type::of_kind(self.kind) } else { Type::Free };
+        let of = if self.built_in { Type::for_kind(self.kind) } else { Type::Free };
         (api_version == self.kind.api_version()).then(|| schema::applied(of))
     }
 
@@ -92,11 +92,11 @@ mod tests {
             old_object: Some(config_map(old.clone())),
             ..create_config_map()
         };
-        assert_eq!(TimePrecision::of(&attributes, true), expect, "{old} to {new}");
+        assert_eq!(TimePrecision::for_request(&attributes, true), expect, "{old} to {new}");
     }
 
     #[test]
-    fn what_is_added_or_modified_has_a_time_and_what_is_removed_has_none() {
+    fn added_and_modified_fields_have_a_time_and_removed_ones_do_not() {
         let labels = |labels: Value| json!({"metadata": {"name": "x", "labels": labels}, "data": {"k": "v"}});
         let one = labels(json!({"a": "1"}));
         check(&one, &labels(json!({"a": "1", "b": "2"})), TimePrecision::Nanos);
@@ -114,16 +114,16 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_writes_has_no_time() {
+    fn fields_set_by_the_server_have_no_time() {
         let object = |metadata: Value| json!({"metadata": metadata, "data": {"k": "v"}});
         check(&object(json!({})), &object(json!({"generation": 7, "uid": "u"})), TimePrecision::Seconds);
     }
 
     #[test]
-    fn a_new_object_has_a_time_if_it_says_anything() {
+    fn a_new_object_has_a_time_if_it_has_fields() {
         let create = |object: Value| {
             let attributes = Attributes { object: Some(config_map(object)), ..create_config_map() };
-            TimePrecision::of(&attributes, true)
+            TimePrecision::for_request(&attributes, true)
         };
         assert_eq!(create(json!({"metadata": {"name": "x"}})), TimePrecision::Seconds);
         assert_eq!(create(json!({"metadata": {"name": "x"}, "data": {"k": "v"}})), TimePrecision::Nanos);

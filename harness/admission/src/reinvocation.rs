@@ -128,7 +128,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4096))]
         #[test]
-        fn the_question_to_the_record_gives_upstreams_calls(
+        fn the_record_yields_the_same_calls_as_upstream(
             webhooks in prop::collection::vec(behavior(), 0..6),
             plugin_changes: bool,
         ) {

@@ -54,7 +54,7 @@ impl TraceContext {
     /// Source: go.opentelemetry.io/otel `propagation/{trace_context,baggage}.go`, `Extract` and `Inject`.
     /// Rule: HTTP-24.
     #[must_use]
-    pub fn of_request(request: &HeaderMap) -> Self {
+    pub fn from_request(request: &HeaderMap) -> Self {
         let text = |name: HeaderName| request.get(name)?.to_str().ok();
         let mut headers = HeaderMap::new();
         if let Some(parent) = text(TRACEPARENT).and_then(parent) {
@@ -254,14 +254,14 @@ mod tests {
         request.for_each(|(name, value)| {
             headers.append(name, value);
         });
-        let context = TraceContext::of_request(&headers);
+        let context = TraceContext::from_request(&headers);
         let found: Vec<(&str, &str)> =
             context.headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
         assert_eq!(found, expect, "{headers:?}");
     }
 
     #[test]
-    fn only_a_valid_parent_is_handed_on() {
+    fn only_a_valid_traceparent_is_propagated() {
         for (parent, expect) in [
             ("00-TRACE-01", Some("00-TRACE-01")),
             ("00-TRACE-03", Some("00-TRACE-03")),
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_needs_a_parent_and_valid_members() {
+    fn a_tracestate_needs_a_traceparent_and_valid_members() {
         let parent = format!("00-{TRACE}-00");
         for (state, expect) in [
             ("a=1, t/2@sys=x y ,,", Some("a=1,t/2@sys=x y")),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn valid_members_of_all_baggage_are_handed_on() {
+    fn valid_members_of_all_baggage_headers_are_propagated() {
         for (baggage, expect) in [
             (&["a = 1 , b=2;p;q = r ;"][..], "a=1,b=2;p;q=r"),
             (&["a=1", "b=2", "a=3"], "a=3,b=2"),

@@ -24,7 +24,7 @@ pub fn threshold(span: &str) -> Option<SignedDuration> {
 }
 
 /// The maximum number of spans and steps kept per request; later ones are not logged. kube-apiserver has no limit.
-const MOST_ITEMS: usize = 1000;
+const MAX_ITEMS: usize = 1000;
 
 /// The level of detail for a logged span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl TraceLog {
     }
 
     fn push(&mut self, span: SpanIndex, item: Item) -> Option<()> {
-        if self.items >= MOST_ITEMS {
+        if self.items >= MAX_ITEMS {
             return None;
         }
         self.items += 1;
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_logged_with_the_steps_that_took_their_time() {
+    fn a_slow_request_is_logged_with_its_slow_steps() {
         let [logged] = &create().logged(Detail::Slow)[..] else { panic!("one request") };
         // Recorded from kube-apiserver 1.37.1 with -v=2, except for the fields and the milliseconds.
         let expected = r#"Trace[7]: "Create" accept:*/*,verb:POST\n (23-Nov-2026 08:17:04.369) (total time: 1249ms):
@@ -362,7 +362,7 @@ Trace[7]: [1.249588s] [1.249588s] END"#;
     }
 
     #[test]
-    fn all_steps_are_told_if_they_are_asked_for() {
+    fn all_steps_are_logged_on_request() {
         let [logged] = &create().logged(Detail::All)[..] else { panic!("one request") };
         let text = logged.text(7);
         let steps: Vec<&str> = text.lines().filter(|line| line.contains("---")).collect();
@@ -378,7 +378,7 @@ Trace[7]: [1.249588s] [1.249588s] END"#;
     }
 
     #[test]
-    fn what_is_quick_or_has_not_ended_is_not_logged() {
+    fn quick_and_unfinished_spans_are_not_logged() {
         let mut log = TraceLog::new(began(), "Create".to_owned(), Vec::new(), ms(500));
         assert!(log.logged(Detail::All).is_empty());
         log.end(log.root(), ms(499));
@@ -400,14 +400,14 @@ Trace[7]: [1.249588s] [1.249588s] END"#;
     }
 
     #[test]
-    fn what_is_kept_of_a_request_has_a_limit() {
+    fn the_number_of_recorded_steps_is_limited() {
         let mut log = TraceLog::new(began(), "Delete".to_owned(), Vec::new(), ms(500));
         let root = log.root();
-        for _ in 0..2 * MOST_ITEMS {
+        for _ in 0..2 * MAX_ITEMS {
             log.step(root, ms(1), "step".to_owned(), Vec::new());
         }
         assert_eq!(log.nest(root, ms(1), "late".to_owned(), Vec::new(), ms(500)), None);
         log.end(root, ms(501));
-        assert_eq!(log.logged(Detail::All)[0].text(1).lines().count(), MOST_ITEMS + 2);
+        assert_eq!(log.logged(Detail::All)[0].text(1).lines().count(), MAX_ITEMS + 2);
     }
 }

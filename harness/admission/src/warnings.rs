@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_quoted_and_sent_once() {
+    fn a_warning_is_quoted_and_deduplicated() {
         check(&["a \"b\" \\c", " ", "é", "é"], &[r#"299 - "a \"b\" \\c""#, "299 - \" \"", "299 - \"é\""]);
     }
 
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_warning_that_is_too_much_cuts_all_of_them() {
+    fn exceeding_the_total_length_truncates_all_warnings() {
         let warning = |letter: &str, length| letter.repeat(length);
         let lengths = |texts: &[String]| -> Vec<usize> {
             encode(texts).iter().map(|header| header.chars().count() - "299 - \"\"".len()).collect()
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_read_back() {
+    fn a_header_round_trips() {
         let check =
             |header: &str, text: Option<&str>| assert_eq!(decode(header).as_deref(), text, "{header}");
         check(r#"299 - "say \"please\"""#, Some(r#"say "please""#));

@@ -27,7 +27,7 @@ fn outcome(document: &str, patch: &str) -> Value {
 }
 
 #[test]
-fn every_recorded_case_agrees() -> Result<(), Box<dyn Error>> {
+fn every_recorded_case_matches() -> Result<(), Box<dyn Error>> {
     let mut differing = Vec::new();
     let mut count = 0;
     for line in CASES.lines() {
@@ -49,7 +49,7 @@ fn every_recorded_case_agrees() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
-fn every_recorded_random_patch_agrees() -> Result<(), Box<dyn Error>> {
+fn every_recorded_random_patch_matches() -> Result<(), Box<dyn Error>> {
     let mut differing = Vec::new();
     for line in RANDOM_CASES.lines() {
         let mut case: Value = serde_json::from_str(line)?;

@@ -158,7 +158,7 @@ fn check_former_managers(
     let resource = &request.target.resource;
     let is_scale = resource.custom.is_some() && *kind != resource.kind;
     let is_managed = live.pointer("/metadata/managedFields").is_some();
-    if !is_scale || is_managed || GroupVersionKind::of(&patch.object) != *kind {
+    if !is_scale || is_managed || GroupVersionKind::from_object(&patch.object) != *kind {
         return Ok(());
     }
     let message = format!(

@@ -233,7 +233,7 @@ pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
         strict_errors(request, &unknown, kind)
     };
     let told = validation.tell(errors).map_err(|why| {
-        let GroupVersionKind { kind, version, .. } = GroupVersionKind::of(&object);
+        let GroupVersionKind { kind, version, .. } = GroupVersionKind::from_object(&object);
         Box::new(Status::bad_request(format!(
             "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
         )))
@@ -261,7 +261,7 @@ fn strict_errors(request: &ObjectRequest<'_>, unknown: &[String], kind: &GroupVe
         let repeated = strictness::errors(text, &[], Type::Free).unwrap_or_default();
         return repeated.into_iter().chain(unknown_fields()).collect();
     }
-    strictness::errors(text, unknown, Type::of_kind(kind)).unwrap_or_default()
+    strictness::errors(text, unknown, Type::for_kind(kind)).unwrap_or_default()
 }
 
 /// The prefix of errors about a body whose kind cannot be decoded.
@@ -345,7 +345,7 @@ pub(super) fn typed(
     types: Types<'_>,
 ) -> Result<(Value, Vec<String>), Box<Status>> {
     let bad = |message: String| Box::new(Status::bad_request(message));
-    let found = GroupVersionKind::of(&object);
+    let found = GroupVersionKind::from_object(&object);
     if let Types::Custom(custom) = types {
         check_custom(&object, &found, kind)?;
         if custom.is_none() && found.kind != kind.kind {

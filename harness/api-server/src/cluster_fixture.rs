@@ -46,7 +46,7 @@ impl ClusterFixture {
             add_namespace(&state, &json!({"metadata": {"name": name}}));
         }
         for object in objects {
-            let kind = GroupVersionKind::of(object);
+            let kind = GroupVersionKind::from_object(object);
             match (kind.group.as_str(), kind.kind.as_str()) {
                 ("", "Namespace") => add_namespace(&state, object),
                 (custom_resources::GROUP, "CustomResourceDefinition") => {
@@ -88,7 +88,7 @@ impl ClusterFixture {
     /// # Errors
     /// The Status of an object that the API server cannot decode.
     pub fn unknown_fields(&self, object: &Value) -> Result<Vec<String>, Box<Status>> {
-        let kind = GroupVersionKind::of(object);
+        let kind = GroupVersionKind::from_object(object);
         Ok(self.typed(object.clone(), &kind)?.1)
     }
 
@@ -104,7 +104,7 @@ impl ClusterFixture {
 
     /// Begins the admission run of a new request.
     pub fn run(&self, request: Attributes) -> AdmissionRun<'_> {
-        let times = TimePrecision::of(&request, self.is_built_in(&request.kind));
+        let times = TimePrecision::for_request(&request, self.is_built_in(&request.kind));
         AdmissionRun::new(request, times, self).with_authorizer(self.authorizer())
     }
 
@@ -185,7 +185,7 @@ impl ClusterFixture {
     /// Returns a stored object in the state in which it waits for its finalizers: its deletion has started and its
     /// grace period, if any, has passed.
     pub fn marked(&self, stored: &Value) -> Option<Value> {
-        let resource = self.resource_of(&GroupVersionKind::of(stored))?.name.group_resource();
+        let resource = self.resource_of(&GroupVersionKind::from_object(stored))?.name.group_resource();
         let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
         match deletion::mark(stored, &options, &resource) {
             DeleteEffect::Changed { object, .. } => Some(object),
@@ -196,7 +196,7 @@ impl ClusterFixture {
     /// Changes an object that was [prepared](Self::prepare) for its creation into the object that clients read later:
     /// sets the defaults of its version and establishes a custom resource definition.
     pub fn normalize(&self, object: &mut Value) {
-        let kind = GroupVersionKind::of(object);
+        let kind = GroupVersionKind::from_object(object);
         if let Some(resource) = self.state.resources().of_kind(&kind) {
             normalize_stored(object, resource);
         }
@@ -231,7 +231,7 @@ impl ClusterFixture {
     /// # Errors
     /// 404 if the resource is not served, 400 if the object has fields of wrong types.
     pub fn create(&self, object: Value, namespace: &str, user: UserInfo) -> Result<Attributes, Box<Status>> {
-        let kind = GroupVersionKind::of(&object);
+        let kind = GroupVersionKind::from_object(&object);
         let (resource, subresource) = self.created_at(&kind).ok_or_else(|| {
             let message = format!("no resource has the kind {} {}", kind.api_version(), kind.kind);
             Box::new(Status::failure(404, "NotFound", message))
@@ -282,7 +282,7 @@ fn add_namespace(state: &State, object: &Value) {
 
 /// Stores a role or a binding.
 fn add_access(state: &State, object: &Value) {
-    let kind = GroupVersionKind::of(object);
+    let kind = GroupVersionKind::from_object(object);
     let resource = state.resources().of_kind(&kind).map(|resource| resource.gvr.clone());
     let Some(GroupVersionResource { group, resource, .. }) = resource else { return };
     let mut object = object.clone();
@@ -328,8 +328,8 @@ impl ClusterState for ClusterFixture {
         self.state.set_defaults(object);
     }
 
-    fn keeps_what_was_there(&self, kind: &GroupVersionKind) -> bool {
-        self.state.keeps_what_was_there(kind)
+    fn preserves_unpatched(&self, kind: &GroupVersionKind) -> bool {
+        self.state.preserves_unpatched(kind)
     }
 
     fn pass_through_internal(&self, object: &mut Value, before: &Value) -> bool {

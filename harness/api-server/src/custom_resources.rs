@@ -120,7 +120,7 @@ pub(super) fn resources(definition: &Value, before: Option<(&Value, &[Arc<Resour
     let storage_hash = storage_version_hash(&group, storage_version(definition), &kind);
     let is_true = |version: &&Value, field: &str| version.get(field).and_then(Value::as_bool) == Some(true);
     let storage_version = storage_version(definition);
-    let conversion = match ConversionWebhook::of(definition) {
+    let conversion = match ConversionWebhook::from_definition(definition) {
         Ok(None) => Strategy::None,
         Ok(Some(webhook)) => Strategy::Webhook(Ok(Arc::new(webhook))),
         Err(unsupported) => Strategy::Webhook(Err(unsupported)),

@@ -41,7 +41,7 @@ pub(super) fn validate(
     subresource: &str,
 ) -> Result<Vec<String>, Box<Status>> {
     let Some(custom) = &resource.custom else { return Ok(Vec::new()) };
-    let found = GroupVersionKind::of(object);
+    let found = GroupVersionKind::from_object(object);
     let name = metadata::text(object, "name");
     if found.version.is_empty() {
         // Source: apiserver pkg/registry/rest/meta.go; apimachinery pkg/api/meta/errors.go.
@@ -82,7 +82,7 @@ fn judge(
         };
         errors.extend(replicas.iter().filter_map(|pointer| wrong_replicas(object, pointer)));
     }
-    schema.judge_further(errors, object, old, purpose)
+    schema.validate_further(errors, object, old, purpose)
 }
 
 /// Source: apiextensions-apiserver pkg/registry/customresource/validator.go, `ValidateScaleSpec` and

@@ -49,7 +49,7 @@ impl PreparedRequest {
             admission: &server.admission,
             started: *started,
             deadline: *deadline,
-            trace: TraceContext::of_request(&self.headers).with_spans(server.options.spans.clone()),
+            trace: TraceContext::from_request(&self.headers).with_spans(server.options.spans.clone()),
             reasons: match (self.keep, &server.options.record) {
                 (BodyRetention::Nothing, None) => SkipReasons::Omitted,
                 (BodyRetention::Nothing, Some(_)) | (BodyRetention::Body | BodyRetention::Observed, _) => {

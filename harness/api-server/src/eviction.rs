@@ -234,7 +234,7 @@ fn budget_of(request: &ObjectRequest<'_>, pod: &Value) -> Option<Budgets> {
     let budgets = request.server.state.storage.list("policy", "poddisruptionbudgets", namespace);
     let selects = |budget: &Arc<Value>| {
         let selector = budget.pointer("/spec/selector").and_then(|selector| Selector::parse(selector).ok());
-        selector.is_some_and(|selector| selector.matches(Labels::of(pod).unwrap_or_default()))
+        selector.is_some_and(|selector| selector.matches(Labels::from_object(pod).unwrap_or_default()))
     };
     let mut selecting = budgets.into_iter().filter(selects);
     match (selecting.next(), selecting.next()) {

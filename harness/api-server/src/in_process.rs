@@ -164,7 +164,7 @@ enum Validation {
 
 impl Server {
     fn put(self: &Arc<Self>, object: Value, validation: Validation) -> Result<Arc<Value>, Box<Status>> {
-        let kind = GroupVersionKind::of(&object);
+        let kind = GroupVersionKind::from_object(&object);
         let resources = self.state.resources();
         let resource = known(&resources, &kind)?;
         let (mut object, _) = body::typed(object, &kind, Types::for_resource(resource, &kind))?;

@@ -42,7 +42,7 @@ pub(super) fn store(storage: &Storage, advertised: &Advertised) {
     let resources = Resources::with([]);
     for object in objects(advertised) {
         let mut object = field_manager::made(object);
-        let Some(resource) = resources.of_kind(&GroupVersionKind::of(&object)) else { continue };
+        let Some(resource) = resources.of_kind(&GroupVersionKind::from_object(&object)) else { continue };
         metadata::set(&mut object, "uid", uuid::Uuid::new_v4().to_string().into());
         metadata::set(&mut object, "creationTimestamp", metadata::now().into());
         defaulting::set_defaults(&mut object);

@@ -14,7 +14,7 @@ pub(super) async fn run<T: Send + 'static>(work: impl Future<Output = T> + Send 
     let runtime = Handle::current();
     // On the heap, because it is moved several times and a YAML body of the maximum depth needs most of the thread's
     // stack.
-    let work = converter::recorded_alike(Box::pin(work)).in_current_span();
+    let work = converter::record_for_current_task(Box::pin(work)).in_current_span();
     let (_waits, gone) = oneshot::channel::<()>();
     let thread = tokio::task::spawn_blocking(move || {
         runtime.block_on(async {

@@ -193,7 +193,7 @@ fn patched_custom(
     object: &Value,
     resource: &Resource,
 ) -> Result<(Value, Vec<String>), Box<Status>> {
-    let found = GroupVersionKind::of(object);
+    let found = GroupVersionKind::from_object(object);
     let text = || object.to_string();
     if let Some(why) = body::no_version(object) {
         return Err(bad_patch(&text(), &why));

@@ -153,7 +153,7 @@ pub(super) async fn respond(
     let unanswered = auditing.as_ref().map(RequestAudit::begin);
     let span = spans::request(parts, &info, &audit_id, server.options.spans.as_deref());
     let answering = authorize_and_handle(server, received_request).instrument(span.clone());
-    let (mut outcome, conversions) = Box::pin(converter::recorded(answering)).await;
+    let (mut outcome, conversions) = Box::pin(converter::record_conversions(answering)).await;
     outcome.record.conversions = conversions;
     unanswered.into_iter().for_each(UnansweredGuard::forget);
     let status = match &outcome.answered {

@@ -371,7 +371,7 @@ impl LabelSelector {
     }
 
     fn matches(&self, object: &Value) -> bool {
-        (self.labels.is_empty() || self.labels.matches(Labels::of(object).unwrap_or_default()))
+        (self.labels.is_empty() || self.labels.matches(Labels::from_object(object).unwrap_or_default()))
             && self.comparisons.iter().all(|comparison| comparison.holds(object))
     }
 }

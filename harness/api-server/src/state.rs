@@ -136,7 +136,7 @@ impl State {
     fn kind_to_store(&self, object: &mut Value, resource: &Resource) -> Option<GroupVersionKind> {
         normalize_stored(object, resource);
         let kind = self.resources().storage_kind(resource);
-        (GroupVersionKind::of(object) != kind).then_some(kind)
+        (GroupVersionKind::from_object(object) != kind).then_some(kind)
     }
 
     /// Returns whether a webhook converts objects from other versions to that of `resource`.
@@ -147,7 +147,7 @@ impl State {
 
     /// Returns whether a webhook converts this object to the version of `resource`.
     pub(super) fn asks_webhook(object: &Value, resource: &Resource) -> bool {
-        Self::may_ask_webhook(resource) && GroupVersionKind::of(object) != resource.kind
+        Self::may_ask_webhook(resource) && GroupVersionKind::from_object(object) != resource.kind
     }
 
     /// Returns whether a webhook converts this stored object to the version of `resource`.
@@ -197,7 +197,7 @@ impl State {
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `crdConversionRESTOptionsGetter`.
     pub(super) fn complete_stored(&self, object: &mut Value) -> Result<(), Unsupported> {
         let resources = self.resources();
-        let resource = resources.of_kind(&GroupVersionKind::of(object));
+        let resource = resources.of_kind(&GroupVersionKind::from_object(object));
         if let Some(custom) = resource.and_then(|resource| resource.custom.as_ref()) {
             // Invalid metadata was dropped before.
             let _ = custom.schema()?.decode(object, true);
@@ -216,7 +216,7 @@ impl State {
         object: &mut Value,
         resource: &Resource,
     ) -> Result<bool, Unsupported> {
-        let is_converted = GroupVersionKind::of(object) != resource.kind;
+        let is_converted = GroupVersionKind::from_object(object) != resource.kind;
         // Normalization has set them.
         if is_stored_as_protobuf(resource) && !is_converted {
             return Ok(false);
@@ -244,7 +244,7 @@ impl State {
 
     /// Sets the defaults of the version of an object.
     fn complete_version(&self, object: &mut Value) -> Result<(), Unsupported> {
-        let kind = GroupVersionKind::of(object);
+        let kind = GroupVersionKind::from_object(object);
         let resources = self.resources();
         if let Some(custom) = resources.of_kind(&kind).and_then(|resource| resource.custom.as_ref()) {
             return custom.schema()?.set_defaults(object);
@@ -296,7 +296,7 @@ impl State {
         stored: &Arc<Value>,
         resource: &Resource,
     ) -> Result<Arc<Value>, ConversionError> {
-        let is_same = GroupVersionKind::of(stored) == resource.kind;
+        let is_same = GroupVersionKind::from_object(stored) == resource.kind;
         let Some(custom) = &resource.custom else {
             return if is_same {
                 Ok(Arc::clone(stored))
@@ -366,7 +366,7 @@ impl ClusterState for State {
     }
 
     fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
-        let from = GroupVersionKind::of(object);
+        let from = GroupVersionKind::from_object(object);
         let resources = self.resources();
         let is_custom = |kind| resources.of_kind(kind).is_some_and(|resource| resource.custom.is_some());
         // Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go, `Convert`.
@@ -384,7 +384,7 @@ impl ClusterState for State {
         let _ = self.complete_version(object);
     }
 
-    fn keeps_what_was_there(&self, kind: &GroupVersionKind) -> bool {
+    fn preserves_unpatched(&self, kind: &GroupVersionKind) -> bool {
         defaulting::preserves_unpatched_fields(kind)
     }
 

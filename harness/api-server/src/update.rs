@@ -276,7 +276,7 @@ async fn attempt(
                 run.attributes_mut().old_object = Some(Arc::unwrap_or_clone(read));
             }
         }
-        let given = GroupVersionKind::of(&new);
+        let given = GroupVersionKind::from_object(&new);
         let gives_empty_lists = request.gives_empty_lists && !run.was_patched();
         new = prepared(new, &old, stored, request, gives_empty_lists)?;
         // The metadata of a custom resource stays unstructured until it is stored.
@@ -349,7 +349,8 @@ fn prepared(
         return Ok(new);
     }
     let state = &request.server.state;
-    let mut new = state.convert(&new, &GroupVersionKind::of(stored)).map_err(create::conversion_failed)?;
+    let mut new =
+        state.convert(&new, &GroupVersionKind::from_object(stored)).map_err(create::conversion_failed)?;
     strategy::prepare_for_update(&mut new, stored, resource, subresource);
     state.convert(&new, &resource.kind).map_err(create::conversion_failed)
 }
@@ -407,7 +408,7 @@ async fn store(
         lacks_defaults =
             state.complete_written(&mut new, resource).map_err(|what| create::unsupported(&what))?;
         // The result of a webhook counts, and an object stored in an older version is stored again.
-        if by_webhook || GroupVersionKind::of(&new) != GroupVersionKind::of(stored) {
+        if by_webhook || GroupVersionKind::from_object(&new) != GroupVersionKind::from_object(stored) {
             is_converted_anew = is_same && new != **stored;
             is_same = new == **stored;
         }

@@ -18,7 +18,7 @@ pub struct ClientAuthorities {
     pem: String,
 }
 
-/// Why a file of certificate authorities is invalid.
+/// The reason why a file of certificate authorities is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidAuthorities {
     /// The file is not PEM.

@@ -17,14 +17,14 @@ pub struct Credentials {
     leaf: Leaf,
 }
 
-/// Why there is no server certificate.
+/// The reason why there is no server certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
     /// A certificate cannot be created for the address.
-    #[error("cannot make a certificate: {0}")]
+    #[error("cannot create a certificate: {0}")]
     Issue(#[from] certs::Error),
     /// A DNS name is invalid.
-    #[error("cannot make a certificate: {0}")]
+    #[error("cannot create a certificate: {0}")]
     Name(#[from] InvalidName),
     /// The certificate or its key is not PEM.
     #[error(transparent)]

@@ -10,13 +10,13 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use hyper::rt::Executor;
 use tokio::time::{Instant, sleep_until};
 
-use crate::places::UnderWay;
+use crate::connection_slots::ActiveRequest;
 
 /// How long a client may take no part of its response before it is cut off.
 ///
 /// Source: kube-apiserver's `--request-timeout`, after which it cuts off the answer of a request that is no watch; here it
 /// is any answer, and only one that is not read.
-const UNREAD: Duration = Duration::from_secs(60);
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Tracks since when a chunk of a response has been waiting for the client.
 #[derive(Clone, Debug, Default)]
@@ -46,23 +46,23 @@ impl Delivery {
             return bytes;
         }
         self.progress().waiting = Some(Instant::now());
-        Bytes::from_owner(Piece { bytes, delivery: self.clone() })
+        Bytes::from_owner(Chunk { bytes, delivery: self.clone() })
     }
 }
 
 /// A chunk in flight, which is dropped once it has been written to the connection.
-struct Piece {
+struct Chunk {
     bytes: Bytes,
     delivery: Delivery,
 }
 
-impl AsRef<[u8]> for Piece {
+impl AsRef<[u8]> for Chunk {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Piece {
+impl Drop for Chunk {
     fn drop(&mut self) {
         let mut progress = self.delivery.progress();
         progress.waiting = None;
@@ -78,7 +78,7 @@ impl Drop for Piece {
 async fn overdue(waiting: impl Fn() -> Option<Instant>) {
     loop {
         let now = Instant::now();
-        let ends = waiting().unwrap_or(now) + UNREAD;
+        let ends = waiting().unwrap_or(now) + UNREAD_TIMEOUT;
         if ends <= now {
             return;
         }
@@ -95,7 +95,7 @@ async fn overdue(waiting: impl Fn() -> Option<Instant>) {
 pub(crate) struct Delivered {
     pub(crate) body: Body,
     pub(crate) delivery: Delivery,
-    pub(crate) _request: UnderWay,
+    pub(crate) _request: ActiveRequest,
 }
 
 impl HttpBody for Delivered {
@@ -172,31 +172,31 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     use super::*;
-    use crate::places::Places;
+    use crate::connection_slots::ConnectionSlots;
 
     #[tokio::test(start_paused = true)]
-    async fn a_piece_may_wait_for_its_client_and_an_answer_for_its_next_piece() {
+    async fn only_a_chunk_that_waits_for_its_client_times_out() {
         let delivery = Delivery::default();
-        assert!(tokio::time::timeout(5 * UNREAD, delivery.overdue()).await.is_err());
+        assert!(tokio::time::timeout(5 * UNREAD_TIMEOUT, delivery.overdue()).await.is_err());
         let started = Instant::now();
-        let piece = delivery.begin(Bytes::from_static(b"piece"));
+        let chunk = delivery.begin(Bytes::from_static(b"chunk"));
         // A chunk counts as unread while any part of it exists.
-        let part = piece.slice(4..);
-        drop(piece);
+        let part = chunk.slice(4..);
+        drop(chunk);
         delivery.overdue().await;
-        assert_eq!(started.elapsed(), UNREAD);
+        assert_eq!(started.elapsed(), UNREAD_TIMEOUT);
         drop(part);
-        assert!(tokio::time::timeout(5 * UNREAD, delivery.overdue()).await.is_err());
+        assert!(tokio::time::timeout(5 * UNREAD_TIMEOUT, delivery.overdue()).await.is_err());
     }
 
     #[tokio::test]
-    async fn the_next_piece_comes_when_the_last_one_is_gone() {
-        let place = Places::new().take().await;
-        let pieces = ["a", "b"].map(|piece| Ok::<_, std::io::Error>(Bytes::from_static(piece.as_bytes())));
+    async fn the_next_chunk_follows_when_the_last_one_is_written() {
+        let slot = ConnectionSlots::new().take().await;
+        let pieces = ["a", "b"].map(|chunk| Ok::<_, std::io::Error>(Bytes::from_static(chunk.as_bytes())));
         let mut body = Delivered {
             body: Body::from_stream(futures::stream::iter(pieces)),
             delivery: Delivery::default(),
-            _request: place.watcher().request(true),
+            _request: slot.watcher().request(true),
         };
         let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
         assert_eq!(first, "a");

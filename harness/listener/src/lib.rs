@@ -8,10 +8,10 @@
 //! Callers in the same process do not need this crate.
 
 mod clients;
+mod connection_slots;
 mod credentials;
 mod delivery;
 mod listener;
-mod places;
 
 pub use self::clients::{ClientAuthorities, InvalidAuthorities};
 pub use self::credentials::{CredentialError, Credentials, server_config};

@@ -27,15 +27,15 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use crate::clients::ClientAuthorities;
+use crate::connection_slots::{ConnectionSlot, ConnectionSlots, FIRST_REQUEST, Watcher};
 use crate::delivery::{Delivered, Deliveries};
-use crate::places::{FIRST_REQUEST, Place, Places, Watcher};
 
 /// The interval of HTTP/2 pings to a client.
-const PING: Duration = Duration::from_secs(30);
+const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long an idle connection may take to close.
-const GOODBYE: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long active requests may take after the server is stopped.
-const LAST_REQUESTS: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of concurrent HTTP/2 streams, as in kube-apiserver.
 const STREAMS_PER_CONNECTION: u32 = 100;
 /// The HTTP/2 flow-control window of a stream: how many unread bytes of one request a client may send.
@@ -91,7 +91,7 @@ impl Socket {
     }
 }
 
-/// Why an address cannot be served. If the port is in use, the message says what to do.
+/// The reason why an address cannot be served. If the port is in use, the message says what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {source}{}", advice(.source))]
 pub struct ListenError {
@@ -133,7 +133,7 @@ impl Listener {
             router,
             authenticator: Arc::new(authenticator),
             clients,
-            places: Places::new(),
+            slots: ConnectionSlots::new(),
             stop: stop.clone(),
         };
         Ok(Self { accepting: tokio::spawn(server.accept(listener)), stop })
@@ -153,7 +153,7 @@ struct Server {
     router: Router,
     authenticator: Arc<Authenticator>,
     clients: Option<ClientAuthorities>,
-    places: Arc<Places>,
+    slots: Arc<ConnectionSlots>,
     stop: CancellationToken,
 }
 
@@ -166,38 +166,41 @@ impl Server {
                 () = self.stop.cancelled() => break,
                 accepted = self.accept_one(&listener) => accepted,
             };
-            if let Ok((stream, peer, place)) = accepted {
-                connections.spawn(self.clone().connection(stream, peer, place));
+            if let Ok((stream, peer, slot)) = accepted {
+                connections.spawn(self.clone().connection(stream, peer, slot));
             } else {
                 // Usually there are too many open files: evict a connection, which takes a moment.
-                self.places.evict_one();
+                self.slots.evict_one();
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
         drop(listener);
         let last = async { while connections.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(LAST_REQUESTS, last).await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, last).await;
         connections.shutdown().await;
     }
 
-    async fn accept_one(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr, Place)> {
+    async fn accept_one(
+        &self,
+        listener: &TcpListener,
+    ) -> io::Result<(TcpStream, SocketAddr, ConnectionSlot)> {
         let (stream, peer) = listener.accept().await?;
-        Ok((stream, peer, self.places.take().await))
+        Ok((stream, peer, self.slots.take().await))
     }
 
-    async fn connection(self, stream: TcpStream, peer: SocketAddr, place: Place) {
+    async fn connection(self, stream: TcpStream, peer: SocketAddr, slot: ConnectionSlot) {
         // Otherwise, a small response waits for the client's acknowledgment of the previous one.
         let _ = stream.set_nodelay(true);
-        let watcher = place.watcher();
+        let watcher = slot.watcher();
         let accepted = async {
             stream.readable().await?;
-            watcher.has_spoken();
+            watcher.record_activity();
             self.tls.accept(stream).await
         };
         let accepted = tokio::select! {
             () = self.stop.cancelled() => return,
             () = watcher.evicted() => return,
-            () = watcher.quiet() => return,
+            () = watcher.timed_out() => return,
             accepted = accepted => accepted,
         };
         // The client sees why a handshake failed.
@@ -205,14 +208,14 @@ impl Server {
         stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
         let certificate = self.clients.as_ref().zip(stream.get_ref().1.peer_certificates());
         let certificate = certificate.and_then(|(clients, certificates)| clients.user(certificates));
-        let stream = TokioIo::new(Connected { stream, place });
+        let stream = TokioIo::new(Connected { stream, slot });
         let deliveries = Deliveries::default();
         let mut builder = auto::Builder::new(deliveries.clone());
         builder.http1().timer(TokioTimer::new()).header_read_timeout(FIRST_REQUEST).max_buf_size(HEAD_BYTES);
         builder
             .http2()
             .timer(TokioTimer::new())
-            .keep_alive_interval(Some(PING))
+            .keep_alive_interval(Some(PING_INTERVAL))
             .max_concurrent_streams(STREAMS_PER_CONNECTION)
             .max_send_buf_size(STREAM_BUFFER)
             .initial_stream_window_size(STREAM_WINDOW)
@@ -225,16 +228,16 @@ impl Server {
             _ = connection.as_mut() => {}
             () = watcher.evicted() => {}
             () = deliveries.overdue() => {}
-            () = watcher.quiet() => {
+            () = watcher.timed_out() => {
                 connection.as_mut().graceful_shutdown();
-                let _ = tokio::time::timeout(GOODBYE, connection).await;
+                let _ = tokio::time::timeout(CLOSE_TIMEOUT, connection).await;
             }
             () = self.stop.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 let _ = connection.await;
             }
         }
-        watcher.has_ended();
+        watcher.record_http_end();
     }
 
     /// Handles requests with the router.
@@ -271,7 +274,7 @@ type BoxedAnswer =
 #[derive(Debug)]
 struct Connected {
     stream: TlsStream<TcpStream>,
-    place: Place,
+    slot: ConnectionSlot,
 }
 
 impl AsyncRead for Connected {
@@ -282,7 +285,7 @@ impl AsyncRead for Connected {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         std::task::ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        Poll::Ready(self.place.has_sent(buffer.filled().len() - before))
+        Poll::Ready(self.slot.count_sent(buffer.filled().len() - before))
     }
 }
 

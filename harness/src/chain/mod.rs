@@ -111,7 +111,7 @@ impl Request {
         };
         Self {
             operation,
-            resource: ResourceName::OfKind(GroupVersionKind::of(&object)),
+            resource: ResourceName::OfKind(GroupVersionKind::from_object(&object)),
             namespace: text("namespace"),
             name: text("name"),
             subresource: String::new(),

@@ -10,7 +10,7 @@ use kubernetes_admission::attributes::Operation;
 use kubernetes_admission::event::{CallResult, Called, Event, Part, Phase, Record};
 use kubernetes_admission::{audit, failure};
 use kubernetes_api_server::{ObservedRequest, ResourceName};
-use kubernetes_types::status::NOT_IMITATED;
+use kubernetes_types::status::UNSUPPORTED_PREFIX;
 
 use super::Request;
 
@@ -101,7 +101,7 @@ impl Verdict {
             return Self::Admitted;
         }
         let message = body.get("message").and_then(Value::as_str).unwrap_or_default();
-        if code == StatusCode::NOT_IMPLEMENTED && message.contains(NOT_IMITATED) {
+        if code == StatusCode::NOT_IMPLEMENTED && message.contains(UNSUPPORTED_PREFIX) {
             return Self::Unsupported;
         }
         // If several validating webhooks reject the request, one of them determines the response.

@@ -105,7 +105,7 @@ async fn stored_definition_is_served_immediately() {
     let widget = json!({
         "apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1},
     });
-    let kind = GroupVersionKind::of(&widget);
+    let kind = GroupVersionKind::from_object(&widget);
     let error = chain.send(&Request::create(widget.clone())).await.unwrap_err();
     assert_eq!(error, RequestError::UnknownKind(kind));
     assert_eq!(error.to_string(), r#"no matches for kind "Widget" in version "example.com/v1""#);

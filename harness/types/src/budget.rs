@@ -36,13 +36,13 @@ pub struct Reservation {
     _place: Option<Box<Reservation>>,
 }
 
-/// Why a reservation failed.
+/// The reason why a reservation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exhausted {
     /// Other reservations use the budget.
-    ForNow,
+    InUse,
     /// The request exceeds the whole budget, which has this size.
-    For(usize),
+    ExceedsTotal(usize),
 }
 
 impl Budget {
@@ -112,12 +112,12 @@ impl Reservation {
     pub fn resize(&mut self, bytes: usize) -> Result<(), Exhausted> {
         let (has, wants) = (self.permit.num_permits(), bytes.saturating_sub(self.free));
         if wants > self.budget.all {
-            return Err(Exhausted::For(self.budget.all));
+            return Err(Exhausted::ExceedsTotal(self.budget.all));
         }
         if let Some(more) = wants.checked_sub(has) {
-            let more = u32::try_from(more).map_err(|_too_many| Exhausted::For(self.budget.all))?;
+            let more = u32::try_from(more).map_err(|_too_many| Exhausted::ExceedsTotal(self.budget.all))?;
             let permit = Arc::clone(&self.budget.left).try_acquire_many_owned(more);
-            self.permit.merge(permit.map_err(|_none_left| Exhausted::ForNow)?);
+            self.permit.merge(permit.map_err(|_none_left| Exhausted::InUse)?);
         } else {
             drop(self.permit.split(has - wants));
         }
@@ -147,10 +147,10 @@ impl<B: AsRef<[u8]>> AsRef<[u8]> for Held<B> {
 impl From<Exhausted> for Box<Status> {
     fn from(exhausted: Exhausted) -> Self {
         Self::new(match exhausted {
-            Exhausted::ForNow => Status::too_many_requests(RETRY_AFTER),
-            Exhausted::For(all) => {
+            Exhausted::InUse => Status::too_many_requests(RETRY_AFTER),
+            Exhausted::ExceedsTotal(all) => {
                 let what = format!(
-                    "requests that take more than {} KiB of memory with their objects and answers \
+                    "requests that take more than {} KiB of memory with their objects and responses \
                      (admit serve --max-inflight-bytes)",
                     all >> 10
                 );
@@ -165,11 +165,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_given_back_when_the_last_of_them_is_gone() {
+    fn bytes_are_released_when_the_last_reference_is_dropped() {
         let budget = Budget::new(10);
         let mut reservation = budget.try_reserve(4).unwrap();
         reservation.try_grow(4).unwrap();
-        assert_eq!(budget.try_reserve(3).map(drop), Err(Exhausted::ForNow));
+        assert_eq!(budget.try_reserve(3).map(drop), Err(Exhausted::InUse));
         let bytes = reservation.hold(b"some");
         let part = bytes.slice(1..2);
         drop(bytes);
@@ -187,30 +187,30 @@ mod tests {
             assert_eq!(budget.available(), left);
         }
         let _other = budget.try_reserve(1).unwrap();
-        assert_eq!(reservation.resize(10), Err(Exhausted::ForNow));
-        assert_eq!(reservation.resize(11), Err(Exhausted::For(10)));
+        assert_eq!(reservation.resize(10), Err(Exhausted::InUse));
+        assert_eq!(reservation.resize(11), Err(Exhausted::ExceedsTotal(10)));
     }
 
     #[test]
-    fn what_is_free_is_nobody_elses() {
+    fn free_bytes_are_not_taken_from_the_budget() {
         let budget = Budget::new(10);
         let _all = budget.try_reserve(10).unwrap();
         let mut small = budget.share(5);
         small.try_grow(5).unwrap();
-        assert_eq!(small.try_grow(1), Err(Exhausted::ForNow));
+        assert_eq!(small.try_grow(1), Err(Exhausted::InUse));
         small.shrink(2);
         small.try_grow(2).unwrap();
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_more_than_there_is() {
+    async fn a_reservation_beyond_the_budget_fails_immediately() {
         let budget = Budget::new(10);
         assert!(budget.reserve(11).await.is_none());
         assert!(budget.reserve(10).await.is_some());
     }
 
     #[test]
-    fn a_place_is_given_back_with_the_bytes() {
+    fn an_attached_reservation_is_released_with_the_bytes() {
         let (bytes, places) = (Budget::new(10), Budget::new(1));
         let text = bytes.share(0).with(places.try_reserve(1).unwrap()).hold(b"text");
         assert_eq!(places.available(), 0);

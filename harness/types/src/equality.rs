@@ -21,7 +21,7 @@ use crate::schema::{Field, Form, Kind, MESSAGES, Message, Shape, Type};
 ///
 /// Rule: MUT-13.
 pub fn semantically_equal(a: &Value, b: &Value, kind: &GroupVersionKind) -> bool {
-    same(a, b, Type::of_kind(kind))
+    same(a, b, Type::for_kind(kind))
 }
 
 /// Returns whether two values of one type are equal; [`Value::Null`] represents an absent value.
@@ -141,7 +141,7 @@ fn number(value: &Value) -> Option<Number> {
 }
 
 fn amount(value: &Value) -> Option<quantity::Quantity> {
-    if value.is_null() { Some(quantity::Quantity::ZERO) } else { quantity::of(value) }
+    if value.is_null() { Some(quantity::Quantity::ZERO) } else { quantity::from_value(value) }
 }
 
 fn list(value: &Value) -> Option<&[Value]> {
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     fn kind(api_version: &str, kind: &str) -> GroupVersionKind {
-        GroupVersionKind::of(&json!({"apiVersion": api_version, "kind": kind}))
+        GroupVersionKind::from_object(&json!({"apiVersion": api_version, "kind": kind}))
     }
 
     #[track_caller]
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_null_and_empty_are_the_same_in_a_built_in_object() {
+    fn absent_null_and_empty_are_equal_in_a_built_in_object() {
         for nothing in [json!(null), json!({})] {
             check(&json!({"metadata": {"annotations": nothing}}), &json!({"metadata": {}}), true);
         }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_same_json_is_the_same_custom_resource() {
+    fn custom_resources_are_equal_only_if_their_json_is() {
         let same = |a: Value, b: Value| semantically_equal(&a, &b, &kind("example.com/v1", "Pod"));
         assert!(!same(json!({"metadata": {"annotations": {}}}), json!({"metadata": {}})));
         assert!(!same(json!({"a": null}), json!({})));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_of_a_map_count_although_their_values_are_empty() {
+    fn map_keys_with_empty_values_are_compared() {
         let labels = |labels: Value| json!({"metadata": {"labels": labels}});
         check(&labels(json!({"a": ""})), &labels(json!({})), false);
         check(&labels(json!({"a": ""})), &json!({"metadata": {}}), false);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_compare_however_they_are_written() {
+    fn bytes_compare_by_value() {
         let data = |bytes: Value| json!({"data": {"a": bytes}});
         check_of(&kind("v1", "Secret"), &data(json!("aGk=")), &data(json!([104, 105])), true);
         check_of(&kind("v1", "Secret"), &data(json!("aGk=")), &data(json!("aG\nk=")), true);
@@ -239,7 +239,7 @@ mod tests {
 
     /// Checks additions to a Pod that kube-apiserver 1.37.1 does not consider a change.
     #[test]
-    fn what_the_server_takes_for_no_change_to_a_pod_is_none() {
+    fn additions_that_the_server_ignores_do_not_change_a_pod() {
         for (parent, member, value, same) in [
             ("spec", "hostNetwork", json!(false), true),
             ("spec", "hostPID", json!(false), true),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn json_that_the_server_does_not_look_into_is_compared_as_it_is() {
+    fn arbitrary_json_is_compared_literally() {
         let managed = |fields: Value| json!({"metadata": {"managedFields": [{"fieldsV1": fields}]}});
         check(&managed(json!({"f:a": {}})), &managed(json!({})), false);
         let schema = |schema: Value| json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}});
@@ -316,7 +316,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_object_equals_itself_and_equality_goes_both_ways(a in any_value(), b in any_value()) {
+        fn equality_is_reflexive_and_symmetric(a in any_value(), b in any_value()) {
             let pod = kind("v1", "Pod");
             prop_assert!(semantically_equal(&a, &a, &pod));
             prop_assert_eq!(semantically_equal(&a, &b, &pod), semantically_equal(&b, &a, &pod));

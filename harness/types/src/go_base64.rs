@@ -116,7 +116,7 @@ mod tests {
 
     // The offsets are those of Go 1.26's base64.StdEncoding.
     #[test]
-    fn text_is_decoded_or_blamed_as_in_go() {
+    fn base64_is_decoded_with_the_errors_of_go() {
         check("", Ok(b""));
         check("W10=", Ok(b"[]"));
         check("W1\n0=\n", Ok(b"[]"));
@@ -133,7 +133,7 @@ mod tests {
 
     // Recorded from kube-apiserver 1.37.1, which returns 400 for lists without an expected result.
     #[test]
-    fn a_list_of_numbers_is_bytes_too_and_written_as_text() {
+    fn a_list_of_numbers_is_accepted_as_bytes_and_written_as_base64() {
         for (value, expect) in [
             (json!([65, 66]), Some("QUI=")),
             (json!([null, 65]), Some("AEE=")),

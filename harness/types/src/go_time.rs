@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_reads_is_written_in_utc() {
+    fn times_are_formatted_in_utc() {
         check("2026-01-02T03:04:05Z", Layout::Seconds, "2026-01-02T03:04:05Z");
         check("2026-01-02T03:04:05.987,", Layout::Seconds, &bad("2026-01-02T03:04:05.987,", ",", "Z07:00"));
         check("2026-01-02T03:04:05.9876543210Z", Layout::Seconds, "2026-01-02T03:04:05Z");
@@ -194,7 +194,7 @@ mod tests {
 
     // Recorded from Go 1.26.
     #[test]
-    fn what_go_does_not_read_is_refused_in_its_words() {
+    fn invalid_times_are_rejected_with_gos_errors() {
         for (text, rest, element) in [
             ("", "", "2006"),
             ("yesterday", "yesterday", "2006"),

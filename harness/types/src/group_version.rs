@@ -70,14 +70,14 @@ impl GroupVersionKind {
     }
 
     /// Reads the kind of `object` from its `apiVersion` and `kind`; missing parts are empty.
-    pub fn of(object: &Value) -> Self {
+    pub fn from_object(object: &Value) -> Self {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let api_version = text("apiVersion");
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Self::new(group, version, text("kind"))
     }
 
-    /// Returns whether `object` is of this kind, as [`Self::of`] reads it.
+    /// Returns whether `object` is of this kind, as [`Self::from_object`] reads it.
     pub fn is_of(&self, object: &Value) -> bool {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let api_version = text("apiVersion");

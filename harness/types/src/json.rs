@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_is_null_or_empty() {
+    fn missing_members_are_null_or_empty() {
         let document = json!({"a": {"b": "text"}, "l": ["x"]});
         assert_eq!((at(&document, &["a"]), at(&document, &[])), (&document["a"], &document));
         assert_eq!((text(&document, &["a", "b"]), text(&document, &["a"])), ("text", ""));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_written_unless_something_else_is_in_the_way() {
+    fn a_member_is_written_unless_a_parent_is_not_an_object() {
         let mut object = json!({"a": {"b": 1}, "n": null, "l": [1], "t": "text"});
         assert!(set(&mut object, &["a", "b"], 2));
         assert!(set(&mut object, &["n", "new", "deep"], "x"));

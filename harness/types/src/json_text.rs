@@ -249,7 +249,7 @@ mod tests {
 
     // Recorded from encoding/json of Go 1.26.
     #[test]
-    fn what_is_no_json_is_refused_in_gos_words() {
+    fn invalid_json_is_rejected_with_gos_errors() {
         check(r#" {"a":[1,-2.5e+3,{}],"b":{"c":"\u00e9"},"d":null} "#, "");
         check("", "unexpected end of JSON input");
         check("  [1, ", "unexpected end of JSON input");
@@ -278,12 +278,12 @@ mod tests {
     }
 
     #[test]
-    fn nesting_costs_no_stack() {
+    fn nesting_takes_no_stack() {
         check(&"[".repeat(1_000_000), "exceeded max depth");
     }
 
     #[test]
-    fn the_parts_come_in_order_and_as_they_are_written() {
+    fn tokens_are_in_order_with_their_source_text() {
         let mut tokens = Vec::new();
         scan(br#" {"\u0061" : [ ], "b":-1.50}"#, 2, |token| tokens.push(token)).unwrap();
         let expected = [
@@ -301,7 +301,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_text_is_json_exactly_when_serde_reads_it(text in "[\\[\\]{}\",:0-9eE.+\\-truefalsn\\\\ ]{0,12}") {
+        fn a_text_is_valid_exactly_if_serde_accepts_it(text in "[\\[\\]{}\",:0-9eE.+\\-truefalsn\\\\ ]{0,12}") {
             let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
             prop_assert_eq!(scan(text.as_bytes(), MAX_DEPTH, |_| {}).is_ok(), is_json);
         }

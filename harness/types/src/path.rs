@@ -52,7 +52,7 @@ mod tests {
     use super::Path;
 
     #[test]
-    fn a_path_is_written_as_errors_have_it() {
+    fn paths_are_formatted_as_in_errors() {
         let root = Path::Root;
         let (spec, dotted) = (root.member("spec"), Path::Dotted(&root, "free"));
         let items = spec.member("items");

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_quoted_as_in_go() {
+    fn strings_are_quoted_as_in_go() {
         for (text, quoted) in [
             ("a b", r#""a b""#),
             ("it's", r#""it's""#),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_are_printed_as_in_go() {
+    fn floats_are_formatted_as_in_go() {
         for (float, text) in [
             (1.5, "1.5"),
             (3.0, "3"),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_printed_as_in_go() {
+    fn values_are_formatted_as_in_go() {
         for (value, plain, as_string) in [
             (json!(null), "<nil>", "%!s(<nil>)"),
             (json!("a"), "a", "a"),

@@ -24,7 +24,7 @@ const ASTERISKS: &str = "***";
 const ENCODED_ASTERISKS: &str = "Kioq";
 
 /// The minimum length of values to search for: shorter ones are not secret and would match many texts.
-const SHORTEST_IN_TEXTS: usize = 4;
+const MIN_SEARCHED_LENGTH: usize = 4;
 
 /// Masks the values of Secrets and remembers them.
 #[derive(Debug, Default)]
@@ -103,7 +103,7 @@ impl Masker {
             {
                 // The boundaries of a value in such a text are unknown.
                 self.has_masked = true;
-                *text = format!("{ASTERISKS} ({} bytes in which there may be a Secret)", text.len());
+                *text = format!("{ASTERISKS} ({} bytes that may contain a Secret)", text.len());
             }
             self.document(body);
         }
@@ -239,7 +239,7 @@ impl Masker {
         let encoded = (!is_encoded).then(|| STANDARD.encode(text));
         let forms = [Some(text.to_owned()), decoded, encoded].into_iter().flatten();
         let is_masked = |form: &str| form.starts_with(ASTERISKS) || form == ENCODED_ASTERISKS;
-        let is_told = |form: &String| form.len() >= SHORTEST_IN_TEXTS && !is_masked(form);
+        let is_told = |form: &String| form.len() >= MIN_SEARCHED_LENGTH && !is_masked(form);
         self.values.extend(forms.filter(is_told));
     }
 }
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_masked_wherever_they_stand() {
+    fn secrets_are_masked_anywhere_in_a_document() {
         check(secret(), &masked());
         check(json!({"kind": "List", "items": [secret()]}), &json!({"kind": "List", "items": [masked()]}));
         let review = |object: Value| json!({"request": {"object": object, "oldObject": null}});
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubectl_applied_is_masked() {
+    fn the_last_applied_annotation_is_masked() {
         let annotated = |secret: &Value, text: &str| {
             let mut object = secret.clone();
             object["metadata"]["annotations"] = json!({LAST_APPLIED: text, "other": "stays"});
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_is_masked_and_stays_one() {
+    fn a_masked_patch_remains_a_patch() {
         let mut operations = [
             json!({"op": "add", "path": "/data/a~1b", "value": "aHVudGVyMg=="}),
             json!({"op": "test", "path": "/stringData", "value": {"token": "open sesame"}}),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_masked_with_its_patch_and_its_texts() {
+    fn patches_and_messages_in_a_reply_are_masked() {
         let mut review = json!({"request": {"kind": {"group": "", "kind": "Secret"}, "object": secret()}});
         let patch = |value: &str| {
             STANDARD.encode(json!([{"op": "add", "path": "/data/b", "value": value}]).to_string())
@@ -372,18 +372,18 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_may_hold_a_secret_is_masked_whole() {
+    fn a_text_that_may_contain_a_secret_is_masked_entirely() {
         let cut_off: String = secret().to_string().chars().take(80).collect();
         let (mut review, mut reply) = (Value::from(cut_off), json!("bad gateway"));
         Masker::default().exchange(&mut review, &mut reply);
         assert_eq!(
             (review, reply),
-            (json!("*** (80 bytes in which there may be a Secret)"), json!("bad gateway"))
+            (json!("*** (80 bytes that may contain a Secret)"), json!("bad gateway"))
         );
     }
 
     #[test]
-    fn differences_still_tell_before_from_after() {
+    fn masked_differences_remain_visible() {
         let (a, b) = (|| Some(json!("YQ==")), || Some(json!("Yg==")));
         let (before, after) = (Some(json!("*** (before)")), Some(json!("*** (after)")));
         let applied = format!("metadata.annotations[\"{LAST_APPLIED}\"]");
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_searched_for_the_values_in_each_form() {
+    fn texts_are_searched_for_plain_and_encoded_values() {
         let mut masker = Masker::default();
         masker.document(&mut secret());
         masker.document(&mut json!({"kind": "Secret", "data": {"a": "YQ==", "b": "aHVudGVyMjM="}}));

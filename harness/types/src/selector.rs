@@ -18,7 +18,7 @@ impl<'a> Labels<'a> {
     ///
     /// Source: apimachinery pkg/api/meta/meta.go, `Accessor`; `pkg/apis/meta/v1/unstructured/{unstructured,helpers}.go`,
     /// `NestedNullCoercingStringMap`.
-    pub fn of(object: &'a Value) -> Option<Self> {
+    pub fn from_object(object: &'a Value) -> Option<Self> {
         let metadata = object.get("metadata")?.as_object()?;
         let labels = metadata.get("labels").and_then(Value::as_object);
         // If any label is not a string, there are no labels.
@@ -35,7 +35,7 @@ impl<'a> Labels<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     requirements: Vec<Requirement>,
-    /// Why the server cannot evaluate a stored selector.
+    /// The reason why the server cannot evaluate a stored selector.
     error: Option<String>,
 }
 
@@ -53,7 +53,7 @@ enum Operator {
     DoesNotExist,
 }
 
-/// Why a label selector is invalid.
+/// The reason why a label selector is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {what}")]
 pub struct SelectorError {
@@ -337,7 +337,7 @@ mod tests {
     }
 
     fn picks(selector: &Selector, pairs: &[(&str, &str)]) -> bool {
-        selector.matches(Labels::of(&object(pairs)).unwrap())
+        selector.matches(Labels::from_object(&object(pairs)).unwrap())
     }
 
     #[track_caller]
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn the_negative_operators_match_a_missing_label() {
+    fn negative_operators_match_a_missing_label() {
         let with = |operator: &str, values: Value| json!({"matchExpressions": [{"key": "a", "operator": operator, "values": values}]});
         check(&with("NotIn", json!(["1"])), &[], true);
         check(&with("NotIn", json!(["1"])), &[("a", "1")], false);
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn invalid_selector_fields_are_named() {
         let expression = |expression: Value| json!({"matchExpressions": [expression]});
         check_wrong(&json!([]), ": must be an object");
         check_wrong(&json!({"matchLabels": []}), "matchLabels: must be an object");
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn common_labels_are_picked_by_all_or_there_are_none() {
+    fn common_labels_match_all_selectors() {
         let one = |operator: &str, values: Value| {
             let expression = json!({"key": "a", "operator": operator, "values": values});
             Selector::parse(&json!({"matchExpressions": [expression]})).unwrap()
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_that_is_refused_is_found_unless_every_value_is_picked() {
+    fn a_refused_label_is_found_unless_every_value_matches() {
         for (operator, expected) in [("NotIn", Some("yes")), ("In", Some("yes-0")), ("Exists", None)] {
             let values = expected.map(|_| ["yes"]);
             let expression = json!({"key": "a", "operator": operator, "values": values});
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_is_written_as_kubectl_takes_it() {
+    fn a_selector_is_formatted_in_kubectl_syntax() {
         let selector = json!({"matchLabels": {"a": "1"}, "matchExpressions": [
             {"key": "b", "operator": "NotIn", "values": ["x", "y"]}, {"key": "c", "operator": "DoesNotExist"},
         ]});
@@ -469,8 +469,9 @@ mod tests {
 
     #[test]
     fn an_object_without_metadata_has_no_labels_at_all() {
-        assert!(Labels::of(&json!({"kind": "PodExecOptions"})).is_none());
-        let value = |object: &Value| Labels::of(object).map(|labels| labels.value("a").map(str::to_owned));
+        assert!(Labels::from_object(&json!({"kind": "PodExecOptions"})).is_none());
+        let value =
+            |object: &Value| Labels::from_object(object).map(|labels| labels.value("a").map(str::to_owned));
         assert_eq!(value(&json!({"metadata": {}})), Some(None));
         assert_eq!(value(&object(&[("a", "b")])), Some(Some("b".to_owned())));
         assert_eq!(value(&json!({"metadata": {"labels": {"a": null}}})), Some(Some(String::new())));
@@ -478,7 +479,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn match_labels_mean_in_with_one_value(key in "[a-z]{1,2}", value in "[a-z]{0,2}", other in "[a-z]{0,2}") {
+        fn match_labels_equal_in_with_one_value(key in "[a-z]{1,2}", value in "[a-z]{0,2}", other in "[a-z]{0,2}") {
             let by_labels = Selector::parse(&json!({"matchLabels": {&key: &value}})).unwrap();
             let by_expression = Selector::parse(&json!({
                 "matchExpressions": [{"key": &key, "operator": "In", "values": [&value]}],

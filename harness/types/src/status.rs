@@ -288,7 +288,7 @@ impl Status {
     /// Rule: VLD-01.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         if errors.len() > MAX_ERRORS {
-            let what = format!("refusing an object for more than {MAX_ERRORS} errors");
+            let what = format!("objects with more than {MAX_ERRORS} errors");
             return Self::unsupported(&Unsupported { what });
         }
         let kind_text = group_resource(group, kind);
@@ -345,12 +345,12 @@ impl Status {
 
     /// Creates a 501: admit does not support a feature of kube-apiserver. Kubernetes does not have this Status.
     pub fn unsupported(what: &Unsupported) -> Self {
-        Self::failure(501, "NotImplemented", format!("{NOT_IMITATED}{}", what.what))
+        Self::failure(501, "NotImplemented", format!("{UNSUPPORTED_PREFIX}{}", what.what))
     }
 }
 
 /// The prefix of the message of every [`Status::unsupported`].
-pub const NOT_IMITATED: &str = "admit does not imitate this: ";
+pub const UNSUPPORTED_PREFIX: &str = "admit does not support this: ";
 
 /// A feature of kube-apiserver that admit does not support. It is reported rather than guessed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

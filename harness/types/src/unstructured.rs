@@ -107,7 +107,7 @@ mod tests {
 
     /// Checks errors recorded from kube-apiserver 1.37.1.
     #[test]
-    fn the_first_field_that_go_cannot_read_is_told() {
+    fn the_first_invalid_field_is_reported_as_by_go() {
         for (metadata, why) in [
             (json!({"name": "x", "labels": {"a": null}}), None),
             (json!({"labels": "a"}), Some("cannot restore map from string")),

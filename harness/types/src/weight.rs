@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_members_weigh_many_times_their_text() {
+    fn small_members_take_many_times_their_text() {
         let text = format!("[{}]", vec![r#"{"a":0}"#; 1000].join(","));
         let document: Value = serde_json::from_str(&text).unwrap();
         assert!(weight(&document) > 1000 * NODE, "{}", weight(&document));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_becomes_no_more_than_was_expected() {
+    fn a_document_takes_no_more_than_estimated() {
         for (text, values) in [
             ("{}".to_owned(), 1),
             (format!("[{}]", vec!["{}"; 1000].join(",")), 1001),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_as_long_as_its_text() {
+    fn json_length_equals_the_length_of_the_text() {
         for document in [json!({"a": ["\n", null, 1.5]}), json!("é")] {
             assert_eq!(json_length(&document), document.to_string().len());
         }

@@ -43,7 +43,7 @@ pub fn differences(
     kind: &GroupVersionKind,
     order: Order,
 ) -> Vec<Difference> {
-    let of = Type::of_kind(kind);
+    let of = Type::for_kind(kind);
     let (expected, found) = match order {
         Order::Counts => (expected.clone(), found.clone()),
         Order::Free => (sorted(expected), sorted(found)),

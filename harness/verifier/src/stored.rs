@@ -14,7 +14,7 @@ const UID: &str = "6f3d1d2e-0000-4000-8000-00000000000a";
 /// Returns the object that `user` creates as the server stores it: with a name, a uid, a generation, and a
 /// status.
 pub(super) fn as_stored(object: &Value, user: &UserInfo, cluster_fixture: &ClusterFixture) -> Value {
-    let kind = GroupVersionKind::of(object);
+    let kind = GroupVersionKind::from_object(object);
     let mut stored = object.clone();
     if let Some(resource) = cluster_fixture.resource_of(&kind) {
         let mut creation = Attributes {
@@ -45,7 +45,7 @@ pub(super) fn as_stored(object: &Value, user: &UserInfo, cluster_fixture: &Clust
 /// Source for definitions of custom resources: apiextensions-apiserver `pkg/registry/customresourcedefinition/etcd.go`,
 /// `Delete`, and pkg/controller/finalizer.
 pub(super) fn as_deleting(stored: Value, cluster_fixture: &ClusterFixture) -> Value {
-    if GroupVersionKind::of(&stored).kind == "CustomResourceDefinition" {
+    if GroupVersionKind::from_object(&stored).kind == "CustomResourceDefinition" {
         return as_deleting_definition(stored);
     }
     let mut deleting = cluster_fixture.marked(&stored).unwrap_or(stored);

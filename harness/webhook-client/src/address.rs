@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_api_server_itself_has_two_names() {
+    fn the_api_server_has_two_names() {
         let service = |namespace: &str, name: &str, port: u16| {
             let (namespace, name) = (namespace.to_owned(), name.to_owned());
             WebhookTarget::Service(ServiceReference { namespace, name, path: String::new(), port })

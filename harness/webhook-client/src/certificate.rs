@@ -19,15 +19,15 @@ const MAX_NAMES: usize = 100;
 
 /// An error in a certificate: `x509: …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Complaint(String);
+pub(super) struct CertificateFault(String);
 
-impl fmt::Display for Complaint {
+impl fmt::Display for CertificateFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Complaint {}
+impl std::error::Error for CertificateFault {}
 
 /// Returns Go's first error for a certificate: validity period, name, issuer, usage.
 ///
@@ -40,10 +40,10 @@ pub(super) fn complaint(
     server_name: &ServerName<'_>,
     now: UnixTime,
     chain: impl FnOnce() -> Result<(), rustls::Error>,
-) -> Option<Complaint> {
+) -> Option<CertificateFault> {
     let certificate = match X509Certificate::from_der(leaf) {
         Ok((_, certificate)) => certificate,
-        Err(error) => return Some(Complaint(format!("x509: {error}"))),
+        Err(error) => return Some(CertificateFault(format!("x509: {error}"))),
     };
     let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
     let text = times(&certificate, seconds)
@@ -51,7 +51,7 @@ pub(super) fn complaint(
         .or_else(|| chain().err().map(|error| signer(&error, &certificate, trusted, seconds)))
         .or_else(|| expired_issuer(&certificate, trusted, seconds))
         .or_else(|| usage(&certificate));
-    text.map(Complaint)
+    text.map(CertificateFault)
 }
 
 /// Returns whether `leaf` is a certificate for a server with this name.

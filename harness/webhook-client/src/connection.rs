@@ -27,7 +27,7 @@ use super::{ServiceResolver, failure, tls};
 /// The maximum number of clients to keep.
 const MAX_CLIENTS: usize = 200;
 
-/// Why there is no client or no connection.
+/// The reason why there is no client or no connection.
 #[derive(Debug)]
 pub(super) enum Error {
     /// No client can be created.
@@ -128,8 +128,8 @@ pub(super) struct Client {
 
 impl Client {
     /// Takes the route for another connection like those of this client.
-    pub(super) fn take_another(&mut self) -> Another {
-        Another(std::mem::take(&mut self.route))
+    pub(super) fn take_diagnostic_connection(&mut self) -> DiagnosticConnection {
+        DiagnosticConnection(std::mem::take(&mut self.route))
     }
 
     /// Takes the plugin that printed the credentials.
@@ -167,9 +167,9 @@ pub(super) const USER_AGENT: &str = "kube-apiserver-admission";
 const HEADERS: usize = 8;
 
 /// A connection for diagnosis, on which no request is sent.
-pub(super) struct Another(Route);
+pub(super) struct DiagnosticConnection(Route);
 
-impl Another {
+impl DiagnosticConnection {
     /// Returns the error that the server sends right after the handshake, if any.
     ///
     /// In TLS 1.3, the server rejects the client's certificate only then.
@@ -220,7 +220,7 @@ impl Connections {
         phase: Option<Phase>,
         url: &str,
     ) -> Result<Client, Error> {
-        let user = phase.and_then(|phase| self.credentials.of(phase).user(&config.target));
+        let user = phase.and_then(|phase| self.credentials.for_phase(phase).user(&config.target));
         let identity = user.map(|user| user.identity()).transpose()?.flatten();
         let plugin = match user {
             Some(user) => {

@@ -34,7 +34,7 @@ impl WebhookCredentials {
         &self.mutating.plugins
     }
 
-    pub(super) fn of(&self, phase: Phase) -> &Credentials {
+    pub(super) fn for_phase(&self, phase: Phase) -> &Credentials {
         match phase {
             Phase::Mutating => &self.mutating,
             Phase::Validating => &self.validating,
@@ -186,7 +186,7 @@ users:
     }
 
     #[test]
-    fn the_most_specific_user_is_taken() {
+    fn the_most_specific_user_is_used() {
         let credentials = Credentials::parse(KUBECONFIG, Path::new("/")).unwrap();
         let check = |target: &WebhookTarget, expect: &str| {
             let user = credentials.user(target).map_or("anonymous", |user| user.token.as_str());
@@ -218,7 +218,7 @@ users:
     }
 
     #[test]
-    fn a_kubeconfig_is_understood_or_refused_in_words() {
+    fn an_invalid_kubeconfig_is_rejected_with_an_explanation() {
         for (text, expect) in [
             ("", ""),
             ("users: null\nunknown: 1\n", ""),

@@ -60,7 +60,7 @@ pub(super) struct End {
     pub(super) unread: Bytes,
 }
 
-/// Why a connection could not be established.
+/// The reason why a connection could not be established.
 #[derive(Debug)]
 pub(super) enum DialError {
     /// No TCP or TLS connection.

@@ -9,7 +9,7 @@ use kubernetes_types::quoting::quote;
 use rustls::{AlertDescription, CertificateError, InvalidMessage, PeerIncompatible};
 use url::Url;
 
-use super::certificate::Complaint;
+use super::certificate::CertificateFault;
 use super::name_server::lookup_failed;
 use super::{connection, stream};
 
@@ -27,7 +27,7 @@ pub(super) fn reading_failed(text: &str) -> CallError {
     ))
 }
 
-/// Why a request received no response.
+/// The reason why a request received no response.
 #[derive(Debug)]
 pub(super) enum SendError {
     /// No request can be sent to the URL.
@@ -175,7 +175,7 @@ fn innermost(error: &(dyn StdError + 'static)) -> String {
 pub(super) fn tls(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(other)) => {
-            match other.0.downcast_ref::<Complaint>() {
+            match other.0.downcast_ref::<CertificateFault>() {
                 Some(complaint) => format!("tls: failed to verify certificate: {complaint}"),
                 None => format!("tls: failed to verify certificate: x509: {other}"),
             }

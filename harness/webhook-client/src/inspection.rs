@@ -36,7 +36,7 @@ pub struct CertificateFacts {
 pub struct Inspection {
     /// The TLS server name that the API server uses: `NAME.NAMESPACE.svc`, or the host of the URL.
     pub server_name: String,
-    /// Why the API server would reject the server, in its words; none if it would accept it.
+    /// The reason why the API server would reject the server, in its words; none if it would accept it.
     pub complaint: Option<String>,
     /// The certificates that the server sent, starting with its own; empty if it sent none.
     pub chain: Vec<CertificateFacts>,
@@ -71,9 +71,9 @@ impl HttpsCaller {
             }
         };
         let name = ServerName::try_from(server_name.clone()).map_err(|error| error.to_string())?;
-        let seen = Arc::new(Seen::default());
+        let received = Arc::new(ReceivedCertificates::default());
         let judge = tls::verifier(&config.ca_bundle)?;
-        let witness = Witness { judge, seen: Arc::clone(&seen) };
+        let witness = RecordingVerifier { judge, received: Arc::clone(&received) };
         let client = tls::client_config_with(Arc::new(witness), &["http/1.1"])?;
         let tcp = TcpStream::connect((host.as_str(), port))
             .await
@@ -86,19 +86,19 @@ impl HttpsCaller {
             }
             Err(error) => (Some(error.to_string()), None),
         };
-        let complaint = seen.complaint().or(complaint);
+        let complaint = received.complaint().or(complaint);
         let trusted = match config.ca_bundle.as_slice() {
             [] => Vec::new(),
             bundle => facts(&tls::trusted(bundle)?),
         };
-        Ok(Inspection { server_name, complaint, chain: facts(&seen.chain()), trusted, tls_version })
+        Ok(Inspection { server_name, complaint, chain: facts(&received.chain()), trusted, tls_version })
     }
 }
 
 /// Reads the certificates of a `caBundle` that is not empty.
 ///
 /// # Errors
-/// Why the API server never calls a webhook with this bundle, in its words.
+/// The reason why the API server never calls a webhook with this bundle, in its words.
 pub fn bundled(ca_bundle: &[u8]) -> Result<Vec<CertificateFacts>, String> {
     Ok(facts(&tls::bundle(ca_bundle)?))
 }
@@ -152,12 +152,12 @@ fn facts(certificates: &[CertificateDer<'_>]) -> Vec<CertificateFacts> {
 
 /// The certificates that the server sent.
 #[derive(Debug, Default)]
-struct Seen {
+struct ReceivedCertificates {
     chain: Mutex<Vec<CertificateDer<'static>>>,
     complaint: Mutex<Option<String>>,
 }
 
-impl Seen {
+impl ReceivedCertificates {
     fn chain(&self) -> Vec<CertificateDer<'static>> {
         self.chain.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -169,12 +169,12 @@ impl Seen {
 
 /// Verifies certificates with another verifier and records them.
 #[derive(Debug)]
-struct Witness {
+struct RecordingVerifier {
     judge: Arc<dyn ServerCertVerifier>,
-    seen: Arc<Seen>,
+    received: Arc<ReceivedCertificates>,
 }
 
-impl ServerCertVerifier for Witness {
+impl ServerCertVerifier for RecordingVerifier {
     fn verify_server_cert(
         &self,
         leaf: &CertificateDer<'_>,
@@ -184,11 +184,11 @@ impl ServerCertVerifier for Witness {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         let chain = std::iter::once(leaf).chain(intermediates);
-        *self.seen.chain.lock().unwrap_or_else(PoisonError::into_inner) =
+        *self.received.chain.lock().unwrap_or_else(PoisonError::into_inner) =
             chain.map(|certificate| certificate.clone().into_owned()).collect();
         let verdict = self.judge.verify_server_cert(leaf, intermediates, server_name, ocsp_response, now);
         if let Err(error) = &verdict {
-            *self.seen.complaint.lock().unwrap_or_else(PoisonError::into_inner) = Some(words(error));
+            *self.received.complaint.lock().unwrap_or_else(PoisonError::into_inner) = Some(words(error));
         }
         verdict
     }

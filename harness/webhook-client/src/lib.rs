@@ -282,7 +282,7 @@ impl HttpsCaller {
         let sending = async {
             let mut client = self.connections.client((config, prepared), phase, url).await?;
             let plugin = client.take_plugin();
-            let another = client.take_another();
+            let another = client.take_diagnostic_connection();
             let response = match client.send(method, target, body, complete).await {
                 Ok(response) => response,
                 Err(error) if failure::was_not_sent(&error) => {
@@ -326,7 +326,7 @@ impl HttpsCaller {
         let deadline = Instant::now() + call.timeout;
         let unkept;
         let target = &call.client_config.target;
-        let kept = call.client_config.kept.get_or_init(|| Prepared::new(target));
+        let kept = call.client_config.cache.get_or_init(|| Prepared::new(target));
         let prepared = if let Some(kept) = kept.filter(|kept| kept.destination.is_of(target)) {
             kept
         } else {

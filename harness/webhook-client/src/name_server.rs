@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_name_server_is_the_one_that_is_told() {
+    fn the_first_name_server_is_reported() {
         for (configuration, expect) in [
             ("", "127.0.0.1:53"),
             ("search a.b\nnameserver 10.96.0.10\nnameserver 1.1.1.1\n", "10.96.0.10:53"),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_server_is_asked_for_what_is_no_name() {
+    fn an_invalid_host_name_is_not_looked_up() {
         for (host, expect) in [
             ("webhook.example.com", true),
             ("webhook.example.com.", true),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_server_that_fails_is_no_host_without_an_address() {
+    fn a_failing_name_server_is_not_reported_as_no_such_host() {
         let failed =
             |words: &str| lookup_failed("a.b", &format!("failed to lookup address information: {words}"));
         let temporary = "Temporary failure in name resolution";

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scheme_of_the_url_and_lower_case_choose_the_proxy() {
+    fn the_proxy_depends_on_the_scheme_and_lowercase_names_win() {
         let proxies = proxies(&[
             ("HTTPS_PROXY", "upper:1"),
             ("https_proxy", "lower:2"),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_reached_directly() {
+    fn loopback_addresses_use_no_proxy() {
         let proxies = proxies(&[("HTTPS_PROXY", "http://proxy:1")]);
         for host in ["localhost", "127.0.0.1:8443", "127.9.9.9", "[::1]:8443"] {
             assert_eq!(chosen(&proxies, &format!("https://{host}/")), None, "{host}");
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_of_both_names_are_exceptions() {
+    fn networks_in_both_variables_are_exceptions() {
         let proxies = proxies(&[
             ("https_proxy", "http://proxy:1"),
             ("no_proxy", "10.0.0.0/8,a.test"),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn other_proxies_than_http_are_refused() {
+    fn proxies_other_than_http_are_rejected() {
         for proxy in ["socks5://proxy:1", "https://proxy:1"] {
             let proxies = proxies(&[("HTTPS_PROXY", proxy)]);
             let url = Url::parse("https://hook.test/").unwrap();

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_error_of_a_connection_names_both_of_its_ends() {
+    async fn a_connection_error_names_both_addresses() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let peer = listener.local_addr().unwrap();
         let tcp = TcpStream::connect(peer).await.unwrap();

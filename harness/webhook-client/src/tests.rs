@@ -167,7 +167,7 @@ fn service(name: &str) -> WebhookTarget {
 }
 
 #[tokio::test]
-async fn a_service_keeps_its_name_at_another_address() {
+async fn a_service_keeps_its_host_name_at_another_address() {
     let authority = authority("ca");
     let server = Server::start(&authority, leaf(&["here.ns.svc"]), &[OK]).await;
     let reply = call(&server, service("here"), &authority.pem).await.unwrap();
@@ -195,7 +195,7 @@ async fn an_unknown_service_is_named() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_reads_as_in_go() {
+async fn a_refused_connection_is_described_as_in_go() {
     let authority = authority("ca");
     let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[OK]).await;
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -268,7 +268,7 @@ async fn a_wildcard_is_accepted() {
 }
 
 #[tokio::test]
-async fn a_bundle_without_a_certificate_makes_no_client() {
+async fn a_bundle_without_a_certificate_is_an_error() {
     let authority = authority("ca");
     let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[OK]).await;
     let error = call(&server, url(&server, "/"), "nothing").await.unwrap_err();
@@ -276,7 +276,7 @@ async fn a_bundle_without_a_certificate_makes_no_client() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_or_hangs_up_is_described_as_in_go() {
+async fn timeouts_and_closed_connections_are_described_as_in_go() {
     let authority = authority("ca");
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{";
     let reading = "unexpected error when reading response body. Please retry. Original error: ";
@@ -295,7 +295,7 @@ async fn a_server_that_hangs_or_hangs_up_is_described_as_in_go() {
 }
 
 #[tokio::test]
-async fn retry_after_is_obeyed_ten_times_with_the_same_body() {
+async fn retry_after_is_followed_ten_times_with_the_same_body() {
     let authority = authority("ca");
     let busy = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n";
     let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[busy]).await;
@@ -317,7 +317,7 @@ async fn retry_after_is_obeyed_ten_times_with_the_same_body() {
 }
 
 #[tokio::test]
-async fn redirects_to_another_origin_are_followed_only_if_all_are() {
+async fn redirects_to_another_origin_are_followed_only_with_redirects_all() {
     let authority = authority("ca");
     let elsewhere = Server::start(&authority, leaf(&["127.0.0.1"]), &[OK]).await;
     let with =
@@ -399,7 +399,7 @@ async fn plain_http_on_the_tls_port_is_recognized() {
 }
 
 #[tokio::test]
-async fn a_reply_has_at_most_so_many_values() {
+async fn a_reply_with_too_many_values_is_rejected() {
     let authority = authority("ca");
     let answer = |values: usize| {
         let body = format!("[{}]", vec!["0"; values - 1].join(","));
@@ -417,7 +417,7 @@ async fn a_reply_has_at_most_so_many_values() {
 }
 
 #[tokio::test]
-async fn a_client_certificate_is_shown_to_a_server_that_asks_for_one() {
+async fn a_client_certificate_is_sent_to_a_server_that_requests_one() {
     let (servers, clients) = (authority("servers"), authority("clients"));
     let mut trusted = rustls::RootCertStore::empty();
     trusted.add(CertificateDer::from_pem_slice(clients.pem.as_bytes()).unwrap()).unwrap();
@@ -465,7 +465,7 @@ async fn a_client_certificate_is_shown_to_a_server_that_asks_for_one() {
 }
 
 #[tokio::test]
-async fn reviews_and_replies_take_their_bytes_for_as_long_as_they_are_there() {
+async fn reviews_and_replies_reserve_memory_while_in_use() {
     let authority = authority("ca");
     let body = format!("[{}]", vec!["\"x\""; 50_000].join(","));
     let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());

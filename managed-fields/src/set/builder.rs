@@ -21,7 +21,7 @@ pub(crate) struct Builder {
 
 impl Builder {
     /// Starts from an existing set.
-    pub(crate) fn of(set: Set) -> Self {
+    pub(crate) fn from_set(set: Set) -> Self {
         Self { members: set.members, children: set.children }
     }
 

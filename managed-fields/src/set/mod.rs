@@ -31,18 +31,18 @@ impl Set {
     }
 
     /// Creates a set of these fields. The empty path, which is the object itself, is never a member.
-    pub fn of_paths(paths: impl IntoIterator<Item = Path>) -> Self {
+    pub fn from_paths(paths: impl IntoIterator<Item = Path>) -> Self {
         let mut paths: Vec<Path> = paths.into_iter().collect();
         paths.sort();
-        Self::of_sorted(&paths, 0)
+        Self::from_sorted(&paths, 0)
     }
 
     /// Creates a set of struct members, by their paths from the root of the object.
-    pub fn of_fields(paths: &[&[&str]]) -> Self {
-        Self::of_paths(paths.iter().map(|path| path.iter().map(|name| PathElement::field(name)).collect()))
+    pub fn from_fields(paths: &[&[&str]]) -> Self {
+        Self::from_paths(paths.iter().map(|path| path.iter().map(|name| PathElement::field(name)).collect()))
     }
 
-    fn of_sorted(paths: &[Path], depth: usize) -> Self {
+    fn from_sorted(paths: &[Path], depth: usize) -> Self {
         let mut set = Self::new();
         let groups = paths.chunk_by(|path, other| path.get(depth) == other.get(depth));
         for group in groups {
@@ -53,7 +53,7 @@ impl Set {
             }
             let below = group.get(longer..).unwrap_or_default();
             if !below.is_empty() {
-                set.children.push((element.clone(), Arc::new(Self::of_sorted(below, depth + 1))));
+                set.children.push((element.clone(), Arc::new(Self::from_sorted(below, depth + 1))));
             }
         }
         set
@@ -149,6 +149,6 @@ impl Set {
 
 impl FromIterator<Path> for Set {
     fn from_iter<I: IntoIterator<Item = Path>>(paths: I) -> Self {
-        Self::of_paths(paths)
+        Self::from_paths(paths)
     }
 }

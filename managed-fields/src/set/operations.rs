@@ -181,7 +181,7 @@ impl Set {
                 PathElement::Key(_) => list.map(|list| list.element),
                 PathElement::Value(_) | PathElement::Index(_) | PathElement::Unknown => None,
             };
-            let below = Builder::of(set.with_named_fields(below));
+            let below = Builder::from_set(set.with_named_fields(below));
             named.attach(element, Node { is_member: declared.is_some(), below });
         }
         named.finish()

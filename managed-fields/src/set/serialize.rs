@@ -82,7 +82,7 @@ impl Set {
     ///
     /// Source: structured-merge-diff fieldpath/serialize.go, `FromJSON` and `readIterV1`.
     pub fn from_json(text: &str) -> Result<Self, String> {
-        let mut reader = Reader::of_stream(text.as_bytes());
+        let mut reader = Reader::from_stream(text.as_bytes());
         let node = read(&mut reader);
         reader.finish()?;
         Ok(node.below.finish_with_last())

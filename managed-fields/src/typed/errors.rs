@@ -48,7 +48,7 @@ impl fmt::Display for ValidationError {
 }
 
 /// The maximum length of listed errors, in bytes: a name of a megabyte may have a hundred thousand errors below it.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_LISTED_BYTES: usize = 1 << 20;
 
 /// The current position of a walk, and the errors found so far.
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ impl Findings {
     /// Adds an error at the current position.
     pub(super) fn push(&mut self, message: impl Into<String>) {
         self.count += 1;
-        if self.is_muted || self.bytes > MOST_BYTES {
+        if self.is_muted || self.bytes > MAX_LISTED_BYTES {
             return;
         }
         let error = ValidationError { path: crate::path::text(&self.path), message: message.into() };

@@ -117,8 +117,8 @@ fn visit_list<T: Schema>(
     }
     let path = Items::new(&of, list);
     let errors = findings.count();
-    let theirs = Indexed::of(theirs, &path, false, findings);
-    let ours = Indexed::of(ours, &path, true, findings);
+    let theirs = Indexed::new(theirs, &path, false, findings);
+    let ours = Indexed::new(ours, &path, true, findings);
     if findings.count() > errors {
         return None;
     }
@@ -146,7 +146,7 @@ struct Indexed<'a> {
 }
 
 impl<'a> Indexed<'a> {
-    fn of<T: Schema>(
+    fn new<T: Schema>(
         items: &'a [Value],
         path: &Items<'_, T>,
         has_duplicates: bool,

@@ -28,10 +28,10 @@ use crate::schema::{Atom, Schema};
 fn deduced<T: Schema>(atom: Atom<T>, value: Option<&Value>) -> Atom<T> {
     match value {
         Some(Value::Number(_) | Value::String(_) | Value::Bool(_)) => {
-            atom.scalar.map_or(atom, Atom::of_scalar)
+            atom.scalar.map_or(atom, Atom::from_scalar)
         }
-        Some(Value::Array(_)) => atom.list.map_or(atom, Atom::of_list),
-        Some(Value::Object(_)) => atom.map.map_or(atom, Atom::of_map),
+        Some(Value::Array(_)) => atom.list.map_or(atom, Atom::from_list),
+        Some(Value::Object(_)) => atom.map.map_or(atom, Atom::from_map),
         Some(Value::Null) | None => atom,
     }
 }

@@ -58,26 +58,26 @@ fn first_difference(expected: &Value, found: &Value, path: &str) -> String {
 }
 
 #[test]
-fn sets_are_read_written_and_combined_as_upstream_does() {
+fn sets_are_decoded_encoded_and_combined_as_upstream() {
     check("sets.jsonl");
 }
 
 #[test]
-fn values_are_checked_merged_and_compared_as_upstream_does() {
+fn values_are_validated_merged_and_compared_as_upstream() {
     check("values.jsonl");
 }
 
 #[test]
-fn writes_change_managed_fields_as_upstream_does() {
+fn writes_change_managed_fields_as_upstream() {
     check("writes.jsonl");
 }
 
 #[test]
-fn entries_are_refused_in_the_words_of_upstream() {
+fn invalid_entries_are_rejected_with_upstreams_errors() {
     check("entries.jsonl");
 }
 
 #[test]
-fn scales_have_the_entries_that_upstream_gives_them() {
+fn scales_have_the_same_entries_as_upstream() {
     check("scales.jsonl");
 }

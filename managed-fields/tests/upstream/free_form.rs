@@ -66,7 +66,7 @@ fn by(manager: &str) -> Writer<'_> {
 }
 
 #[test]
-fn who_creates_an_object_owns_its_fields_until_another_changes_them() {
+fn the_creator_owns_fields_until_another_manager_changes_them() {
     let none = BTreeMap::new();
     let manager = manager(&none);
     let created = manager.update(None, widget(&json!({"a": 1, "b": [1]})), &by("one")).unwrap();
@@ -94,7 +94,7 @@ fn who_creates_an_object_owns_its_fields_until_another_changes_them() {
 }
 
 #[test]
-fn an_apply_conflicts_with_other_managers_unless_it_is_forced_and_removes_what_it_had_applied() {
+fn an_apply_conflicts_unless_forced_and_removes_fields_no_longer_applied() {
     let none = BTreeMap::new();
     let manager = manager(&none);
     let created = manager.apply(None, &widget(&json!({"a": 1, "b": 2})), &by("one"), false).unwrap().object;
@@ -109,7 +109,7 @@ fn an_apply_conflicts_with_other_managers_unless_it_is_forced_and_removes_what_i
 }
 
 #[test]
-fn an_apply_that_changes_nothing_is_the_same_object() {
+fn an_apply_without_changes_returns_the_same_object() {
     let none = BTreeMap::new();
     let manager = manager(&none);
     let created = manager.apply(None, &widget(&json!({"a": 1})), &by("one"), false).unwrap().object;
@@ -125,7 +125,7 @@ fn an_apply_that_changes_nothing_is_the_same_object() {
 }
 
 #[test]
-fn an_update_that_fails_keeps_the_managed_fields_as_they_are() {
+fn a_failed_update_keeps_the_managed_fields() {
     let none = BTreeMap::new();
     let good = manager(&none);
     let live = good.update(None, widget(&json!({"a": 1})), &by("one")).unwrap().object;
@@ -147,7 +147,7 @@ fn an_update_that_fails_keeps_the_managed_fields_as_they_are() {
 }
 
 #[test]
-fn what_kubectl_applied_is_kept_in_the_annotation_while_it_fits() {
+fn the_last_applied_annotation_is_kept_while_it_fits() {
     const LAST: &str = "kubectl.kubernetes.io/last-applied-configuration";
     let none = BTreeMap::new();
     let manager = manager(&none);

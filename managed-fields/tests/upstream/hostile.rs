@@ -54,7 +54,7 @@ fn fields_that_are_not_too_deep_fit_on_a_small_stack() {
 }
 
 #[test]
-fn items_in_the_worst_order_are_not_sorted_one_by_one() {
+fn items_in_the_worst_order_do_not_take_quadratic_time() {
     let count = 300_000;
     let mut text = String::from("{");
     for number in (0..count).rev() {
@@ -112,7 +112,7 @@ fn conflicts_below_a_long_name_are_not_all_listed() {
 }
 
 #[test]
-fn many_managers_do_not_each_walk_all_that_changed() {
+fn many_managers_do_not_take_quadratic_time() {
     let schemas = Schemas::read(include_str!("../schemas.json"));
     let versions = Widgets(&schemas);
     let manager = manager(&versions);

@@ -86,7 +86,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_set_that_is_written_can_be_read(set in set()) {
+    fn an_encoded_set_can_be_decoded(set in set()) {
         prop_assert_eq!(Set::from_json(&set.to_json()), Ok(set.clone()));
         prop_assert_eq!(Set::from_value(&set.to_value()), Ok(set));
     }
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_merged_has_all_that_is_applied(live in spec(), applied in spec()) {
+    fn a_merge_contains_all_applied_fields(live in spec(), applied in spec()) {
         let schemas = Schemas::read(include_str!("../schemas.json"));
         let of = schemas.named("widgets", "spec");
         let merged = merge(&live, &applied, of).unwrap();
@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_added_can_be_removed(live in spec(), applied in spec()) {
+    fn added_fields_can_be_removed(live in spec(), applied in spec()) {
         let schemas = Schemas::read(include_str!("../schemas.json"));
         let of = schemas.named("widgets", "spec");
         let merged = merge(&live, &applied, of).unwrap();
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn an_apply_that_is_repeated_changes_nothing(live in spec(), applied in spec()) {
+    fn a_repeated_apply_changes_nothing(live in spec(), applied in spec()) {
         let schemas = Schemas::read(include_str!("../schemas.json"));
         let (versions, none) = (Widgets(&schemas), BTreeMap::new());
         let manager = FieldManager {

@@ -121,7 +121,7 @@ mod tests {
     async fn the_server_takes_every_example() {
         let chain = Chain::new(Options::default());
         for example in EXAMPLES.iter() {
-            let kind = GroupVersionKind::of(example).kind;
+            let kind = GroupVersionKind::from_object(example).kind;
             // These are sent to subresources, or hold a request.
             if ["Scale", "Eviction", "AdmissionReview"].contains(&kind.as_str()) {
                 continue;

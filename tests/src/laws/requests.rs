@@ -41,7 +41,7 @@ async fn check_request(chain: &Chain, text: &str) {
         [group, version, resource] => {
             ResourceName::Named(GroupVersionResource::new(*group, *version, *resource))
         }
-        _ => ResourceName::OfKind(GroupVersionKind::of(body.as_ref().unwrap_or(&Value::Null))),
+        _ => ResourceName::OfKind(GroupVersionKind::from_object(body.as_ref().unwrap_or(&Value::Null))),
     };
     let request = Request {
         operation,

@@ -29,7 +29,8 @@ impl Stored {
         if let Some(definition) = documents::object("CustomResourceDefinition") {
             chain.put(definition).ok()?;
         }
-        let resource = chain.server().resource(&ResourceName::OfKind(GroupVersionKind::of(&object)))?;
+        let resource =
+            chain.server().resource(&ResourceName::OfKind(GroupVersionKind::from_object(&object)))?;
         let stored = chain.put(object).ok()?;
         let text = |field: &str| stored.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));

@@ -67,7 +67,7 @@ fn objects(subjects: &[Subject], environment: &Environment) -> Vec<Value> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let built_in = corpus::built_in(subjects, &[], environment, corpus::Extent::Whole);
     let is_wanted = |object: &Value| {
-        let kind = GroupVersionKind::of(object);
+        let kind = GroupVersionKind::from_object(object);
         let count = counts.entry(kind.to_string()).or_default();
         *count += 1;
         *count <= if kind.kind == "Pod" { PODS } else { OF_A_KIND }

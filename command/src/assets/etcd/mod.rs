@@ -47,14 +47,14 @@ pub(super) fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
 }
 
 async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Failure> {
-    if let Some(name) = table.with_effect(values, Effect::Refused).first() {
+    if let Some(name) = table.with_effect(values, Effect::Unsupported).first() {
         return Err(Failure::unsupported(format!("--{name}: admit's etcd serves /health over HTTP only")));
     }
     let ignored = table.with_effect(values, Effect::Ignored);
     if !ignored.is_empty() {
         screen::status!("admit, called as etcd: these flags have no effect: --{}", ignored.join(", --"));
     }
-    let mut signals = exit_code::heed_signals(1)?;
+    let mut signals = exit_code::install_signal_handlers(1)?;
     let mut urls = values.list("listen-client-urls");
     if urls.is_empty() {
         urls.push(DEFAULT_URL.to_owned());
@@ -103,7 +103,7 @@ async fn answer(request: axum::extract::Request) -> Response {
         let headers = [
             ("content-type", "application/grpc"),
             ("grpc-status", "12"),
-            ("grpc-message", "admit does not imitate this: etcd beyond /health"),
+            ("grpc-message", "admit does not support this: etcd beyond /health"),
         ];
         return (StatusCode::OK, headers).into_response();
     }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_listens_where_its_urls_say() {
+    fn it_listens_on_its_client_urls() {
         for (url, expected) in [
             ("http://127.0.0.1:2379", Some("127.0.0.1:2379")),
             ("http://[::1]:1", Some("[::1]:1")),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn it_knows_what_envtest_asks_for() {
+    fn it_supports_the_flags_of_envtest() {
         let table = Table::read(FLAGS, Syntax::Go);
         let arguments = [
             "--advertise-client-urls=http://127.0.0.1:1",
@@ -148,7 +148,7 @@ mod tests {
             "--unsafe-no-fsync=true",
         ];
         let Ok(Parsed::Run(values)) = table.parse(arguments.map(str::to_owned)) else { panic!("not taken") };
-        assert_eq!(table.with_effect(&values, Effect::Refused), Vec::<&str>::new());
+        assert_eq!(table.with_effect(&values, Effect::Unsupported), Vec::<&str>::new());
         assert_eq!(values.list("listen-client-urls"), ["http://127.0.0.1:1"]);
     }
 }

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_is_made_once() {
+    fn a_certificate_is_generated_once() {
         let scratch = tempfile::tempdir().unwrap();
         let folder = scratch.path().join("certs");
         let first = in_folder(&folder, &["127.0.0.1".parse().unwrap()]).unwrap();

@@ -54,9 +54,9 @@ pub(super) fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
 
 async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Failure> {
     if let Some(name) =
-        table.with_effect(values, Effect::Refused).into_iter().find(|name| asks_for_something(values, name))
+        table.with_effect(values, Effect::Unsupported).into_iter().find(|name| is_changed(values, name))
     {
-        return Err(Failure::unsupported(format!("admit does not imitate this: --{name}")));
+        return Err(Failure::unsupported(format!("admit does not support this: --{name}")));
     }
     let settings = Settings::new(values)?;
     let log = settings.log.start();
@@ -68,7 +68,7 @@ async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Fa
         log.info(&format!("objects are kept in memory, not in etcd at {servers}"));
     }
     // From now on, a signal stops the command cleanly, even before the first request.
-    let mut signals = exit_code::heed_signals(1)?;
+    let mut signals = exit_code::install_signal_handlers(1)?;
     fake_webhooks::raise_open_file_limit();
     let socket = Socket::bind(settings.listen)?;
     let address = socket.address();
@@ -82,6 +82,6 @@ async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Fa
 }
 
 /// Returns whether a flag differs from the usual default: empty, false, or zero.
-fn asks_for_something(values: &Values, name: &str) -> bool {
+fn is_changed(values: &Values, name: &str) -> bool {
     values.text(name).is_some_and(|value| flags::boolean(value) != Some(false))
 }

@@ -71,7 +71,7 @@ impl Settings {
             )));
         }
         if let Some(range) = values.text("service-cluster-ip-range").filter(|range| *range != SERVICE_RANGE) {
-            let what = format!("--service-cluster-ip-range={range}: admit has {SERVICE_RANGE} only");
+            let what = format!("--service-cluster-ip-range={range}: admit supports only {SERVICE_RANGE}");
             return Err(Failure::unsupported(what));
         }
         let verbosity = values.text("v").and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -100,7 +100,7 @@ impl Settings {
             &values.list("enable-admission-plugins"),
             &values.list("disable-admission-plugins"),
         )
-        .for_kube_apiserver_itself()?;
+        .for_assets()?;
         let control = AdmissionControl { file: path("admission-control-config-file").map(Path::to_owned) };
         let plugins = control.read(&selection)?;
         let clients = path("client-ca-file").map(client_authorities).transpose()?;
@@ -109,7 +109,7 @@ impl Settings {
         let tls = server_config(&serving.certificate, &serving.key, clients.as_ref())
             .map_err(|why| Failure::usage(format!("cannot use the certificate: {why}")))?;
         let (audit, audit_policy) = audit(values, log)?;
-        let record = RecordFlags::of_environment()?.open(log)?;
+        let record = RecordFlags::from_environment()?.open(log)?;
         let root_certificates = String::from_utf8_lossy(&serving.certificate).into_owned();
         let controllers = record_file::is_on(WITH_CONTROLLERS)?.then_some(Controllers { root_certificates });
         let limit = |name: &str, default: usize| {
@@ -250,7 +250,7 @@ fn mode(values: &Values) -> Result<AuthorizationMode, Failure> {
                     Err(Failure::usage(format!("authorization-mode {unknown:?} is not a valid mode")))
                 }
                 None => Err(Failure::unsupported(format!(
-                    "--authorization-mode={}: admit has RBAC or AlwaysAllow",
+                    "--authorization-mode={}: admit supports only RBAC or AlwaysAllow",
                     several.join(",")
                 ))),
             }
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_said_in_the_servers_words() {
+    fn missing_and_invalid_flags_have_the_servers_errors() {
         refused(
             &[],
             "[--etcd-servers must be specified, service-account-issuer is a required flag, either \
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_imitated_is_said() {
+    fn unsupported_values_are_reported() {
         for more in ["--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.96.0.0/12"] {
             let failure = Settings::new(&values(&[&REQUIRED[..], &[more]].concat())).err().unwrap();
             assert_eq!(failure.code, crate::ExitCode::Unsupported, "{more}");

@@ -67,7 +67,7 @@ fn plan_one(
     let operation = arguments.operation.map_or_else(|| subresource::operation(&subresource), Operation::from);
     let name = text(&object, "/metadata/name").to_owned();
     let before = before(old, &object, &name);
-    let mut target = GroupVersionKind::of(&object);
+    let mut target = GroupVersionKind::from_object(&object);
     let mut existing = before.map(|old| old.object.clone());
     if !subresource.is_empty() {
         let of = subresource::belongs_to(&target, &subresource, existing.as_ref());

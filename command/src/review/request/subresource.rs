@@ -31,7 +31,7 @@ pub(super) fn belongs_to(
         return None;
     }
     if let Some(old) = old {
-        return Some(Ok(GroupVersionKind::of(old)));
+        return Some(Ok(GroupVersionKind::from_object(old)));
     }
     Some(match subresource {
         "eviction" | "binding" => Ok(GroupVersionKind::new("", "v1", "Pod")),

@@ -67,7 +67,7 @@ impl LogFlags {
         tracing::subscriber::set_global_default(
             tracing_subscriber::registry().with(slow_requests).with(exported),
         )
-        .map_err(|error| Failure::environment(format!("requests cannot be watched: {error}")))
+        .map_err(|error| Failure::environment(format!("cannot set up the log of slow requests: {error}")))
     }
 }
 
@@ -95,7 +95,7 @@ impl Log {
     /// Logs the result of a change in a manifest directory.
     pub(crate) fn change(self, change: Change, message: &str) {
         match (self.0, change) {
-            (_, Change::Taken) | (Format::Text, Change::Failed) => self.info(message),
+            (_, Change::Applied) | (Format::Text, Change::Failed) => self.info(message),
             (Format::Json, Change::Failed) => write(&line("error", message, Map::new())),
         }
     }

@@ -40,7 +40,7 @@ impl Open {
     }
 
     /// Returns the innermost of these spans that is recorded.
-    fn of<'a, R: LookupSpan<'a>>(mut spans: Scope<'a, R>) -> Option<Self> {
+    fn innermost<'a, R: LookupSpan<'a>>(mut spans: Scope<'a, R>) -> Option<Self> {
         spans.find_map(|span| span.extensions().get::<Self>().cloned())
     }
 }
@@ -85,7 +85,7 @@ where
         let mut read = Read::default();
         attributes.record(&mut read);
         let (name, fields) = (name.to_owned(), read.fields);
-        let open = if let Some(parent) = span.parent().and_then(|parent| Open::of(parent.scope())) {
+        let open = if let Some(parent) = span.parent().and_then(|parent| Open::innermost(parent.scope())) {
             let now = parent.now();
             let nested = parent.log().nest(parent.span, now, name, fields, threshold);
             nested.map(|span| Open { span, ..parent })
@@ -100,7 +100,7 @@ where
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        let Some(open) = context.event_scope(event).and_then(Open::of) else { return };
+        let Some(open) = context.event_scope(event).and_then(Open::innermost) else { return };
         let mut read = Read::default();
         event.record(&mut read);
         let now = open.now();

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_is_wrong_is_said_in_the_words_of_kube_apiserver() {
+    fn all_errors_are_in_the_words_of_kube_apiserver() {
         // Recorded from kube-apiserver 1.37.1.
         let of = |fields: Value| {
             let mut object = json!({"apiVersion": VERSIONS[0], "kind": "TracingConfiguration"});
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_may_leave_out_what_it_is() {
+    fn a_file_may_omit_its_api_version_and_kind() {
         assert_eq!(TracingConfiguration::decode(&Value::Null), Ok(TracingConfiguration::default()));
         let read = TracingConfiguration::decode(&json!({"endpoint": "localhost:1"})).unwrap();
         assert_eq!(read.endpoint.as_deref(), Some("localhost:1"));

@@ -50,12 +50,12 @@ impl Exporter {
             exporter = exporter.with_endpoint(url(endpoint)?);
         } else if let Some(name) = environment_is_not_imitated() {
             return Err(Failure::unsupported(format!(
-                "{name}: spans are exported over gRPC without TLS only"
+                "{name}: admit exports spans only over gRPC without TLS"
             )));
         }
         let exporter = exporter
             .build()
-            .map_err(|error| Failure::environment(format!("spans cannot be exported: {error}")))?;
+            .map_err(|error| Failure::environment(format!("cannot export spans: {error}")))?;
         let resource = Resource::builder_empty()
             .with_detector(Box::new(EnvResourceDetector::new()))
             .with_attribute(KeyValue::new("service.name", SERVICE))
@@ -108,7 +108,7 @@ fn url(endpoint: &str) -> Result<String, Failure> {
         "" => Ok("http://localhost:4317".to_owned()),
         address if !address.contains('/') => Ok(format!("http://{address}")),
         _ => {
-            let what = format!("--tracing-config-file: endpoint {endpoint}: admit knows host:port only");
+            let what = format!("--tracing-config-file: endpoint {endpoint}: admit supports only host:port");
             Err(Failure::unsupported(what))
         }
     }
@@ -151,7 +151,7 @@ impl<T: SpanExporter> SpanExporter for Reporting<T> {
         let exported = self.exporter.export(batch).await;
         let failed_before = self.is_failing.swap(exported.is_err(), Ordering::Relaxed);
         match &exported {
-            Err(error) if !failed_before => self.log.error(&format!("spans cannot be exported: {error}")),
+            Err(error) if !failed_before => self.log.error(&format!("cannot export spans: {error}")),
             Ok(()) if failed_before => self.log.info("spans are exported again"),
             Ok(()) | Err(_) => {}
         }
@@ -171,7 +171,7 @@ struct Contexts {
 
 impl SpanContexts for Contexts {
     fn begin(&self, request: &Span, headers: &HeaderMap, is_trusted: bool) {
-        let trace = TraceContext::of_request(headers);
+        let trace = TraceContext::from_request(headers);
         let parent = self.propagator.extract_with_context(&Context::new(), &Headers(&trace.headers()));
         if !parent.span().span_context().is_valid() {
             return;

@@ -49,11 +49,11 @@ impl Traces {
     pub(crate) fn start(file: Option<&Path>, log: Log) -> Result<Self, Failure> {
         let configuration = file.map(TracingConfiguration::read).transpose()?;
         let variable = ENDPOINTS.into_iter().find(|name| env::var_os(name).is_some_and(|it| !it.is_empty()));
-        Self::of(configuration.as_ref(), variable, log)
+        Self::new(configuration.as_ref(), variable, log)
     }
 
     #[cfg(feature = "otlp")]
-    fn of(
+    fn new(
         configuration: Option<&TracingConfiguration>,
         variable: Option<&str>,
         log: Log,
@@ -64,7 +64,7 @@ impl Traces {
     }
 
     #[cfg(not(feature = "otlp"))]
-    fn of(
+    fn new(
         configuration: Option<&TracingConfiguration>,
         variable: Option<&str>,
         log: Log,

@@ -78,15 +78,15 @@ fn each_version_is_converted_once_until_the_object_changes() {
 }
 
 #[test]
-fn a_patched_object_comes_back_in_the_version_of_the_request() {
+fn a_patched_object_is_converted_back_to_the_request_version() {
     let state = Conversions::default();
     let mut run = AdmissionRun::new(update(), TimePrecision::Nanos, &state);
     run.convert(&version("v2")).unwrap();
     let patched = run.objects(&version("v2")).object.unwrap().clone();
     run.patch(&version("v2"), patched, true);
-    run.fold_back().unwrap();
+    run.convert_to_request_version().unwrap();
     assert_eq!(run.attributes().object.as_ref().unwrap()["way"], "v1>v2>v1");
-    run.fold_back().unwrap();
+    run.convert_to_request_version().unwrap();
     assert_eq!(run.attributes().object.as_ref().unwrap()["way"], "v1>v2>v1");
     assert_eq!((run.round_times(), run.round_times()), (true, false));
 }

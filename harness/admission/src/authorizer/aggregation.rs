@@ -20,7 +20,8 @@ pub fn aggregated_rules(role: &Value, all: &[Arc<Value>]) -> Option<Vec<Value>> 
     for selector in selectors.into_iter().flatten() {
         let selector = Selector::parse(selector).ok()?;
         let selected = all.iter().filter(|other| {
-            other.pointer("/metadata/name") != name && selector.matches(Labels::of(other).unwrap_or_default())
+            other.pointer("/metadata/name") != name
+                && selector.matches(Labels::from_object(other).unwrap_or_default())
         });
         for other in selected {
             for rule in other.get("rules").and_then(Value::as_array).into_iter().flatten() {
@@ -45,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_gathered_by_selector_and_name_and_each_but_once() {
+    fn aggregated_rules_are_sorted_by_role_name_without_duplicates() {
         let gathering = json!({
             "metadata": {"name": "b", "labels": {"x": "true"}},
             "aggregationRule": {"clusterRoleSelectors": [

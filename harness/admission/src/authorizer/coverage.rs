@@ -24,7 +24,7 @@ impl Escalation {
     pub fn find(held: &[PolicyRule], granted: &[PolicyRule]) -> Result<Option<Self>, Unsupported> {
         let rights = granted.iter().map(single_rights).fold(0, usize::saturating_add);
         if rights > MAX_RIGHTS {
-            let what = format!("rules that grant more than {MAX_RIGHTS} single rights");
+            let what = format!("rules that grant more than {MAX_RIGHTS} permissions");
             return Err(Unsupported { what });
         }
         let missing: Vec<PolicyRule> = granted
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     fn rules(rules: &Value) -> Vec<PolicyRule> {
-        rules.as_array().unwrap().iter().map(PolicyRule::of).collect()
+        rules.as_array().unwrap().iter().map(PolicyRule::from_value).collect()
     }
 
     #[track_caller]
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_can_be_given_away() {
+    fn held_permissions_can_be_granted() {
         let pods = json!([{"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "pods/log"]}]);
         check(&pods, &pods, &[]);
         let all = json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_held_is_named_with_its_verbs_together() {
+    fn missing_permissions_are_listed_with_merged_verbs() {
         let held = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]);
         check(
             &held,
@@ -207,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn rights_are_counted_before_they_are_written_out() {
+    fn permissions_are_counted_before_rules_are_split() {
         let many = |count: usize| vec!["x"; count];
         let rule =
             |count| json!([{"verbs": many(count), "apiGroups": many(count), "resources": many(count)}]);
         assert!(Escalation::find(&rules(&rule(46)), &rules(&rule(46))).is_ok());
         assert_eq!(
             Escalation::find(&[], &rules(&rule(100_000))).unwrap_err().what,
-            "rules that grant more than 100000 single rights"
+            "rules that grant more than 100000 permissions"
         );
     }
 

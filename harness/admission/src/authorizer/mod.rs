@@ -108,7 +108,7 @@ impl AccessDecision {
 pub struct AccessRules {
     /// The rules, in the order in which they were found.
     pub rules: Vec<PolicyRule>,
-    /// Why rules may be missing; empty if the list is complete.
+    /// The reason why rules may be missing; empty if the list is complete.
     pub error: String,
 }
 

@@ -89,8 +89,8 @@ impl Policies {
         let roles = objects.cluster_roles.iter().chain(&objects.roles);
         let bindings = objects.cluster_role_bindings.iter().chain(&objects.role_bindings);
         Self {
-            roles: index(&self.roles, roles, PolicyRule::all_of),
-            bindings: index(&self.bindings, bindings, Binding::of),
+            roles: index(&self.roles, roles, PolicyRule::all_from_role),
+            bindings: index(&self.bindings, bindings, Binding::from_object),
         }
     }
 
@@ -195,7 +195,7 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 }
 
 impl Binding {
-    fn of(object: &Value) -> Self {
+    fn from_object(object: &Value) -> Self {
         let subjects = object.get("subjects").and_then(Value::as_array).into_iter().flatten();
         Self {
             namespace: text(object, "/metadata/namespace").to_owned(),

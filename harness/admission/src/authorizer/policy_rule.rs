@@ -23,7 +23,7 @@ pub struct PolicyRule {
 
 impl PolicyRule {
     /// Reads a rule from a role. Fields that are not lists of strings are read as empty.
-    pub fn of(value: &Value) -> Self {
+    pub fn from_value(value: &Value) -> Self {
         let texts = |field: &str| {
             let items = value.get(field).and_then(Value::as_array).into_iter().flatten();
             items.filter_map(Value::as_str).map(str::to_owned).collect()
@@ -38,8 +38,8 @@ impl PolicyRule {
     }
 
     /// Reads the `rules` of a role.
-    pub fn all_of(role: &Value) -> Vec<Self> {
-        role.get("rules").and_then(Value::as_array).into_iter().flatten().map(Self::of).collect()
+    pub fn all_from_role(role: &Value) -> Vec<Self> {
+        role.get("rules").and_then(Value::as_array).into_iter().flatten().map(Self::from_value).collect()
     }
 
     /// Returns whether the rule allows `request`.
@@ -54,7 +54,10 @@ impl PolicyRule {
         match request.target {
             AccessTarget::Resource(target) => {
                 has(&self.api_groups, target.group)
-                    && self.resources.iter().any(|rule| names(rule, target.resource, target.subresource))
+                    && self
+                        .resources
+                        .iter()
+                        .any(|rule| matches_resource(rule, target.resource, target.subresource))
                     && (self.resource_names.is_empty()
                         || self.resource_names.iter().any(|name| name == target.name))
             }
@@ -88,7 +91,7 @@ pub(super) fn quoted(list: &[String]) -> String {
 /// Returns whether a rule's resource matches: `*`, `RESOURCE`, `RESOURCE/SUBRESOURCE`, or `*/SUBRESOURCE`.
 ///
 /// Rule: RBAC-06.
-fn names(rule: &str, resource: &str, subresource: &str) -> bool {
+fn matches_resource(rule: &str, resource: &str, subresource: &str) -> bool {
     if rule == "*" {
         return true;
     }
@@ -121,11 +124,11 @@ mod tests {
     fn check(rule: &Value, verb: &str, target: AccessTarget<'_>, expected: bool) {
         let user = UserInfo::default();
         let request = AccessRequest { user: &user, verb, target };
-        assert_eq!(PolicyRule::of(rule).allows(&request), expected, "{rule} {verb} {target:?}");
+        assert_eq!(PolicyRule::from_value(rule).allows(&request), expected, "{rule} {verb} {target:?}");
     }
 
     #[test]
-    fn a_rule_allows_what_its_verbs_groups_resources_and_names_say() {
+    fn a_rule_allows_only_its_verbs_groups_resources_and_names() {
         let rule = json!({"verbs": ["get", "list"], "apiGroups": ["", "apps"],
             "resources": ["pods", "*/scale", "pods/log"], "resourceNames": ["a"]});
         let target = ResourceTarget { resource: "pods", name: "a", ..ResourceTarget::default() };
@@ -148,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_allows_all_of_its_kind() {
+    fn a_star_matches_any_value() {
         let rule = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
         let target = ResourceTarget {
             group: "a",
@@ -165,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_covered_whole_or_by_its_beginning() {
+    fn a_path_rule_matches_exactly_or_by_prefix() {
         for (rule, path, expected) in [
             ("/healthz", "/healthz", true),
             ("/healthz", "/healthz/ping", false),

@@ -71,7 +71,7 @@ fn check(user: &UserInfo, namespace: &str, resource: &str, allowed: bool, reason
 }
 
 #[test]
-fn a_binding_gives_its_subjects_the_rights_of_its_role() {
+fn a_binding_grants_its_role_to_its_subjects() {
     let alice = user("alice", &[]);
     let by_cluster = r#"RBAC: allowed by ClusterRoleBinding "user" of ClusterRole "nodes" to User "alice""#;
     check(&alice, "", "nodes", true, by_cluster);
@@ -95,7 +95,7 @@ fn a_binding_gives_its_subjects_the_rights_of_its_role() {
 }
 
 #[test]
-fn a_service_account_is_in_the_namespace_of_the_subject_or_of_the_binding() {
+fn a_service_account_defaults_to_the_namespace_of_the_binding() {
     check(
         &user("system:serviceaccount:x:bot", &[]),
         "b",
@@ -114,7 +114,7 @@ fn a_service_account_is_in_the_namespace_of_the_subject_or_of_the_binding() {
 }
 
 #[test]
-fn a_role_that_is_missing_is_told_where_nothing_else_allows() {
+fn a_missing_role_is_reported_if_the_request_is_denied() {
     let gone = r#"rbac: RBAC: [role.rbac.authorization.k8s.io "gone" not found, clusterrole.rbac.authorization.k8s.io "gone" not found]"#;
     check(&user("bob", &[]), "a", "pods", false, gone);
     check(
@@ -130,12 +130,12 @@ fn a_role_that_is_missing_is_told_where_nothing_else_allows() {
 }
 
 #[test]
-fn whoever_is_in_system_masters_may_do_everything() {
+fn members_of_system_masters_may_do_everything() {
     check(&user("x", &[PRIVILEGED_GROUP]), "", "x", true, "");
 }
 
 #[test]
-fn what_has_not_changed_is_not_read_again() {
+fn unchanged_objects_are_not_parsed_again() {
     let alice = user("alice", &[]);
     let mut objects = RbacObjects {
         cluster_roles: vec![role("", "nodes", "nodes")],

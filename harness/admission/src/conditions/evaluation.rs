@@ -33,7 +33,7 @@ pub struct Evaluated {
     pub took: Duration,
 }
 
-/// Why a condition has no value.
+/// The reason why a condition has no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "either the server has an error, or admit has no answer")]
 pub enum EvaluationError {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn false_wins_over_errors_and_these_are_listed_once() {
+    fn false_takes_precedence_over_errors_which_are_deduplicated() {
         let errors = |text: &str| Outcome::Errors(text.to_owned());
         check(&[], &Outcome::True, 0);
         check(&["t", "t"], &Outcome::True, 0);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unsupported_is_no_error_of_the_server() {
+    fn unsupported_conditions_are_not_counted_as_server_errors() {
         let mut evaluation = evaluation(&["f", "expression 'e' resulted in error: no such key: a"]);
         assert_eq!(evaluation.unsupported(), None);
         evaluation.conditions[1].value = Err(EvaluationError::Unsupported("more than 64 MiB".to_owned()));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_that_ran_out_wins_over_false() {
+    fn an_exceeded_budget_takes_precedence_over_false() {
         let evaluation = Evaluation { outcome: Outcome::OutOfBudget, ..evaluation(&["a", "f", "t"]) };
         assert_eq!(evaluation.error(), Some(OUT_OF_BUDGET));
         assert_eq!((evaluation.counted_errors(), evaluation.cost()), (0, 3));

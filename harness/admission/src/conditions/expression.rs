@@ -30,11 +30,11 @@ pub enum Environment {
 #[derive(Clone, Debug)]
 pub struct Expression(Program);
 
-/// Why an expression does not compile.
+/// The reason why an expression does not compile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(
     clippy::exhaustive_enums,
-    reason = "upstream has two types of errors, and what admit does not imitate"
+    reason = "upstream has two types of errors, and what admit does not support"
 )]
 pub enum CompileError {
     /// The expression is invalid; the error is in kube-apiserver's words.
@@ -119,7 +119,7 @@ impl Expression {
         let value = match evaluation.value {
             Ok(Value::Bool(value)) => Ok(value),
             // The type check has already ensured a bool.
-            Ok(other) => Err(EvaluationError::Server(format!("{other} is no bool"))),
+            Ok(other) => Err(EvaluationError::Server(format!("{other} is not a bool"))),
             Err(Error::Unsupported(what)) => Err(EvaluationError::Unsupported(what)),
             Err(error) => {
                 let text = format!("expression '{}' resulted in error: {error}", self.0.source());
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_is_a_bool_and_its_constant_parts_have_values() {
+    fn a_condition_must_be_a_bool_with_valid_constants() {
         let invalid = |text: &str| Err(CompileError::Invalid(text.to_owned()));
         check("object.a == 1", Environment::New, &Ok(()));
         check("google.protobuf.BoolValue{value: true}", Environment::New, &Ok(()));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_expression_knows_what_the_release_before_does() {
+    fn a_new_expression_may_use_only_previous_release_features() {
         let expression = "[1, 2].includes(1)";
         check(expression, Environment::Stored, &Ok(()));
         assert!(matches!(compile(expression, Environment::New), Err(CompileError::Invalid(_))));

@@ -2,8 +2,8 @@
 
 mod evaluation;
 mod expression;
+pub mod partial;
 mod request;
-pub mod settled;
 mod variables;
 
 use std::sync::{Arc, OnceLock};
@@ -12,14 +12,14 @@ use tokio::time::Instant;
 
 pub use self::evaluation::{Evaluated, Evaluation, EvaluationError, OUT_OF_BUDGET, Outcome};
 pub use self::expression::{CompileError, Environment, Expression, compile, declarations};
-pub use self::settled::{Known, settled};
+pub use self::partial::{KnownFields, constant_value};
 pub use self::variables::{Bindings, Subject};
 
 /// The cost budget of all conditions of a webhook together.
 ///
 /// Source: apiserver pkg/apis/cel/config.go, `RuntimeCELCostBudgetMatchConditions`.
 /// Rule: MC-14.
-pub const BUDGET: u64 = 2_500_000;
+pub const RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS: u64 = 2_500_000;
 
 /// One entry of a webhook's `matchConditions`.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ pub fn evaluate(conditions: &[Condition], subject: &Subject<'_>) -> Evaluation {
     let request = OnceLock::new();
     let variables = variables::Bindings::new(subject, &request);
     let mut evaluated = Vec::with_capacity(conditions.len());
-    let mut left = BUDGET;
+    let mut left = RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS;
     let mut out_of_budget = false;
     for condition in conditions {
         let began = Instant::now();

@@ -48,7 +48,7 @@ mod tests {
     use crate::testing::create_config_map;
 
     #[test]
-    fn the_kind_is_that_of_the_version_and_the_resource_that_of_the_request() {
+    fn kind_follows_the_review_version_and_resource_the_request() {
         let attributes = Attributes { subresource: "status".to_owned(), ..create_config_map() };
         let request = value(&attributes, &GroupVersionKind::new("e.com", "v2", "Thing"));
         assert_eq!(request["kind"], json!({"group": "e.com", "version": "v2", "kind": "Thing"}));
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_empty_is_left_out() {
+    fn empty_fields_are_omitted() {
         let attributes = Attributes {
             name: String::new(),
             namespace: String::new(),

@@ -85,7 +85,7 @@ impl<'a> Bindings<'a> {
 impl<'a> Variables<'a> for Bindings<'a> {
     fn get(&self, name: &str) -> Option<Value<'a>> {
         let Subject { attributes, kind, object, old_object, authorizer, .. } = self.subject;
-        let asked = || Arc::new(Asked(Arc::clone(authorizer)));
+        let asked = || Arc::new(CelAuthorizer(Arc::clone(authorizer)));
         Some(match name {
             "object" => self.object(object),
             "oldObject" => self.object(old_object),
@@ -107,9 +107,9 @@ impl<'a> Variables<'a> for Bindings<'a> {
 ///
 /// Source: apiserver pkg/cel/library/authz.go, `receiverOnlyObjectVal` and `resourceCheckVal.Authorize`.
 #[derive(Debug)]
-struct Asked(Arc<dyn Authorizer>);
+struct CelAuthorizer(Arc<dyn Authorizer>);
 
-impl authorization::Authorizer for Asked {
+impl authorization::Authorizer for CelAuthorizer {
     fn authorize(&self, attributes: &authorization::Attributes<'_>) -> authorization::Decision {
         let User { name, uid, groups, extra } = attributes.user.clone();
         let user = UserInfo { username: name, uid, groups, extra };

@@ -5,7 +5,7 @@ use std::fmt;
 use kubernetes_types::status::Unsupported;
 use serde_json::Value;
 
-use super::field::{Field, Wrong};
+use super::field::{Field, InvalidField};
 use super::reading::client_config;
 use super::{ClientConfig, list, text};
 
@@ -27,12 +27,12 @@ impl ConversionWebhook {
     /// A field that admit does not support.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `webhookClientConfigForCRD`.
-    pub fn of(definition: &Value) -> Result<Option<Self>, Unsupported> {
+    pub fn from_definition(definition: &Value) -> Result<Option<Self>, Unsupported> {
         let conversion = definition.pointer("/spec/conversion").unwrap_or(&Value::Null);
         if text(conversion, "strategy") != Some("Webhook") {
             return Ok(None);
         }
-        let read = || -> Result<ClientConfig, Wrong> {
+        let read = || -> Result<ClientConfig, InvalidField> {
             let webhook = Field::root(conversion).child("webhook").object()?;
             client_config(&webhook.child("clientConfig").object()?)
         };

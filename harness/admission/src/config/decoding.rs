@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_another_type_is_refused_in_gos_words() {
+    fn a_field_of_the_wrong_type_is_rejected_with_gos_error() {
         let number = "json: cannot unmarshal number into Go struct field";
         let string = "json: cannot unmarshal string into Go struct field";
         for (webhook, error) in [
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ca_bundle_that_is_no_base64_is_refused_at_its_byte() {
+    fn an_invalid_base64_ca_bundle_is_rejected_with_its_offset() {
         for (bundle, byte) in [("###", 0), ("AAA", 0), ("AAAA#", 4), ("AA A", 2), ("AAAA\n#", 5)] {
             let webhook = json!({"clientConfig": {"caBundle": bundle}});
             check_webhook(&webhook, &format!("illegal base64 data at input byte {byte}"));

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_null_is_filled_in() {
+    fn missing_and_null_fields_are_defaulted() {
         check(
             "MutatingWebhookConfiguration",
             &json!({"rules": [{}], "clientConfig": {"service": {"port": null}}, "timeoutSeconds": null}),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_stays_and_a_validating_webhook_has_no_reinvocation_policy() {
+    fn set_fields_are_kept_and_validating_webhooks_get_no_reinvocation_policy() {
         let all = json!({
             "failurePolicy": "Ignore",
             "matchPolicy": "Exact",
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_configuration_is_left_alone() {
+    fn other_objects_are_not_defaulted() {
         for mut odd in
             [json!(null), json!({"webhooks": 1}), json!({"webhooks": [1, {"rules": [2], "clientConfig": 3}]})]
         {

@@ -13,7 +13,7 @@ pub(super) struct Field<'a> {
 
 /// An error in a field: its path and what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(super) struct InvalidField {
     pub(super) field: String,
     pub(super) what: String,
 }
@@ -36,43 +36,43 @@ impl<'a> Field<'a> {
         self.value.is_null()
     }
 
-    pub(super) fn wrong(&self, what: impl Into<String>) -> Wrong {
-        Wrong { field: self.path.clone(), what: what.into() }
+    pub(super) fn wrong(&self, what: impl Into<String>) -> InvalidField {
+        InvalidField { field: self.path.clone(), what: what.into() }
     }
 
     /// Returns the field if it is an object.
-    pub(super) fn object(self) -> Result<Self, Wrong> {
+    pub(super) fn object(self) -> Result<Self, InvalidField> {
         if self.value.is_object() { Ok(self) } else { Err(self.wrong(self.expected("an object"))) }
     }
 
     /// Returns the elements of a list; empty if the field is missing.
-    pub(super) fn items(&self) -> Result<Vec<Self>, Wrong> {
+    pub(super) fn items(&self) -> Result<Vec<Self>, InvalidField> {
         let values = self.optional("a list", Value::as_array)?.map_or(&[][..], Vec::as_slice);
         let item = |(index, value)| Self { path: format!("{}[{index}]", self.path), value };
         Ok(values.iter().enumerate().map(item).collect())
     }
 
     /// Returns the elements of a list that must not be empty.
-    pub(super) fn some_items(&self) -> Result<Vec<Self>, Wrong> {
+    pub(super) fn non_empty_items(&self) -> Result<Vec<Self>, InvalidField> {
         let items = self.items()?;
         if items.is_empty() { Err(self.wrong("must have at least one element")) } else { Ok(items) }
     }
 
-    pub(super) fn text(&self) -> Result<Option<&'a str>, Wrong> {
+    pub(super) fn text(&self) -> Result<Option<&'a str>, InvalidField> {
         self.optional("a string", Value::as_str)
     }
 
     /// Returns a string that must not be missing or empty.
-    pub(super) fn some_text(&self) -> Result<&'a str, Wrong> {
+    pub(super) fn non_empty_text(&self) -> Result<&'a str, InvalidField> {
         self.text()?.filter(|text| !text.is_empty()).ok_or_else(|| self.wrong("is required"))
     }
 
-    pub(super) fn integer(&self) -> Result<Option<i64>, Wrong> {
+    pub(super) fn integer(&self) -> Result<Option<i64>, InvalidField> {
         self.optional("an integer", Value::as_i64)
     }
 
     /// Returns the value that `words` assigns to the field's string; none if the field is missing.
-    pub(super) fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<Option<T>, Wrong> {
+    pub(super) fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<Option<T>, InvalidField> {
         let Some(text) = self.text()? else {
             return Ok(None);
         };
@@ -83,7 +83,11 @@ impl<'a> Field<'a> {
         })
     }
 
-    fn optional<T>(&self, expected: &str, read: impl Fn(&'a Value) -> Option<T>) -> Result<Option<T>, Wrong> {
+    fn optional<T>(
+        &self,
+        expected: &str,
+        read: impl Fn(&'a Value) -> Option<T>,
+    ) -> Result<Option<T>, InvalidField> {
         if self.is_absent() {
             return Ok(None);
         }

@@ -1,10 +1,10 @@
 //! Webhook configurations, parsed into [`Webhook`]s.
 
+mod caller_cache;
 mod conversion;
 mod decoding;
 mod defaults;
 mod field;
-mod kept;
 mod reading;
 mod v1beta1;
 mod validation;
@@ -14,12 +14,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::caller_cache::CallerCache;
 pub use self::conversion::ConversionWebhook;
 pub use self::decoding::check_types;
 pub use self::defaults::set_defaults;
-pub use self::kept::Kept;
 pub use self::reading::{manifest_webhooks, stored_webhooks, webhooks};
-pub use self::v1beta1::{Differing, is_v1beta1, upgraded, v1_differences, v1_errors};
+pub use self::v1beta1::{DefaultDifference, is_v1beta1, upgraded, v1_differences, v1_errors};
 pub use self::validation::client_config_errors;
 pub use self::validation::{validate, validate_manifest, validate_update};
 pub use self::warnings::EXCLUDED;
@@ -181,13 +181,13 @@ pub struct ClientConfig {
     /// `caBundle`: PEM, decoded from base64. If empty, the system's root certificates are used.
     pub ca_bundle: Vec<u8>,
     /// The caller's cache.
-    pub kept: Kept,
+    pub cache: CallerCache,
 }
 
 impl ClientConfig {
     /// Creates a configuration for the webhook at `target`, verified by `ca_bundle`.
     pub fn new(target: WebhookTarget, ca_bundle: Vec<u8>) -> Self {
-        Self { target, ca_bundle, kept: Kept::default() }
+        Self { target, ca_bundle, cache: CallerCache::default() }
     }
 }
 
@@ -272,7 +272,7 @@ pub enum Scope {
     Namespaced,
 }
 
-/// Why a configuration cannot be read.
+/// The reason why a configuration cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum ConfigError {

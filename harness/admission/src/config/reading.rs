@@ -9,7 +9,7 @@ use kubernetes_types::selector::Selector;
 use kubernetes_types::status::Unsupported;
 use serde_json::Value;
 
-use super::field::{Field, Wrong};
+use super::field::{Field, InvalidField};
 use super::{
     ClientConfig, ConfigError, DEFAULT_PORT, DEFAULT_TIMEOUT_SECONDS, FailurePolicy, MatchPolicy, Phase,
     ReinvocationPolicy, Rule, Scope, ServiceReference, SideEffects, Source, Webhook, WebhookId,
@@ -74,18 +74,18 @@ pub fn manifest_webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigEr
 fn read(configuration: &Value, origin: Origin) -> Result<Vec<Webhook>, ConfigError> {
     let root = Field::root(configuration);
     let name = root.child("metadata").child("name").text().ok().flatten().unwrap_or_default();
-    let in_configuration = |wrong: Wrong| ConfigError::Field {
+    let in_configuration = |wrong: InvalidField| ConfigError::Field {
         configuration: name.to_owned(),
         field: wrong.field,
         what: wrong.what,
     };
     let admission = admission(&root).map_err(in_configuration)?;
-    root.child("metadata").child("name").some_text().map_err(in_configuration)?;
+    root.child("metadata").child("name").non_empty_text().map_err(in_configuration)?;
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut webhooks = Vec::new();
     for field in root.child("webhooks").items().map_err(in_configuration)? {
         let field = field.object().map_err(in_configuration)?;
-        let webhook_name = field.child("name").some_text().map_err(in_configuration)?;
+        let webhook_name = field.child("name").non_empty_text().map_err(in_configuration)?;
         let match_conditions = conditions(&field).map_err(in_configuration)?;
         let unsupported = match_conditions.iter().find_map(|condition| match &condition.expression {
             Err(CompileError::Unsupported(what)) => Some((&condition.name, what)),
@@ -125,8 +125,8 @@ impl Origin {
     }
 }
 
-fn admission(root: &Field<'_>) -> Result<Admission, Wrong> {
-    let kind = GroupVersionKind::of(root.value());
+fn admission(root: &Field<'_>) -> Result<Admission, InvalidField> {
+    let kind = GroupVersionKind::from_object(root.value());
     if kind.api_version() != super::API_VERSION {
         let what = format!("must be {}, found \"{}\"", super::API_VERSION, kind.api_version());
         return Err(root.child("apiVersion").wrong(what));
@@ -141,7 +141,7 @@ fn webhook(
     id: Arc<WebhookId>,
     admission: Admission,
     origin: Origin,
-) -> Result<Webhook, Wrong> {
+) -> Result<Webhook, InvalidField> {
     let reinvocation_policy = match admission {
         Admission::Mutating => field
             .child("reinvocationPolicy")
@@ -168,7 +168,7 @@ fn webhook(
         }
     };
     let rules = field.child("rules").items()?.into_iter().map(rule).collect::<Result<_, _>>()?;
-    let versions = field.child("admissionReviewVersions").some_items()?;
+    let versions = field.child("admissionReviewVersions").non_empty_items()?;
     Ok(Webhook {
         id,
         source: origin.source(),
@@ -193,17 +193,20 @@ fn webhook(
 /// Parses and compiles the conditions of a webhook with the rules for stored ones.
 ///
 /// An invalid condition fails at each evaluation.
-fn conditions(webhook: &Field<'_>) -> Result<Vec<Condition>, Wrong> {
+fn conditions(webhook: &Field<'_>) -> Result<Vec<Condition>, InvalidField> {
     let conditions = webhook.child("matchConditions").items()?.into_iter().map(|condition| {
         let condition = condition.object()?;
-        Ok(Condition::new(condition.child("name").some_text()?, condition.child("expression").some_text()?))
+        Ok(Condition::new(
+            condition.child("name").non_empty_text()?,
+            condition.child("expression").non_empty_text()?,
+        ))
     });
     conditions.collect()
 }
 
-fn rule(field: Field<'_>) -> Result<Rule, Wrong> {
+fn rule(field: Field<'_>) -> Result<Rule, InvalidField> {
     let field = field.object()?;
-    let operations = field.child("operations").some_items()?;
+    let operations = field.child("operations").non_empty_items()?;
     for operation in &operations {
         operation.word(&[("CREATE", ()), ("UPDATE", ()), ("DELETE", ()), ("CONNECT", ()), ("*", ())])?;
     }
@@ -214,31 +217,31 @@ fn rule(field: Field<'_>) -> Result<Rule, Wrong> {
     ])?;
     Ok(Rule {
         operations: texts(&operations)?,
-        api_groups: texts(&field.child("apiGroups").some_items()?)?,
-        api_versions: texts(&field.child("apiVersions").some_items()?)?,
-        resources: texts(&field.child("resources").some_items()?)?,
+        api_groups: texts(&field.child("apiGroups").non_empty_items()?)?,
+        api_versions: texts(&field.child("apiVersions").non_empty_items()?)?,
+        resources: texts(&field.child("resources").non_empty_items()?)?,
         scope: scope.unwrap_or_default(),
     })
 }
 
-pub(super) fn client_config(field: &Field<'_>) -> Result<ClientConfig, Wrong> {
+pub(super) fn client_config(field: &Field<'_>) -> Result<ClientConfig, InvalidField> {
     let url = field.child("url");
     let service = field.child("service");
     let target = match (url.is_absent(), service.is_absent()) {
-        (false, true) => WebhookTarget::Url(url.some_text()?.to_owned()),
+        (false, true) => WebhookTarget::Url(url.non_empty_text()?.to_owned()),
         (true, false) => WebhookTarget::Service(service_reference(&service.object()?)?),
         (true, true) | (false, false) => return Err(field.wrong("exactly one of url or service is required")),
     };
     Ok(ClientConfig::new(target, ca_bundle(&field.child("caBundle"))?))
 }
 
-fn service_reference(field: &Field<'_>) -> Result<ServiceReference, Wrong> {
+fn service_reference(field: &Field<'_>) -> Result<ServiceReference, InvalidField> {
     let port = field.child("port");
     let number = port.integer()?.unwrap_or(i64::from(DEFAULT_PORT));
     let port = u16::try_from(number).ok().filter(|port| *port != 0);
     Ok(ServiceReference {
-        namespace: field.child("namespace").some_text()?.to_owned(),
-        name: field.child("name").some_text()?.to_owned(),
+        namespace: field.child("namespace").non_empty_text()?.to_owned(),
+        name: field.child("name").non_empty_text()?.to_owned(),
         path: field.child("path").text()?.unwrap_or_default().to_owned(),
         port: port.ok_or_else(|| {
             field.child("port").wrong(format!("must be between 1 and 65535, inclusive, found {number}"))
@@ -246,11 +249,11 @@ fn service_reference(field: &Field<'_>) -> Result<ServiceReference, Wrong> {
     })
 }
 
-fn ca_bundle(field: &Field<'_>) -> Result<Vec<u8>, Wrong> {
+fn ca_bundle(field: &Field<'_>) -> Result<Vec<u8>, InvalidField> {
     go_base64::bytes(field.value()).map_err(|what| field.wrong(what))
 }
 
-fn selector(field: &Field<'_>, origin: Origin) -> Result<Selector, Wrong> {
+fn selector(field: &Field<'_>, origin: Origin) -> Result<Selector, InvalidField> {
     if field.is_absent() {
         return Ok(Selector::default());
     }
@@ -267,7 +270,7 @@ fn selector(field: &Field<'_>, origin: Origin) -> Result<Selector, Wrong> {
     })
 }
 
-fn timeout(field: &Field<'_>) -> Result<Duration, Wrong> {
+fn timeout(field: &Field<'_>) -> Result<Duration, InvalidField> {
     let seconds = field.integer()?.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
     u64::try_from(seconds)
         .ok()
@@ -276,7 +279,7 @@ fn timeout(field: &Field<'_>) -> Result<Duration, Wrong> {
         .ok_or_else(|| field.wrong(format!("must be between 1 and 30 seconds, found {seconds}")))
 }
 
-fn texts(fields: &[Field<'_>]) -> Result<Vec<String>, Wrong> {
+fn texts(fields: &[Field<'_>]) -> Result<Vec<String>, InvalidField> {
     let text = |field: &Field<'_>| {
         let text = field.text()?.ok_or_else(|| field.wrong("must be a string, found null"))?;
         Ok(text.to_owned())
@@ -319,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_the_apis_defaults() {
+    fn omitted_fields_have_the_api_defaults() {
         let webhook = read(&json!({"rules": [{
             "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"],
         }]}))
@@ -334,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_reached_at_443_unless_it_says_otherwise() {
+    fn a_service_port_defaults_to_443() {
         let service = |service: Value| {
             let webhook = read(&json!({"clientConfig": {"service": service}})).unwrap();
             match webhook.client_config.target {
@@ -348,13 +351,13 @@ mod tests {
     }
 
     #[test]
-    fn a_ca_bundle_is_base64_that_may_be_wrapped() {
+    fn a_ca_bundle_may_contain_line_breaks() {
         let webhook = read(&json!({"clientConfig": {"url": "https://h/", "caBundle": "UEV\nN"}})).unwrap();
         assert_eq!(webhook.client_config.ca_bundle, b"PEM");
     }
 
     #[test]
-    fn a_field_that_cannot_be_read_is_named() {
+    fn an_invalid_field_is_named() {
         check_wrong(&json!({"name": null}), "webhooks[0].name: is required");
         check_wrong(
             &json!({"sideEffects": null}),
@@ -402,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_condition_may_be_wrong_and_needs_a_name_and_an_expression() {
+    fn a_stored_condition_may_be_invalid_but_needs_a_name_and_an_expression() {
         let condition = |expression: &str| json!({"name": "a", "expression": expression});
         let found = read(&json!({"matchConditions": [condition("true"), condition("nonsense")]})).unwrap();
         let compiled: Vec<bool> =
@@ -419,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_validating_webhook_is_never_reinvoked_whatever_it_says() {
+    fn a_validating_webhook_ignores_its_reinvocation_policy() {
         let entries = json!([entry(&json!({"reinvocationPolicy": "IfNeeded"}))]);
         let read = webhooks(&configuration("ValidatingWebhookConfiguration", &entries)).unwrap();
         assert_eq!(read[0].reinvocation_policy, ReinvocationPolicy::Never);
@@ -428,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_and_kinds_are_not_read() {
+    fn other_versions_and_kinds_are_rejected() {
         let mut other = configuration("MutatingWebhookConfiguration", &json!([]));
         other["apiVersion"] = json!("admissionregistration.k8s.io/v1alpha1");
         assert_eq!(

@@ -13,7 +13,7 @@ const OLD_API_VERSION: &str = "admissionregistration.k8s.io/v1beta1";
 /// A field that a v1beta1 configuration omits and that has a different default in v1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Differing {
+pub struct DefaultDifference {
     /// The field's path, such as `webhooks[0].failurePolicy`.
     pub field: String,
     /// The default of v1beta1, such as `Ignore` or `30`.
@@ -23,7 +23,7 @@ pub struct Differing {
 }
 
 /// Formats the difference: `webhooks[0].failurePolicy is not set: Ignore in v1beta1, Fail in v1`.
-impl std::fmt::Display for Differing {
+impl std::fmt::Display for DefaultDifference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} is not set: {} in v1beta1, {} in v1", self.field, self.v1beta1, self.v1)
     }
@@ -68,7 +68,7 @@ pub fn upgraded(configuration: &Value) -> Option<Value> {
 /// Returns the fields that a v1beta1 configuration omits and that have a different default in v1.
 ///
 /// The result is empty for a v1 configuration.
-pub fn v1_differences(configuration: &Value) -> Vec<Differing> {
+pub fn v1_differences(configuration: &Value) -> Vec<DefaultDifference> {
     if !is_v1beta1(configuration) {
         return Vec::new();
     }
@@ -80,7 +80,7 @@ pub fn v1_differences(configuration: &Value) -> Vec<Differing> {
             let before = old.get(field).unwrap_or(&Value::Null);
             if before != value {
                 let field = format!("webhooks[{index}].{field}");
-                differing.push(Differing { field, v1beta1: written(before), v1: written(value) });
+                differing.push(DefaultDifference { field, v1beta1: written(before), v1: written(value) });
             }
         }
     }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_the_defaults_of_v1beta1() {
+    fn omitted_fields_have_the_v1beta1_defaults() {
         let upgraded = upgraded(&configuration(MUTATING, &json!({"timeoutSeconds": null}))).unwrap();
         assert_eq!(upgraded["apiVersion"], API_VERSION);
         assert_eq!(
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_webhook_of_v1beta1_is_read_with_its_defaults() {
+    fn a_v1beta1_webhook_is_read_with_v1beta1_defaults() {
         let webhook = webhooks(&configuration(MUTATING, &json!({}))).unwrap().remove(0);
         assert_eq!(webhook.failure_policy, FailurePolicy::Ignore);
         assert_eq!(webhook.match_policy, MatchPolicy::Exact);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_stays() {
+    fn set_fields_are_kept() {
         let given = json!({"failurePolicy": "Fail", "matchPolicy": "Equivalent", "sideEffects": "None",
             "timeoutSeconds": 3, "admissionReviewVersions": ["v1"]});
         let configuration = configuration(VALIDATING, &given);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_v1_makes_of_it_is_told_field_by_field() {
+    fn v1_differences_are_listed_by_field() {
         let configuration = configuration(VALIDATING, &json!({}));
         let differences: Vec<String> =
             v1_differences(&configuration).iter().map(ToString::to_string).collect();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn other_objects_are_none_of_v1beta1() {
+    fn other_objects_are_not_v1beta1() {
         let v1 = json!({"apiVersion": API_VERSION, "kind": MUTATING, "webhooks": [{}]});
         let policy = json!({"apiVersion": OLD_API_VERSION, "kind": "ValidatingAdmissionPolicy"});
         for object in [v1, policy] {

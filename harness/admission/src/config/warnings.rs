@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_names_an_excluded_resource_gives_a_warning_for_each() {
+    fn each_excluded_resource_in_a_rule_causes_a_warning() {
         check(
             &["authentication.k8s.io", "authorization.k8s.io"],
             &["tokenreviews", "pods", "tokenreviews", "subjectaccessreviews"],
@@ -107,13 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_with_a_star_gives_none() {
+    fn a_rule_with_a_star_causes_no_warning() {
         check(&["*", "authentication.k8s.io"], &["tokenreviews"], &[]);
         check(&["authentication.k8s.io"], &["tokenreviews", "*"], &[]);
     }
 
     #[test]
-    fn an_update_warns_of_a_reserved_name() {
+    fn an_update_with_a_reserved_name_causes_a_warning() {
         let named = |name: &str| update_warnings(&json!({"metadata": {"name": name}}));
         assert_eq!(
             named("a.static.k8s.io"),

@@ -8,7 +8,7 @@ use kubernetes_types::status::{Status, Unsupported};
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span, info, info_span};
 
-use super::{DispatchContext, Dispatcher, Place, Refusal};
+use super::{CallPosition, DispatchContext, Dispatcher, Refusal};
 use crate::admission_run::AdmissionRun;
 use crate::attributes::Operation;
 use crate::caller::{Call, CallError, Caller};
@@ -26,30 +26,30 @@ use crate::review::response::{self, Response};
 pub(super) const RETRY_AFTER: i32 = 1;
 
 /// The result of a call.
-pub(super) struct Answered {
+pub(super) struct CallOutcome {
     pub(super) called: Called,
     /// The response, if it allows the request.
     pub(super) allowed: Option<Response>,
-    /// Why the request is rejected regardless of the failure policy.
+    /// The reason why the request is rejected regardless of the failure policy.
     refusal: Option<Refusal>,
     /// The span of the call; empty if there was no call.
     pub(super) span: Span,
 }
 
-/// Why there is no response.
-enum Obstacle {
+/// The reason why there is no response.
+enum CallBlocked {
     Failure(CallFailure),
     Unsupported(Unsupported),
     TooManyRequests,
 }
 
-impl From<CallFailure> for Obstacle {
+impl From<CallFailure> for CallBlocked {
     fn from(failure: CallFailure) -> Self {
         Self::Failure(failure)
     }
 }
 
-impl From<CallError> for Obstacle {
+impl From<CallError> for CallBlocked {
     fn from(error: CallError) -> Self {
         match error {
             CallError::TooManyRequests => Self::TooManyRequests,
@@ -60,7 +60,7 @@ impl From<CallError> for Obstacle {
     }
 }
 
-impl Answered {
+impl CallOutcome {
     /// Marks the request as unsupported by admit; the record contains the message for the client.
     pub(super) fn set_unsupported(&mut self, unsupported: Unsupported) {
         let status = Box::new(Status::unsupported(&unsupported));
@@ -94,13 +94,13 @@ impl<C: Caller> Dispatcher<C> {
         run: &AdmissionRun<'_>,
         invocation: &Invocation,
         chain: &DispatchContext<'_>,
-        place: Place,
-    ) -> Answered {
+        position: CallPosition,
+    ) -> CallOutcome {
         let called = Called {
             webhook: webhook.id.clone(),
-            phase: place.phase,
-            round: place.round,
-            index: place.index,
+            phase: position.phase,
+            round: position.round,
+            index: position.index,
             failure_policy: webhook.failure_policy,
             uid: String::new(),
             review: Bytes::new(),
@@ -111,8 +111,8 @@ impl<C: Caller> Dispatcher<C> {
             audit_annotations: BTreeMap::new(),
             result: CallResult::Allowed { patch: None, changed: false },
         };
-        let mut answered = Answered { called, allowed: None, refusal: None, span: Span::none() };
-        let called = &mut answered.called;
+        let mut outcome = CallOutcome { called, allowed: None, refusal: None, span: Span::none() };
+        let called = &mut outcome.called;
         if run.attributes().dry_run && webhook.side_effects == SideEffects::Unset {
             called.result = failure::result(webhook.failure_policy, failure::no_side_effects());
         } else if run.attributes().dry_run && !webhook.side_effects.allow_dry_run() {
@@ -120,20 +120,20 @@ impl<C: Caller> Dispatcher<C> {
             called.result = CallResult::ServerError { status, patch: None };
         } else {
             let operation = run.attributes().operation;
-            let under_way = UnderWay { webhook, operation, chain, started: called.started };
-            let exchanged = self.exchange(webhook, run, invocation, chain, called, &mut answered.span).await;
-            std::mem::forget(under_way);
+            let call_in_progress = CallInProgress { webhook, operation, chain, started: called.started };
+            let exchanged = self.exchange(webhook, run, invocation, chain, called, &mut outcome.span).await;
+            std::mem::forget(call_in_progress);
             match exchanged {
-                Err(Obstacle::Failure(failure)) => {
+                Err(CallBlocked::Failure(failure)) => {
                     called.result = failure::result(webhook.failure_policy, failure);
                 }
-                Err(Obstacle::Unsupported(unsupported)) => answered.set_unsupported(unsupported),
-                Err(Obstacle::TooManyRequests) => answered.set_too_many_requests(),
+                Err(CallBlocked::Unsupported(unsupported)) => outcome.set_unsupported(unsupported),
+                Err(CallBlocked::TooManyRequests) => outcome.set_too_many_requests(),
                 Ok(mut response) => {
                     called.warnings = std::mem::take(&mut response.warnings);
                     called.audit_annotations = std::mem::take(&mut response.audit_annotations);
                     if response.allowed {
-                        answered.allowed = Some(response);
+                        outcome.allowed = Some(response);
                     } else {
                         called.result =
                             CallResult::Denied(failure::denied(&webhook.id.name, response.status));
@@ -141,9 +141,9 @@ impl<C: Caller> Dispatcher<C> {
                 }
             }
         }
-        let called = &mut answered.called;
+        let called = &mut outcome.called;
         called.took = chain.started.elapsed().saturating_sub(called.started);
-        answered
+        outcome
     }
 
     /// Sends the review and reads the reply.
@@ -157,7 +157,7 @@ impl<C: Caller> Dispatcher<C> {
         chain: &DispatchContext<'_>,
         called: &mut Called,
         span: &mut Span,
-    ) -> Result<Response, Obstacle> {
+    ) -> Result<Response, CallBlocked> {
         let version = ReviewVersion::negotiate(&webhook.admission_review_versions)?;
         called.uid = (self.new_uid)();
         let objects = run.encoded(invocation.kind()).map_err(|error| request::not_encoded(&error))?;
@@ -182,7 +182,7 @@ impl<C: Caller> Dispatcher<C> {
 }
 
 /// A call in progress. If it is dropped, the client has disconnected and the request has ended.
-struct UnderWay<'a> {
+struct CallInProgress<'a> {
     webhook: &'a Webhook,
     operation: Operation,
     chain: &'a DispatchContext<'a>,
@@ -190,7 +190,7 @@ struct UnderWay<'a> {
     started: Duration,
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for CallInProgress<'_> {
     fn drop(&mut self) {
         if let Some(metrics) = self.chain.metrics {
             let took = self.chain.started.elapsed().saturating_sub(self.started);

@@ -78,17 +78,17 @@ impl<'a> Webhooks<'a> {
         positions.into_iter().filter_map(|position| Some((position, &**webhooks.get(position)?)))
     }
 
-    fn skips(self) -> Skips {
+    fn skips(self) -> SkipRecording {
         match self {
-            Self::Listed(_) => Skips::Recorded,
-            Self::Indexed(_) => Skips::Omitted,
+            Self::Listed(_) => SkipRecording::Recorded,
+            Self::Indexed(_) => SkipRecording::Omitted,
         }
     }
 }
 
 /// Which skipped webhooks are recorded, in addition to those whose conditions exclude them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Skips {
+enum SkipRecording {
     Recorded,
     Omitted,
 }
@@ -105,7 +105,7 @@ impl DispatchContext<'_> {
     }
 }
 
-/// Why a request is rejected.
+/// The reason why a request is rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "the server answers, or admit cannot")]
 pub enum Refusal {
@@ -125,11 +125,11 @@ impl From<Box<Status>> for Refusal {
 
 /// The position of a webhook call in a request.
 #[derive(Clone, Copy)]
-struct Place {
+struct CallPosition {
     phase: Phase,
     round: Round,
     index: usize,
-    skips: Skips,
+    skips: SkipRecording,
 }
 
 impl<C: Caller> Dispatcher<C> {
@@ -170,7 +170,7 @@ impl<C: Caller> Dispatcher<C> {
     async fn decide<'r>(
         &self,
         webhook: &Webhook,
-        place: Place,
+        position: CallPosition,
         run: &mut AdmissionRun<'r>,
     ) -> Result<Option<Invocation>, Refusal> {
         let step = |run: &mut AdmissionRun<'r>| match matching::decide(webhook, run) {
@@ -181,7 +181,7 @@ impl<C: Caller> Dispatcher<C> {
         };
         let decided = self.converting(run, step).await;
         let decided = decided.unwrap_or_else(|error| Decision::Unconvertible(error).into());
-        take_down(decided, webhook, place, run)
+        record_decision(decided, webhook, position, run)
     }
 
     /// Runs the mutating phase: changes the object of `run` and records what happens.
@@ -197,7 +197,7 @@ impl<C: Caller> Dispatcher<C> {
     ) -> Result<(), Refusal> {
         let started = Instant::now();
         let outcome = self.mutate_in_rounds(run, chain).await;
-        timed(&mut run.record, Part::Phase, Phase::Mutating, started, outcome)
+        record_timing(&mut run.record, Part::Phase, Phase::Mutating, started, outcome)
     }
 
     /// Runs the validating phase, which calls all matching webhooks in parallel.
@@ -214,7 +214,7 @@ impl<C: Caller> Dispatcher<C> {
     ) -> Result<(), Refusal> {
         let started = Instant::now();
         let outcome = self.validate_in_order(run, chain).await;
-        timed(&mut run.record, Part::Phase, Phase::Validating, started, outcome)
+        record_timing(&mut run.record, Part::Phase, Phase::Validating, started, outcome)
     }
 
     async fn validate_in_order(
@@ -227,7 +227,7 @@ impl<C: Caller> Dispatcher<C> {
             let started = Instant::now();
             let outcome = self.validate_by_webhooks(run, chain, webhooks).await;
             let part = Part::Plugin("ValidatingAdmissionWebhook");
-            timed(&mut run.record, part, Phase::Validating, started, outcome)?;
+            record_timing(&mut run.record, part, Phase::Validating, started, outcome)?;
         }
         plugin::validate(chain.last, run)?;
         Ok(())
@@ -250,7 +250,7 @@ impl<C: Caller> Dispatcher<C> {
                 let started = Instant::now();
                 let outcome = self.mutate_by_webhooks(run, chain, webhooks, round).await;
                 let part = Part::Plugin("MutatingAdmissionWebhook");
-                timed(&mut run.record, part, Phase::Mutating, started, outcome)?;
+                record_timing(&mut run.record, part, Phase::Mutating, started, outcome)?;
             }
             plugin::admit(chain.last, run, round)?;
         }
@@ -269,17 +269,17 @@ impl<C: Caller> Dispatcher<C> {
     ) -> Result<(), Refusal> {
         let phase = Phase::Mutating;
         for (index, webhook) in webhooks.candidates(run) {
-            let place = Place { phase, round, index, skips: webhooks.skips() };
-            let Some(invocation) = self.decide(webhook, place, run).await? else { continue };
+            let position = CallPosition { phase, round, index, skips: webhooks.skips() };
+            let Some(invocation) = self.decide(webhook, position, run).await? else { continue };
             // Decide before checking for reinvocation: the decision can reject the request in the second round, too.
             if round == Round::Second && !reinvocation::is_due(webhook, &run.record) {
-                skip(webhook, place, Mismatch::NotReinvoked, run);
+                skip(webhook, position, Mismatch::NotReinvoked, run);
                 continue;
             }
             let kind = invocation.kind();
             let converted = self.converting(run, |run| run.convert(kind)).await;
-            converted.map_err(|error| unconvertible(error, webhook, place, run))?;
-            let mut answered = self.call(webhook, run, &invocation, chain, place).await;
+            converted.map_err(|error| reject_unconvertible(error, webhook, position, run))?;
+            let mut answered = self.call(webhook, run, &invocation, chain, position).await;
             if let Some(response) = answered.allowed.take() {
                 match mutation::apply(&webhook.id.name, &response, kind, run) {
                     Ok(None) => {}
@@ -310,7 +310,7 @@ impl<C: Caller> Dispatcher<C> {
             }
         }
         run.forget_texts();
-        self.converting(run, AdmissionRun::fold_back).await.map_err(not_refused)
+        self.converting(run, AdmissionRun::convert_to_request_version).await.map_err(refusal_for_other_error)
     }
 
     /// Decides about all webhooks, then calls the matching ones in parallel and waits for all of them.
@@ -325,11 +325,11 @@ impl<C: Caller> Dispatcher<C> {
         let (phase, round) = (Phase::Validating, Round::First);
         let mut due = Vec::new();
         for (_, webhook) in webhooks.candidates(run) {
-            let place = Place { phase, round, index: due.len(), skips: webhooks.skips() };
-            let Some(invocation) = self.decide(webhook, place, run).await? else { continue };
+            let position = CallPosition { phase, round, index: due.len(), skips: webhooks.skips() };
+            let Some(invocation) = self.decide(webhook, position, run).await? else { continue };
             let converted = self.converting(run, |run| run.convert(invocation.kind())).await;
-            converted.map_err(|error| unconvertible(error, webhook, place, run))?;
-            due.push((webhook, invocation, place));
+            converted.map_err(|error| reject_unconvertible(error, webhook, position, run))?;
+            due.push((webhook, invocation, position));
         }
         if due.is_empty() {
             return Ok(());
@@ -343,7 +343,7 @@ impl<C: Caller> Dispatcher<C> {
             let run = &*run;
             let mut calls: FuturesUnordered<_> = due
                 .iter()
-                .map(|(webhook, invocation, place)| self.call(webhook, run, invocation, chain, *place))
+                .map(|(webhook, invocation, position)| self.call(webhook, run, invocation, chain, *position))
                 .collect();
             while let Some(answered) = calls.next().await {
                 first = first.or_else(|| answered.refusal());
@@ -363,9 +363,9 @@ impl<C> fmt::Debug for Dispatcher<C> {
 }
 
 /// Converts an error that is not kube-apiserver's own rejection of a conversion.
-fn not_refused(error: ConversionError) -> Refusal {
+fn refusal_for_other_error(error: ConversionError) -> Refusal {
     match error {
-        ConversionError::Refused(text) => Refusal::Status(failure::bare(text)),
+        ConversionError::Refused(text) => Refusal::Status(failure::without_reason(text)),
         ConversionError::Unsupported(unsupported) => Refusal::Unsupported(unsupported),
         ConversionError::ByWebhook(asked) => Refusal::Unsupported(Unsupported::from(&*asked)),
         ConversionError::TooManyRequests => {
@@ -375,15 +375,15 @@ fn not_refused(error: ConversionError) -> Refusal {
 }
 
 /// Records a decision and returns the invocation if the webhook is called.
-fn take_down(
+fn record_decision(
     decided: Decided,
     webhook: &Webhook,
-    place: Place,
+    position: CallPosition,
     run: &mut AdmissionRun<'_>,
 ) -> Result<Option<Invocation>, Refusal> {
     let Decided { decision, conditions } = decided;
     if let Some(evaluation) = conditions {
-        let Place { phase, round, .. } = place;
+        let CallPosition { phase, round, .. } = position;
         let (webhook, failure_policy) = (webhook.id.clone(), webhook.failure_policy);
         let evaluated = Conditions { webhook, phase, round, failure_policy, evaluation };
         run.record.events.push(Event::Conditions(Box::new(evaluated)));
@@ -391,25 +391,30 @@ fn take_down(
     match decision {
         Decision::Call(invocation) => Ok(Some(invocation)),
         Decision::Skip(mismatch) => {
-            skip(webhook, place, mismatch, run);
+            skip(webhook, position, mismatch, run);
             Ok(None)
         }
-        Decision::Refuse(status) => Err(refused(webhook, place, status, run)),
-        Decision::Unconvertible(error) => Err(unconvertible(error, webhook, place, run)),
+        Decision::Refuse(status) => Err(record_match_failure(webhook, position, status, run)),
+        Decision::Unconvertible(error) => Err(reject_unconvertible(error, webhook, position, run)),
     }
 }
 
-/// Records that a webhook is skipped, if `place.skips` or its conditions require a record.
-fn skip(webhook: &Webhook, place: Place, mismatch: Mismatch, run: &mut AdmissionRun<'_>) {
-    let Place { phase, round, skips, .. } = place;
+/// Records that a webhook is skipped, if `position.skips` or its conditions require a record.
+fn skip(webhook: &Webhook, position: CallPosition, mismatch: Mismatch, run: &mut AdmissionRun<'_>) {
+    let CallPosition { phase, round, skips, .. } = position;
     // Exclusions by conditions are always recorded, because metrics count them.
-    if skips == Skips::Recorded || mismatch == Mismatch::Conditions {
+    if skips == SkipRecording::Recorded || mismatch == Mismatch::Conditions {
         run.record.events.push(Event::Skipped { webhook: webhook.id.clone(), phase, round, mismatch });
     }
 }
 
-fn refused(webhook: &Webhook, place: Place, status: Box<Status>, run: &mut AdmissionRun<'_>) -> Refusal {
-    let Place { phase, round, .. } = place;
+fn record_match_failure(
+    webhook: &Webhook,
+    position: CallPosition,
+    status: Box<Status>,
+    run: &mut AdmissionRun<'_>,
+) -> Refusal {
+    let CallPosition { phase, round, .. } = position;
     let event = Event::MatchFailed { webhook: webhook.id.clone(), phase, round, status: status.clone() };
     run.record.events.push(event);
     Refusal::Status(status)
@@ -418,21 +423,21 @@ fn refused(webhook: &Webhook, place: Place, status: Box<Status>, run: &mut Admis
 /// Rejects the request because its object cannot be converted. Upstream wraps the error twice for a mutating webhook.
 ///
 /// Rule: REQ-19.
-fn unconvertible(
+fn reject_unconvertible(
     error: ConversionError,
     webhook: &Webhook,
-    place: Place,
+    position: CallPosition,
     run: &mut AdmissionRun<'_>,
 ) -> Refusal {
-    let ConversionError::Refused(text) = error else { return not_refused(error) };
-    let status = match place.phase {
+    let ConversionError::Refused(text) = error else { return refusal_for_other_error(error) };
+    let status = match position.phase {
         Phase::Mutating => Status::internal_error(&Status::internal_error(&text).message),
         Phase::Validating => Status::internal_error(&text),
     };
-    refused(webhook, place, Box::new(status), run)
+    record_match_failure(webhook, position, Box::new(status), run)
 }
 
-fn timed(
+fn record_timing(
     record: &mut Record,
     part: Part,
     phase: Phase,

@@ -152,7 +152,7 @@ impl Run {
             trace: None,
             metrics: None,
         };
-        let times = TimePrecision::of(&attributes, true);
+        let times = TimePrecision::for_request(&attributes, true);
         let mut run = AdmissionRun::new(attributes, times, &NoCluster);
         let result = match phase {
             Phase::Mutating => dispatcher.mutate(&mut run, &chain).await,
@@ -205,7 +205,7 @@ fn check_calls(outcome: &Outcome, expect: &[&str]) {
 }
 
 #[tokio::test]
-async fn nobody_is_called_again_unless_an_object_changed() {
+async fn no_webhook_is_called_again_if_the_object_did_not_change() {
     let webhooks = [if_needed("a"), if_needed("b")];
     let outcome = Run::default().through(Phase::Mutating, &webhooks, |_, _| Answer::Allow).await;
     check_calls(&outcome, &["a", "b"]);
@@ -220,7 +220,7 @@ async fn in_tree_plugins_run_again_after_a_webhook_changed_the_object() {
 }
 
 #[tokio::test]
-async fn a_webhook_is_called_again_after_an_in_tree_plugin_reacted_to_it() {
+async fn a_webhook_is_called_again_after_an_in_tree_plugin_changed_its_result() {
     let run = Run { plugins: vec![&Copies], ..Run::default() };
     let outcome = run.through(Phase::Mutating, &[if_needed("a")], |_, _| set("a", "1")).await;
     check_calls(&outcome, &["a", "a"]);
@@ -229,7 +229,7 @@ async fn a_webhook_is_called_again_after_an_in_tree_plugin_reacted_to_it() {
 }
 
 #[tokio::test]
-async fn several_webhooks_are_partly_called_again() {
+async fn only_webhooks_before_a_change_are_called_again() {
     let webhooks = [if_needed("a"), named("b"), if_needed("c")];
     let answer = |name: &str, before| match (name, before) {
         ("b", _) => set("b", "1"),
@@ -326,7 +326,7 @@ async fn an_undecodable_patch_obeys_the_failure_policy_and_one_that_does_not_app
 }
 
 #[tokio::test]
-async fn an_empty_patch_is_no_patch() {
+async fn an_empty_patch_counts_as_no_patch() {
     for text in ["[]", "null"] {
         let outcome =
             Run::default().through(Phase::Mutating, &[named("a")], |_, _| Answer::RawPatch(text)).await;
@@ -336,7 +336,7 @@ async fn an_empty_patch_is_no_patch() {
 }
 
 #[tokio::test]
-async fn a_dry_run_that_a_webhook_does_not_support_is_refused_without_a_call() {
+async fn a_dry_run_is_rejected_without_calling_a_webhook_that_does_not_support_it() {
     let attributes = Attributes { dry_run: true, ..create_config_map() };
     for phase in [Phase::Mutating, Phase::Validating] {
         let webhooks = [Webhook { side_effects: SideEffects::Some, ..ignoring("a") }];
@@ -351,7 +351,7 @@ async fn a_dry_run_that_a_webhook_does_not_support_is_refused_without_a_call() {
 }
 
 #[tokio::test]
-async fn side_effects_are_asked_about_in_dry_runs_alone() {
+async fn side_effects_matter_only_on_dry_runs() {
     for (dry_run, side_effects) in [
         (false, SideEffects::Some),
         (false, SideEffects::Unset),
@@ -377,7 +377,7 @@ async fn indices_count_all_mutating_webhooks_but_only_matching_validating_ones()
 }
 
 #[tokio::test]
-async fn only_the_first_patch_of_a_new_built_in_object_changes_it_by_itself() {
+async fn only_the_first_patch_of_a_new_built_in_object_always_counts_as_a_change() {
     let same = |_: &str, _| Answer::Patch(json!([{"op": "replace", "path": "/data/k", "value": "v"}]));
     let outcome = Run::default().through(Phase::Mutating, &[if_needed("a"), if_needed("b")], same).await;
     check_calls(&outcome, &["a", "b"]);
@@ -401,7 +401,7 @@ async fn only_the_first_patch_of_a_new_built_in_object_changes_it_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_validating_webhook_to_finish_decides_and_all_are_waited_for() {
+async fn the_first_validating_webhook_to_reject_decides_after_all_finish() {
     let answer = |name: &str, _| match name {
         "a" => Answer::After(300, Box::new(Answer::Deny)),
         "b" => Answer::After(100, Box::new(Answer::Deny)),
@@ -417,7 +417,7 @@ async fn the_first_validating_webhook_to_finish_decides_and_all_are_waited_for()
 }
 
 #[tokio::test]
-async fn a_patched_object_of_another_kind_is_refused_at_the_end() {
+async fn a_patched_object_of_another_kind_is_rejected_at_the_end() {
     let to_secret = |_: &str, _| {
         Answer::Patch(json!([
             {"op": "replace", "path": "/kind", "value": "Secret"},
@@ -439,7 +439,7 @@ async fn a_patched_object_of_another_kind_is_refused_at_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_gets_no_more_than_what_is_left_of_the_requests_time() {
+async fn a_webhook_timeout_is_limited_by_the_request_deadline() {
     let slow = |_: &str, _| Answer::After(60_000, Box::new(Answer::Allow));
     let run = Run { deadline: Some(Duration::from_secs(3)), ..Run::default() };
     let begun = Instant::now();
@@ -455,7 +455,7 @@ async fn a_webhook_gets_no_more_than_what_is_left_of_the_requests_time() {
 }
 
 #[tokio::test]
-async fn a_patch_of_too_many_operations_is_not_imitated_whatever_the_failure_policy() {
+async fn a_patch_with_too_many_operations_is_unsupported_under_any_failure_policy() {
     let nothing = json!({"op": "test", "path": "/data/a", "value": null});
     let answer = |_: &str, _| Answer::Patch(json!(vec![nothing.clone(); 10_001]));
     let outcome = Run::default().through(Phase::Mutating, &[ignoring("a")], answer).await;
@@ -466,7 +466,7 @@ async fn a_patch_of_too_many_operations_is_not_imitated_whatever_the_failure_pol
 }
 
 #[tokio::test]
-async fn an_index_leaves_out_of_the_record_who_is_not_called_and_keeps_the_numbers() {
+async fn an_index_omits_skipped_webhooks_from_the_record_and_keeps_indices() {
     let mut other = named("other");
     for rule in &mut other.rules {
         rule.resources = vec!["pods".to_owned()];

@@ -27,7 +27,7 @@ pub(super) enum Decoded {
     List(Vec<String>),
 }
 
-/// Why a document cannot be decoded.
+/// The reason why a document cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DecodeError {
     /// The error of kube-apiserver's decoder.
@@ -205,7 +205,7 @@ fn items(json: &Json) -> Result<Decoded, DecodeError> {
     }
     let unknown = list_fields(&json.value)?;
     list_items(&json.value, "List", "runtime.RawExtension")?;
-    let errors = strictness::errors_of_list(&json.text, &unknown)?;
+    let errors = strictness::list_errors(&json.text, &unknown)?;
     strictness::refuse(json.repeated.iter().cloned().chain(errors))?;
     let list: List = serde_json::from_str(&json.text).map_err(|error| error.to_string())?;
     let text = |item: Option<Box<RawValue>>| item.map(|item| item.get().to_owned()).unwrap_or_default();

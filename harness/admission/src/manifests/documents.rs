@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_lie_between_separators() {
+    fn documents_are_split_at_separators() {
         check("a: b\n---\nc: d", &["a: b", "c: d"]);
         check("a: b\r\n--- # next\r\nc: d\r\n", &["a: b", "c: d"]);
         check("a: b\n---   \n\n\n---\nc: d\n", &["a: b", "c: d"]);
@@ -71,14 +71,14 @@ mod tests {
     }
 
     #[test]
-    fn space_is_no_document() {
+    fn whitespace_is_not_a_document() {
         check("", &[]);
         check("\n  \n", &[]);
         check("a: b\n---\n", &["a: b"]);
     }
 
     #[test]
-    fn something_behind_a_separator_is_an_error() {
+    fn text_after_a_separator_is_an_error() {
         let error = split(b"a: b\n--- {c: d}\n").unwrap_err();
         assert_eq!(error, "invalid Yaml document separator: {c: d}");
         let error = split(b"-----BEGIN CERTIFICATE-----\n").unwrap_err();

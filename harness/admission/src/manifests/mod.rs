@@ -50,7 +50,7 @@ pub struct StaticManifests {
     pub validating: Option<Manifests>,
 }
 
-/// Why the files of a directory cannot be used.
+/// The reason why the files of a directory cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "the server says so, or admit cannot tell")]
 pub enum ManifestError {
@@ -125,11 +125,11 @@ fn hash(files: &[ManifestFile]) -> String {
         hash.update([0]);
         is_empty = false;
     }
-    if is_empty { String::new() } else { shown(&hash.finalize()) }
+    if is_empty { String::new() } else { format_hash(&hash.finalize()) }
 }
 
 /// Formats a hash as the labels of metrics show it: `sha256:` and hexadecimal digits.
-fn shown(hash: &[u8]) -> String {
+fn format_hash(hash: &[u8]) -> String {
     let mut text = "sha256:".to_owned();
     for byte in hash {
         // Writing into a String cannot fail.
@@ -142,7 +142,7 @@ fn shown(hash: &[u8]) -> String {
 ///
 /// Source: apiserver pkg/admission/plugin/manifest/metrics/metrics.go, `getHash`.
 pub(crate) fn hash_of(text: &str) -> String {
-    if text.is_empty() { String::new() } else { shown(&Sha256::digest(text.as_bytes())) }
+    if text.is_empty() { String::new() } else { format_hash(&Sha256::digest(text.as_bytes())) }
 }
 
 struct Loader<'a> {

@@ -58,7 +58,7 @@ const YAML: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingW
 
 /// LOAD-11
 #[test]
-fn a_document_of_another_kind_is_refused() {
+fn a_document_of_another_kind_is_rejected() {
     for (text, expect) in [
         ("a: b\n", "Object 'Kind' is missing in 'a: b'"),
         ("# nothing\n", "Object 'Kind' is missing in '# nothing'"),
@@ -110,7 +110,7 @@ fn a_document_of_another_kind_is_refused() {
 
 /// LOAD-12
 #[test]
-fn fields_that_the_type_does_not_have_or_that_come_twice_are_refused() {
+fn unknown_and_duplicate_fields_are_rejected() {
     let text = configuration(&json!({})).to_string();
     let and = |more: &str| format!("{}, {more}}}", text.strip_suffix('}').unwrap());
     refused(
@@ -151,7 +151,7 @@ fn fields_that_the_type_does_not_have_or_that_come_twice_are_refused() {
 
 /// LOAD-12
 #[test]
-fn fields_of_another_type_are_refused_in_gos_words() {
+fn fields_of_the_wrong_type_are_rejected_with_gos_error() {
     let number = "json: cannot unmarshal number into Go struct field";
     for (object, expect) in [
         (with_webhook(&json!({"name": 5})), format!("{number} MutatingWebhook.webhooks.name of type string")),
@@ -182,7 +182,7 @@ fn fields_of_another_type_are_refused_in_gos_words() {
 
 /// LOAD-12
 #[test]
-fn a_configuration_is_valid_and_has_a_name_and_a_url_for_manifests() {
+fn a_manifest_must_be_valid_and_have_a_name_and_urls() {
     let of = |name: &str, what: &str| format!("MutatingWebhookConfiguration \"{name}\": {what}");
     let static_name = "a.static.k8s.io";
     for (object, expect) in [
@@ -313,7 +313,7 @@ fn lists_are_read() {
 
 /// LOAD-11, LOAD-13
 #[test]
-fn files_are_read_in_order_and_configurations_called_by_name() {
+fn files_are_read_in_order_and_configurations_sorted_by_name() {
     let of = |name: &str| {
         configuration(&json!({"metadata": {"name": format!("{name}.static.k8s.io")}})).to_string()
     };
@@ -366,7 +366,7 @@ fn the_hash_is_of_the_contents() {
 }
 
 #[test]
-fn what_admit_cannot_tell_is_said() {
+fn unsupported_manifests_are_reported() {
     for (text, expect) in [
         ("k8s\0\n".to_owned(), "/d/a.yaml: a manifest in protobuf: write it as YAML or JSON"),
         (
@@ -383,7 +383,7 @@ fn what_admit_cannot_tell_is_said() {
 
 /// LOAD-11
 #[test]
-fn manifests_are_told_by_their_extension() {
+fn manifests_are_recognized_by_extension() {
     for (name, expect) in [
         ("a.yaml", true),
         ("a.YmL", true),

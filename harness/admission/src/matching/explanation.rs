@@ -24,7 +24,8 @@ pub fn explain(
             let own = attributes.object.as_ref().filter(|_| attributes.resource.resource == "namespaces");
             let Some(namespace) = own.or(namespace) else { return Vec::new() };
             let what = format!("namespace {}", Value::from(attributes.namespace.as_str()));
-            let refused = webhook.namespace_selector.refused_by(Labels::of(namespace).unwrap_or_default());
+            let refused =
+                webhook.namespace_selector.refused_by(Labels::from_object(namespace).unwrap_or_default());
             selector("namespaceSelector", refused, &what, namespace)
         }
         Mismatch::ObjectSelector => {
@@ -32,7 +33,8 @@ pub fn explain(
                 .into_iter()
                 .filter_map(|(what, object)| Some((what, object.as_ref()?)))
                 .flat_map(|(what, object)| {
-                    let refused = webhook.object_selector.refused_by(Labels::of(object).unwrap_or_default());
+                    let refused =
+                        webhook.object_selector.refused_by(Labels::from_object(object).unwrap_or_default());
                     selector("objectSelector", refused, what, object)
                 })
                 .collect()
@@ -60,7 +62,7 @@ pub fn explain(
 fn selector(field: &str, refused: Option<String>, what: &str, object: &Value) -> Vec<String> {
     let labels = object.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
     refused
-        .map(|requirement| format!("{field} demands {requirement}; {what} has the labels {labels}"))
+        .map(|requirement| format!("{field} requires {requirement}; {what} has the labels {labels}"))
         .into_iter()
         .collect()
 }
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_names_its_first_requirement_that_does_not_hold() {
+    fn a_selector_explains_its_first_unmet_requirement() {
         let mut webhook = webhook("w");
         webhook.namespace_selector = Selector::parse(&json!({"matchExpressions": [
             {"key": "tier", "operator": "Exists"},
@@ -119,14 +121,14 @@ mod tests {
         ]}))
         .unwrap();
         webhook.object_selector = Selector::parse(&json!({"matchLabels": {"app": "web"}})).unwrap();
-        let expected = r#"namespaceSelector demands tier in (gold,silver); namespace "ns" has the labels {"tier":"bronze"}"#;
+        let expected = r#"namespaceSelector requires tier in (gold,silver); namespace "ns" has the labels {"tier":"bronze"}"#;
         check(&webhook, &Mismatch::NamespaceSelector, &[expected]);
-        let expected = "objectSelector demands app in (web); the object has the labels {}";
+        let expected = "objectSelector requires app in (web); the object has the labels {}";
         check(&webhook, &Mismatch::ObjectSelector, &[expected]);
     }
 
     #[test]
-    fn every_rule_names_its_first_field_that_does_not_catch_the_request() {
+    fn every_rule_explains_its_first_field_that_does_not_match() {
         let mut webhook = webhook("w");
         let rule = webhook.rules.remove(0);
         let list = |entry: &str| vec![entry.to_owned()];

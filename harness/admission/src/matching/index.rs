@@ -37,7 +37,7 @@ struct Operations(u8);
 impl Operations {
     const ALL: [Operation; 4] = [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
 
-    fn of(rule: &Rule) -> Self {
+    fn from_rule(rule: &Rule) -> Self {
         let named = Self::ALL
             .into_iter()
             .filter(|operation| super::exact_or_star(&rule.operations, operation.as_str()))
@@ -74,7 +74,7 @@ impl WebhookIndex {
 
     /// Adds a rule. The index takes no more memory than the rule: if it names resources, its groups are not indexed.
     fn add(&mut self, position: usize, rule: &Rule) {
-        let entry = Entry { position, operations: Operations::of(rule) };
+        let entry = Entry { position, operations: Operations::from_rule(rule) };
         let resources = || {
             rule.resources
                 .iter()
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_webhook_for_other_resources_or_operations_is_no_candidate() {
+    fn a_webhook_for_other_resources_or_operations_is_not_a_candidate() {
         let list = |entry: &str| vec![entry.to_owned()];
         let rule = || webhook("w").rules.remove(0);
         let rules = [

@@ -94,9 +94,9 @@ pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decided {
     if object == Ok(false) {
         return Decision::Skip(Mismatch::ObjectSelector).into();
     }
-    let invocation = match exact(webhook, run) {
+    let invocation = match match_exact(webhook, run) {
         Some(invocation) => Some(invocation),
-        None => match equivalent(webhook, run) {
+        None => match match_equivalent(webhook, run) {
             Ok(invocation) => invocation,
             Err(status) => return Decision::Refuse(status).into(),
         },
@@ -105,7 +105,7 @@ pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decided {
         (None, _) => Decision::Skip(Mismatch::Rules).into(),
         (Some(_), Err(status)) => Decision::Refuse(status).into(),
         (Some(invocation), Ok(_)) if webhook.match_conditions.is_empty() => Decision::Call(invocation).into(),
-        (Some(invocation), Ok(_)) => by_conditions(webhook, invocation, run),
+        (Some(invocation), Ok(_)) => evaluate_conditions(webhook, invocation, run),
     }
 }
 
@@ -113,7 +113,7 @@ pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decided {
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `ShouldCallHook`.
 /// Rule: MC-01, MC-07, MC-11, MC-12, NEW-01.
-fn by_conditions(webhook: &Webhook, invocation: Invocation, run: &mut AdmissionRun<'_>) -> Decided {
+fn evaluate_conditions(webhook: &Webhook, invocation: Invocation, run: &mut AdmissionRun<'_>) -> Decided {
     let kind = invocation.kind();
     if let Err(error) = run.convert(kind) {
         return Decision::Unconvertible(error).into();
@@ -155,14 +155,14 @@ pub fn is_called(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> bool {
 /// Returns an invocation if a rule matches the request's own resource.
 ///
 /// Rule: SEL-09.
-fn exact(webhook: &Webhook, run: &AdmissionRun<'_>) -> Option<Invocation> {
+fn match_exact(webhook: &Webhook, run: &AdmissionRun<'_>) -> Option<Invocation> {
     let attributes = run.attributes();
     let request = request(attributes, &attributes.resource);
-    webhook.rules.iter().any(|rule| rules::matches(rule, request)).then(|| own(run))
+    webhook.rules.iter().any(|rule| rules::matches(rule, request)).then(|| own_invocation(run))
 }
 
 /// Returns an invocation in the request's own version, taken from the equivalent resources if they were looked up.
-fn own(run: &AdmissionRun<'_>) -> Invocation {
+fn own_invocation(run: &AdmissionRun<'_>) -> Invocation {
     let Attributes { resource, kind, .. } = run.attributes();
     let shared = run.equivalents().iter().find_map(|known| {
         let known_kind = known.kind.as_ref().filter(|known| ***known == *kind)?;
@@ -176,7 +176,10 @@ fn own(run: &AdmissionRun<'_>) -> Invocation {
 /// Returns an invocation for the first rule and equivalent resource that match, if the match policy allows it.
 ///
 /// Rule: SEL-10, SEL-11.
-fn equivalent(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Result<Option<Invocation>, Box<Status>> {
+fn match_equivalent(
+    webhook: &Webhook,
+    run: &mut AdmissionRun<'_>,
+) -> Result<Option<Invocation>, Box<Status>> {
     match webhook.match_policy {
         MatchPolicy::Exact => return Ok(None),
         MatchPolicy::Equivalent => {}

@@ -158,14 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn a_star_behind_the_slash_matches_the_main_resource_too() {
+    fn a_star_after_the_slash_also_matches_the_main_resource() {
         check_resources(&["pods/*"], "/v1/pods", true);
         check_resources(&["pods/*"], "/v1/pods/status", true);
         check_resources(&["pods/*"], "/v1/services/status", false);
     }
 
     #[test]
-    fn a_star_before_the_slash_matches_one_subresource_of_everything() {
+    fn a_star_before_the_slash_matches_one_subresource_of_every_resource() {
         check_resources(&["*/status"], "/v1/pods/status", true);
         check_resources(&["*/status"], "apps/v1/deployments/status", true);
         check_resources(&["*/status"], "/v1/pods", false);
@@ -173,13 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn one_entry_that_matches_is_enough() {
+    fn one_matching_entry_is_sufficient() {
         check_resources(&["services", "pods/status"], "/v1/pods/status", true);
         check_resources(&[], "/v1/pods", false);
     }
 
     #[test]
-    fn only_the_first_slash_parts_resource_and_subresource() {
+    fn only_the_first_slash_separates_resource_and_subresource() {
         check_resources(&["pods/a/b"], "/v1/pods/a/b", true);
         check_resources(&["pods/a/b"], "/v1/pods/a", false);
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_separates_objects_with_and_without_a_namespace() {
+    fn scope_distinguishes_namespaced_and_cluster_scoped_objects() {
         let namespaced = Rule { scope: Scope::Namespaced, ..anything() };
         let cluster = Rule { scope: Scope::Cluster, ..anything() };
         for (namespace, path, is_namespaced) in [

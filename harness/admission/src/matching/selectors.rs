@@ -32,7 +32,7 @@ pub(super) fn namespace(
         && attributes.subresource.is_empty()
         && matches!(attributes.operation, Operation::Create | Operation::Update)
     {
-        let labels = attributes.object.as_ref().and_then(Labels::of).ok_or_else(|| {
+        let labels = attributes.object.as_ref().and_then(Labels::from_object).ok_or_else(|| {
             Box::new(Status::internal_error("object does not implement the Object interfaces"))
         })?;
         return Ok(selector.matches(labels));
@@ -40,7 +40,7 @@ pub(super) fn namespace(
     let namespace = state
         .namespace(&attributes.namespace)
         .ok_or_else(|| Box::new(Status::not_found("", "namespaces", &attributes.namespace)))?;
-    Ok(selector.matches(Labels::of(&namespace).unwrap_or_default()))
+    Ok(selector.matches(Labels::from_object(&namespace).unwrap_or_default()))
 }
 
 /// Returns whether the object selector matches the new or the old object.
@@ -53,7 +53,7 @@ pub(super) fn object(webhook: &Webhook, attributes: &Attributes) -> Result<bool,
     let selector = &webhook.object_selector;
     can_be_evaluated(selector)?;
     let objects = [&attributes.object, &attributes.old_object].into_iter().flatten();
-    let mut labels = objects.filter_map(Labels::of);
+    let mut labels = objects.filter_map(Labels::from_object);
     Ok(selector.is_empty() || labels.any(|labels| selector.matches(labels)))
 }
 

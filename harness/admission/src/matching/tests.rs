@@ -149,7 +149,7 @@ fn a_webhook_without_rules_is_never_called() {
 }
 
 #[test]
-fn conditions_decide_last_and_an_error_obeys_the_failure_policy() {
+fn conditions_are_evaluated_last_and_errors_follow_the_failure_policy() {
     let (missing, fail) = ("object.metadata.labels.missing == 'x'", "Fail");
     for (expression, policy, expect) in [
         ("request.operation == 'CREATE'", fail, "called"),
@@ -184,7 +184,7 @@ fn an_exact_match_carries_the_requests_own_resource_and_kind() {
 }
 
 #[test]
-fn what_configures_admission_is_exempt_by_its_kind() {
+fn admission_configurations_are_exempt_by_kind() {
     for kind in [
         "ValidatingWebhookConfiguration",
         "MutatingWebhookConfiguration",
@@ -206,7 +206,7 @@ fn what_configures_admission_is_exempt_by_its_kind() {
 
 /// EXM-02
 #[test]
-fn a_webhook_from_a_file_is_called_for_what_configures_admission() {
+fn a_manifest_webhook_is_called_for_admission_configurations() {
     let from_file = Webhook { source: Source::Manifest, ..webhook(&json!({})) };
     let path = "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
     let kind = "MutatingWebhookConfiguration";
@@ -216,7 +216,7 @@ fn a_webhook_from_a_file_is_called_for_what_configures_admission() {
 }
 
 #[test]
-fn reviews_of_identity_and_rights_are_exempt_in_every_version() {
+fn authentication_and_authorization_reviews_are_exempt_in_every_version() {
     for (path, exempt) in [
         ("authentication.k8s.io/v1/selfsubjectreviews", true),
         ("authentication.k8s.io/v1/tokenreviews", true),
@@ -240,7 +240,7 @@ fn reviews_of_identity_and_rights_are_exempt_in_every_version() {
 }
 
 #[test]
-fn the_namespace_selector_looks_at_the_stored_namespace() {
+fn the_namespace_selector_matches_the_stored_namespace() {
     let state = State::default().namespace("default", "prod");
     let picks = webhook(&json!({"namespaceSelector": is_prod()}));
     let omits = webhook(&json!({"namespaceSelector": is_not_prod()}));
@@ -249,7 +249,7 @@ fn the_namespace_selector_looks_at_the_stored_namespace() {
 }
 
 #[test]
-fn a_selector_that_cannot_be_evaluated_refuses_the_request_if_all_else_matches() {
+fn an_invalid_selector_rejects_the_request_if_all_else_matches() {
     let state = State::default().namespace("default", "prod");
     let broken = || Selector::parse_stored(&json!({"matchLabels": {"env": "no label!"}})).unwrap();
     let error = format!("Internal error occurred: {}", broken().error().unwrap());
@@ -270,7 +270,7 @@ fn a_selector_that_cannot_be_evaluated_refuses_the_request_if_all_else_matches()
 }
 
 #[test]
-fn a_namespace_without_an_object_to_read_labels_from_refuses_the_request() {
+fn a_namespace_request_without_an_object_is_rejected() {
     let mut request = attributes(Operation::Create, "/v1/namespaces", "Namespace");
     request.object = None;
     let picks = webhook(&json!({"namespaceSelector": is_prod()}));
@@ -282,7 +282,7 @@ fn a_namespace_without_an_object_to_read_labels_from_refuses_the_request() {
 }
 
 #[test]
-fn a_cluster_scoped_object_is_never_left_out_by_the_namespace_selector() {
+fn a_cluster_scoped_object_always_matches_the_namespace_selector() {
     let mut node = attributes(Operation::Create, "/v1/nodes", "Node");
     node.namespace = String::new();
     let picks = webhook(&json!({"namespaceSelector": is_prod()}));
@@ -290,13 +290,13 @@ fn a_cluster_scoped_object_is_never_left_out_by_the_namespace_selector() {
 }
 
 #[test]
-fn a_missing_namespace_refuses_the_request_if_all_else_matches() {
+fn a_missing_namespace_rejects_the_request_if_all_else_matches() {
     let picks = webhook(&json!({"namespaceSelector": is_prod()}));
     check_refused(&decide(&picks, &pods(), &State::default()), 404, "namespaces \"default\" not found");
 }
 
 #[test]
-fn a_missing_namespace_does_no_harm_to_webhooks_that_do_not_match() {
+fn a_missing_namespace_is_ignored_for_webhooks_that_do_not_match() {
     let other_rule = webhook(&json!({"namespaceSelector": is_prod(), "rules": [rule("apps", "v1", "*")]}));
     check_skipped(&decide(&other_rule, &pods(), &State::default()), Mismatch::Rules);
     let other_object = webhook(&json!({"namespaceSelector": is_prod(), "objectSelector": is_prod()}));
@@ -309,7 +309,7 @@ fn an_empty_namespace_selector_needs_no_namespace() {
 }
 
 #[test]
-fn a_namespace_that_changes_is_picked_by_the_labels_it_is_going_to_have() {
+fn a_changing_namespace_is_matched_by_its_new_labels() {
     let state = State::default().namespace("default", "test");
     let picks = webhook(&json!({"namespaceSelector": is_prod()}));
     for (operation, subresource, object, called) in [
@@ -338,7 +338,7 @@ fn a_new_namespace_need_not_be_stored_yet() {
 }
 
 #[test]
-fn the_object_selector_picks_by_the_new_or_the_old_object() {
+fn the_object_selector_matches_the_new_or_the_old_object() {
     let picks = webhook(&json!({"objectSelector": is_prod()}));
     for (object, old_object, called) in [
         (Some(labeled("prod")), None, true),
@@ -376,7 +376,7 @@ fn an_empty_object_selector_needs_no_object() {
 }
 
 #[test]
-fn the_namespace_selector_is_asked_before_the_object_selector_and_both_before_the_rules() {
+fn selectors_are_checked_before_rules_and_the_namespace_selector_first() {
     let state = State::default().namespace("default", "test");
     let none = json!([rule("apps", "v1", "*")]);
     let both = webhook(&json!({"namespaceSelector": is_prod(), "objectSelector": is_prod(), "rules": none}));
@@ -419,7 +419,7 @@ fn a_later_rule_that_matches_exactly_beats_an_earlier_one_that_matches_an_equiva
 }
 
 #[test]
-fn among_equivalents_the_order_of_rules_counts_before_the_order_of_versions() {
+fn the_order_of_rules_takes_precedence_over_the_order_of_versions() {
     let state = State::default()
         .equivalent("e.com/v1/things", Some("Thing"))
         .equivalent("e.com/v2/things", Some("Thing"))
@@ -434,7 +434,7 @@ fn among_equivalents_the_order_of_rules_counts_before_the_order_of_versions() {
 }
 
 #[test]
-fn an_equivalent_without_a_known_kind_refuses_the_request() {
+fn an_equivalent_without_a_known_kind_rejects_the_request() {
     let state = State::default()
         .equivalent("apps/v1/deployments", Some("Scale"))
         .equivalent("extensions/v1beta1/deployments", None);

@@ -35,7 +35,7 @@ impl Certificates {
 
     /// Counts a failed call by its `reason`.
     pub(super) fn observe(&self, reason: &str) {
-        match CertificateFlaw::of(reason) {
+        match CertificateFlaw::from_reason(reason) {
             Some(CertificateFlaw::MissingSan) => self.missing_san.inc(),
             Some(CertificateFlaw::InsecureSha1) => self.insecure_sha1.inc(),
             None => {}

@@ -10,7 +10,7 @@ use super::registered;
 const SECONDS: [f64; 15] =
     [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0];
 /// The number of duration buckets per definition; each is twice as wide as the previous one.
-const DOUBLED: usize = 15;
+const BUCKET_COUNT: usize = 15;
 
 /// A call to a conversion webhook.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ impl Conversions {
             "apiserver_conversion_webhook_request_total",
             "[ALPHA] Counter for conversion webhook requests with success/failure and failure error type",
         );
-        let doubled = registered(prometheus::exponential_buckets(0.001, 2.0, DOUBLED));
+        let doubled = registered(prometheus::exponential_buckets(0.001, 2.0, BUCKET_COUNT));
         let conversions = Self {
             requests: registered(IntCounterVec::new(requests, &result)),
             seconds: histogram(

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_those_of_what_was_observed() {
+    fn quantiles_match_the_observations() {
         let (summary, now) = (Summary::default(), Instant::now());
         for millisecond in 1..=1000 {
             summary.observe(LABELS, f64::from(millisecond) / 1000.0, now);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_five_hours_counts_only_for_the_sum() {
+    fn observations_older_than_five_hours_count_only_in_the_sum() {
         let (summary, now) = (Summary::default(), Instant::now());
         summary.observe(LABELS, 1.0, now);
         summary.observe(LABELS, 2.0, now + HOUR * 4);

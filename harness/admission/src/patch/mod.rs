@@ -28,12 +28,12 @@ pub struct Patch {
     values: Vec<Value>,
 }
 
-/// Why a text is not a patch, in the words of Go's decoder.
+/// The reason why a text is not a patch, in the words of Go's decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DecodeError(String);
 
-/// Why a patch cannot be applied.
+/// The reason why a patch cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum ApplyError {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_objects_is_no_patch() {
+    fn a_patch_must_be_a_list_of_objects() {
         for (text, error) in [
             ("{}", "json: cannot unmarshal object into Go value of type jsonpatch.Patch"),
             ("true", "json: cannot unmarshal bool into Go value of type jsonpatch.Patch"),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_no_text_is_named_where_the_library_names_it() {
+    fn a_path_that_is_not_a_string_is_reported_as_by_the_library() {
         check_wrong(
             &json!({}),
             &json!([{"op": "replace", "path": 1, "value": 1}]),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_without_a_slash_in_front_loses_its_first_part() {
+    fn text_before_the_first_slash_of_a_path_is_ignored() {
         check(&json!({"a": 1}), &json!([{"op": "remove", "path": "x/a"}]), &json!({}));
     }
 
@@ -239,13 +239,13 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_kept_as_go_reads_them() {
+    fn operations_are_decoded_as_in_go() {
         let patch = Patch::decode(br#"[{"op":"add","path":"/a","value":"\ud800"}]"#).unwrap();
         assert_eq!(patch.operations(), [json!({"op": "add", "path": "/a", "value": "\u{fffd}"})]);
     }
 
     #[test]
-    fn a_slash_alone_is_the_member_with_the_empty_name() {
+    fn a_single_slash_selects_the_member_with_the_empty_name() {
         check(&json!({}), &json!([{"op": "add", "path": "/", "value": 1}]), &json!({"": 1}));
     }
 
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn to_replace_the_whole_takes_an_object_or_a_list() {
+    fn the_whole_document_can_be_replaced_only_by_an_object_or_a_list() {
         let no_object = "replace operation value must be object or array: %!w(<nil>)";
         check_wrong(&json!({}), &json!([{"op": "replace", "path": "", "value": 1}]), no_object);
         check_wrong(&json!({}), &json!([{"op": "replace", "path": "", "value": null}]), no_object);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn to_compare_nulls_inside_lists_makes_the_library_panic() {
+    fn comparing_nulls_inside_lists_makes_the_library_panic() {
         let nulls = patch(&json!([{"op": "test", "path": "/a", "value": [null]}]));
         assert!(matches!(nulls.apply(&json!({"a": [null]})), Err(ApplyError::Panic(_))));
         check(
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_compared_as_they_are_written_and_the_document_is_escaped_for_html() {
+    fn strings_are_compared_by_source_text_with_html_escapes() {
         let document = json!({"a": "<"});
         let test = |text: &str| {
             let operations = format!(r#"[{{"op": "test", "path": "/a", "value": {text}}}]"#);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_may_not_be_larger_than_three_mebibytes_together() {
+    fn copies_are_limited_to_three_mebibytes_in_total() {
         let document = json!({"a": "x".repeat(1_572_862)});
         let copy = |to: &str| json!({"op": "copy", "from": "/a", "path": to});
         assert!(patch(&json!([copy("/b"), copy("/c")])).apply(&document).is_ok());
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_cannot_be_made_so_deep_that_it_breaks_the_stack() {
+    fn a_patch_cannot_create_a_document_that_overflows_the_stack() {
         let too_deep = "unsupported: a JSON patch that makes an object of more than 128 levels";
         let copy = json!({"op": "copy", "from": "/a", "path": format!("/a{}", "/a".repeat(50))});
         let deep = json!({"op": "add", "path": "/a", "value": (0..50).fold(json!({}), |inner, _| json!({"a": inner}))});
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_webhooks_patch_has_at_most_so_many_operations_and_values() {
+    fn a_webhook_patch_has_limited_operations_and_values() {
         let of_operations = |count: usize| format!("[{}]", vec![r#"{"op":"test"}"#; count].join(","));
         assert_eq!(check_size(of_operations(MAX_OPERATIONS).as_bytes()), Ok(()));
         assert_eq!(
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn insertions_at_the_front_of_a_long_list_end() {
+    fn insertions_at_the_front_of_a_long_list_are_limited() {
         let document = json!({"list": vec![0; 100_000]});
         let shifts =
             |count: usize| patch(&json!(vec![json!({"op": "add", "path": "/list/0", "value": 1}); count]));

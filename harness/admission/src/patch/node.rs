@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_measured() {
+    fn depth_and_values_are_counted() {
         check(&json!(null), 0, 1);
         check(&json!("<"), 0, 1);
         check(&json!([]), 1, 1);

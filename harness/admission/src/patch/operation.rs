@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_a_list_costs_what_it_shifts() {
+    fn a_list_change_costs_the_number_of_shifted_elements() {
         let mut work = Work::default();
         let mut list = Node::Array(vec![Node::Null, Node::Null, Node::Null]);
         for (key, values) in [("-", 0), ("4", 0), ("1", 4), ("0", 10)] {

@@ -74,12 +74,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_a_surrogate_pair_becomes_a_replacement_character() {
+    fn an_unpaired_surrogate_becomes_a_replacement_character() {
         assert_eq!(string(r#""a\ud83d\ude00b\ud800c""#), "a😀b\u{fffd}c");
     }
 
     #[test]
-    fn a_document_that_is_too_deep_is_refused() {
+    fn a_document_that_is_too_deep_is_rejected() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(read(nested(MAX_DEPTH).as_bytes()).is_ok());
         let error = DecodeError("exceeded max depth".to_owned());

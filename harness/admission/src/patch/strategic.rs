@@ -18,7 +18,7 @@ const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 /// The prefix of a directive for the order of a list; the name of the list follows a slash.
 const SET_ORDER: &str = "$setElementOrder";
 
-/// Why a patch cannot be applied.
+/// The reason why a patch cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StrategicError {
     /// A directive is malformed.
@@ -36,7 +36,7 @@ pub enum StrategicError {
 }
 
 /// The maximum number of item pairs that are compared.
-const MOST_COMPARED: usize = 1_000_000;
+const MAX_COMPARED_PAIRS: usize = 1_000_000;
 
 /// The error for values that make Go panic.
 pub(super) const NOT_COMPARABLE: StrategicError =
@@ -106,7 +106,7 @@ impl Type {
     }
 
     /// Returns the type of a field's value, or of its list's items.
-    fn of(field: &Field) -> Self {
+    fn for_field(field: &Field) -> Self {
         match (field.shape, field.kind) {
             (Shape::Map, _) => Self::Map,
             (Shape::Plain | Shape::Optional | Shape::List, Kind::Message(id)) => {
@@ -151,7 +151,9 @@ fn merge(mut original: Object, mut patch: Object, of: Type) -> Result<Object> {
                 let field = of.field(&key)?;
                 Some(Value::Object(match field.patch {
                     PatchStrategy::Replace => patch,
-                    PatchStrategy::Usual | PatchStrategy::Merge(_) => merge(present, patch, Type::of(field))?,
+                    PatchStrategy::Usual | PatchStrategy::Merge(_) => {
+                        merge(present, patch, Type::for_field(field))?
+                    }
                 }))
             }
             (Some(Value::Array(present)), Value::Array(patch)) => {
@@ -210,7 +212,7 @@ fn merge_lists(original: Vec<Value>, patch: Vec<Value>, field: &Field, deletes: 
         match merged.get_mut(place) {
             Some(place) => {
                 let present = place.as_object_mut().map(std::mem::take).unwrap_or_default();
-                *place = Value::Object(merge(present, item.clone(), Type::of(field))?);
+                *place = Value::Object(merge(present, item.clone(), Type::for_field(field))?);
                 // Merging a null removes the key.
                 if wanted.is_null() {
                     places.remove(wanted);
@@ -319,7 +321,7 @@ fn overwritten(present: &[Value], patch: &[Value], key: &str) -> Result<Vec<Valu
     if key.is_empty() || patch.iter().all(|item| item.get(DIRECTIVE).is_none()) {
         return Ok(array);
     }
-    if array.len().saturating_mul(patch.len()) > MOST_COMPARED {
+    if array.len().saturating_mul(patch.len()) > MAX_COMPARED_PAIRS {
         return Err(StrategicError::Unsupported("$setElementOrder of very long lists"));
     }
     let mut length = array.len();

@@ -86,14 +86,14 @@ pub(super) fn normalized(
     server: &[Value],
     key: Option<&str>,
 ) -> Result<Vec<Value>, StrategicError> {
-    let of_server = Places::new(server, key);
-    let place = |item: &Value| of_server.get(item);
+    let positions = ItemPositions::new(server, key);
+    let position = |item: &Value| positions.get(item);
     let ours = sorted(ours, patch, key)?;
     let theirs = sorted(theirs, server, key)?;
     let mut all = Vec::with_capacity(ours.len() + theirs.len());
     let mut theirs = theirs.into_iter().peekable();
     for item in ours {
-        while let Some(other) = theirs.next_if(|other| match (place(other), place(&item)) {
+        while let Some(other) = theirs.next_if(|other| match (position(other), position(&item)) {
             (Some(other), Some(item)) => other < item,
             (Some(_) | None, None) | (None, Some(_)) => false,
         }) {
@@ -106,12 +106,12 @@ pub(super) fn normalized(
 }
 
 /// The positions of items in a list: for equal items, the first one.
-struct Places<'a> {
+struct ItemPositions<'a> {
     key: Option<&'a str>,
     first: HashMap<Option<&'a Value>, usize>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> ItemPositions<'a> {
     /// Indexes a list. Items are identified by `key`, or by their value if there is none.
     fn new(list: &'a [Value], key: Option<&'a str>) -> Self {
         let mut first = HashMap::new();
@@ -142,7 +142,7 @@ fn sorted(mut items: Vec<Value>, order: &[Value], key: Option<&str>) -> Result<V
     }
     let deleted: Vec<Value> =
         items.extract_if(.., |item| key.is_some() && is_directed(item, "delete")).collect();
-    let of_order = Places::new(order, key);
+    let of_order = ItemPositions::new(order, key);
     let mut places: Vec<(Option<usize>, Value)> =
         items.into_iter().map(|item| (of_order.get(&item), item)).collect();
     if places.iter().all(|(place, _)| place.is_some()) {

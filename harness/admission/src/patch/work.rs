@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_value_more_than_all_is_too_much() {
+    fn one_value_beyond_the_limit_is_rejected() {
         let mut work = Work::default();
         assert_eq!(work.add(MAX_WORK), Ok(()));
         assert_eq!(

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_are_a_list_with_a_text() {
+    fn operations_deref_to_a_list_and_keep_their_text() {
         let patch = r#"[{"op": "remove", "path": "/a"}]"#;
         let values: Vec<Value> = serde_json::from_str(patch).expect("JSON");
         let operations = Operations::new(values.clone(), patch.as_bytes());
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_as_they_were_written() {
+    fn values_keep_their_source_text() {
         for (patch, expected) in [
             ("[]", "[]"),
             ("[null, {}]", "[null,{}]"),

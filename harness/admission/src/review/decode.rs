@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 pub use crate::attributes::GroupVersionKind;
 
-/// Why bytes cannot be decoded into the expected object, in Go's words.
+/// The reason why bytes cannot be decoded into the expected object, in Go's words.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DecodeError {
     text: String,
@@ -200,7 +200,7 @@ mod tests {
     const KINDS: [&str; 1] = ["AdmissionReview"];
 
     #[test]
-    fn a_version_is_missing_only_where_the_group_is_missing_too() {
+    fn a_version_defaults_only_if_the_group_is_missing() {
         let expected = GroupVersionKind::new("admission.k8s.io", "v1", "AdmissionReview");
         let meant =
             |group, version, kind| with_defaults(&GroupVersionKind::new(group, version, kind), &expected);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_yaml_names_a_line_but_the_first() {
+    fn a_yaml_error_names_its_line_unless_it_is_the_first() {
         assert_eq!(in_go("error: line 1 column 5: unexpected end\n 1 | {"), "unexpected end");
         assert_eq!(in_go("line 3 column 5: unexpected end"), "line 3: unexpected end");
         assert_eq!(in_go("unexpected end"), "unexpected end");

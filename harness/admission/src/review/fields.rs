@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_a_status_is_read() {
+    fn every_field_of_a_status_is_read() {
         let cause = json!({"reason": "FieldValueInvalid", "message": "no", "field": "spec"});
         let document = json!({
             "kind": "Status",
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_of_another_type_is_named_with_its_path() {
+    fn a_cause_of_the_wrong_type_is_reported_with_its_path() {
         let error = |causes: Value| read(&json!({"details": {"causes": causes}}), status).err();
         assert_eq!(
             error(json!(["no"])).as_deref(),

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_body_is_quoted_for_some_codes_when_it_is_text() {
+    fn a_text_body_is_quoted_for_some_codes() {
         check(403, Some("text/plain"), " no \n", ("no", 403));
         check(403, None, "", ("", 403));
         check(403, Some("application/json"), "{}", ("unknown", 403));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn other_codes_have_a_text_of_their_own() {
+    fn other_codes_have_fixed_messages() {
         for (status, expect) in [
             (400, "the server rejected our request for an unknown reason"),
             (401, "the server has asked for the client to provide credentials"),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_status_in_the_body_is_believed() {
+    fn a_failure_status_in_the_body_is_used() {
         check(500, None, r#"{"kind":"Status","status":"Failure","message":"m","code":409}"#, ("m", 409));
         check(
             404,

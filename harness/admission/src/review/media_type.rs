@@ -3,7 +3,7 @@
 /// Returns the error of Go's `mime.ParseMediaType` for an invalid header; none if it is valid.
 ///
 /// Source: Go mime/mediatype.go.
-pub(super) fn complaint(header: &str) -> Option<&'static str> {
+pub(super) fn parse_error(header: &str) -> Option<&'static str> {
     let is_part = |byte: u8| byte.is_ascii_graphic() && !br#"()<>@,;:\"/[]?="#.contains(&byte);
     let is_token = |text: &str| !text.is_empty() && text.bytes().all(is_part);
     if header.is_empty() {
@@ -13,7 +13,7 @@ pub(super) fn complaint(header: &str) -> Option<&'static str> {
     let media_type = parts.next().unwrap_or_default().trim();
     let token = |text: &str| text.bytes().take_while(|&byte| is_part(byte)).count();
     let (main, rest) = media_type.split_at(token(media_type));
-    let complaint = match (main, rest.strip_prefix('/')) {
+    let error = match (main, rest.strip_prefix('/')) {
         ("", _) => Some("mime: no media type"),
         (_, None) if rest.is_empty() => None,
         (_, None) => Some("mime: expected slash after first token"),
@@ -21,7 +21,7 @@ pub(super) fn complaint(header: &str) -> Option<&'static str> {
         (_, Some(sub)) if token(sub) < sub.len() => Some("mime: unexpected content after media subtype"),
         (_, Some(_)) => None,
     };
-    complaint.or_else(|| {
+    error.or_else(|| {
         let parameters: Vec<&str> = parts.map(str::trim).collect();
         let last = parameters.len().saturating_sub(1);
         let broken =
@@ -53,11 +53,11 @@ mod tests {
 
     #[track_caller]
     fn check(header: &str, expect: Option<&str>) {
-        assert_eq!(complaint(header), expect, "{header}");
+        assert_eq!(parse_error(header), expect, "{header}");
     }
 
     #[test]
-    fn a_header_is_refused_as_by_go() {
+    fn headers_are_rejected_as_by_go() {
         for accepted in ["", "text", "a/b", "a/b;", "a/b; c=d", "application/json; charset=\"utf-8\""] {
             check(accepted, None);
         }

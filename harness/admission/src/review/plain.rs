@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_review_says_what_it_is() {
+    fn a_plain_review_needs_its_api_version_and_kind() {
         let is_plain = |version: &str, kind: &str| {
             let body = format!(
                 r#"{{"apiVersion":"admission.k8s.io/{version}","kind":"{kind}","response":{{"uid":"u","allowed":true}}}}"#

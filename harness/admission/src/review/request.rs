@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_objects_are_null_and_empty_texts_are_left_out() {
+    fn absent_objects_are_null_and_empty_strings_are_omitted() {
         let attributes = Attributes { name: String::new(), options: None, ..create_config_map() };
         assert_eq!(
             encoded(ReviewVersion::V1, &attributes),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn v1beta1_differs_in_its_version_only() {
+    fn v1beta1_differs_only_in_its_version() {
         let attributes = Attributes { subresource: "status".to_owned(), ..create_config_map() };
         let v1 = encoded(ReviewVersion::V1, &attributes);
         assert!(v1.contains(r#""subResource":"status""#) && v1.contains(r#""requestSubResource":"status""#));

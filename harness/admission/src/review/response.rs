@@ -45,7 +45,7 @@ pub struct Response {
 pub fn read(reply: &Reply, version: ReviewVersion, uid: &str, phase: Phase) -> Result<Response, CallFailure> {
     successful(reply).map_err(|(text, code)| failed_to_call(&text, code))?;
     match plain::response(&reply.body, version) {
-        Some(response) => checked(Answer::from(response), version.kind(), version, uid, phase),
+        Some(response) => checked(RawResponse::from(response), version.kind(), version, uid, phase),
         None => read_document(reply, version, uid, phase),
     }
 }
@@ -67,7 +67,7 @@ fn read_document(
 
 /// Validates the response of a review whose `apiVersion` and `kind` are `claimed`.
 fn checked(
-    answer: Answer<'_>,
+    answer: RawResponse<'_>,
     claimed: &GroupVersionKind,
     version: ReviewVersion,
     uid: &str,
@@ -90,13 +90,13 @@ fn checked(
 }
 
 /// The decoded `response`, before validation.
-struct Answer<'a> {
+struct RawResponse<'a> {
     uid: Cow<'a, str>,
     patch_type: Option<String>,
     response: Response,
 }
 
-impl<'a> From<PlainResponse<'a>> for Answer<'a> {
+impl<'a> From<PlainResponse<'a>> for RawResponse<'a> {
     fn from(PlainResponse { uid, allowed, patch, patch_type }: PlainResponse<'a>) -> Self {
         Self {
             uid: Cow::Borrowed(uid),
@@ -113,13 +113,13 @@ impl<'a> From<PlainResponse<'a>> for Answer<'a> {
     }
 }
 
-impl Answer<'_> {
+impl RawResponse<'_> {
     /// Validates a v1 response: a patch and its type require each other, and only a mutating webhook may return them.
     ///
     /// Rule: RSP-13, RSP-14.
     fn strict(self, phase: Phase) -> Result<Response, CallFailure> {
         let Self { patch_type, mut response, .. } = self;
-        let complaint = match (phase, response.patch.is_empty(), &patch_type) {
+        let error = match (phase, response.patch.is_empty(), &patch_type) {
             (Phase::Mutating, false, None) => "webhook returned response.patch but not response.patchType",
             (Phase::Mutating, true, Some(_)) => "webhook returned response.patchType but not response.patch",
             (Phase::Mutating, false, Some(patch_type)) if patch_type.is_empty() => {
@@ -132,7 +132,7 @@ impl Answer<'_> {
                 return Ok(response);
             }
         };
-        Err(invalid(complaint))
+        Err(invalid(error))
     }
 
     /// Accepts a v1beta1 response: any patch counts as a `JSONPatch`, and a validating webhook's patch is ignored.
@@ -155,8 +155,8 @@ impl Answer<'_> {
 ///
 /// Rule: HTTP-26, HTTP-30.
 pub(super) fn successful(reply: &Reply) -> Result<(), (String, u16)> {
-    if let Some(complaint) = reply.content_type.as_deref().and_then(media_type::complaint) {
-        return Err((format!("Internal error occurred: {complaint}"), 500));
+    if let Some(error) = reply.content_type.as_deref().and_then(media_type::parse_error) {
+        return Err((format!("Internal error occurred: {error}"), 500));
     }
     if !(200..=206).contains(&reply.status) {
         return Err(http_status::failure(reply));
@@ -176,13 +176,13 @@ pub(super) fn successful(reply: &Reply) -> Result<(), (String, u16)> {
 /// Reads `response` of a review, with Go's zero values for missing fields; returns none if it is missing.
 ///
 /// Rule: RSP-17.
-fn answer(review: &serde_json::Map<String, Value>) -> Result<Option<Answer<'static>>, DecodeError> {
+fn answer(review: &serde_json::Map<String, Value>) -> Result<Option<RawResponse<'static>>, DecodeError> {
     let review = Fields::root(review, "AdmissionReview");
     let Some(fields) = review.object("response", "v1.AdmissionResponse", "AdmissionResponse")? else {
         return Ok(None);
     };
     let status = fields.object("status", "v1.Status", "Status")?;
-    Ok(Some(Answer {
+    Ok(Some(RawResponse {
         uid: fields.string("uid", "types.UID")?.unwrap_or_default().into(),
         patch_type: fields.string("patchType", "v1.PatchType")?,
         response: Response {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_is_no_review_is_a_failed_call() {
+    fn a_reply_that_is_not_a_review_is_a_failed_call() {
         let check = |body: &str, expect: &str| {
             check(Phase::Mutating, body, &format!("failed to call webhook: {expect}"));
         };
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_review_is_checked_before_its_verdict_is_looked_at() {
+    fn a_review_is_validated_before_its_verdict() {
         let invalid = |text: &str| format!("received invalid webhook response: {text}");
         for absent in ["null", "{}", r#"{"response":null}"#, r#"{"Response":{"uid":"u1"}}"#] {
             check(Phase::Mutating, absent, &invalid("webhook response was absent"));
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_reply_is_read_as_any_other() {
+    fn a_plain_reply_gives_the_same_result_as_a_document() {
         for (response, is_plain) in [
             (r#"{"uid":"u1","allowed":true}"#, true),
             (r#" { "allowed" : false , "uid" : "u1" } "#, true),
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn patch_and_patch_type_belong_together_and_to_mutating_webhooks() {
+    fn patch_and_patch_type_require_each_other_and_a_mutating_webhook() {
         let invalid = |text: &str| format!("received invalid webhook response: {text}");
         let patch = r#"{"uid":"u1","patch":"W10="}"#;
         let patch_type = r#"{"uid":"u1","patchType":"JSONPatch"}"#;

@@ -50,7 +50,7 @@ impl EscalationCheck<'_> {
             return Ok(());
         }
         let refused = |why: &str| Err(self.refusal(object, why));
-        if let Some(why) = self.escalation(&PolicyRule::all_of(object))? {
+        if let Some(why) = self.escalation(&PolicyRule::all_from_role(object))? {
             return refused(&why);
         }
         let gathers = |role: &Value| {

@@ -147,7 +147,7 @@ mod tests {
     fn given(objects: &[Value]) -> WebhookManifests {
         let mut given = WebhookManifests::default();
         for object in objects {
-            given.add(&GroupVersionKind::of(object), object);
+            given.add(&GroupVersionKind::from_object(object), object);
         }
         given
     }

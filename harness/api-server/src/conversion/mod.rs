@@ -41,7 +41,7 @@ pub(crate) fn convert(
     kind: &GroupVersionKind,
     strategy: Strategy,
 ) -> Result<Value, ConversionError> {
-    let from = GroupVersionKind::of(object);
+    let from = GroupVersionKind::from_object(object);
     if from == *kind {
         return Ok(object.clone());
     }

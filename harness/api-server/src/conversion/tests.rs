@@ -14,7 +14,7 @@ fn autoscalers() -> Vec<Value> {
 
 #[track_caller]
 fn check(object: &Value, expected: &Value) {
-    let kind = GroupVersionKind::of(expected);
+    let kind = GroupVersionKind::from_object(expected);
     let converted = convert(object, &kind, Strategy::Scheme).unwrap();
     assert_eq!(converted, *expected, "{converted:#}");
 }
@@ -44,7 +44,7 @@ fn events_convert_between_groups_like_upstream() {
 #[test]
 fn object_in_the_requested_version_is_unchanged() {
     let object = json!({"apiVersion": "v1", "kind": "Pod", "spec": {"x": null}});
-    assert_eq!(convert(&object, &GroupVersionKind::of(&object), Strategy::Scheme).unwrap(), object);
+    assert_eq!(convert(&object, &GroupVersionKind::from_object(&object), Strategy::Scheme).unwrap(), object);
 }
 
 #[test]

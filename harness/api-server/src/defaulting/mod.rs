@@ -33,7 +33,7 @@ pub(crate) fn set_defaults(object: &mut Value) {
 /// Sets the defaults like [`set_defaults`], but without the conversion to the internal type and back. Webhooks that
 /// follow a webhook with a patch see such an object.
 pub(crate) fn set_own_defaults(object: &mut Value) {
-    let meant = GroupVersionKind::of(object);
+    let meant = GroupVersionKind::from_object(object);
     // Unknown fields are not reported here.
     drop(schema::normalize(object, &meant));
     let api_version = fields::text(object, "apiVersion");

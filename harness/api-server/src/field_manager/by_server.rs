@@ -22,13 +22,13 @@ pub(crate) fn made(object: Value) -> Value {
 ///
 /// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go` and pkg/controller/establish.
 pub(crate) fn with_status(live: &Value, object: Value) -> Value {
-    let version = GroupVersionKind::of(&object).api_version();
-    let others = kubernetes_managed_fields::Set::of_fields(&[&["metadata"], &["spec"]]);
+    let version = GroupVersionKind::from_object(&object).api_version();
+    let others = kubernetes_managed_fields::Set::from_fields(&[&["metadata"], &["spec"]]);
     written(Some(live), object, "status", &BTreeMap::from([(version, Filter::Exclude(others))]))
 }
 
 fn written(live: Option<&Value>, object: Value, subresource: &str, reset_fields: &ResetFields) -> Value {
-    let kind = GroupVersionKind::of(&object);
+    let kind = GroupVersionKind::from_object(&object);
     let (version, now) = (kind.api_version(), metadata::now());
     let manager = FieldManager {
         versions: &OneVersion { kind: &kind, built_in: true },
@@ -42,7 +42,7 @@ fn written(live: Option<&Value>, object: Value, subresource: &str, reset_fields:
 
 /// Updates the field managers of an object to which a controller applied fields with force.
 pub(crate) fn applied(live: &Value, fields: &Value, manager: &str) -> Value {
-    let kind = GroupVersionKind::of(live);
+    let kind = GroupVersionKind::from_object(live);
     let (version, now) = (kind.api_version(), metadata::now());
     let field_manager = FieldManager {
         versions: &OneVersion { kind: &kind, built_in: true },

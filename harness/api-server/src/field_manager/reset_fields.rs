@@ -23,5 +23,5 @@ pub(super) fn for_resource(resource: &Resource, subresource: &str, resources: &R
         is_of_kind && is_same
     };
     let versions = resources.all().iter().filter(|other| is_own(other));
-    versions.map(|other| (other.kind.api_version(), Filter::Exclude(Set::of_fields(fields)))).collect()
+    versions.map(|other| (other.kind.api_version(), Filter::Exclude(Set::from_fields(fields)))).collect()
 }

@@ -40,7 +40,7 @@ impl<'a> Versions for KindVersions<'a> {
         if let Some(custom) = resource.and_then(|resource| resource.custom.as_ref()) {
             return custom.schema.as_deref().ok().map(kubernetes_types::structural::Compiled::applied_type);
         }
-        schema::is_known(&kind).then(|| AppliedType::of_kind(schema::Type::of_kind(&kind)))
+        schema::is_known(&kind).then(|| AppliedType::for_kind(schema::Type::for_kind(&kind)))
     }
 
     /// Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go, `ConvertToVersion`.

@@ -65,7 +65,7 @@ impl Plugin for AlwaysPullImages {
                 forbidden(attributes, &error.to_string()).message
             })
             .collect();
-        if errors.is_empty() { Ok(()) } else { Err(failure::bare(aggregate(errors))) }
+        if errors.is_empty() { Ok(()) } else { Err(failure::without_reason(aggregate(errors))) }
     }
 }
 

@@ -53,7 +53,8 @@ impl Plugin for PersistentVolumeClaimResize {
         let (true, Some(claim), Some(old)) = (is_claim, &attributes.object, &attributes.old_object) else {
             return Ok(());
         };
-        let size = |claim: &Value| quantity::of(at(claim, &["spec", "resources", "requests", "storage"]));
+        let size =
+            |claim: &Value| quantity::from_value(at(claim, &["spec", "resources", "requests", "storage"]));
         // A claim without a size requests no storage.
         if size(claim) <= size(old) {
             return Ok(());

@@ -47,7 +47,7 @@ impl PodNodeSelector {
         let annotations = at(&namespace, &["metadata", "annotations"]);
         let of_namespace = annotations.get(ANNOTATION).map(|text| text.as_str().unwrap_or_default());
         let selector = of_namespace.unwrap_or_else(|| self.configuration.selector(CLUSTER_DEFAULT));
-        let selector = parse(selector).map_err(failure::bare)?;
+        let selector = parse(selector).map_err(failure::without_reason)?;
         let pod = attributes.object.as_ref().unwrap_or(&Value::Null);
         let own = at(pod, &["spec", "nodeSelector"]);
         let conflicts =
@@ -63,7 +63,8 @@ impl PodNodeSelector {
 
     /// Checks that the Pod requests only nodes that the configuration allows for its namespace.
     fn check_allowed(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
-        let allowed = parse(self.configuration.selector(&attributes.namespace)).map_err(failure::bare)?;
+        let allowed =
+            parse(self.configuration.selector(&attributes.namespace)).map_err(failure::without_reason)?;
         let pod = attributes.object.as_ref().unwrap_or(&Value::Null);
         let mut own = at(pod, &["spec", "nodeSelector"]).as_object().into_iter().flatten();
         let is_allowed = |(key, value): (&String, &Value)| {

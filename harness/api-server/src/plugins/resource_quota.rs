@@ -91,7 +91,7 @@ mod tests {
             let plugin = ResourceQuota::new(Arc::new(Stored(vec![quota(hard)])));
             plugin.validate(&attributes, &mut Remarks::default()).err().map(|status| status.message)
         };
-        let message = "admit does not imitate this: ResourceQuota \"q\", whose status limits pods";
+        let message = "admit does not support this: ResourceQuota \"q\", whose status limits pods";
         assert_eq!(check("pods", "pods").as_deref(), Some(message));
         for (hard, resource) in [
             ("limits.cpu", "pods"),

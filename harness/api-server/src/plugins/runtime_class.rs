@@ -124,6 +124,8 @@ fn are_equal(one: &Value, other: &Value) -> bool {
     let amounts = |list: &Value| list.as_object().map_or(0, Map::len);
     amounts(one) == amounts(other)
         && one.as_object().into_iter().flatten().all(|(name, value)| {
-            other.get(name).is_some_and(|other| value == other || quantity::of(value) == quantity::of(other))
+            other.get(name).is_some_and(|other| {
+                value == other || quantity::from_value(value) == quantity::from_value(other)
+            })
         })
 }

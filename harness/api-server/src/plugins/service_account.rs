@@ -105,7 +105,8 @@ impl ServiceAccount {
         }
         let mountable = names(&account, "secrets");
         let containers = items(at(pod, &["spec"]), "ephemeralContainers");
-        limit_variables(containers, "ephemeral container", &mountable, &account).map_err(failure::bare)
+        limit_variables(containers, "ephemeral container", &mountable, &account)
+            .map_err(failure::without_reason)
     }
 }
 

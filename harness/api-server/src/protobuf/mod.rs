@@ -97,7 +97,7 @@ impl<'a> Envelope<'a> {
                 _ => {}
             }
         }
-        let kind = GroupVersionKind::of(&json!({"apiVersion": api_version, "kind": kind}));
+        let kind = GroupVersionKind::from_object(&json!({"apiVersion": api_version, "kind": kind}));
         Ok(Self { kind, raw })
     }
 

@@ -218,7 +218,7 @@ pub(crate) fn generation(object: &Value) -> i64 {
 /// Returns whether two objects of a built-in kind differ semantically at `path`.
 fn differs(object: &Value, old: &Value, resource: &Resource, path: &[&str]) -> bool {
     let kind = kind_of(object, resource);
-    let of = path.iter().fold(Type::of_kind(&kind), |of, name| of.member(name));
+    let of = path.iter().fold(Type::for_kind(&kind), |of, name| of.member(name));
     !same(at(object, path), at(old, path), of)
 }
 
@@ -301,7 +301,7 @@ fn same_intent(object: &Value, old: &Value, resource: &Resource) -> bool {
 /// Returns the kind of an object, which is prepared in its storage version. That may differ from the version of the
 /// resource.
 fn kind_of(object: &Value, resource: &Resource) -> GroupVersionKind {
-    let kind = GroupVersionKind::of(object);
+    let kind = GroupVersionKind::from_object(object);
     if kind.kind == resource.kind.kind { kind } else { resource.kind.clone() }
 }
 

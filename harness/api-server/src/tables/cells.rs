@@ -97,7 +97,7 @@ pub(super) fn count(value: &Value) -> usize {
 
 /// Returns the quantity at a path as Go prints it; `0` if absent.
 pub(super) fn amount(value: &Value) -> String {
-    quantity::of(value).map_or_else(|| "0".to_owned(), |amount| amount.to_string())
+    quantity::from_value(value).map_or_else(|| "0".to_owned(), |amount| amount.to_string())
 }
 
 /// Source: apimachinery pkg/labels/labels.go, `FormatLabels`.

@@ -237,7 +237,7 @@ fn target_errors(errors: &mut Errors, path: &Path<'_>, target: &Value) {
         errors.invalid_text(&path.child("type"), kind, why);
     }
     for field in ["value", "averageValue"] {
-        let amount = set(target, field).and_then(quantity::of);
+        let amount = set(target, field).and_then(quantity::from_value);
         if let Some(amount) = amount.filter(|amount| *amount <= Quantity::ZERO) {
             errors.invalid_text(&path.child(field), &amount.to_string(), "must be positive");
         }

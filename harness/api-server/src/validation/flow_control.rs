@@ -381,7 +381,7 @@ fn generated_for_level(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 }
 
 fn semantically_equal_specs(object: &Value, fixed: &Value) -> bool {
-    let kind = kubernetes_admission::attributes::GroupVersionKind::of(object);
+    let kind = kubernetes_admission::attributes::GroupVersionKind::from_object(object);
     let spec = |object: &Value| json!({"spec": get(object, "spec")});
     semantically_equal(&spec(object), &spec(fixed), &kind)
 }

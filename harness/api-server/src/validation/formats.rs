@@ -259,7 +259,7 @@ pub(super) fn path_segment(errors: &mut Errors, path: &Path<'_>, name: &str) {
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNonnegativeQuantity`.
 pub(super) fn quantity_not_negative(errors: &mut Errors, path: &Path<'_>, value: &Value) {
-    let value = kubernetes_types::quantity::of(value);
+    let value = kubernetes_types::quantity::from_value(value);
     if let Some(value) = value.filter(|value| *value < kubernetes_types::quantity::Quantity::ZERO) {
         errors.invalid_text(path, &value.to_string(), super::fields::NEGATIVE);
     }

@@ -54,7 +54,7 @@ pub(super) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
         all.find(|condition| text(condition, "type") == kind)
             .is_some_and(|condition| text(condition, "status") == "True")
     };
-    let shown = Type::of_name("storagemigration/v1.StorageVersionMigrationStatus")
+    let shown = Type::for_name("storagemigration/v1.StorageVersionMigrationStatus")
         .member("conditions")
         .in_order(get(status, "conditions"));
     let conditions_path = path.child("conditions");

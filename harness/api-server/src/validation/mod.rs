@@ -94,7 +94,7 @@ pub(super) fn errors(
     subresource: &str,
 ) -> Result<Vec<FieldError>, Unsupported> {
     let mut errors = Errors::default();
-    let change = old.map(|old| Change { new: object, old, of: Type::of_kind(&resource.kind) });
+    let change = old.map(|old| Change { new: object, old, of: Type::for_kind(&resource.kind) });
     let version = resource.kind.version.as_str();
     match (subresource, resource.gvr.group_resource().as_str(), change) {
         ("", "configmaps", _) => config_data::config_map(&mut errors, object, old),
@@ -295,7 +295,7 @@ fn autoscaler(
     };
     let new = in_version_2(object)?;
     let old = old.map(in_version_2).transpose()?;
-    let change = old.as_ref().map(|old| Change { new: &new, old, of: Type::of_kind(&kind) });
+    let change = old.as_ref().map(|old| Change { new: &new, old, of: Type::for_kind(&kind) });
     match subresource {
         "" => autoscaling::autoscaler(errors, &new, change),
         "status" => autoscaling::status(errors, &new),

@@ -30,7 +30,7 @@ fn amounts(errors: &mut Errors, object: &Value) {
     for field in ["capacity", "allocatable"] {
         let path = status.child(field);
         for (name, value) in entries(get(object, "status"), field) {
-            if let Some(value) = quantity::of(value) {
+            if let Some(value) = quantity::from_value(value) {
                 resources::amount(errors, &path.child(name), name, &value);
             }
         }

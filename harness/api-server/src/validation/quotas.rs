@@ -77,7 +77,7 @@ struct Amounts {
 
 impl Amounts {
     fn new(limit: &Value, name: &str, is_pod: bool) -> Self {
-        let amount = |field| set(get(limit, field), name).and_then(quantity::of);
+        let amount = |field| set(get(limit, field), name).and_then(quantity::from_value);
         let of_container = |field| if is_pod { None } else { amount(field) };
         Self {
             min: amount("min"),
@@ -200,7 +200,7 @@ fn amounts(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &str) {
         if !name.contains('/') && !is_of_quota(name) {
             errors.invalid_text(&path, name, "must be a standard resource for quota");
         }
-        if let Some(value) = quantity::of(value) {
+        if let Some(value) = quantity::from_value(value) {
             resources::amount(errors, &path, name, &value);
         }
     }

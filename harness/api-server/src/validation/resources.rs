@@ -160,7 +160,7 @@ pub(super) fn requirements(
         has_huge_pages |= is_huge_page(resource);
     };
     for (resource, value) in entries(resources, "limits") {
-        let Some(value) = quantity::of(value) else { continue };
+        let Some(value) = quantity::from_value(value) else { continue };
         let path = limits.key(resource);
         name_for(errors, &path, resource, owner);
         amount(errors, &path, resource, &value);
@@ -170,12 +170,13 @@ pub(super) fn requirements(
         note(resource);
     }
     for (resource, value) in entries(resources, "requests") {
-        let Some(value) = quantity::of(value) else { continue };
+        let Some(value) = quantity::from_value(value) else { continue };
         let path = requests.key(resource);
         name_for(errors, &path, resource, owner);
         amount(errors, &path, resource, &value);
         let overcommits = is_native(resource) && !is_huge_page(resource);
-        let limit = map(resources, "limits").and_then(|limits| limits.get(resource)).and_then(quantity::of);
+        let limit =
+            map(resources, "limits").and_then(|limits| limits.get(resource)).and_then(quantity::from_value);
         match limit {
             Some(limit) if !overcommits && value != limit => {
                 let why = format!("must be equal to {resource} limit of {limit}");

@@ -54,7 +54,7 @@ pub(super) fn picks(selector: &Value, template: &Value) -> Option<bool> {
         return Some(false);
     }
     let selector = Selector::parse(selector).ok()?;
-    let labels = kubernetes_types::selector::Labels::of(template).unwrap_or_default();
+    let labels = kubernetes_types::selector::Labels::from_object(template).unwrap_or_default();
     Some(selector.matches(labels))
 }
 

@@ -77,7 +77,7 @@ pub(super) fn claim_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
     let of_resources = path.child("resources");
     let size_path = of_resources.key("storage");
-    match set(get(get(spec, "resources"), "requests"), "storage").map(quantity::of) {
+    match set(get(get(spec, "resources"), "requests"), "storage").map(quantity::from_value) {
         None => errors.required(&size_path, ""),
         Some(Some(size)) if size <= Quantity::ZERO => {
             errors.invalid_text(&size_path, &size.to_string(), NOT_POSITIVE);
@@ -159,7 +159,7 @@ pub(super) fn claim(errors: &mut Errors, claim: &Value, change: Option<Change<'_
         unchanged(errors, claim, new, old, change);
     }
     let size = |owner: &Value, field: &str| {
-        set(get(owner, field), "storage").and_then(quantity::of).unwrap_or(Quantity::ZERO)
+        set(get(owner, field), "storage").and_then(quantity::from_value).unwrap_or(Quantity::ZERO)
     };
     let requested = |spec: &Value| size(get(spec, "resources"), "requests");
     let least = size(get(change.old, "status"), "capacity");

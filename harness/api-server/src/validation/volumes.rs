@@ -182,7 +182,7 @@ fn capacity(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
         errors.push(error);
     }
     for (name, value) in entries(spec, "capacity") {
-        let Some(value) = quantity::of(value) else { continue };
+        let Some(value) = quantity::from_value(value) else { continue };
         let path = path.key(name);
         if value.value() < 0 {
             errors.invalid(&path, value.value(), "must be a valid resource quantity");
@@ -200,7 +200,7 @@ fn shown_amounts(amounts: &Value) -> String {
         .into_iter()
         .flatten()
         .map(|(name, value)| {
-            let value = quantity::of(value).map_or(Value::Null, |value| value.to_string().into());
+            let value = quantity::from_value(value).map_or(Value::Null, |value| value.to_string().into());
             (name.clone(), value)
         })
         .collect();

@@ -83,7 +83,7 @@ async fn read_to_end(stream: &mut (impl AsyncRead + Unpin)) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_has_its_time_for_the_first_request() {
+async fn the_first_request_has_a_time_limit() {
     let served = serve();
     let started = Instant::now();
     let mut silent = TcpStream::connect(served.address).await.unwrap();
@@ -104,7 +104,7 @@ async fn a_peer_has_its_time_for_the_first_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stranger_may_not_drip_one_head_after_another() {
+async fn an_unauthenticated_peer_cannot_prolong_its_time_limit() {
     let served = serve();
     let started = Instant::now();
     let mut stream = served.connect("http/1.1").await;
@@ -116,7 +116,7 @@ async fn a_stranger_may_not_drip_one_head_after_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_over_http_1_that_nobody_reads_is_cut_off() {
+async fn an_unread_http_1_response_is_cut_off() {
     let served = serve();
     let mut stream = served.connect("http/1.1").await;
     let request = "GET /endless HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\n\r\n";
@@ -130,7 +130,7 @@ async fn an_answer_over_http_1_that_nobody_reads_is_cut_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_over_http_2_that_nobody_reads_is_cut_off_without_the_others() {
+async fn an_unread_http_2_response_is_cut_off_without_affecting_others() {
     let served = serve();
     let stream = TokioIo::new(served.connect("h2").await);
     let (sender, connection) = http2::handshake(TokioExecutor::new(), stream).await.unwrap();

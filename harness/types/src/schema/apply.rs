@@ -47,11 +47,11 @@ impl Schema for Type {
                     table::ListType::Set => Relation::Set,
                     table::ListType::Map(_) => Relation::Keyed,
                 };
-                return Atom::of_list(ListType { element: applied(Self::Item(field)), relation });
+                return Atom::from_list(ListType { element: applied(Self::Item(field)), relation });
             }
             Self::Field(field) if field.shape == Shape::Map => {
                 let element = Some(applied(Self::Item(field)));
-                return Atom::of_map(MapType { element, is_atomic: self.is_atomic(), has_fields: false });
+                return Atom::from_map(MapType { element, is_atomic: self.is_atomic(), has_fields: false });
             }
             Self::Field(field) | Self::Item(field) => field.kind,
             Self::Free | Self::ApiVersionOrKind | Self::Object(_) => Kind::String,
@@ -60,9 +60,9 @@ impl Schema for Type {
             Some(message) => {
                 let has_fields = !message.fields.is_empty();
                 let element = if has_fields { None } else { Some(managed_fields::Type::Deduced) };
-                Atom::of_map(MapType { element, is_atomic: self.is_atomic(), has_fields })
+                Atom::from_map(MapType { element, is_atomic: self.is_atomic(), has_fields })
             }
-            None => Atom::of_scalar(scalar(kind)),
+            None => Atom::from_scalar(scalar(kind)),
         }
     }
 
@@ -121,7 +121,7 @@ mod tests {
     /// Returns the type at a path in a kind; `*` selects the items of a list or the values of a map.
     fn at(version: &str, kind: &str, path: &[&str]) -> managed_fields::Type<Type> {
         let (group, version) = version.split_once('/').unwrap_or(("", version));
-        let mut of = applied(Type::of_kind(&GroupVersionKind::new(group, version, kind)));
+        let mut of = applied(Type::for_kind(&GroupVersionKind::new(group, version, kind)));
         for name in path {
             let managed_fields::Type::Declared(declared) = of else { panic!("{name} is below no struct") };
             let atom = declared.atom();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_of_containers_have_two_keys_of_which_one_has_a_default() {
+    fn container_ports_have_two_keys_one_with_a_default() {
         let ports = declared("v1", "Pod", &["spec", "containers", "*", "ports"]);
         assert_eq!(Schema::keys(&ports), ["containerPort", "protocol"]);
         assert_eq!(ports.atom().list.unwrap().relation, Relation::Keyed);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn structs_and_maps_may_be_one_value() {
+    fn structs_and_maps_may_be_atomic() {
         let is_atomic = |path: &[&str]| declared("v1", "Pod", path).atom().map.unwrap().is_atomic;
         assert!(is_atomic(&["spec", "nodeSelector"]));
         assert!(is_atomic(&["spec", "imagePullSecrets", "*"]));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_with_forms_of_their_own_are_untyped() {
+    fn scalars_with_their_own_encoding_are_untyped() {
         let scalar = |path: &[&str]| declared("v1", "Pod", path).atom().scalar;
         assert_eq!(scalar(&["metadata", "creationTimestamp"]), Some(Scalar::Untyped));
         assert_eq!(scalar(&["spec", "overhead", "*"]), Some(Scalar::Untyped));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn free_json_is_deduced_or_one_value() {
+    fn arbitrary_json_is_deduced_or_atomic() {
         let data = at("apps/v1", "ControllerRevision", &["data"]);
         assert!(matches!(data, managed_fields::Type::Untyped));
         let path = ["spec", "versions", "*", "schema", "openAPIV3Schema", "default"];

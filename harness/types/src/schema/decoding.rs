@@ -23,7 +23,7 @@ use crate::quantity::{Quantity, QuantityError};
 pub fn type_error(object: &Map<String, Value>, kind: &GroupVersionKind, path: &str) -> Result<(), String> {
     let Some(message) = MESSAGES.of_kind(kind) else { return Ok(()) };
     let mut decoder = Decoder::default();
-    let root = path.strip_suffix('.').map(|name| Place { owner: None, name, above: None });
+    let root = path.strip_suffix('.').map(|name| FieldPosition { owner: None, name, above: None });
     decoder.members(MESSAGES.get(message), object, root.as_ref())?;
     decoder.saved.map_or(Ok(()), Err)
 }
@@ -58,14 +58,14 @@ pub fn is_metadata(name: &str, value: &Value) -> bool {
 
 /// The position of a value: its field, or the field whose list or map contains it.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct FieldPosition<'a> {
     /// The struct that contains the field; none for a placeholder field above the object.
     owner: Option<&'static Message>,
     name: &'a str,
-    above: Option<&'a Place<'a>>,
+    above: Option<&'a FieldPosition<'a>>,
 }
 
-impl Place<'_> {
+impl FieldPosition<'_> {
     /// Returns the path of Go field names. It includes embedded structs, but not list indexes or map keys.
     fn path(&self) -> String {
         let above = self.above.map(|above| above.path() + ".").unwrap_or_default();
@@ -104,7 +104,7 @@ impl Decoder {
         &mut self,
         message: &'static Message,
         members: &Map<String, Value>,
-        above: Option<&Place<'_>>,
+        above: Option<&FieldPosition<'_>>,
     ) -> Result<(), String> {
         members.iter().try_for_each(|(name, value)| self.member(message, name, value, above))
     }
@@ -114,38 +114,48 @@ impl Decoder {
         message: &'static Message,
         name: &str,
         value: &Value,
-        above: Option<&Place<'_>>,
+        above: Option<&FieldPosition<'_>>,
     ) -> Result<(), String> {
-        let place = Place { owner: Some(message), name, above };
+        let position = FieldPosition { owner: Some(message), name, above };
         if let Some(field) = message.member(name) {
-            return self.field(field, value, &place);
+            return self.field(field, value, &position);
         }
         if message.is_kind && is_type_meta(name) {
-            self.text(value, "string", &place);
+            self.text(value, "string", &position);
         }
         Ok(())
     }
 
-    fn field(&mut self, field: &'static Field, value: &Value, place: &Place<'_>) -> Result<(), String> {
+    fn field(
+        &mut self,
+        field: &'static Field,
+        value: &Value,
+        position: &FieldPosition<'_>,
+    ) -> Result<(), String> {
         match (field.shape, value) {
             // Null leaves the field unchanged.
             (_, Value::Null) => Ok(()),
             (Shape::List, Value::Array(items)) => {
-                items.iter().try_for_each(|item| self.value(field, item, place))
+                items.iter().try_for_each(|item| self.value(field, item, position))
             }
             (Shape::Map, Value::Object(entries)) => {
-                entries.values().try_for_each(|entry| self.value(field, entry, place))
+                entries.values().try_for_each(|entry| self.value(field, entry, position))
             }
             (Shape::List | Shape::Map, _) => {
-                self.wrong(value, &field.go_type(), place);
+                self.wrong(value, &field.go_type(), position);
                 Ok(())
             }
-            (Shape::Plain | Shape::Optional, _) => self.value(field, value, place),
+            (Shape::Plain | Shape::Optional, _) => self.value(field, value, position),
         }
     }
 
     /// Decodes a single value, not a list or a map unless `kind` is one.
-    fn value(&mut self, field: &'static Field, value: &Value, place: &Place<'_>) -> Result<(), String> {
+    fn value(
+        &mut self,
+        field: &'static Field,
+        value: &Value,
+        position: &FieldPosition<'_>,
+    ) -> Result<(), String> {
         let go_type = field.go_item_type();
         match (field.kind, value) {
             (_, Value::Null)
@@ -153,16 +163,16 @@ impl Decoder {
             | (Kind::Double, Value::Number(_))
             | (Kind::IntOrString, Value::String(_))
             | (Kind::Json, _) => {}
-            (Kind::Message(id), _) => return self.message(MESSAGES.get(id), value, place),
-            (Kind::String, _) => self.text(value, go_type, place),
+            (Kind::Message(id), _) => return self.message(MESSAGES.get(id), value, position),
+            (Kind::String, _) => self.text(value, go_type, position),
             (Kind::Int32, Value::Number(number)) => {
                 if number.as_i64().is_none_or(|number| i32::try_from(number).is_err()) {
-                    self.wrong_text(&format!("number {number}"), go_type, place);
+                    self.wrong_text(&format!("number {number}"), go_type, position);
                 }
             }
             (Kind::Int64, Value::Number(number)) => {
                 if !number.is_i64() {
-                    self.wrong_text(&format!("number {number}"), go_type, place);
+                    self.wrong_text(&format!("number {number}"), go_type, position);
                 }
             }
             (Kind::Bytes, Value::String(text)) => {
@@ -174,11 +184,11 @@ impl Decoder {
                 Value::Null => {}
                 Value::Number(number) => {
                     if number.as_u64().is_none_or(|number| u8::try_from(number).is_err()) {
-                        self.wrong_text(&format!("number {number}"), "uint8", place);
+                        self.wrong_text(&format!("number {number}"), "uint8", position);
                     }
                 }
                 Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
-                    self.wrong(item, "uint8", place);
+                    self.wrong(item, "uint8", position);
                 }
             }),
             (Kind::Quantity, _) => {
@@ -193,45 +203,55 @@ impl Decoder {
             (Kind::Time, Value::String(text)) => drop(go_time::parse(text, Layout::Seconds)?),
             (Kind::MicroTime, Value::String(text)) => drop(go_time::parse(text, Layout::Micros)?),
             (Kind::Time | Kind::MicroTime, _) => {
-                return Err(self.text_of(json_type(value), "string", place));
+                return Err(self.text_of(json_type(value), "string", position));
             }
             (Kind::IntOrString, Value::Number(number)) => {
                 if number.as_i64().is_none_or(|number| i32::try_from(number).is_err()) {
-                    return Err(self.text_of(&format!("number {number}"), "int32", place));
+                    return Err(self.text_of(&format!("number {number}"), "int32", position));
                 }
             }
-            (Kind::IntOrString, _) => return Err(self.text_of(json_type(value), "int32", place)),
+            (Kind::IntOrString, _) => return Err(self.text_of(json_type(value), "int32", position)),
             (Kind::Bool | Kind::Int32 | Kind::Int64 | Kind::Double | Kind::Bytes, _) => {
-                self.wrong(value, go_type, place);
+                self.wrong(value, go_type, position);
             }
         }
         Ok(())
     }
 
-    fn message(&mut self, message: &'static Message, value: &Value, place: &Place<'_>) -> Result<(), String> {
+    fn message(
+        &mut self,
+        message: &'static Message,
+        value: &Value,
+        position: &FieldPosition<'_>,
+    ) -> Result<(), String> {
         match (message.form, message.fields.as_slice(), value) {
-            (Form::Object, _, Value::Object(members)) => self.members(message, members, Some(place)),
+            (Form::Object, _, Value::Object(members)) => self.members(message, members, Some(position)),
             // A named list type, such as `ExtraValue`, or arbitrary JSON.
             (Form::Value, [only], _) if only.kind == Kind::Json => Ok(()),
-            (Form::Value, [only], Value::Array(_)) => self.field(only, value, place),
+            (Form::Value, [only], Value::Array(_)) => self.field(only, value, position),
             (Form::Object, _, _) | (Form::Value, [_], _) => {
-                self.wrong(value, message.go, place);
+                self.wrong(value, message.go, position);
                 Ok(())
             }
-            (Form::Value, fields, _) => self.one_of(fields, value, place),
+            (Form::Value, fields, _) => self.one_of(fields, value, position),
         }
     }
 
     /// Decodes a value whose type has an `UnmarshalJSON` method, which reports all errors in it.
     ///
     /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/marshal.go.
-    fn one_of(&mut self, fields: &'static [Field], value: &Value, place: &Place<'_>) -> Result<(), String> {
-        let mut inner = Self { saved: None, named: self.named.or(place.owner) };
+    fn one_of(
+        &mut self,
+        fields: &'static [Field],
+        value: &Value,
+        position: &FieldPosition<'_>,
+    ) -> Result<(), String> {
+        let mut inner = Self { saved: None, named: self.named.or(position.owner) };
         let list = fields.iter().find(|field| field.shape == Shape::List);
         let object = fields.iter().find(|field| matches!(field.kind, Kind::Message(_)));
         match (value, list, object) {
-            (Value::Object(_), _, Some(object)) => inner.value(object, value, place)?,
-            (Value::Array(_), Some(list), _) => inner.field(list, value, place)?,
+            (Value::Object(_), _, Some(object)) => inner.value(object, value, position)?,
+            (Value::Array(_), Some(list), _) => inner.field(list, value, position)?,
             (Value::Bool(_), _, _) => {}
             (_, _, _) if fields.iter().any(|field| field.kind == Kind::Bool) => {
                 return Err("boolean or JSON schema expected".to_owned());
@@ -241,26 +261,26 @@ impl Decoder {
         inner.saved.map_or(Ok(()), Err)
     }
 
-    fn text(&mut self, value: &Value, go_type: &str, place: &Place<'_>) {
+    fn text(&mut self, value: &Value, go_type: &str, position: &FieldPosition<'_>) {
         if !value.is_string() && !value.is_null() {
-            self.wrong(value, go_type, place);
+            self.wrong(value, go_type, position);
         }
     }
 
-    fn wrong(&mut self, value: &Value, go_type: &str, place: &Place<'_>) {
-        self.wrong_text(json_type(value), go_type, place);
+    fn wrong(&mut self, value: &Value, go_type: &str, position: &FieldPosition<'_>) {
+        self.wrong_text(json_type(value), go_type, position);
     }
 
     /// Records an error. Go continues after a value of the wrong type, but reports only the first.
-    fn wrong_text(&mut self, found: &str, go_type: &str, place: &Place<'_>) {
+    fn wrong_text(&mut self, found: &str, go_type: &str, position: &FieldPosition<'_>) {
         if self.saved.is_none() {
-            self.saved = Some(self.text_of(found, go_type, place));
+            self.saved = Some(self.text_of(found, go_type, position));
         }
     }
 
-    fn text_of(&self, found: &str, go_type: &str, place: &Place<'_>) -> String {
-        let owner = self.named.or(place.owner).map_or("", |owner| owner.name);
-        let path = place.path();
+    fn text_of(&self, found: &str, go_type: &str, position: &FieldPosition<'_>) -> String {
+        let owner = self.named.or(position.owner).map_or("", |owner| owner.name);
+        let path = position.path();
         format!("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {go_type}")
     }
 }
@@ -273,7 +293,7 @@ mod tests {
 
     #[track_caller]
     fn check(api_version: &str, kind: &str, object: &Value, expect: &str) {
-        let kind = GroupVersionKind::of(&json!({"apiVersion": api_version, "kind": kind}));
+        let kind = GroupVersionKind::from_object(&json!({"apiVersion": api_version, "kind": kind}));
         let found = type_error(object.as_object().unwrap(), &kind, "");
         assert_eq!(found.err().unwrap_or_default(), expect, "{object}");
     }
@@ -284,7 +304,7 @@ mod tests {
 
     // Recorded from kube-apiserver 1.37.1.
     #[test]
-    fn a_wrong_type_is_named_as_in_go() {
+    fn a_wrong_type_is_reported_as_in_go() {
         check("v1", "ConfigMap", &json!({"data": {"a": "b"}, "metadata": null, "bogus": 1}), "");
         for (object, text) in [
             (
@@ -309,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_unmarshaler_refuses_comes_before_other_wrong_types() {
+    fn errors_of_unmarshalers_take_precedence_over_wrong_types() {
         let limits = |limits: Value| json!({"metadata": 1, "spec": {"overhead": limits}});
         check("v1", "Pod", &limits(json!({"cpu": "x"})), &Quantity::parse("x").unwrap_err().to_string());
         check(
@@ -334,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_in_definitions_have_paths_of_their_own() {
+    fn schemas_in_definitions_have_separate_paths() {
         let schema = |schema: Value| json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}});
         let check = |object: Value, text: &str| {
             check("apiextensions.k8s.io/v1", "CustomResourceDefinition", &schema(object), text);

@@ -42,14 +42,14 @@ pub fn is_known(kind: &GroupVersionKind) -> bool {
     MESSAGES.of_kind(kind).is_some()
 }
 
-/// Normalizes `object` as encoding its Go type to protobuf and decoding it does.
+/// Normalizes `object` by encoding its Go type to protobuf and decoding it, as storage in etcd does.
 ///
-/// This happens in etcd: empty lists and maps are dropped.
+/// Empty lists and maps are dropped.
 ///
 /// Source: `Marshal` and `Unmarshal` in api `*/*/generated.pb.go`.
 /// Rule: KND-06.
 pub fn normalize_stored(object: &mut Value) {
-    let Some(message) = MESSAGES.of_kind(&GroupVersionKind::of(object)) else { return };
+    let Some(message) = MESSAGES.of_kind(&GroupVersionKind::from_object(object)) else { return };
     let mut normalizer = Normalizer { encoding: Encoding::Protobuf, ..Normalizer::default() };
     normalizer.message(MESSAGES.get(message), object, &Path::Root);
 }

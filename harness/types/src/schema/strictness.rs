@@ -25,7 +25,7 @@ pub fn errors(text: &str, unknown: &[String], of: Type) -> Result<Vec<String>, S
 ///
 /// # Errors
 /// As [`errors`].
-pub fn errors_of_list(text: &str, unknown: &[String]) -> Result<Vec<String>, String> {
+pub fn list_errors(text: &str, unknown: &[String]) -> Result<Vec<String>, String> {
     walk(text, unknown, Type::Free, Some("items"))
 }
 
@@ -59,7 +59,7 @@ fn walk(text: &str, unknown: &[String], of: Type, raw: Option<&str>) -> Result<V
 }
 
 /// The maximum number of errors that are kept.
-const MOST: usize = 100;
+const MAX_STRICT_ERRORS: usize = 100;
 
 /// An object or a list in progress.
 struct Frame {
@@ -137,7 +137,7 @@ impl Walk<'_> {
     }
 
     fn note(&mut self, error: String) {
-        if self.errors.len() < MOST && self.seen.insert(error.clone()) {
+        if self.errors.len() < MAX_STRICT_ERRORS && self.seen.insert(error.clone()) {
             self.errors.push(error);
         }
     }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_comes_in_the_order_of_the_text() {
+    fn errors_are_in_the_order_of_the_text() {
         refused(
             r#"{"b": [{}, {"zoo": {"a": 1, "a": 2}}], "foo": 1, "a": 1, "a": 2, "foo": 2}"#,
             &["foo", "b[1].zoo"],
@@ -178,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn the_items_of_a_list_are_looked_at_later() {
+    fn the_items_of_a_list_are_not_checked() {
         let text = r#"{"items": [{"a": 1, "a": 2}], "kind": "List", "kind": "List"}"#;
-        assert_eq!(errors_of_list(text, &[]), Ok(vec![r#"duplicate field "kind""#.to_owned()]));
+        assert_eq!(list_errors(text, &[]), Ok(vec![r#"duplicate field "kind""#.to_owned()]));
     }
 
     #[test]
-    fn into_json_that_the_server_does_not_read_nobody_looks() {
-        let of = Type::of_kind(&GroupVersionKind::new("apps", "v1", "ControllerRevision"));
+    fn arbitrary_json_is_not_checked() {
+        let of = Type::for_kind(&GroupVersionKind::new("apps", "v1", "ControllerRevision"));
         let text = r#"{"metadata": {"name": "a", "name": "b"}, "data": {"a": 1, "a": 2}}"#;
         assert_eq!(errors(text, &[], of), Ok(vec![r#"duplicate field "metadata.name""#.to_owned()]));
     }

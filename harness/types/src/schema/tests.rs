@@ -7,7 +7,7 @@ use super::*;
 
 #[track_caller]
 fn check(mut object: Value, expected: &Value, unknown: &[&str]) {
-    let kind = GroupVersionKind::of(&object);
+    let kind = GroupVersionKind::from_object(&object);
     let found = normalize(&mut object, &kind);
     assert_eq!(object, *expected);
     assert_eq!(found, unknown);
@@ -24,7 +24,7 @@ fn written_by_go() -> Vec<Value> {
 }
 
 #[test]
-fn what_go_wrote_stays_as_it_is_though_nulls_were_lost() {
+fn objects_written_by_go_are_unchanged_even_without_nulls() {
     for expected in written_by_go() {
         check(expected.clone(), &expected, &[]);
         // Arbitrary JSON and maps of times lose significant nulls.
@@ -37,7 +37,7 @@ fn what_go_wrote_stays_as_it_is_though_nulls_were_lost() {
 }
 
 #[test]
-fn what_a_type_does_not_have_is_gone_and_told() {
+fn unknown_fields_are_removed_and_reported() {
     check(
         json!({
             "apiVersion": "v1", "kind": "Pod", "bogus": 1, "metadata": {"labels": {"a": null, "b": "b"}, "x": {}},
@@ -54,7 +54,7 @@ fn what_a_type_does_not_have_is_gone_and_told() {
 }
 
 #[test]
-fn what_is_always_written_is_there() {
+fn fields_without_omitempty_are_present() {
     check(
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "aggregationRule": null}),
         &json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {}, "rules": null}),
@@ -63,12 +63,12 @@ fn what_is_always_written_is_there() {
 }
 
 #[test]
-fn an_object_in_another_one_may_say_of_which_kind_it_is() {
+fn a_nested_object_may_have_a_kind() {
     let mut set = json!({
         "apiVersion": "apps/v1", "kind": "StatefulSet",
         "spec": {"volumeClaimTemplates": [{"apiVersion": "v1", "kind": "", "bogus": 1}], "template": {"kind": "x"}},
     });
-    let kind = GroupVersionKind::of(&set);
+    let kind = GroupVersionKind::from_object(&set);
     let unknown = normalize(&mut set, &kind);
     assert_eq!(unknown, ["spec.template.kind", "spec.volumeClaimTemplates[0].bogus"]);
     let claim = &set["spec"]["volumeClaimTemplates"][0];
@@ -78,7 +78,7 @@ fn an_object_in_another_one_may_say_of_which_kind_it_is() {
 }
 
 #[test]
-fn what_was_stored_has_no_empty_lists_and_maps() {
+fn stored_objects_have_no_empty_lists_or_maps() {
     let mut slice = json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "ports": [],
         "metadata": {"labels": {}, "finalizers": []},
@@ -103,7 +103,7 @@ fn what_was_stored_has_no_empty_lists_and_maps() {
 }
 
 #[test]
-fn numbers_of_custom_resources_are_written_as_go_writes_them() {
+fn numbers_of_custom_resources_are_formatted_as_in_go() {
     let mut numbers: Value =
         serde_json::from_str("[1, 1.0, 1e2, -0.5, 9007199254740993, 12345678901234567890, -2.0, 1e300]")
             .unwrap();
@@ -113,7 +113,7 @@ fn numbers_of_custom_resources_are_written_as_go_writes_them() {
 }
 
 #[test]
-fn other_kinds_and_wrong_types_are_left_alone() {
+fn other_kinds_and_wrong_types_are_unchanged() {
     let custom = json!({"apiVersion": "example.com/v1", "kind": "Pod", "spec": null});
     check(custom.clone(), &custom, &[]);
     let wrong = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": [1], "metadata": "x"});

@@ -24,12 +24,12 @@ pub enum Type {
 
 impl Type {
     /// Returns the type for objects of a kind. For a custom resource, only the metadata has a Go type.
-    pub fn of_kind(kind: &GroupVersionKind) -> Self {
+    pub fn for_kind(kind: &GroupVersionKind) -> Self {
         MESSAGES.of_kind(kind).map_or(Self::Free, |id| Self::Object(MESSAGES.get(id)))
     }
 
     /// Returns the type with this name, such as `resource/v1.DeviceClaim`.
-    pub fn of_name(name: &str) -> Self {
+    pub fn for_name(name: &str) -> Self {
         MESSAGES.named(name).map_or(Self::Free, |id| Self::Object(MESSAGES.get(id)))
     }
 
@@ -67,7 +67,7 @@ impl Type {
     }
 
     /// Returns the type for the metadata of every object.
-    pub fn of_metadata() -> Self {
+    pub fn for_metadata() -> Self {
         MESSAGES.named(METADATA).map_or(Self::Free, |id| Self::Object(MESSAGES.get(id)))
     }
 
@@ -85,7 +85,7 @@ impl Type {
     #[must_use]
     pub fn member(self, name: &str) -> Self {
         match (self.message(), self) {
-            (Some(message), _) if message.form == Form::Object => of_member(message, name),
+            (Some(message), _) if message.form == Form::Object => for_member(message, name),
             (Some(message), _) => {
                 let object = message.fields.iter().find(|field| field.shape != Shape::List);
                 object.map_or(Self::Free, |field| Self::Field(field).member(name))
@@ -130,7 +130,7 @@ impl Type {
 }
 
 /// Returns the type of a member, which may belong to an embedded struct.
-fn of_member(message: &'static Message, name: &str) -> Type {
+fn for_member(message: &'static Message, name: &str) -> Type {
     match message.member(name) {
         Some(field) => Type::Field(field),
         None if message.is_kind && is_type_meta(name) => Type::ApiVersionOrKind,
@@ -182,12 +182,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_written_in_the_order_of_its_type() {
-        let of = Type::of_name("resource/v1.DeviceRequest");
+    fn members_are_encoded_in_the_order_of_the_type() {
+        let of = Type::for_name("resource/v1.DeviceRequest");
         let value = json!({"exactly": {"count": 1, "deviceClassName": "<c>"}, "name": "a"});
         let written = r#"{"name":"a","exactly":{"deviceClassName":"\u003cc\u003e","count":1}}"#;
         assert_eq!(of.in_order(&value), written);
-        let embedded = Type::of_name("resource/v1.DeviceClaimConfiguration");
+        let embedded = Type::for_name("resource/v1.DeviceClaimConfiguration");
         let value = json!({"opaque": {"parameters": {"b": 1, "a": 2}, "driver": "d"}, "requests": ["x"]});
         let written = r#"{"requests":["x"],"opaque":{"driver":"d","parameters":{"a":2,"b":1}}}"#;
         assert_eq!(embedded.in_order(&value), written);

@@ -28,7 +28,7 @@ pub struct CustomType<'a> {
 }
 
 /// Converts a built-in type to an [`AppliedType`].
-pub(crate) fn of_server<'a>(of: managed_fields::Type<Type>) -> managed_fields::Type<AppliedType<'a>> {
+pub(crate) fn from_built_in<'a>(of: managed_fields::Type<Type>) -> managed_fields::Type<AppliedType<'a>> {
     match of {
         managed_fields::Type::Declared(of) => managed_fields::Type::Declared(AppliedType::Server(of)),
         managed_fields::Type::Deduced => managed_fields::Type::Deduced,
@@ -38,7 +38,7 @@ pub(crate) fn of_server<'a>(of: managed_fields::Type<Type>) -> managed_fields::T
 
 impl<'a> AppliedType<'a> {
     /// Returns the type of objects with this schema; without a schema, objects may have any fields.
-    pub(super) fn of_root(schema: &'a Schema) -> managed_fields::Type<Self> {
+    pub(super) fn for_root(schema: &'a Schema) -> managed_fields::Type<Self> {
         if schema.kind.is_empty() && schema.properties.is_empty() {
             return managed_fields::Type::Deduced;
         }
@@ -48,8 +48,8 @@ impl<'a> AppliedType<'a> {
     }
 
     /// Returns the type for objects of a built-in kind; deduced if it has no Go type.
-    pub fn of_kind(of: Type) -> managed_fields::Type<Self> {
-        of_server(schema::applied(of))
+    pub fn for_kind(of: Type) -> managed_fields::Type<Self> {
+        from_built_in(schema::applied(of))
     }
 }
 
@@ -85,23 +85,23 @@ impl<'a> CustomType<'a> {
     fn atom(self) -> Atom<AppliedType<'a>> {
         let kind = if self.schema.int_or_string { "" } else { self.schema.kind.as_str() };
         match kind {
-            "object" => Atom::of_map(self.map()),
-            "array" => Atom::of_list(self.list()),
-            "integer" | "number" => Atom::of_scalar(Scalar::Numeric),
-            "boolean" => Atom::of_scalar(Scalar::Boolean),
+            "object" => Atom::from_map(self.map()),
+            "array" => Atom::from_list(self.list()),
+            "integer" | "number" => Atom::from_scalar(Scalar::Numeric),
+            "boolean" => Atom::from_scalar(Scalar::Boolean),
             "string" if ["", "byte"].contains(&self.schema.given_format.as_str()) => {
-                Atom::of_scalar(Scalar::String)
+                Atom::from_scalar(Scalar::String)
             }
-            "string" => Atom::of_scalar(Scalar::Untyped),
+            "string" => Atom::from_scalar(Scalar::Untyped),
             _ => Atom { scalar: Some(Scalar::Untyped), list: Some(self.list()), map: Some(self.map()) },
         }
     }
 
     fn field(self, name: &str) -> Option<managed_fields::Type<AppliedType<'a>>> {
         match name {
-            "metadata" if self.is_object => Some(of_server(schema::applied(Type::of_metadata()))),
+            "metadata" if self.is_object => Some(from_built_in(schema::applied(Type::for_metadata()))),
             "apiVersion" | "kind" if self.is_object => {
-                Some(of_server(schema::applied(Type::ApiVersionOrKind)))
+                Some(from_built_in(schema::applied(Type::ApiVersionOrKind)))
             }
             name => self.schema.properties.get(name).map(|property| self.child(property)),
         }
@@ -115,11 +115,11 @@ impl managed_fields::Schema for AppliedType<'_> {
             Self::Server(of) => {
                 let Atom { scalar, list, map } = of.atom();
                 let list = list.map(|ListType { element, relation }| {
-                    let element = of_server(element);
+                    let element = from_built_in(element);
                     ListType { element, relation }
                 });
                 let map = map.map(|MapType { element, is_atomic, has_fields }| {
-                    let element = element.map(of_server);
+                    let element = element.map(from_built_in);
                     MapType { element, is_atomic, has_fields }
                 });
                 Atom { scalar, list, map }
@@ -130,7 +130,7 @@ impl managed_fields::Schema for AppliedType<'_> {
     fn field(self, name: &str) -> Option<managed_fields::Type<Self>> {
         match self {
             Self::Custom(custom) => custom.field(name),
-            Self::Server(of) => managed_fields::Schema::field(of, name).map(of_server),
+            Self::Server(of) => managed_fields::Schema::field(of, name).map(from_built_in),
         }
     }
 
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_structural_schema_says_what_lists_and_maps_are() {
+    fn a_structural_schema_determines_list_and_map_types() {
         let compiled = Compiled::new(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
             "plain": {"type": "array", "items": {"type": "string"}},

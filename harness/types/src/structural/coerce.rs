@@ -103,7 +103,7 @@ fn judge(value: &Value, schema: &Schema, path: &Path<'_>, errors: &mut Vec<Field
     match value {
         Value::Object(members) => {
             if schema.embedded_resource {
-                judge_embedded(value, path, errors);
+                validate_embedded(value, path, errors);
             }
             for (name, value) in members {
                 if let Some(property) = schema.properties.get(name) {
@@ -125,7 +125,7 @@ fn judge(value: &Value, schema: &Schema, path: &Path<'_>, errors: &mut Vec<Field
 
 /// Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta/validation.go, `validateEmbeddedResource`.
 /// Rule: SCH-08.
-fn judge_embedded(object: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn validate_embedded(object: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let field = |name: &str| path.member(name).to_string();
     for name in ["apiVersion", "kind"] {
         if object.get(name).is_none() {
@@ -164,13 +164,13 @@ fn judge_embedded(object: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>)
         invalid("metadata", metadata, &why);
         return;
     }
-    judge_metadata(metadata, &path.member("metadata"), errors);
+    validate_metadata(metadata, &path.member("metadata"), errors);
 }
 
 /// Validates the names, labels, annotations, finalizers, and owners of an embedded object.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMetaAccessor`.
-fn judge_metadata(metadata: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn validate_metadata(metadata: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let text = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default();
     for name in ["generateName", "name"] {
         let value = text(name);

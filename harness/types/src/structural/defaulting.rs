@@ -13,7 +13,7 @@ use crate::status::Unsupported;
 use crate::weight::weight;
 
 /// The maximum memory for the defaults of one object, in bytes: a schema can enlarge each item of a list a hundredfold.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_DEFAULT_BYTES: usize = 64 << 20;
 
 /// Sets the defaults of an object.
 ///
@@ -22,9 +22,9 @@ const MOST_BYTES: usize = 64 << 20;
 /// # Errors
 /// The defaults take too much memory.
 pub(crate) fn set_defaults(object: &mut Value, schema: &Schema) -> Result<(), Unsupported> {
-    let mut left = MOST_BYTES;
+    let mut left = MAX_DEFAULT_BYTES;
     fill(object, schema, &mut left).ok_or_else(|| Unsupported {
-        what: format!("defaults of a custom resource that take more than {MOST_BYTES} bytes"),
+        what: format!("defaults of a custom resource that take more than {MAX_DEFAULT_BYTES} bytes"),
     })
 }
 

@@ -37,12 +37,12 @@ fn judge(value: &Value, schema: &Schema, path: &Path<'_>, errors: &mut Vec<Field
             match schema.list_type {
                 ListType::Atomic => {}
                 ListType::Set => errors.extend(
-                    second_appearances(items.iter().map(Key::of))
+                    second_appearances(items.iter().map(Key::new))
                         .into_iter()
                         .filter_map(|index| Some((index, items.get(index)?)))
                         .map(|(index, item)| duplicate(path, index, &displayed(item))),
                 ),
-                ListType::Map => judge_map(items, schema, path, errors),
+                ListType::Map => check_map(items, schema, path, errors),
             }
             let Some(of_items) = &schema.items else { return };
             for (index, item) in items.iter().enumerate() {
@@ -55,7 +55,7 @@ fn judge(value: &Value, schema: &Schema, path: &Path<'_>, errors: &mut Vec<Field
     }
 }
 
-fn judge_map(items: &[Value], schema: &Schema, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn check_map(items: &[Value], schema: &Schema, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let wrong = items.iter().enumerate().find(|(_, item)| !item.is_object() && !item.is_null());
     if let Some((index, other)) = wrong {
         let why = "must be an object for an array of list-type map";
@@ -84,7 +84,7 @@ enum Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    fn of(value: &'a Value) -> Self {
+    fn new(value: &'a Value) -> Self {
         value.as_str().map_or_else(|| Self::Encoded(value.to_string()), Self::Text)
     }
 }
@@ -130,7 +130,7 @@ mod tests {
     use super::second_appearances;
 
     #[test]
-    fn a_value_counts_where_it_appears_for_the_second_time() {
+    fn a_duplicate_is_reported_at_its_second_occurrence() {
         let few = [1, 2, 1, 1, 2];
         assert_eq!(second_appearances(few.into_iter()), [2, 4]);
         let many = few.into_iter().chain(10..20).chain([1, 10]);

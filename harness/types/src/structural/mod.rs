@@ -29,7 +29,7 @@ use self::defaulting::{prune_nulls, set_defaults};
 use self::node::Schema;
 use self::pruning::prune;
 use self::rules::Rules;
-pub use self::rules::{Found, Judgment, Notation, resolve};
+pub use self::rules::{Judgment, Notation, ResolvedPath, resolve};
 pub use self::validation::Purpose;
 use crate::status::{FieldError, Unsupported};
 
@@ -56,7 +56,7 @@ impl Compiled {
     ///
     /// Rule: APY-18.
     pub fn applied_type(&self) -> managed_fields::Type<AppliedType<'_>> {
-        AppliedType::of_root(&self.schema)
+        AppliedType::for_root(&self.schema)
     }
 
     /// Normalizes an object as the decoder does, except for its own metadata, and returns the unknown fields.
@@ -111,7 +111,7 @@ impl Compiled {
     ///
     /// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `Validate` and `ValidateUpdate`;
     /// `status_strategy.go`, `ValidateUpdate`.
-    pub fn judge_further(
+    pub fn validate_further(
         &self,
         mut errors: Vec<FieldError>,
         object: &Value,

@@ -4,10 +4,10 @@
 ///
 /// Source: go-openapi/swag conv/convert.go, `IsFloat64AJSONInteger`.
 pub(super) fn is_integer(float: f64) -> bool {
-    const MOST: f64 = 9_007_199_254_740_991.0;
-    const LEAST: f64 = -9_007_199_254_740_992.0;
+    const MAX_JSON_FLOAT: f64 = 9_007_199_254_740_991.0;
+    const MIN_JSON_FLOAT: f64 = -9_007_199_254_740_992.0;
     const EPSILON: f64 = 1e-9;
-    if !(LEAST..=MOST).contains(&float) {
+    if !(MIN_JSON_FLOAT..=MAX_JSON_FLOAT).contains(&float) {
         return false;
     }
     let rounded = float.round();
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_may_be_a_little_off() {
+    fn floats_close_to_an_integer_count_as_integers() {
         for (float, expected) in
             [(1.0, true), (1.000_000_000_1, true), (1.1, false), (0.0, true), (1e-12, false), (1e300, false)]
         {

@@ -8,7 +8,7 @@ use super::node::{Additional, Schema};
 use crate::path::Path;
 
 /// The maximum total length of reported paths, in bytes: a response cannot contain more.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_PATH_BYTES: usize = 4 << 20;
 
 /// The fields of every object, regardless of its schema.
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -116,7 +116,7 @@ impl Pruner {
     }
 
     fn report(&mut self, path: &Path<'_>, name: &str) {
-        if self.bytes <= MOST_BYTES {
+        if self.bytes <= MAX_PATH_BYTES {
             let path = path.member(name).to_string();
             self.bytes = self.bytes.saturating_add(path.len());
             self.unknown.push(path);

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn defaults_that_take_too_much_memory_are_refused() {
+fn defaults_that_take_too_much_memory_are_rejected() {
     let schema = json!({"type": "object", "properties": {"list": {"type": "array", "items": {
         "type": "object", "properties": {"text": {"type": "string", "default": "x".repeat(1 << 20)}},
     }}}});
@@ -20,7 +20,7 @@ fn defaults_that_take_too_much_memory_are_refused() {
 }
 
 #[test]
-fn long_paths_of_many_errors_are_refused() {
+fn many_errors_with_long_paths_are_rejected() {
     let schema = json!({"type": "object", "additionalProperties": {
         "type": "array", "items": {"type": "integer"},
     }});

@@ -53,7 +53,7 @@ fn places(value: &Value, prefix: &str, places: &mut Vec<String>) {
 }
 
 fn creation(object: &Value, cluster_fixture: &ClusterFixture) -> Attributes {
-    let kind = GroupVersionKind::of(object);
+    let kind = GroupVersionKind::from_object(object);
     let resource = cluster_fixture.resource_of(&kind).map(|resource| resource.name);
     Attributes {
         operation: Operation::Create,

@@ -92,7 +92,7 @@ fn requests(
 }
 
 fn is_called(webhook: &Webhook, request: &Attributes, state: &Labeled<'_>) -> bool {
-    let times = TimePrecision::of(request, state.is_built_in(&request.kind));
+    let times = TimePrecision::for_request(request, state.is_built_in(&request.kind));
     let run = AdmissionRun::new(request.clone(), times, state);
     matching::is_called(webhook, &mut run.with_authorizer(state.cluster_fixture.authorizer()))
 }

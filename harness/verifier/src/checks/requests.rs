@@ -46,7 +46,7 @@ impl Side<'_> {
             operation: self.operation,
             resource: GroupVersionResource::new(group, version, resource),
             subresource: self.subresource.to_owned(),
-            kind: GroupVersionKind::of(&self.object),
+            kind: GroupVersionKind::from_object(&self.object),
             namespace: self.namespace.to_owned(),
             name: self.name.to_owned(),
             object: Some(with_defaults(self.object)),
@@ -67,7 +67,7 @@ pub(super) fn namespace<'a>(webhook_probe: &'a WebhookProbe<'_>) -> &'a str {
     }
     let is_picked = |name: &&str| {
         let namespace = environment.cluster_fixture.namespace(name);
-        let labels = namespace.as_deref().and_then(Labels::of).unwrap_or_default();
+        let labels = namespace.as_deref().and_then(Labels::from_object).unwrap_or_default();
         webhook_probe.subject.webhook.namespace_selector.matches(labels)
     };
     let known = [environment.namespace.as_str(), corpus::NAMESPACE];

@@ -166,7 +166,7 @@ mod tests {
     #[track_caller]
     fn check_planted(object: &Value, expected: &Value) {
         let mut planted = object.clone();
-        assert!(plant(&mut planted, &GroupVersionKind::of(object)));
+        assert!(plant(&mut planted, &GroupVersionKind::from_object(object)));
         assert_eq!(planted, *expected);
     }
 
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn unknown_kind_gets_no_fields() {
-        let kind = GroupVersionKind::of(&json!({"apiVersion": "example.com/v1", "kind": "Unknown"}));
+        let kind = GroupVersionKind::from_object(&json!({"apiVersion": "example.com/v1", "kind": "Unknown"}));
         let mut object = json!({"spec": {}});
         assert!(!plant(&mut object, &kind));
         assert_eq!(object, json!({"spec": {}}));

@@ -143,9 +143,9 @@ fn unknown_fields(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value)
 fn repeated(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value) -> Vec<Violation> {
     let kind = &object_probe.request.kind;
     if object_probe.environment.is_built_in(object_probe.request) {
-        return more_often(before, after, Type::of_kind(kind), "");
+        return more_often(before, after, Type::for_kind(kind), "");
     }
-    more_often(at(before, &["metadata"]), at(after, &["metadata"]), Type::of_metadata(), "metadata")
+    more_often(at(before, &["metadata"]), at(after, &["metadata"]), Type::for_metadata(), "metadata")
 }
 
 fn more_often(before: &Value, after: &Value, of: Type, path: &str) -> Vec<Violation> {
@@ -227,7 +227,7 @@ mod tests {
     fn check(kind: &str, before: &Value, after: &Value, expected: &[&str]) {
         let (group, kind) = kind.rsplit_once('/').unwrap_or(("", kind));
         let kind = GroupVersionKind::new(group, "v1", kind);
-        let violations = more_often(before, after, Type::of_kind(&kind), "");
+        let violations = more_often(before, after, Type::for_kind(&kind), "");
         let kinds: Vec<&str> = violations.iter().map(|violation| violation.kind.as_str()).collect();
         assert_eq!(kinds, expected, "{after}");
     }

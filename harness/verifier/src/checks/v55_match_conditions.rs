@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use kubernetes_admission::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
 use kubernetes_admission::cluster_state::ClusterState as _;
-use kubernetes_admission::conditions::{BUDGET, Condition, Evaluation, Known, Outcome, settled};
+use kubernetes_admission::conditions::{
+    Condition, Evaluation, KnownFields, Outcome, RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS, constant_value,
+};
 use kubernetes_admission::config::{self, FailurePolicy, MatchPolicy, Rule, Webhook};
 use kubernetes_admission::matching::{self, exact_or_star};
 use kubernetes_api_server::ClusterFixture;
@@ -68,13 +70,14 @@ fn refused(subject: &Subject) -> Vec<Violation> {
 }
 
 /// Reports conditions that have the same value for every request that the rules match.
-fn constant(webhook: &Webhook, known: &[Known]) -> Vec<Violation> {
+fn constant(webhook: &Webhook, known: &[KnownFields]) -> Vec<Violation> {
     let conditions = &webhook.match_conditions;
     let is_always = |condition: &&Condition, value: bool| {
-        known.iter().all(|known| settled(condition, known) == Some(value))
+        known.iter().all(|known| constant_value(condition, known) == Some(value))
     };
-    let is_left_out =
-        |known: &Known| conditions.iter().any(|condition| settled(condition, known) == Some(false));
+    let is_left_out = |known: &KnownFields| {
+        conditions.iter().any(|condition| constant_value(condition, known) == Some(false))
+    };
     let never = |which: String, at: String| {
         let message = format!("{which} for no request that the rules match: the webhook is never called");
         Violation::new("never called", message).at(at)
@@ -105,11 +108,11 @@ fn constant(webhook: &Webhook, known: &[Known]) -> Vec<Violation> {
 
 /// Returns what the rules of `webhook` imply about the requests that they match; together these cover all of
 /// them.
-fn known(webhook: &Webhook, cluster_fixture: &ClusterFixture) -> Vec<Known> {
+fn known(webhook: &Webhook, cluster_fixture: &ClusterFixture) -> Vec<KnownFields> {
     webhook.rules.iter().flat_map(|rule| known_of(rule, webhook.match_policy, cluster_fixture)).collect()
 }
 
-fn known_of(rule: &Rule, policy: MatchPolicy, cluster_fixture: &ClusterFixture) -> Vec<Known> {
+fn known_of(rule: &Rule, policy: MatchPolicy, cluster_fixture: &ClusterFixture) -> Vec<KnownFields> {
     let operations: Vec<Operation> =
         [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect]
             .into_iter()
@@ -129,9 +132,15 @@ fn known_of(rule: &Rule, policy: MatchPolicy, cluster_fixture: &ClusterFixture) 
                 };
                 for operation in &operations {
                     match &about {
-                        None => known.push(Known::new(*operation, None, subresource, None, None)),
+                        None => known.push(KnownFields::new(*operation, None, subresource, None, None)),
                         Some((kind, requested)) => known.extend(requested.iter().map(|(resource, own)| {
-                            Known::new(*operation, Some(resource), subresource, kind.as_ref(), own.as_ref())
+                            KnownFields::new(
+                                *operation,
+                                Some(resource),
+                                subresource,
+                                kind.as_ref(),
+                                own.as_ref(),
+                            )
                         })),
                     }
                 }
@@ -219,7 +228,7 @@ fn judge(webhook: &Webhook, request: &Attributes, evaluation: &Evaluation) -> Ve
     match &evaluation.outcome {
         Outcome::OutOfBudget => {
             let message = format!(
-                "for the {what}, the conditions cost more than the budget of {BUDGET}: {follows} without a \
+                "for the {what}, the conditions cost more than the budget of {RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS}: {follows} without a \
                  call"
             );
             violations.push(Violation::new("over the budget of all conditions", message));
@@ -249,11 +258,11 @@ fn judge(webhook: &Webhook, request: &Attributes, evaluation: &Evaluation) -> Ve
             if let Some(one) = each.find(|condition| costly(condition.cost, kubernetes_cel::COST_LIMIT)) {
                 let whole = format!("for the {what}, condition {}", one.name);
                 violations.push(near(whole, one.cost, kubernetes_cel::COST_LIMIT));
-            } else if costly(evaluation.cost(), BUDGET) {
+            } else if costly(evaluation.cost(), RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS) {
                 violations.push(near(
                     format!("for the {what}, all conditions together"),
                     evaluation.cost(),
-                    BUDGET,
+                    RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS,
                 ));
             }
         }

@@ -63,7 +63,7 @@ fn means_the_same(before: &Value, after: &Value) -> bool {
     if !is_scalar(before) || !is_scalar(after) {
         return false;
     }
-    if let (Some(before), Some(after)) = (quantity::of(before), quantity::of(after)) {
+    if let (Some(before), Some(after)) = (quantity::from_value(before), quantity::from_value(after)) {
         return before == after;
     }
     let (Some(before), Some(after)) = (before.as_str(), after.as_str()) else { return false };

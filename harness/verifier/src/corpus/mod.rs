@@ -63,7 +63,7 @@ pub fn built_in(
         .into_iter()
         .filter(|maker| wanted(&(maker.make)(0)))
         .map(|maker| {
-            let served = resource_of(&GroupVersionKind::of(&(maker.make)(0)));
+            let served = resource_of(&GroupVersionKind::from_object(&(maker.make)(0)));
             (maker, served.is_some_and(|served| served.namespaced))
         })
         .collect();
@@ -97,7 +97,7 @@ pub fn example(kind: &GroupVersionKind, cluster_fixture: &ClusterFixture) -> Opt
         let schema = cluster_fixture.schema_of(kind)?;
         Some(custom::Version::new(kind.api_version(), kind.kind.clone(), schema).object(0))
     };
-    let mut examples = built_in.filter(|object| GroupVersionKind::of(object) == *kind);
+    let mut examples = built_in.filter(|object| GroupVersionKind::from_object(object) == *kind);
     examples.next().or_else(custom)
 }
 
@@ -144,8 +144,10 @@ fn is_matched(object: &Value, subjects: &[Subject], environment: &Environment) -
 /// Returns the kinds (as `apiVersion kind`) that the rules of `subjects` may match but the corpus does not
 /// have.
 pub fn missing(subjects: &[Subject], definitions: &[Value], environment: &Environment) -> Vec<String> {
-    let known: Vec<GroupVersionKind> =
-        makers(definitions).into_iter().map(|maker| GroupVersionKind::of(&(maker.make)(0))).collect();
+    let known: Vec<GroupVersionKind> = makers(definitions)
+        .into_iter()
+        .map(|maker| GroupVersionKind::from_object(&(maker.make)(0)))
+        .collect();
     let resources = environment.cluster_fixture.resources();
     let missing =
         resources.into_iter().filter(|resource| !known.contains(&resource.kind)).filter(|resource| {
@@ -309,7 +311,7 @@ mod tests {
     #[test]
     fn the_representative_objects_begin_with_one_of_each_kind() {
         let objects = built(&["*"], &["*"], &json!({}), Extent::Representative);
-        let kinds = |objects: &[Value]| objects.iter().map(GroupVersionKind::of).collect::<Vec<_>>();
+        let kinds = |objects: &[Value]| objects.iter().map(GroupVersionKind::from_object).collect::<Vec<_>>();
         let mut all = kinds(&objects);
         all.sort_by_key(|kind| (kind.api_version(), kind.kind.clone()));
         all.dedup();

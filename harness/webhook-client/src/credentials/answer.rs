@@ -148,7 +148,7 @@ fn expiration(text: &str) -> Result<Option<Timestamp>, UserError> {
         )));
     }
     let what =
-        format!("a credential plugin whose expirationTimestamp {} is no time of RFC 3339", quote(text));
+        format!("a credential plugin whose expirationTimestamp {} is not an RFC 3339 time", quote(text));
     Err(UserError::Unsupported(Unsupported { what }))
 }
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_good_until_it_expires() {
+    fn a_token_is_used_until_it_expires() {
         let printed = |time: &str| {
             printed(&json!({"token": "t", "expirationTimestamp": time})).map(|found| found.expires)
         };
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_must_be_what_was_asked_for() {
+    fn the_output_must_have_the_requested_kind_and_version() {
         let error = |text: &str| match read(text.as_bytes(), ExecVersion::V1beta1) {
             Err(UserError::Request(text)) => text,
             _ => panic!("{text} is taken"),

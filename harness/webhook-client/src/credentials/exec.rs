@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_long_text_is_said_ten_times_an_hour() {
+    async fn the_hint_is_logged_ten_times_an_hour() {
         let mut state = State::default();
         let mut said = || (0..20).filter(|_| state.may_hint()).count();
         assert_eq!(said(), 10);

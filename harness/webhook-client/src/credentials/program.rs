@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::UserError;
 
 /// The maximum run time of a plugin. client-go has no limit.
-const LONGEST_RUN: Duration = Duration::from_secs(60);
+const MAX_RUN_TIME: Duration = Duration::from_secs(60);
 /// The maximum output of a plugin, in bytes. client-go has no limit.
 const MAX_STDOUT: u64 = 1 << 20;
 
@@ -30,7 +30,7 @@ pub(super) struct Program {
     pub(super) env: Vec<(String, String)>,
 }
 
-/// Why a program did not print usable output.
+/// The reason why a program did not print usable output.
 pub(super) enum RunError {
     /// The program does not exist.
     NotFound,
@@ -70,7 +70,7 @@ impl Program {
             Ok::<_, io::Error>(Ok((stdout, child.wait().await?)))
         };
         let unsupported = |what: String| UserError::Unsupported(Unsupported { what });
-        let (stdout, status) = match timeout(LONGEST_RUN, running).await {
+        let (stdout, status) = match timeout(MAX_RUN_TIME, running).await {
             Ok(Ok(Ok(done))) => done,
             Ok(Ok(Err(limit))) => {
                 return Err(unsupported(format!(
@@ -81,7 +81,7 @@ impl Program {
             }
             Ok(Err(error)) => return Err(UserError::Request(format!("exec: {error}")).into()),
             Err(_elapsed) => {
-                let longest = LONGEST_RUN.as_secs();
+                let longest = MAX_RUN_TIME.as_secs();
                 return Err(
                     unsupported(format!("credential plugins that run longer than {longest} s")).into()
                 );
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_plugin_may_print_is_bounded() {
+    async fn the_output_of_a_plugin_is_limited() {
         let printed = shell("head -c 1048576 /dev/zero").run("").await.unwrap_or_default();
         assert_eq!(printed.len() as u64, MAX_STDOUT);
         let error = shell("cat /dev/zero").run("").await.err();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn how_long_a_plugin_may_run_is_bounded() {
+    async fn the_run_time_of_a_plugin_is_limited() {
         // Neither prints nor exits before it is killed.
         let error = shell("exec tail -f /dev/null").run("").await.err();
         assert!(matches!(&error, Some(RunError::Other(UserError::Unsupported(what)))
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_folder_of_path_does_not_count() {
+    fn relative_directories_in_path_are_ignored() {
         let folder = if Path::new("/usr/bin/env").is_file() { "/usr/bin" } else { "/bin" };
         assert!(look_in(OsStr::new(folder), "env").is_some());
         assert!(look_in(OsStr::new("relative:/nowhere"), "env").is_none());

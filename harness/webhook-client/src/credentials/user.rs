@@ -75,7 +75,7 @@ pub(in super::super) struct Identity {
     pub(in super::super) key: Vec<u8>,
 }
 
-/// Why a user's credentials cannot be used.
+/// The reason why a user's credentials cannot be used.
 #[derive(Debug)]
 pub(in super::super) enum UserError {
     /// No client can be created; the error is kube-apiserver's.
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_become_headers() {
+    fn credentials_are_sent_as_headers() {
         check(json!({}), &[]);
         check(json!({"token": "t"}), &[("authorization", "Bearer t")]);
         check(json!({"username": "a", "password": "b"}), &[("authorization", "Basic YTpi")]);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_an_error() {
+    fn credentials_that_are_invalid_in_headers_are_an_error() {
         let error = |written: Value| user(written, Path::new("/")).headers(None).unwrap_err();
         let both = error(json!({"token": "t", "username": "a"}));
         assert!(

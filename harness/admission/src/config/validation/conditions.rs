@@ -9,7 +9,7 @@ use super::super::{list, text};
 use super::error::Errors;
 use crate::conditions::{CompileError, Environment, compile};
 
-const MOST: usize = 64;
+const MAX_MATCH_CONDITIONS: usize = 64;
 
 /// Returns the expressions of `webhooks`.
 pub(super) fn expressions(webhooks: &[Value]) -> BTreeSet<&str> {
@@ -31,8 +31,8 @@ pub(super) fn validate(
     path: &str,
     errors: &mut Errors,
 ) {
-    if conditions.len() > MOST {
-        errors.too_many(path, conditions.len(), MOST);
+    if conditions.len() > MAX_MATCH_CONDITIONS {
+        errors.too_many(path, conditions.len(), MAX_MATCH_CONDITIONS);
     }
     let mut seen = BTreeSet::new();
     for (index, condition) in conditions.iter().enumerate() {

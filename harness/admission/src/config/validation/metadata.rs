@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::error::Errors;
 use crate::config::{STATIC_SUFFIX, list, text};
 
-const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
 
 /// Validates name, labels, annotations, and finalizers. Owner references and managed fields are not checked.
 ///
@@ -75,7 +75,7 @@ fn annotations(annotations: Option<&Map<String, Value>>, errors: &mut Errors) {
         errors.all_invalid("metadata.annotations", key, &names::label_key(&key.to_lowercase()));
         size += key.len() + value.as_str().unwrap_or_default().len();
     }
-    if size > ANNOTATIONS_LIMIT {
-        errors.too_long("metadata.annotations", ANNOTATIONS_LIMIT);
+    if size > TOTAL_ANNOTATION_SIZE_LIMIT_B {
+        errors.too_long("metadata.annotations", TOTAL_ANNOTATION_SIZE_LIMIT_B);
     }
 }

@@ -32,7 +32,7 @@ const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 /// Rule: NEW-13.
 pub fn validate(configuration: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
-    validate_with(configuration, Lenience::default(), &mut errors);
+    validate_with(configuration, AllowedErrors::default(), &mut errors);
     metadata::validate_static_suffix(configuration.get("metadata").unwrap_or(&Value::Null), &mut errors);
     errors.distinct()
 }
@@ -52,7 +52,7 @@ pub fn client_config_errors(client_config: &Value, path: &str) -> Vec<FieldError
 /// `defaultAndValidateVWC`.
 pub fn validate_manifest(configuration: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
-    validate_with(configuration, Lenience::default(), &mut errors);
+    validate_with(configuration, AllowedErrors::default(), &mut errors);
     errors.distinct()
 }
 
@@ -65,15 +65,15 @@ pub fn validate_manifest(configuration: &Value) -> Vec<FieldError> {
 pub fn validate_update(configuration: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let stored = conditions::expressions(list(old, "webhooks"));
-    let lenience = Lenience { stored: Some(&stored), ..Lenience::towards(configuration, old) };
-    validate_with(configuration, lenience, &mut errors);
+    let allowed = AllowedErrors { stored: Some(&stored), ..AllowedErrors::for_update(configuration, old) };
+    validate_with(configuration, allowed, &mut errors);
     errors.distinct()
 }
 
 /// The errors that an update may keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is independent of the others")]
-struct Lenience<'a> {
+struct AllowedErrors<'a> {
     side_effects: bool,
     review_versions: bool,
     repeated_names: bool,
@@ -83,11 +83,11 @@ struct Lenience<'a> {
     stored: Option<&'a BTreeSet<&'a str>>,
 }
 
-impl Lenience<'_> {
+impl AllowedErrors<'_> {
     /// Compares with all old webhooks together, except for match conditions, which must be unchanged.
     ///
     /// Rule: VLD-31, VLD-32.
-    fn towards(new: &Value, old: &Value) -> Self {
+    fn for_update(new: &Value, old: &Value) -> Self {
         let (new, old) = (list(new, "webhooks"), list(old, "webhooks"));
         let mut seen = BTreeSet::new();
         let side_effects =
@@ -117,16 +117,16 @@ impl Lenience<'_> {
 /// Validates the metadata, then each webhook in order.
 ///
 /// Rule: VLD-02, VLD-05.
-fn validate_with(configuration: &Value, lenience: Lenience<'_>, errors: &mut Errors) {
+fn validate_with(configuration: &Value, allowed: AllowedErrors<'_>, errors: &mut Errors) {
     metadata::validate(configuration.get("metadata").unwrap_or(&Value::Null), errors);
     let mutating = text(configuration, "kind") == Some(MUTATING);
     let mut seen = BTreeSet::new();
     for (index, webhook) in list(configuration, "webhooks").iter().enumerate() {
         let path = format!("webhooks[{index}]");
-        validate_webhook(webhook, &path, mutating, lenience, errors);
-        review_versions(webhook, &format!("{path}.admissionReviewVersions"), lenience, errors);
+        validate_webhook(webhook, &path, mutating, allowed, errors);
+        review_versions(webhook, &format!("{path}.admissionReviewVersions"), allowed, errors);
         let name = text(webhook, "name").unwrap_or_default();
-        if !lenience.repeated_names && !name.is_empty() && !seen.insert(name) {
+        if !allowed.repeated_names && !name.is_empty() && !seen.insert(name) {
             errors.duplicate(format!("{path}.name"), name);
         }
     }
@@ -139,7 +139,7 @@ fn validate_webhook(
     webhook: &Value,
     path: &str,
     mutating: bool,
-    lenience: Lenience<'_>,
+    allowed: AllowedErrors<'_>,
     errors: &mut Errors,
 ) {
     name(text(webhook, "name").unwrap_or_default(), &format!("{path}.name"), errors);
@@ -148,7 +148,7 @@ fn validate_webhook(
     }
     word(webhook, "failurePolicy", &FAILURE_POLICIES, path, errors);
     word(webhook, "matchPolicy", &MATCH_POLICIES, path, errors);
-    let side_effects: &[&str] = if lenience.side_effects { &OLD_SIDE_EFFECTS } else { &SIDE_EFFECTS };
+    let side_effects: &[&str] = if allowed.side_effects { &OLD_SIDE_EFFECTS } else { &SIDE_EFFECTS };
     if text(webhook, "sideEffects").is_none() {
         let detail = format!("must specify one of {}", side_effects.join(", "));
         errors.required(format!("{path}.sideEffects"), &detail);
@@ -159,22 +159,22 @@ fn validate_webhook(
         let detail = "the timeout value must be between 1 and 30 seconds";
         errors.invalid_value(format!("{path}.timeoutSeconds"), &Value::from(seconds), detail);
     }
-    selectors(webhook, path, lenience, errors);
+    selectors(webhook, path, allowed, errors);
     if mutating {
         word(webhook, "reinvocationPolicy", &REINVOCATION_POLICIES, path, errors);
     }
     let client_config = webhook.get("clientConfig").unwrap_or(&Value::Null);
     client_config::validate(client_config, &format!("{path}.clientConfig"), errors);
-    if !lenience.match_conditions {
+    if !allowed.match_conditions {
         let conditions = list(webhook, "matchConditions");
-        conditions::validate(conditions, lenience.stored, &format!("{path}.matchConditions"), errors);
+        conditions::validate(conditions, allowed.stored, &format!("{path}.matchConditions"), errors);
     }
 }
 
-fn selectors(webhook: &Value, path: &str, lenience: Lenience<'_>, errors: &mut Errors) {
+fn selectors(webhook: &Value, path: &str, allowed: AllowedErrors<'_>, errors: &mut Errors) {
     for field in ["namespaceSelector", "objectSelector"] {
         let value = webhook.get(field).unwrap_or(&Value::Null);
-        selector(value, &format!("{path}.{field}"), lenience, errors);
+        selector(value, &format!("{path}.{field}"), allowed, errors);
     }
 }
 
@@ -195,7 +195,7 @@ fn name(name: &str, path: &str, errors: &mut Errors) {
 
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateAdmissionReviewVersions`.
 /// Rule: VLD-18, VLD-19.
-fn review_versions(webhook: &Value, path: &str, lenience: Lenience<'_>, errors: &mut Errors) {
+fn review_versions(webhook: &Value, path: &str, allowed: AllowedErrors<'_>, errors: &mut Errors) {
     let versions = list(webhook, "admissionReviewVersions");
     if versions.is_empty() {
         errors.required(path, &format!("must specify one of {}", REVIEW_VERSIONS.join(", ")));
@@ -211,7 +211,7 @@ fn review_versions(webhook: &Value, path: &str, lenience: Lenience<'_>, errors: 
             errors.invalid(version_path, version, "duplicate version");
         }
     }
-    if !lenience.review_versions && !texts.iter().any(|version| REVIEW_VERSIONS.contains(version)) {
+    if !allowed.review_versions && !texts.iter().any(|version| REVIEW_VERSIONS.contains(version)) {
         let detail = format!("must include at least one of {}", REVIEW_VERSIONS.join(", "));
         errors.invalid_value(path, &Value::from(texts), &detail);
     }
@@ -219,7 +219,7 @@ fn review_versions(webhook: &Value, path: &str, lenience: Lenience<'_>, errors: 
 
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateLabelSelector`.
 /// Rule: VLD-26.
-fn selector(selector: &Value, path: &str, lenience: Lenience<'_>, errors: &mut Errors) {
+fn selector(selector: &Value, path: &str, allowed: AllowedErrors<'_>, errors: &mut Errors) {
     metadata::labels(selector.get("matchLabels"), &format!("{path}.matchLabels"), errors);
     for (index, expression) in list(selector, "matchExpressions").iter().enumerate() {
         let path = format!("{path}.matchExpressions[{index}]");
@@ -238,7 +238,7 @@ fn selector(selector: &Value, path: &str, lenience: Lenience<'_>, errors: &mut E
         }
         let key = text(expression, "key").unwrap_or_default();
         errors.all_invalid(&format!("{path}.key"), key, &names::label_key(key));
-        if lenience.label_values {
+        if allowed.label_values {
             continue;
         }
         for (index, value) in values.iter().enumerate() {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_may_keep_what_was_wrong_before() {
+    fn an_update_may_keep_existing_errors() {
         check("sideEffects", &json!("Some"), "webhooks[0].sideEffects");
         check("admissionReviewVersions", &json!(["v2"]), "webhooks[0].admissionReviewVersions");
         check(
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reserved_name_is_refused_on_a_create_only() {
+    fn a_reserved_name_is_rejected_only_on_create() {
         let mut reserved = configuration(&[]);
         reserved["metadata"]["name"] = json!("a.static.k8s.io");
         assert_eq!(validate(&reserved).len(), 1);

@@ -6,7 +6,7 @@ use kubernetes_types::names;
 use kubernetes_types::quoting::{go_type, quote};
 
 /// The maximum size of all annotations together, in bytes.
-const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
 
 /// Checks that `converted` has the kind, name, namespace, and UID of `original`.
 ///
@@ -119,8 +119,8 @@ fn wrong_annotations(annotations: &Map<String, Value>) -> Vec<String> {
         wrong.extend(names::label_key(&key.to_lowercase()).into_iter().map(invalid));
         bytes += key.len() + value.as_str().map_or(0, str::len);
     }
-    if bytes > ANNOTATIONS_LIMIT {
-        wrong.push(format!("{FIELD}: Too long: may not be more than {ANNOTATIONS_LIMIT} bytes"));
+    if bytes > TOTAL_ANNOTATION_SIZE_LIMIT_B {
+        wrong.push(format!("{FIELD}: Too long: may not be more than {TOTAL_ANNOTATION_SIZE_LIMIT_B} bytes"));
     }
     wrong
 }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_stays_the_same_one() {
+    fn kind_name_namespace_and_uid_must_not_change() {
         let original =
             json!({"kind": "Widget", "metadata": {"name": "a", "namespace": "b", "uid": "c", "labels": {}}});
         assert_eq!(check_identity(&original, &original), Ok(()));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_annotations_alone_may_change() {
+    fn only_labels_and_annotations_may_change() {
         let original = json!({"name": "a", "labels": {"a": "b"}, "annotations": {"c": "d"}});
         let answered = json!({"name": "x", "generation": 2, "labels": {"e": "f"}});
         assert_eq!(restored(&original, &answered), Ok(json!({"name": "a", "labels": {"e": "f"}})));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changes_is_validated() {
+    fn only_changed_labels_and_annotations_are_validated() {
         let wrong = json!({"labels": {"a_": "b"}, "annotations": {"-": "b"}});
         assert_eq!(restored(&wrong, &wrong), Ok(wrong.clone()));
         let of = |field: &str| json!({field: wrong[field]});
@@ -197,11 +197,11 @@ mod tests {
     }
 
     #[test]
-    fn annotations_have_a_limit_together() {
+    fn annotations_have_a_total_size_limit() {
         let of_size = |bytes: usize| json!({"annotations": {"ab": "c", "d": "e".repeat(bytes - 4)}});
-        assert!(restored(&json!({}), &of_size(ANNOTATIONS_LIMIT)).is_ok());
+        assert!(restored(&json!({}), &of_size(TOTAL_ANNOTATION_SIZE_LIMIT_B)).is_ok());
         assert_eq!(
-            restored(&json!({}), &of_size(ANNOTATIONS_LIMIT + 1)),
+            restored(&json!({}), &of_size(TOTAL_ANNOTATION_SIZE_LIMIT_B + 1)),
             Err("metadata.annotation: Too long: may not be more than 262144 bytes".to_owned())
         );
     }

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_version_that_both_know_is_spoken() {
+    fn the_first_version_that_both_sides_support_is_used() {
         let negotiate = |accepted: &[&str]| {
             Version::negotiate(&accepted.iter().map(|&version| version.to_owned()).collect::<Vec<_>>())
         };

@@ -15,7 +15,7 @@ use crate::review::response::successful;
 /// The kinds of the group in the converter's scheme.
 const KINDS: [&str; 3] = [KIND, "CustomResourceDefinition", "CustomResourceDefinitionList"];
 
-/// Why a conversion reply is invalid.
+/// The reason why a conversion reply is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) kind: FailureKind,
@@ -67,14 +67,14 @@ pub(crate) fn read(
     original: &Value,
     target: &GroupVersionKind,
 ) -> Result<Value, Failure> {
-    let from = GroupVersionKind::of(original);
+    let from = GroupVersionKind::from_object(original);
     let failed =
         |kind, what: &str| Failure { kind, message: format!("conversion webhook for {from} {what}") };
     let no_call = |text: &str| failed(FailureKind::Call, &format!("failed: {text}"));
     successful(reply).map_err(|(text, _)| no_call(&text))?;
     let document =
         decode::review(&reply.body, &version.kind(), &KINDS).map_err(|error| no_call(&error.into_text()))?;
-    let answer = Answer::read(&document.fields).map_err(|error| no_call(&error.into_text()))?;
+    let answer = RawResponse::read(&document.fields).map_err(|error| no_call(&error.into_text()))?;
     let objects = converted_objects(answer, &document.claimed, version, uid)
         .map_err(|text| failed(FailureKind::MalformedResponse, &format!("failed: {text}")))?;
     let [object] = objects.as_slice() else {
@@ -84,7 +84,7 @@ pub(crate) fn read(
     let invalid = |what: &str| failed(FailureKind::InvalidConvertedObject, what);
     let mut object = object_in(object)
         .map_err(|message| Failure { kind: FailureKind::InvalidConvertedObject, message })?;
-    let found = GroupVersionKind::of(&Value::Object(object.clone()));
+    let found = GroupVersionKind::from_object(&Value::Object(object.clone()));
     if (&found.group, &found.version) != (&target.group, &target.version) {
         let (expected, received) = (target.api_version(), found.api_version());
         return Err(invalid(&format!(
@@ -112,14 +112,14 @@ pub(crate) fn read(
 }
 
 /// The decoded `response`, before validation.
-struct Answer {
+struct RawResponse {
     uid: String,
     status: String,
     message: String,
     objects: Vec<Value>,
 }
 
-impl Answer {
+impl RawResponse {
     /// Reads `response`; returns none if it is missing.
     fn read(review: &Map<String, Value>) -> Result<Option<Self>, DecodeError> {
         let review = Fields::root(review, KIND);
@@ -140,7 +140,7 @@ impl Answer {
 
 /// Rule: CNV-03, CNV-04.
 fn converted_objects(
-    answer: Option<Answer>,
+    answer: Option<RawResponse>,
     claimed: &GroupVersionKind,
     version: Version,
     uid: &str,
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_object_that_was_sent_comes_back_in_the_version_that_is_wanted() {
+    fn exactly_the_sent_object_must_be_returned_in_the_requested_version() {
         let widget = |version: &str, kind: &str| json!({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}});
         let good = widget("example.com/v2", "Widget");
         assert_eq!(converted(&json!([good])), Ok(good.clone()));
@@ -226,7 +226,7 @@ mod tests {
 
     /// Reads a reply with the UID `uid` to a review with the UID `u`, with the failure `message` if there is one.
     fn objects(claimed: Version, spoken: Version, uid: &str, message: Option<&str>) -> Result<usize, String> {
-        let answer = Answer {
+        let answer = RawResponse {
             uid: uid.to_owned(),
             status: if message.is_some() { "Failure" } else { "Success" }.to_owned(),
             message: message.unwrap_or_default().to_owned(),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_review_of_v1_must_be_of_its_version_and_uid() {
+    fn only_a_v1_review_must_match_its_version_and_uid() {
         let (old, new) = (Version::V1beta1, Version::V1);
         assert_eq!(objects(new, new, "u", None), Ok(1));
         assert_eq!(objects(new, old, "w", None), Ok(1));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_has_its_message_or_one_of_ours() {
+    fn a_failure_has_the_webhook_message_or_a_default() {
         let of = |message| objects(Version::V1, Version::V1, "u", Some(message));
         assert_eq!(of("no"), Err("no".to_owned()));
         assert_eq!(of(""), Err("response.result.status was 'Failure', not 'Success'".to_owned()));

@@ -21,7 +21,7 @@ pub(super) fn check(errors: &mut Errors, path: &Path<'_>, capacity: &Value, is_s
     }
     let (values, range) = (list(policy, "validValues"), set(policy, "validRange"));
     // Quantities with too many digits are not supported.
-    let Some(most) = quantity::of(get(capacity, "value")) else { return };
+    let Some(most) = quantity::from_value(get(capacity, "value")) else { return };
     let usual = set(policy, "default");
     let (field, range) = match (values, range) {
         ([], None) => return,
@@ -37,12 +37,12 @@ pub(super) fn check(errors: &mut Errors, path: &Path<'_>, capacity: &Value, is_s
         errors.required(&path.child("default"), &format!("required when {field} is defined"));
         return;
     };
-    let Some(usual) = quantity::of(usual) else { return };
+    let Some(usual) = quantity::from_value(usual) else { return };
     let path = path.child(field);
     if let Some(range) = range {
         self::range(errors, &path, range, &usual, &most);
     } else {
-        let values: Option<Vec<Quantity>> = values.iter().map(quantity::of).collect();
+        let values: Option<Vec<Quantity>> = values.iter().map(quantity::from_value).collect();
         self::values(errors, &path, &values.unwrap_or_default(), &usual, &most);
     }
 }
@@ -90,7 +90,7 @@ fn values(errors: &mut Errors, path: &Path<'_>, values: &[Quantity], usual: &Qua
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateRequestPolicyRange`.
 fn range(errors: &mut Errors, path: &Path<'_>, range: &Value, usual: &Quantity, most: &Quantity) {
-    let bound = |field: &str| set(range, field).and_then(quantity::of);
+    let bound = |field: &str| set(range, field).and_then(quantity::from_value);
     let (min, max, step) = (bound("min"), bound("max"), bound("step"));
     let Some(min) = min else {
         errors.required(&path.child("min"), "required when validRange is defined");

@@ -18,7 +18,7 @@ use super::{most, names};
 
 /// Source: `Validate_DeviceClaim`.
 pub(super) fn claim(errors: &mut Errors, path: &Path<'_>, claim: &Value) {
-    let of = Type::of_name("resource/v1.DeviceClaim");
+    let of = Type::for_name("resource/v1.DeviceClaim");
     let requests = path.child("requests");
     if few(errors, &requests, claim, "requests", most::REQUESTS) {
         once(errors, &requests, list(claim, "requests"), of.member("requests"), |item| text(item, "name"));

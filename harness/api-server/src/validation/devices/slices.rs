@@ -312,7 +312,7 @@ pub(super) fn binding(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
 
 /// Source: `Validate_ResourceSliceSpec` and `Validate_Device`.
 fn generated_for_slice(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
-    let of = Type::of_name("resource/v1.ResourceSliceSpec");
+    let of = Type::for_name("resource/v1.ResourceSliceSpec");
     let devices = path.child("devices");
     for (index, device) in list(spec, "devices").iter().enumerate() {
         let path = devices.index(index);

@@ -74,7 +74,7 @@ pub(in super::super) fn claim_status(errors: &mut Errors, object: &Value, change
             errors.invalid_by_type(&allocation_path, "null", why);
         }
     }
-    let of = Type::of_name("resource/v1.ResourceClaimStatus");
+    let of = Type::for_name("resource/v1.ResourceClaimStatus");
     if generated::few(errors, &consumers_path, status, "reservedFor", RESOURCE_CLAIM_RESERVED_FOR_MAX_SIZE) {
         let of = of.member("reservedFor");
         generated::once(errors, &consumers_path, consumers, of, |item| text(item, "uid"));

@@ -196,7 +196,8 @@ pub(super) fn resource_reference(errors: &mut Errors, path: &Path<'_>, reference
     } else if !is_huge {
         errors.one_of(&path.child("resource"), Some(resource), &RESOURCES);
     }
-    let Some(divisor) = quantity::of(get(reference, "divisor")).filter(|divisor| *divisor != Quantity::ZERO)
+    let Some(divisor) =
+        quantity::from_value(get(reference, "divisor")).filter(|divisor| *divisor != Quantity::ZERO)
     else {
         return;
     };

@@ -246,21 +246,23 @@ fn own_resources(errors: &mut Errors, path: &Path<'_>, owner: &Value, shared: &S
         let of_containers = pod_resources::of_containers(owner, field);
         for (name, value) in entries(own, field) {
             let counts = field == "requests" || resources::is_huge_page(name);
-            let Some(value) = quantity::of(value).filter(|_| counts) else { continue };
+            let Some(value) = quantity::from_value(value).filter(|_| counts) else { continue };
             if let Some(sum) = of_containers.get(name).filter(|sum| **sum > value) {
                 let why = format!("must be greater than or equal to aggregate container {what} of {sum}");
                 errors.invalid_text(&path.key(name), &value.to_string(), why);
             }
         }
     }
-    let of_pod: Vec<(&str, Quantity)> =
-        entries(own, "limits").filter_map(|(name, value)| Some((name, quantity::of(value)?))).collect();
+    let of_pod: Vec<(&str, Quantity)> = entries(own, "limits")
+        .filter_map(|(name, value)| Some((name, quantity::from_value(value)?)))
+        .collect();
     let path = path.child("containers");
     for (index, container) in list(spec, "containers").iter().enumerate() {
         let path = path.index(index);
         let limits = get(get(container, "resources"), "limits");
         for (name, most) in &of_pod {
-            let Some(limit) = set(limits, name).and_then(quantity::of).filter(|limit| limit > most) else {
+            let Some(limit) = set(limits, name).and_then(quantity::from_value).filter(|limit| limit > most)
+            else {
                 continue;
             };
             let why = format!("must be less than or equal to pod limits of {most}");

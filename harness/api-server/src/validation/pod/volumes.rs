@@ -182,7 +182,7 @@ pub(super) fn pull_policy(errors: &mut Errors, path: &Path<'_>, policy: &str) {
 }
 
 fn empty_dir(errors: &mut Errors, path: &Path<'_>, source: &Value) {
-    let limit = set(source, "sizeLimit").and_then(kubernetes_types::quantity::of);
+    let limit = set(source, "sizeLimit").and_then(kubernetes_types::quantity::from_value);
     if limit.is_some_and(|limit| limit.sign() < 0) {
         errors.forbidden(&path.child("sizeLimit"), "SizeLimit field must be a valid resource quantity");
     }

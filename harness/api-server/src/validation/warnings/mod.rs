@@ -56,7 +56,7 @@ pub(in super::super) fn warnings(
     let kind = resource.gvr.group_resource();
     match (subresource, kind.as_str()) {
         ("", "csidrivers.storage.k8s.io") => {
-            let of = Type::of_kind(&resource.kind).member("spec").member("tokenRequests");
+            let of = Type::for_kind(&resource.kind).member("spec").member("tokenRequests");
             driver(&mut warnings, get(object, "spec"), old.map(|old| get(old, "spec")), of);
         }
         ("", _) => of_object(&mut warnings, object, old, &kind),
@@ -322,7 +322,7 @@ fn network_policy(warnings: &mut Warnings, spec: &Value) {
 /// Source: kubernetes pkg/registry/core/resourcequota/strategy.go, `WarningsOnCreate`.
 fn quota(warnings: &mut Warnings, hard: &Value) {
     for name in ["cpu", "memory", "storage", "ephemeral-storage"] {
-        let of = |name: &str| set(hard, name).and_then(quantity::of);
+        let of = |name: &str| set(hard, name).and_then(quantity::from_value);
         let mut request_name = format!("requests.{name}");
         let mut request: Option<Quantity> = of(&request_name);
         if request.is_none() && ["cpu", "memory"].contains(&name) {

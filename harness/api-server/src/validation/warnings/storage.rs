@@ -64,7 +64,7 @@ pub(super) fn claim_spec(warnings: &mut Warnings, path: &Path<'_>, spec: &Value)
 
 /// Warns about a fractional number of bytes.
 pub(super) fn fractional(warnings: &mut Warnings, path: &Path<'_>, amounts: &Value, name: &str) {
-    let amount = set(amounts, name).and_then(quantity::of);
+    let amount = set(amounts, name).and_then(quantity::from_value);
     if let Some(amount) = amount.filter(|amount| amount.milli_value() % 1000 != 0) {
         let (path, amount) = (path.key(name), quote(&amount.to_string()));
         warnings.push(format!("{path}: fractional byte value {amount} is invalid, must be an integer"));

@@ -10,7 +10,7 @@ mod shape;
 
 use serde_json::{Map, Value};
 
-use self::openapi::{Context, Found};
+use self::openapi::{Context, SchemaErrors};
 use crate::status::{FieldError, Unsupported};
 
 /// The fields that may appear next to `status` at the root: they are ignored when the status alone is validated.
@@ -62,7 +62,7 @@ pub fn errors(schema: &Value, path: &str, has_status: bool) -> Result<Vec<FieldE
         errors.extend(wrong);
     }
     let context = Context::new(with_rules);
-    let mut found = Found::default();
+    let mut found = SchemaErrors::default();
     openapi::visit(schema, path, &context, true, &mut found)?;
     errors.append(&mut found.of_schema);
     errors.append(&mut found.of_rules);

@@ -15,7 +15,7 @@ use crate::status::{FieldError, Unsupported};
 /// The constraints from the surrounding schemas.
 #[derive(Clone, Debug)]
 pub(super) struct Context {
-    /// Why defaults are forbidden; none if they are allowed.
+    /// The reason why defaults are forbidden; none if they are allowed.
     forbidden_defaults: Option<String>,
     is_in_metadata: bool,
     /// The path of the schema below which values have no old values.
@@ -45,7 +45,7 @@ impl Cardinality {
 
 /// The errors found, with those of rules kept separately.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct SchemaErrors {
     pub(super) of_schema: Vec<FieldError>,
     pub(super) of_rules: Vec<FieldError>,
     pub(super) cost: Cost,
@@ -62,7 +62,7 @@ impl Context {
     }
 
     /// Returns the context of an alternative, which has no rules.
-    fn of_alternative(&self) -> Self {
+    fn for_alternative(&self) -> Self {
         Self { cardinality: Cardinality::Unknown, ..self.clone() }
     }
 
@@ -126,7 +126,7 @@ pub(super) fn visit(
     path: &str,
     context: &Context,
     is_root: bool,
-    found: &mut Found,
+    found: &mut SchemaErrors,
 ) -> Result<(), Unsupported> {
     // Rules are compiled only if there are no errors here or below.
     let before = found.of_schema.len();
@@ -166,7 +166,7 @@ pub(super) fn visit(
         }
         visit(property, &format!("{path}.properties[{name}]"), &context, false, found)?;
     }
-    let alternative = context.of_alternative();
+    let alternative = context.for_alternative();
     if let Some(not) = nested(schema, "not") {
         visit(not, &format!("{path}.not"), &alternative, false, found)?;
     }

@@ -9,7 +9,7 @@ use kubernetes_cel::types::Type;
 use serde_json::{Value, json};
 
 use super::super::rules::normalized;
-use super::openapi::{Cardinality, Context, Found, quoted};
+use super::openapi::{Cardinality, Context, SchemaErrors, quoted};
 use super::{list, text};
 use crate::quoting::{encode, quote};
 use crate::status::{FieldError, Unsupported};
@@ -17,12 +17,12 @@ use crate::status::{FieldError, Unsupported};
 /// The limits on the estimated cost of one rule, and of all rules of a schema.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `StaticEstimatedCostLimit`.
-const COST_LIMIT: u64 = 10_000_000;
-const TOTAL_LIMIT: u64 = 100_000_000;
+const STATIC_ESTIMATED_COST_LIMIT: u64 = 10_000_000;
+const STATIC_ESTIMATED_CRD_COST_LIMIT: u64 = 100_000_000;
 
 /// How many of the most expensive rules are reported, if they cost at least `EXPENSIVE`.
 const MOST_EXPENSIVE: usize = 4;
-const EXPENSIVE: u64 = TOTAL_LIMIT / 100;
+const EXPENSIVE: u64 = STATIC_ESTIMATED_CRD_COST_LIMIT / 100;
 
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
@@ -44,7 +44,7 @@ impl Cost {
 
     /// Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/cel_validation.go`, `TotalCost`.
     pub(super) fn errors(mut self, path: &str) -> Vec<FieldError> {
-        if self.total <= TOTAL_LIMIT {
+        if self.total <= STATIC_ESTIMATED_CRD_COST_LIMIT {
             return Vec::new();
         }
         self.rules.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
@@ -52,7 +52,10 @@ impl Cost {
         let named = self.rules.into_iter().take(MOST_EXPENSIVE);
         let mut errors: Vec<FieldError> = named.map(|(_, path)| FieldError::forbidden(path, why)).collect();
         let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
-        errors.push(FieldError::forbidden(path, too_expensive(what, self.total, TOTAL_LIMIT)));
+        errors.push(FieldError::forbidden(
+            path,
+            too_expensive(what, self.total, STATIC_ESTIMATED_CRD_COST_LIMIT),
+        ));
         errors
     }
 }
@@ -138,7 +141,7 @@ pub(super) fn compile(
     path: &str,
     context: &Context,
     is_root: bool,
-    found: &mut Found,
+    found: &mut SchemaErrors,
 ) -> Result<(), Unsupported> {
     let rules = list(schema, "x-kubernetes-validations");
     if rules.is_empty() {
@@ -177,8 +180,8 @@ pub(super) fn compile(
             Cardinality::Unknown | Cardinality::Unbounded => of.max_cardinality(),
         };
         let cost = most.saturating_mul(times);
-        if cost > COST_LIMIT {
-            let why = too_expensive("estimated rule cost", cost, COST_LIMIT);
+        if cost > STATIC_ESTIMATED_COST_LIMIT {
+            let why = too_expensive("estimated rule cost", cost, STATIC_ESTIMATED_COST_LIMIT);
             found.of_rules.push(FieldError::forbidden(field("rule"), why));
         }
         found.cost.add(cost, &field("rule"));
@@ -206,7 +209,7 @@ fn message(
     environment: &Environment,
     of: &DeclaredType,
     field: &str,
-    found: &mut Found,
+    found: &mut SchemaErrors,
 ) -> Result<(), Unsupported> {
     let wrong_type = "messageExpression must evaluate to a string";
     match compiled(environment, text(rule, "messageExpression"), of, &Type::String, wrong_type)? {
@@ -218,8 +221,9 @@ fn message(
             found.of_rules.push(FieldError::invalid(field, shown(rule), why));
         }
         Ok((_, cost)) => {
-            if cost > COST_LIMIT {
-                let why = too_expensive("estimated messageExpression cost", cost, COST_LIMIT);
+            if cost > STATIC_ESTIMATED_COST_LIMIT {
+                let why =
+                    too_expensive("estimated messageExpression cost", cost, STATIC_ESTIMATED_COST_LIMIT);
                 found.of_rules.push(FieldError::forbidden(field, why));
             }
             found.cost.add(cost, field);

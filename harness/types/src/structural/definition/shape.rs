@@ -23,12 +23,12 @@ enum Level {
 
 /// The errors so far, and the compiled patterns.
 #[derive(Default)]
-struct Wrong<'s> {
+struct ShapeErrors<'s> {
     errors: Vec<FieldError>,
     patterns: HashSet<&'s str>,
 }
 
-impl<'s> Wrong<'s> {
+impl<'s> ShapeErrors<'s> {
     fn push(&mut self, error: FieldError) {
         self.errors.push(error);
     }
@@ -45,7 +45,7 @@ impl<'s> Wrong<'s> {
 
 /// Returns the reasons why a schema is not structural, sorted by text.
 pub(super) fn errors(schema: &Value, path: &str) -> Vec<FieldError> {
-    let mut wrong = Wrong::default();
+    let mut wrong = ShapeErrors::default();
     visit(schema, Level::Root, path, &mut wrong);
     let mut errors = wrong.errors;
     is_complete(schema, Some(schema), path, path, &mut errors);
@@ -53,7 +53,7 @@ pub(super) fn errors(schema: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-fn visit<'s>(schema: &'s Value, level: Level, path: &str, errors: &mut Wrong<'s>) {
+fn visit<'s>(schema: &'s Value, level: Level, path: &str, errors: &mut ShapeErrors<'s>) {
     let kind = text(schema, "type");
     let items = nested(schema, "items");
     if kind == "array" && items.is_none() {
@@ -124,7 +124,13 @@ fn visit<'s>(schema: &'s Value, level: Level, path: &str, errors: &mut Wrong<'s>
 }
 
 /// Validates restrictions of metadata, of which few are allowed.
-fn metadata<'s>(schema: &'s Value, is_resource: bool, level: Level, path: &str, errors: &mut Wrong<'s>) {
+fn metadata<'s>(
+    schema: &'s Value,
+    is_resource: bool,
+    level: Level,
+    path: &str,
+    errors: &mut ShapeErrors<'s>,
+) {
     for name in ["kind", "apiVersion"] {
         let Some((_, property)) = properties(schema).find(|(known, _)| *known == name) else { continue };
         let kind = text(property, "type");
@@ -160,7 +166,7 @@ fn values<'s>(
     skip_first_all_of: bool,
     level: Level,
     path: &str,
-    errors: &mut Wrong<'s>,
+    errors: &mut ShapeErrors<'s>,
 ) {
     for name in ["anyOf", "allOf", "oneOf"] {
         for (index, alternative) in list(schema, name).iter().enumerate() {
@@ -187,7 +193,7 @@ fn alternative_errors<'s>(
     skip_any_of: bool,
     level: Level,
     path: &str,
-    errors: &mut Wrong<'s>,
+    errors: &mut ShapeErrors<'s>,
 ) {
     values(schema, skip_any_of, false, level, path, errors);
     if let Some(items) = nested(schema, "items") {

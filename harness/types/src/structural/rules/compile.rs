@@ -9,7 +9,7 @@ use kubernetes_cel::schema::{Schema as Types, with_declared_type, with_optional_
 use kubernetes_cel::types::Type;
 use serde_json::Value;
 
-use super::{Own, Rule, Rules, path};
+use super::{Rule, Rules, SchemaRules, path};
 use crate::status::Unsupported;
 
 /// The Kubernetes release whose expressions are supported.
@@ -26,7 +26,7 @@ pub(in crate::structural) fn rules(schema: &Value) -> Result<Option<Rules>, Unsu
     if !has_rules(schema) {
         return Ok(None);
     }
-    of(schema, schema, true)
+    schema_rules(schema, schema, true)
 }
 
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `hasXValidations`.
@@ -47,11 +47,11 @@ fn has_rules(schema: &Value) -> bool {
 /// Compiles the rules of `validation`, which is `schema` or one of its `allOf` alternatives.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `validator`.
-fn of(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Rules>, Unsupported> {
+fn schema_rules(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Rules>, Unsupported> {
     let nested = |name: &str| -> Result<Option<Box<Rules>>, Unsupported> {
         match (validation.get(name), schema.get(name)) {
             (Some(validation), Some(schema)) if validation.is_object() && schema.is_object() => {
-                Ok(of(validation, schema, false)?.map(Box::new))
+                Ok(schema_rules(validation, schema, false)?.map(Box::new))
             }
             _ => Ok(None),
         }
@@ -59,13 +59,13 @@ fn of(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Rules>
     let mut properties = BTreeMap::new();
     for (name, validation) in validation.get("properties").and_then(Value::as_object).into_iter().flatten() {
         let Some(schema) = schema.get("properties").and_then(|all| all.get(name)) else { continue };
-        if let Some(rules) = of(validation, schema, false)? {
+        if let Some(rules) = schema_rules(validation, schema, false)? {
             properties.insert(name.clone(), rules);
         }
     }
     let mut all_of = Vec::new();
     for validation in validation.get("allOf").and_then(Value::as_array).into_iter().flatten() {
-        all_of.extend(of(validation, schema, is_root)?);
+        all_of.extend(schema_rules(validation, schema, is_root)?);
     }
     let rules = Rules {
         own: own(validation, schema, is_root)?,
@@ -82,7 +82,7 @@ fn of(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Rules>
     Ok((!is_empty).then_some(rules))
 }
 
-fn own(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Own>, Unsupported> {
+fn own(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<SchemaRules>, Unsupported> {
     let declared = validation.get("x-kubernetes-validations").and_then(Value::as_array);
     let Some(declared) = declared.filter(|rules| !rules.is_empty()) else { return Ok(None) };
     let unsupported = |what: String| Unsupported { what };
@@ -121,7 +121,7 @@ fn own(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Own>,
         });
     }
     let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-    Ok(Some(Own { types, kind, rules }))
+    Ok(Some(SchemaRules { types, kind, rules }))
 }
 
 /// Compiles an expression, or returns its error.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::super::coerce::displayed;
 use super::super::correlation::{Correlation, ItemsByKey};
 use super::super::shown;
-use super::{Judgment, Own, Rule, Rules};
+use super::{Judgment, Rule, Rules, SchemaRules};
 use crate::path::Path;
 use crate::quoting::quote;
 use crate::status::{FieldError, Unsupported};
@@ -18,7 +18,7 @@ use crate::status::{FieldError, Unsupported};
 /// The maximum length of a message from an expression, in bytes.
 ///
 /// Source: apiserver pkg/apis/cel/config.go, `MaxEvaluatedMessageExpressionSizeBytes`.
-const LONGEST_MESSAGE: usize = 5 * 1024;
+const MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES: usize = 5 * 1024;
 
 /// The error of an expression that exceeds its cost limit.
 const COST_EXCEEDED: &str = "operation cancelled: actual cost limit exceeded";
@@ -131,7 +131,7 @@ impl Run {
     /// Rule: SCH-07.
     fn evaluate<'a>(
         &mut self,
-        own: &'a Own,
+        own: &'a SchemaRules,
         value: &'a Value,
         old: Option<&'a Value>,
         path: &Path<'_>,
@@ -205,11 +205,11 @@ impl Run {
         }
     }
 
-    fn invalid(&mut self, own: &Own, path: &Path<'_>, why: &str) {
+    fn invalid(&mut self, own: &SchemaRules, path: &Path<'_>, why: &str) {
         self.judgment.errors.push(FieldError::invalid(shown(&path.to_string()), quote(&own.kind), why));
     }
 
-    fn run_out(&mut self, own: &Own, path: &Path<'_>) {
+    fn run_out(&mut self, own: &SchemaRules, path: &Path<'_>) {
         let why =
             "validation failed due to running out of cost budget, no further validation rules will be run";
         self.invalid(own, path, why);
@@ -219,7 +219,7 @@ impl Run {
     /// Adds the error of a rule that evaluates to false. Returns false if no further rules are to be evaluated.
     fn refuse<'a>(
         &mut self,
-        own: &'a Own,
+        own: &'a SchemaRules,
         rule: &'a Rule,
         value: &Value,
         path: &Path<'_>,
@@ -283,7 +283,9 @@ impl Run {
             Ok(value) => {
                 self.left = Some(rest);
                 let text = value.as_str().unwrap_or_default().trim();
-                let is_fit = !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n');
+                let is_fit = !text.is_empty()
+                    && text.len() <= MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES
+                    && !text.contains('\n');
                 if is_fit { Ok(text.to_owned()) } else { Err(None) }
             }
             Err(error) if error.to_string().starts_with(COST_EXCEEDED) => Err(Some(format!(

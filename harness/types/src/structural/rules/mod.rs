@@ -15,7 +15,7 @@ use serde_json::Value;
 pub(super) use self::compile::{compiled, rules};
 use self::evaluate::Run;
 pub(super) use self::path::normalized;
-pub use self::path::{Found, Notation, resolve};
+pub use self::path::{Notation, ResolvedPath, resolve};
 use super::correlation::Correlation;
 use super::node::Schema;
 use crate::path::Path;
@@ -24,12 +24,12 @@ use crate::status::{FieldError, Unsupported};
 /// The cost budget for the rules of one object.
 ///
 /// Source: apiserver pkg/apis/cel/config.go, `RuntimeCELCostBudget`.
-const BUDGET: u64 = 10_000_000;
+const RUNTIME_CEL_COST_BUDGET: u64 = 10_000_000;
 
 /// The rules of a schema and its parts. Parts without rules are omitted.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
-    own: Option<Own>,
+    own: Option<SchemaRules>,
     items: Option<Box<Rules>>,
     properties: BTreeMap<String, Rules>,
     additional: Option<Box<Rules>>,
@@ -38,7 +38,7 @@ pub(super) struct Rules {
 
 /// The rules of one schema, without its parts.
 #[derive(Debug)]
-struct Own {
+struct SchemaRules {
     types: Types,
     /// `type` of the schema.
     kind: String,
@@ -102,7 +102,8 @@ impl Rules {
         old: Option<&'a Value>,
         correlation: Option<Correlation<'a>>,
     ) -> Result<Judgment, Unsupported> {
-        let mut run = Run { left: Some(BUDGET), judgment: Judgment::default(), unsupported: None };
+        let mut run =
+            Run { left: Some(RUNTIME_CEL_COST_BUDGET), judgment: Judgment::default(), unsupported: None };
         run.visit(self, object, old, &Path::Root, evaluate::Ratchet::new(correlation));
         match run.unsupported {
             Some(unsupported) => Err(unsupported),

@@ -23,7 +23,7 @@ pub enum Notation {
 
 /// A resolved path.
 #[derive(Debug)]
-pub struct Found<'s> {
+pub struct ResolvedPath<'s> {
     /// The path as errors show it.
     pub path: String,
     /// The first field.
@@ -38,7 +38,7 @@ pub struct Found<'s> {
 /// kube-apiserver's error for an invalid path.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `ValidFieldPath`.
-pub fn resolve<'s>(path: &str, schema: &'s Value, notation: Notation) -> Result<Found<'s>, String> {
+pub fn resolve<'s>(path: &str, schema: &'s Value, notation: Notation) -> Result<ResolvedPath<'s>, String> {
     let mut rest = path;
     let mut schema = schema;
     let mut normalized = String::new();
@@ -66,7 +66,7 @@ pub fn resolve<'s>(path: &str, schema: &'s Value, notation: Notation) -> Result<
         schema = step(schema, name, &mut normalized)?;
         root.get_or_insert_with(|| name.to_owned());
     }
-    Ok(Found { path: normalized, root: root.unwrap_or_default(), schema })
+    Ok(ResolvedPath { path: normalized, root: root.unwrap_or_default(), schema })
 }
 
 fn step<'s>(schema: &'s Value, name: &str, normalized: &mut String) -> Result<&'s Value, String> {
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_lead_to_fields_and_keys() {
+    fn paths_resolve_to_fields_and_keys() {
         let schema = json!({"properties": {
             "a": {"properties": {"b.c": {}, "it's": {}}},
             "m": {"additionalProperties": {"properties": {"x": {}}}},

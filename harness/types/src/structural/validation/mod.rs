@@ -32,7 +32,7 @@ pub enum Purpose {
 static UNLIMITED: LazyLock<ValueValidation> = LazyLock::new(ValueValidation::default);
 
 /// The maximum total length of all messages, in bytes.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 /// Returns the errors of an object or of its status. Old errors in unchanged parts are ignored.
 ///
@@ -247,8 +247,8 @@ impl Validator {
     /// Adds the memory that a message takes.
     fn count(&mut self, failure: &Failure) {
         self.bytes = self.bytes.saturating_add(failure.message.len());
-        if self.bytes > MOST_BYTES && self.unsupported.is_none() {
-            let what = format!("refusing an object for more than {MAX_ERRORS} errors, or for very long ones");
+        if self.bytes > MAX_MESSAGE_BYTES && self.unsupported.is_none() {
+            let what = format!("objects with more than {MAX_ERRORS} errors, or with very long ones");
             self.unsupported = Some(Unsupported { what });
         }
     }

@@ -156,7 +156,7 @@ impl Version {
         schema.decode(&mut object, true).map_err(|error| error.to_string())?;
         let judged = schema.set_defaults(&mut object).and_then(|()| {
             let errors = schema.schema_errors(&object, None, Purpose::Object)?;
-            schema.judge_further(errors, &object, None, Purpose::Object)
+            schema.validate_further(errors, &object, None, Purpose::Object)
         });
         judged.map(|judgment| (object, judgment.errors)).map_err(|unsupported| unsupported.to_string())
     }

@@ -9,36 +9,36 @@ use std::sync::OnceLock;
 ///
 /// It is created at the first call and dropped with the configuration; a copy of the configuration starts empty.
 #[derive(Default)]
-pub struct Kept(OnceLock<Box<dyn Any + Send + Sync>>);
+pub struct CallerCache(OnceLock<Box<dyn Any + Send + Sync>>);
 
-impl Kept {
+impl CallerCache {
     /// Returns the cached value, created by `make` if there is none; returns none if the cache holds another type.
     pub fn get_or_init<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.0.get_or_init(|| Box::new(make())).downcast_ref()
     }
 }
 
-impl Clone for Kept {
+impl Clone for CallerCache {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
 /// Always equal, because the value is derived from the configuration.
-impl PartialEq for Kept {
+impl PartialEq for CallerCache {
     fn eq(&self, _other: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Kept {}
+impl Eq for CallerCache {}
 
-impl Hash for Kept {
+impl Hash for CallerCache {
     fn hash<H: Hasher>(&self, _state: &mut H) {}
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for CallerCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kept").finish_non_exhaustive()
+        f.debug_struct("CallerCache").finish_non_exhaustive()
     }
 }

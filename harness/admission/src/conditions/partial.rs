@@ -9,7 +9,7 @@ pub use crate::attributes::{GroupVersionKind, GroupVersionResource, Operation};
 
 /// The known fields of a set of requests. The user, names, options, and objects are unknown.
 #[derive(Debug)]
-pub struct Known {
+pub struct KnownFields {
     operation: Operation,
     request: serde_json::Map<String, Json>,
     unknown: Vec<&'static str>,
@@ -18,7 +18,7 @@ pub struct Known {
 /// The request fields that rules do not determine.
 const NEVER_KNOWN: [&str; 5] = ["name", "namespace", "userInfo", "dryRun", "options"];
 
-impl Known {
+impl KnownFields {
     /// Describes requests by their known fields.
     ///
     /// These are the operation, the resource, the subresource (empty for the object itself), the kind in the review,
@@ -59,7 +59,7 @@ impl Known {
 ///
 /// An unbound variable is an error, which `&&`, `||`, and `?:` ignore where it cannot affect the result. So an
 /// expression with a value has that value whatever the unknown fields are.
-impl<'a> Variables<'a> for &'a Known {
+impl<'a> Variables<'a> for &'a KnownFields {
     fn get(&self, name: &str) -> Option<Value<'a>> {
         match (name, self.operation) {
             ("request", _) => Some(Value::Map(Map::partial(&self.request, &self.unknown, Origin::Request))),
@@ -72,7 +72,7 @@ impl<'a> Variables<'a> for &'a Known {
 }
 
 /// Returns the value of `condition` for all requests that match `known`; none if it depends on unknown fields or fails.
-pub fn settled(condition: &Condition, known: &Known) -> Option<bool> {
+pub fn constant_value(condition: &Condition, known: &KnownFields) -> Option<bool> {
     let program = condition.expression.as_ref().ok()?.program();
     // As `dyn`, the request could be counted and iterated, and would contain only the known fields.
     if program.calls("dyn") {
@@ -92,14 +92,14 @@ mod tests {
     fn check(operation: Operation, subresource: Option<&str>, expression: &str, expected: Option<bool>) {
         let pods = GroupVersionResource::new("", "v1", "pods");
         let kind = GroupVersionKind::new("", "v1", "Pod");
-        let known = Known::new(operation, Some(&pods), subresource, Some(&kind), None);
+        let known = KnownFields::new(operation, Some(&pods), subresource, Some(&kind), None);
         let condition = Condition::new("c", expression);
         assert!(condition.expression.is_ok(), "{expression}");
-        assert_eq!(settled(&condition, &known), expected, "{expression}");
+        assert_eq!(constant_value(&condition, &known), expected, "{expression}");
     }
 
     #[test]
-    fn what_rules_say_is_known() {
+    fn a_condition_on_fields_in_rules_has_a_constant_value() {
         let create = |expression, expected| check(Operation::Create, Some(""), expression, expected);
         create("true", Some(true));
         create("request.operation == 'DELETE'", Some(false));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_depends_on_anything_else_is_not() {
+    fn a_condition_on_unknown_fields_has_no_constant_value() {
         let create = |expression| check(Operation::Create, None, expression, None);
         create("object.spec.x == 1");
         create("has(object.spec)");

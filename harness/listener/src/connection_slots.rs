@@ -31,21 +31,21 @@ const IDLE: Duration = Duration::from_secs(90);
 const FREE_BYTES: usize = 16 << 10;
 
 /// How many bytes all such peers may send together beyond that, because headers may be up to a megabyte.
-const STRANGERS_BYTES: usize = 16 << 20;
+const UNAUTHENTICATED_BYTES: usize = 16 << 20;
 
 /// The connection slots of a listener.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct ConnectionSlots {
     /// The peers, in the order in which they connected.
-    taken: Mutex<Taken>,
+    occupied: Mutex<OccupiedSlots>,
     capacity: usize,
     /// Notified when a slot may be free.
     freed: Notify,
-    strangers_bytes: Arc<Semaphore>,
+    unauthenticated_bytes: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct OccupiedSlots {
     next: u64,
     peers: BTreeMap<u64, Arc<Peer>>,
 }
@@ -60,17 +60,17 @@ struct Peer {
 
 /// What a peer has sent so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Shown {
+enum Progress {
     Nothing,
     /// Some bytes, such as the start of a handshake.
-    Life,
+    Bytes,
     Token,
 }
 
 /// The activity of a peer.
 #[derive(Debug)]
 struct Activity {
-    shown: Shown,
+    progress: Progress,
     has_requested: bool,
     /// Whether the connection has been upgraded from HTTP.
     is_upgraded: bool,
@@ -84,17 +84,17 @@ struct Activity {
     charged: Option<OwnedSemaphorePermit>,
 }
 
-impl Places {
+impl ConnectionSlots {
     pub(crate) fn new() -> Arc<Self> {
         Self::with_capacity(CONNECTIONS)
     }
 
     fn with_capacity(capacity: usize) -> Arc<Self> {
         Arc::new(Self {
-            taken: Mutex::default(),
+            occupied: Mutex::default(),
             capacity,
             freed: Notify::new(),
-            strangers_bytes: Arc::new(Semaphore::new(STRANGERS_BYTES)),
+            unauthenticated_bytes: Arc::new(Semaphore::new(UNAUTHENTICATED_BYTES)),
         })
     }
 
@@ -103,25 +103,25 @@ impl Places {
     /// If none is free, evicts the unauthenticated peer that has been connected longest, preferring peers that have
     /// sent nothing; otherwise, the peer that has been idle longest. Waits only while all peers are authenticated and
     /// have active requests.
-    pub(crate) async fn take(self: &Arc<Self>) -> Place {
+    pub(crate) async fn take(self: &Arc<Self>) -> ConnectionSlot {
         loop {
-            if let Some(place) = self.try_take() {
-                return place;
+            if let Some(slot) = self.try_take() {
+                return slot;
             }
             self.freed.notified().await;
         }
     }
 
-    fn try_take(self: &Arc<Self>) -> Option<Place> {
-        let mut taken = lock(&self.taken);
-        if taken.peers.len() >= self.capacity && !taken.evict_one() {
+    fn try_take(self: &Arc<Self>) -> Option<ConnectionSlot> {
+        let mut occupied = lock(&self.occupied);
+        if occupied.peers.len() >= self.capacity && !occupied.evict_one() {
             return None;
         }
-        let id = taken.next;
-        taken.next += 1;
+        let id = occupied.next;
+        occupied.next += 1;
         let peer = Arc::new(Peer {
             activity: Mutex::new(Activity {
-                shown: Shown::Nothing,
+                progress: Progress::Nothing,
                 has_requested: false,
                 is_upgraded: false,
                 requests: 0,
@@ -131,21 +131,21 @@ impl Places {
             }),
             evicted: CancellationToken::new(),
         });
-        taken.peers.insert(id, Arc::clone(&peer));
-        Some(Place { id, peer, places: Arc::clone(self) })
+        occupied.peers.insert(id, Arc::clone(&peer));
+        Some(ConnectionSlot { id, peer, slots: Arc::clone(self) })
     }
 
     /// Evicts a peer because the process cannot open more files.
     pub(crate) fn evict_one(&self) {
-        lock(&self.taken).evict_one();
+        lock(&self.occupied).evict_one();
     }
 }
 
-impl Taken {
+impl OccupiedSlots {
     /// Evicts the least important peer, and returns whether there was one to evict.
     fn evict_one(&mut self) -> bool {
-        let silent = self.peers.iter().find(|(_, peer)| lock(&peer.activity).shown == Shown::Nothing);
-        let stranger = || self.peers.iter().find(|(_, peer)| lock(&peer.activity).shown < Shown::Token);
+        let silent = self.peers.iter().find(|(_, peer)| lock(&peer.activity).progress == Progress::Nothing);
+        let stranger = || self.peers.iter().find(|(_, peer)| lock(&peer.activity).progress < Progress::Token);
         let idle = || {
             let idle =
                 self.peers.iter().filter_map(|(id, peer)| Some((lock(&peer.activity).idle_since()?, *id)));
@@ -165,7 +165,7 @@ impl Activity {
     }
 
     /// Returns when the connection times out.
-    fn ends(&self) -> Option<Instant> {
+    fn deadline(&self) -> Option<Instant> {
         let limit = if self.has_requested { IDLE } else { FIRST_REQUEST };
         self.idle_since().map(|since| since + limit)
     }
@@ -173,25 +173,25 @@ impl Activity {
 
 /// The slot of a connection, released when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionSlot {
     id: u64,
     peer: Arc<Peer>,
-    places: Arc<Places>,
+    slots: Arc<ConnectionSlots>,
 }
 
-impl Place {
+impl ConnectionSlot {
     /// Returns a handle for the task that monitors the connection.
     pub(crate) fn watcher(&self) -> Watcher {
-        Watcher { peer: Arc::clone(&self.peer), places: Arc::clone(&self.places) }
+        Watcher { peer: Arc::clone(&self.peer), slots: Arc::clone(&self.slots) }
     }
 
     /// Counts bytes that the peer has sent over TLS.
     ///
     /// # Errors
     /// The peer is unauthenticated and has exceeded its share of the bytes.
-    pub(crate) fn has_sent(&self, bytes: usize) -> io::Result<()> {
+    pub(crate) fn count_sent(&self, bytes: usize) -> io::Result<()> {
         let mut activity = lock(&self.peer.activity);
-        if activity.shown == Shown::Token {
+        if activity.progress == Progress::Token {
             return Ok(());
         }
         activity.bytes += bytes;
@@ -199,7 +199,7 @@ impl Place {
         let more = activity.bytes.saturating_sub(FREE_BYTES).saturating_sub(charged);
         let more = u32::try_from(more).map_err(io::Error::other)?;
         if more > 0 {
-            let permit = Arc::clone(&self.places.strangers_bytes).try_acquire_many_owned(more);
+            let permit = Arc::clone(&self.slots.unauthenticated_bytes).try_acquire_many_owned(more);
             let permit = permit.map_err(io::Error::other)?;
             match &mut activity.charged {
                 Some(charged) => charged.merge(permit),
@@ -210,10 +210,10 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        lock(&self.places.taken).peers.remove(&self.id);
-        self.places.freed.notify_one();
+        lock(&self.slots.occupied).peers.remove(&self.id);
+        self.slots.freed.notify_one();
     }
 }
 
@@ -221,35 +221,35 @@ impl Drop for Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Watcher {
     peer: Arc<Peer>,
-    places: Arc<Places>,
+    slots: Arc<ConnectionSlots>,
 }
 
 impl Watcher {
     /// Registers a request, which is active until the returned guard is dropped.
     ///
     /// `is_known` says whether the user is authenticated.
-    pub(crate) fn request(&self, is_known: bool) -> UnderWay {
+    pub(crate) fn request(&self, is_known: bool) -> ActiveRequest {
         let mut activity = lock(&self.peer.activity);
-        activity.shown = activity.shown.max(Shown::Life);
+        activity.progress = activity.progress.max(Progress::Bytes);
         activity.has_requested = true;
         activity.requests += 1;
         if is_known {
-            activity.shown = Shown::Token;
+            activity.progress = Progress::Token;
             activity.charged = None;
         }
         drop(activity);
-        UnderWay(self.clone())
+        ActiveRequest(self.clone())
     }
 
     /// Records that HTTP has ended, although the connection may continue.
-    pub(crate) fn has_ended(&self) {
+    pub(crate) fn record_http_end(&self) {
         lock(&self.peer.activity).is_upgraded = true;
     }
 
     /// Records that the peer has sent something.
-    pub(crate) fn has_spoken(&self) {
+    pub(crate) fn record_activity(&self) {
         let mut activity = lock(&self.peer.activity);
-        activity.shown = activity.shown.max(Shown::Life);
+        activity.progress = activity.progress.max(Progress::Bytes);
     }
 
     /// Returns when the slot is given to another peer.
@@ -258,30 +258,30 @@ impl Watcher {
     }
 
     /// Returns when the connection times out.
-    pub(crate) async fn quiet(&self) {
+    pub(crate) async fn timed_out(&self) {
         loop {
             let now = Instant::now();
-            let ends = lock(&self.peer.activity).ends();
-            if ends.is_some_and(|ends| ends <= now) {
+            let deadline = lock(&self.peer.activity).deadline();
+            if deadline.is_some_and(|deadline| deadline <= now) {
                 return;
             }
             // Requests that start or end in the meantime can only postpone the deadline.
-            sleep_until(ends.unwrap_or(now + FIRST_REQUEST.min(IDLE))).await;
+            sleep_until(deadline.unwrap_or(now + FIRST_REQUEST.min(IDLE))).await;
         }
     }
 }
 
 /// Guards an active request.
 #[derive(Debug)]
-pub(crate) struct UnderWay(Watcher);
+pub(crate) struct ActiveRequest(Watcher);
 
-impl Drop for UnderWay {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         let mut activity = lock(&self.0.peer.activity);
         activity.requests -= 1;
         activity.quiet_since = Instant::now();
         drop(activity);
-        self.0.places.freed.notify_one();
+        self.0.slots.freed.notify_one();
     }
 }
 
@@ -295,95 +295,95 @@ mod tests {
 
     use super::*;
 
-    fn is_evicted(place: &Place) -> bool {
-        place.peer.evicted.is_cancelled()
+    fn is_evicted(slot: &ConnectionSlot) -> bool {
+        slot.peer.evicted.is_cancelled()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn strangers_make_room_first_and_then_who_is_idle() {
-        let places = Places::with_capacity(4);
-        let known = places.take().await;
+    async fn unauthenticated_peers_are_evicted_before_idle_ones() {
+        let slots = ConnectionSlots::with_capacity(4);
+        let known = slots.take().await;
         drop(known.watcher().request(true));
         tokio::time::advance(Duration::from_secs(1)).await;
-        let busy = places.take().await;
+        let busy = slots.take().await;
         let _request = busy.watcher().request(true);
-        let strangers = [places.take().await, places.take().await];
+        let strangers = [slots.take().await, slots.take().await];
         for stranger in &strangers {
-            stranger.watcher().has_spoken();
+            stranger.watcher().record_activity();
         }
         // A request of an unauthenticated peer does not protect it from eviction.
         let _request = strangers[0].watcher().request(false);
 
-        let third = places.take().await;
+        let third = slots.take().await;
         assert!(is_evicted(&strangers[0]) && !is_evicted(&strangers[1]));
         drop(third.watcher().request(true));
-        let fourth = places.take().await;
+        let fourth = slots.take().await;
         assert!(is_evicted(&strangers[1]));
         drop(fourth.watcher().request(true));
         drop(strangers);
 
-        let fifth = places.take().await;
+        let fifth = slots.take().await;
         assert!(is_evicted(&known) && !is_evicted(&third));
-        let _requests = [&third, &fourth, &fifth].map(|place| place.watcher().request(true));
-        assert!(places.take().now_or_never().is_none(), "everybody has a token and a request");
+        let _requests = [&third, &fourth, &fifth].map(|slot| slot.watcher().request(true));
+        assert!(slots.take().now_or_never().is_none(), "everybody has a token and a request");
         drop(busy);
-        places.take().await;
+        slots.take().await;
     }
 
     #[tokio::test]
-    async fn who_says_nothing_makes_room_before_who_shakes_hands() {
-        let places = Places::with_capacity(2);
-        let (speaks, silent) = (places.take().await, places.take().await);
-        speaks.watcher().has_spoken();
-        let third = places.take().await;
+    async fn silent_peers_are_evicted_before_peers_in_a_handshake() {
+        let slots = ConnectionSlots::with_capacity(2);
+        let (speaks, silent) = (slots.take().await, slots.take().await);
+        speaks.watcher().record_activity();
+        let third = slots.take().await;
         assert!(is_evicted(&silent) && !is_evicted(&speaks));
-        third.watcher().has_spoken();
-        let _fourth = places.take().await;
+        third.watcher().record_activity();
+        let _fourth = slots.take().await;
         assert!(is_evicted(&speaks) && !is_evicted(&third));
     }
 
     #[tokio::test]
-    async fn an_upgraded_connection_keeps_its_place_until_it_ends() {
-        let places = Places::with_capacity(1);
-        let place = places.take().await;
-        drop(place.watcher().request(true));
-        place.watcher().has_ended();
-        assert!(places.take().now_or_never().is_none());
-        drop(place);
-        assert!(places.take().now_or_never().is_some());
+    async fn an_upgraded_connection_keeps_its_slot_until_it_ends() {
+        let slots = ConnectionSlots::with_capacity(1);
+        let slot = slots.take().await;
+        drop(slot.watcher().request(true));
+        slot.watcher().record_http_end();
+        assert!(slots.take().now_or_never().is_none());
+        drop(slot);
+        assert!(slots.take().now_or_never().is_some());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn quiet_connections_end() {
-        let places = Places::with_capacity(1);
-        let place = places.take().await;
+    async fn idle_connections_are_closed() {
+        let slots = ConnectionSlots::with_capacity(1);
+        let slot = slots.take().await;
         let started = Instant::now();
-        place.watcher().quiet().await;
+        slot.watcher().timed_out().await;
         assert_eq!(started.elapsed(), FIRST_REQUEST);
-        let request = place.watcher().request(false);
-        let watcher = place.watcher();
-        assert!(tokio::time::timeout(10 * IDLE, watcher.quiet()).await.is_err());
+        let request = slot.watcher().request(false);
+        let watcher = slot.watcher();
+        assert!(tokio::time::timeout(10 * IDLE, watcher.timed_out()).await.is_err());
         drop(request);
         let started = Instant::now();
-        watcher.quiet().await;
+        watcher.timed_out().await;
         assert_eq!(started.elapsed(), IDLE);
     }
 
     #[tokio::test]
-    async fn strangers_share_the_bytes_that_they_may_send() {
-        let places = Places::with_capacity(3);
-        let free = || places.strangers_bytes.available_permits();
-        let (one, other) = (places.take().await, places.take().await);
-        one.has_sent(FREE_BYTES).unwrap();
-        assert_eq!(free(), STRANGERS_BYTES);
-        one.has_sent(STRANGERS_BYTES - 1).unwrap();
-        other.has_sent(FREE_BYTES + 1).unwrap();
-        assert!(other.has_sent(1).is_err());
+    async fn unauthenticated_peers_share_a_byte_limit() {
+        let slots = ConnectionSlots::with_capacity(3);
+        let free = || slots.unauthenticated_bytes.available_permits();
+        let (one, other) = (slots.take().await, slots.take().await);
+        one.count_sent(FREE_BYTES).unwrap();
+        assert_eq!(free(), UNAUTHENTICATED_BYTES);
+        one.count_sent(UNAUTHENTICATED_BYTES - 1).unwrap();
+        other.count_sent(FREE_BYTES + 1).unwrap();
+        assert!(other.count_sent(1).is_err());
         // Bytes are released when the peer authenticates or disconnects.
         let _request = one.watcher().request(true);
-        assert_eq!(free(), STRANGERS_BYTES - 1);
-        one.has_sent(STRANGERS_BYTES).unwrap();
+        assert_eq!(free(), UNAUTHENTICATED_BYTES - 1);
+        one.count_sent(UNAUTHENTICATED_BYTES).unwrap();
         drop(other);
-        assert_eq!(free(), STRANGERS_BYTES);
+        assert_eq!(free(), UNAUTHENTICATED_BYTES);
     }
 }
