@@ -257,7 +257,7 @@ impl ViolationGroup {
             object: self.object,
             differences,
             requests: made.chain(requests).collect(),
-            steps: steps.iter().flat_map(told).chain(direct).collect(),
+            steps: steps.iter().flat_map(steps_of).chain(direct).collect(),
             masked: false,
             accepted: None,
             proof: None,
@@ -266,7 +266,7 @@ impl ViolationGroup {
 }
 
 /// Returns the exchanges of a request as report steps.
-fn told(outcome: &Arc<Outcome>) -> Vec<Step> {
+fn steps_of(outcome: &Arc<Outcome>) -> Vec<Step> {
     let exchanges = outcome.exchanges.iter().map(|exchange| {
         let called = outcome.calls().find(|called| called.review == exchange.review);
         step(exchange, called.map(|called| &called.webhook))

@@ -24,21 +24,21 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
     for (position, configuration) in
         manifests.configurations().filter(|(_, configuration)| config::is_v1beta1(configuration))
     {
-        let mut told = |violation: Violation, field: &str| {
+        let mut report = |violation: Violation, field: &str| {
             defects.push(Defect { position, violation: violation.at(field) });
         };
         let message = "admissionregistration.k8s.io/v1beta1 is not served since Kubernetes 1.22; the other \
                        checks use the defaults of v1beta1";
-        told(Violation::new("v1beta1", message), "apiVersion");
+        report(Violation::new("v1beta1", message), "apiVersion");
         for differing in config::v1_differences(configuration) {
             let message = format!("{differing}: set {} to keep the behavior in v1", differing.v1beta1);
             let violation = Violation::new("different default in v1", message);
-            told(violation.with_severity(Severity::Warning), &differing.field);
+            report(violation.with_severity(Severity::Warning), &differing.field);
         }
         for error in config::v1_errors(configuration) {
             let message = format!("v1 rejects the configuration: {error}");
             let violation = Violation::new("invalid in v1", message);
-            told(violation.with_severity(Severity::Warning), &error.field);
+            report(violation.with_severity(Severity::Warning), &error.field);
         }
     }
     defects

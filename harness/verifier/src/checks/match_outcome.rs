@@ -98,7 +98,7 @@ fn service_account(namespace: &str, name: &str) -> UserInfo {
     user(&format!("system:serviceaccount:{namespace}:{name}"), &["system:serviceaccounts", &of_namespace])
 }
 
-/// Returns whether `webhook` is called when the typical writer creates or updates the target with these labels.
+/// Returns whether `webhook` is called when the usual writer creates or updates the target with these labels.
 pub(super) fn is_called_for_writes(
     webhook: &Webhook,
     place: &Place<'_>,

@@ -43,18 +43,18 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
 async fn reinvoked(object_probe: &ObjectProbe<'_>) -> Observed {
     object_probe.first().await?;
     let mut violations = Vec::new();
-    let mut looked = false;
+    let mut tested = false;
     for other in LIBRARY.iter().filter(|other| other.applies_to(object_probe.object())) {
         match after(object_probe, other).await {
             Ok(violation) => {
-                looked = true;
+                tested = true;
                 violations.extend(violation);
             }
             Err(Skipped::NotApplicable(_)) => {}
             Err(skip) => return Err(skip),
         }
     }
-    if looked {
+    if tested {
         Ok(violations)
     } else {
         Err(Skipped::not_applicable("the webhook is not called again after another webhook's change"))

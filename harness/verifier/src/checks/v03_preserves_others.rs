@@ -27,7 +27,7 @@ pub(super) const CHECK: Check = Check {
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let first = object_probe.first().await?;
     let mut violations = Vec::new();
-    let mut looked = false;
+    let mut tested = false;
     for other in LIBRARY.iter().filter(|other| other.applies_to(object_probe.object())) {
         let before = ObjectProbe::in_order([other.webhook(), Arc::clone(&object_probe.subject.called)]);
         let before = object_probe.outcome(&before, object_probe.request).await;
@@ -42,7 +42,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
             else {
                 continue;
             };
-            looked = true;
+            tested = true;
             if other.survives(seen, found) {
                 continue;
             }
@@ -71,7 +71,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
             break;
         }
     }
-    if looked {
+    if tested {
         Ok(violations)
     } else {
         Err(Skipped::not_applicable("the webhook denies every object that another webhook changed"))

@@ -31,7 +31,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     }
     object_probe.first().await?;
     let mut violations = Vec::new();
-    let mut looked = false;
+    let mut tested = false;
     for other in LIBRARY.iter().filter(|other| other.applies_to(object_probe.object())) {
         let called = Arc::clone(&object_probe.subject.called);
         let first = ObjectProbe::in_order([other.webhook(), Arc::clone(&called)]);
@@ -48,7 +48,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         else {
             continue;
         };
-        looked = true;
+        tested = true;
         let missed = object_probe.differences(expected, once, Order::Free);
         // If reinvocation does not help either, V02 reports it.
         if missed.is_empty() || !object_probe.differences(expected, again, Order::Free).is_empty() {
@@ -63,7 +63,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         let violation = Violation::new(format!("misses that another webhook {does}"), message);
         violations.push(violation.with_differences(missed).with_steps([first, never, if_needed]));
     }
-    if looked {
+    if tested {
         Ok(violations)
     } else {
         Err(Skipped::not_applicable("the webhook allows no object that another webhook changed"))

@@ -60,13 +60,13 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     let mut violations: Vec<Violation> = Vec::new();
     for ((request, expected), found) in requests.iter().zip(&expected).zip(found) {
         let found = Arc::new(found);
-        let Some(violation) = departure(webhook_probe, request, expected, &found) else { continue };
+        let Some(violation) = difference(webhook_probe, request, expected, &found) else { continue };
         if violations.iter().any(|known| known.kind == violation.kind) {
             continue;
         }
         // The difference counts only if the response to the request alone is stable.
         let again = webhook_probe.environment.admit(&alone, request).await;
-        if departure(webhook_probe, request, expected, &again).is_some() {
+        if difference(webhook_probe, request, expected, &again).is_some() {
             return Err(Skipped::not_checked(NOT_DETERMINISTIC));
         }
         violations.push(violation.with_steps([Arc::clone(expected), found]));
@@ -95,7 +95,7 @@ pub(super) fn distinct(sample: &Attributes, number: usize) -> Attributes {
     Attributes { namespace, name, object, old_object, ..sample.clone() }
 }
 
-fn departure(
+fn difference(
     webhook_probe: &WebhookProbe<'_>,
     request: &Attributes,
     expected: &Outcome,

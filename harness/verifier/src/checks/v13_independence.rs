@@ -67,21 +67,21 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     for (what, request, severity) in variants {
         let found = object_probe.outcome(&alone, &request).await;
         let steps = [Arc::clone(&expected), Arc::clone(&found)];
-        if let Some(violation) = departure(object_probe, what, &expected, &found) {
+        if let Some(violation) = difference(object_probe, what, &expected, &found) {
             violations.push(violation.with_severity(severity).with_steps(steps));
         }
     }
     violations.extend(in_another_order(object_probe).await?);
     if !violations.is_empty() {
         let again = object_probe.outcome_again(&alone, object_probe.request).await;
-        if departure(object_probe, "nothing", &expected, &again).is_some() {
+        if difference(object_probe, "nothing", &expected, &again).is_some() {
             return Err(Skipped::not_checked(NOT_DETERMINISTIC));
         }
     }
     Ok(violations)
 }
 
-fn departure(
+fn difference(
     object_probe: &ObjectProbe<'_>,
     what: &str,
     expected: &Outcome,
@@ -116,19 +116,20 @@ fn departure(
 /// Sends the same review with the members of each object in reverse order.
 async fn in_another_order(object_probe: &ObjectProbe<'_>) -> Result<Option<Violation>, Skipped> {
     const WHAT: &str = "the order of members";
-    let said = WebhookResponse::to_creation(object_probe).await?;
-    let Some(exchange) = said.outcome.exchanges.first() else { return Ok(None) };
+    let webhook_response = WebhookResponse::to_creation(object_probe).await?;
+    let Some(exchange) = webhook_response.outcome.exchanges.first() else { return Ok(None) };
     let Ok(review) = serde_json::from_slice::<Value>(&exchange.review) else { return Ok(None) };
     let mut text = String::new();
     write_backwards(&review, &mut text);
     let exchange = object_probe.environment.post(&object_probe.subject.called, Bytes::from(text)).await;
-    let found = effect_of(&exchange, said.object());
-    let violation = found.departure(&said.effect(), object_probe).map(|(message, differences)| {
-        let kind = if differences.is_empty() { "verdict depends on" } else { "result depends on" };
-        let message = format!("with {WHAT} reversed, {message}");
-        Violation::new(format!("{kind} {WHAT}"), message).with_differences(differences)
-    });
-    let steps = [Arc::clone(&said.outcome), with_exchange(&said.outcome, exchange)];
+    let found = effect_of(&exchange, webhook_response.object());
+    let violation =
+        found.difference_from(&webhook_response.effect(), object_probe).map(|(message, differences)| {
+            let kind = if differences.is_empty() { "verdict depends on" } else { "result depends on" };
+            let message = format!("with {WHAT} reversed, {message}");
+            Violation::new(format!("{kind} {WHAT}"), message).with_differences(differences)
+        });
+    let steps = [Arc::clone(&webhook_response.outcome), with_exchange(&webhook_response.outcome, exchange)];
     Ok(violation.map(|violation| violation.with_steps(steps)))
 }
 

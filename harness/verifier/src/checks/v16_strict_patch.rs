@@ -27,17 +27,19 @@ pub(super) const CHECK: Check = Check {
 type Fault = (&'static str, String);
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
-    let said = WebhookResponse::to_creation(object_probe).await?;
-    let patch = said.patch()?;
+    let webhook_response = WebhookResponse::to_creation(object_probe).await?;
+    let patch = webhook_response.patch()?;
     // Other checks report a patch that even the lenient library rejects.
-    if let Err(error) = patch.apply(said.object()) {
+    if let Err(error) = patch.apply(webhook_response.object()) {
         return Err(Skipped::not_checked(format!("the patch does not apply: {error}")));
     }
-    let mut document = said.object().clone();
+    let mut document = webhook_response.object().clone();
     for (index, operation) in patch.operations().iter().enumerate() {
         if let Err((kind, message)) = perform(operation, &mut document) {
             let message = format!("operation {index} of the patch, {operation}: {message}");
-            return Ok(vec![Violation::new(kind, message).with_steps([Arc::clone(&said.outcome)])]);
+            return Ok(vec![
+                Violation::new(kind, message).with_steps([Arc::clone(&webhook_response.outcome)]),
+            ]);
         }
     }
     Ok(Vec::new())

@@ -29,16 +29,16 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
-    let said = WebhookResponse::to_creation(object_probe).await?;
-    let patch = said.patch()?;
-    let patched = said.patched()?;
+    let webhook_response = WebhookResponse::to_creation(object_probe).await?;
+    let patch = webhook_response.patch()?;
+    let patched = webhook_response.patched()?;
     let lost: Vec<Difference> = object_probe
-        .differences(said.object(), &patched, Order::Free)
+        .differences(webhook_response.object(), &patched, Order::Free)
         .into_iter()
         .filter(|difference| difference.found.is_none())
         .collect();
     let mut violations = Vec::new();
-    for (what, path) in rewritten(patch.operations(), said.object())? {
+    for (what, path) in rewritten(patch.operations(), webhook_response.object())? {
         let kind = format!("writes a whole {what}");
         if violations.iter().any(|violation: &Violation| violation.kind == kind) {
             continue;
@@ -47,12 +47,15 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         // Rewriting a complete list is only bad style; lost items are reported separately.
         violations.push(Violation::new(kind, message).with_severity(Severity::Note));
     }
-    violations.extend(replaced(object_probe, said.object(), &patched));
+    violations.extend(replaced(object_probe, webhook_response.object(), &patched));
     if !lost.is_empty() {
         let message = format!("the patch removes what the webhook did not add: {}", super::fields(&lost));
         violations.push(Violation::new("removes fields", message).with_differences(lost));
     }
-    Ok(violations.into_iter().map(|violation| violation.with_steps([Arc::clone(&said.outcome)])).collect())
+    Ok(violations
+        .into_iter()
+        .map(|violation| violation.with_steps([Arc::clone(&webhook_response.outcome)]))
+        .collect())
 }
 
 /// Reports user values that the patch overwrites.

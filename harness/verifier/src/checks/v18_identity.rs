@@ -41,8 +41,8 @@ const FIELDS: [(&str, Severity); 10] = [
 ];
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
-    let said = WebhookResponse::to_creation(object_probe).await?;
-    let (before, after) = (said.object(), said.patched()?);
+    let webhook_response = WebhookResponse::to_creation(object_probe).await?;
+    let (before, after) = (webhook_response.object(), webhook_response.patched()?);
     let mut violations: Vec<Violation> = FIELDS
         .iter()
         .filter_map(|(pointer, severity)| {
@@ -77,7 +77,10 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
             violations.push(Violation::new("writes status", message).with_severity(severity));
         }
     }
-    Ok(violations.into_iter().map(|violation| violation.with_steps([Arc::clone(&said.outcome)])).collect())
+    Ok(violations
+        .into_iter()
+        .map(|violation| violation.with_steps([Arc::clone(&webhook_response.outcome)]))
+        .collect())
 }
 
 /// Returns the difference at `pointer`, if any. Setting a missing name is allowed, because it only

@@ -34,9 +34,9 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
-    let said = WebhookResponse::to_creation(object_probe).await?;
-    let after = said.patched()?;
-    let outcome = &said.outcome;
+    let webhook_response = WebhookResponse::to_creation(object_probe).await?;
+    let after = webhook_response.patched()?;
+    let outcome = &webhook_response.outcome;
     let mut violations = Vec::new();
     match (outcome.verdict(), &outcome.object) {
         (Verdict::ServerError(status), _) => {
@@ -53,7 +53,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         }
         _ => {}
     }
-    violations.extend(unknown_fields(object_probe, said.object(), &after));
+    violations.extend(unknown_fields(object_probe, webhook_response.object(), &after));
     Ok(violations.into_iter().map(|violation| violation.with_steps([Arc::clone(outcome)])).collect())
 }
 

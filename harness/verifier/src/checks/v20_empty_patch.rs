@@ -40,8 +40,8 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     };
     match again.verdict() {
         Verdict::Admitted => {
-            let said = WebhookResponse::to_request(object_probe, &request).await?;
-            Ok(idle(object_probe, &said, "its own result")?.into_iter().collect())
+            let webhook_response = WebhookResponse::to_request(object_probe, &request).await?;
+            Ok(idle(object_probe, &webhook_response, "its own result")?.into_iter().collect())
         }
         Verdict::Denied(_)
         | Verdict::Failed(_)
@@ -54,15 +54,15 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
 /// Reports a patch that does not change the object.
 fn idle(
     object_probe: &ObjectProbe<'_>,
-    said: &WebhookResponse,
+    webhook_response: &WebhookResponse,
     what: &str,
 ) -> Result<Option<Violation>, Skipped> {
-    if said.response.get("patch").is_none_or(serde_json::Value::is_null) {
+    if webhook_response.response.get("patch").is_none_or(serde_json::Value::is_null) {
         return Ok(None);
     }
     let kind = format!("empty patch for {what}");
-    let steps = [Arc::clone(&said.outcome)];
-    let patched = match said.patched() {
+    let steps = [Arc::clone(&webhook_response.outcome)];
+    let patched = match webhook_response.patched() {
         Ok(patched) => patched,
         Err(Skipped::NotApplicable(_)) => {
             let message = format!("the webhook sends a patch without operations for {what}");
@@ -70,10 +70,10 @@ fn idle(
         }
         Err(skip) => return Err(skip),
     };
-    if !object_probe.differences(said.object(), &patched, Order::Counts).is_empty() {
+    if !object_probe.differences(webhook_response.object(), &patched, Order::Counts).is_empty() {
         return Ok(None);
     }
-    let count = said.patch()?.operations().len();
+    let count = webhook_response.patch()?.operations().len();
     let message =
         format!("the webhook sends a patch with {count} operations for {what} that changes nothing");
     Ok(Some(Violation::new(kind, message).with_steps(steps)))

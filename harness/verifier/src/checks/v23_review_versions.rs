@@ -76,7 +76,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
             is_answered = true;
             let found = effect_of(exchange, object_probe.object());
             if let Some((other, before, effect)) = &expected
-                && let Some((what, differences)) = found.departure(effect, &object_probe)
+                && let Some((what, differences)) = found.difference_from(effect, &object_probe)
             {
                 let kind = format!("different response in {version}");
                 let message = format!("with {version} instead of {other}, {what}");

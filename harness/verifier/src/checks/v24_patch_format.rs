@@ -32,10 +32,12 @@ pub(super) const CHECK: Check = Check {
 type Fault = (&'static str, String, Severity);
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
-    let said = WebhookResponse::to_creation(object_probe).await?;
-    let faults = faults(&said.response, object_probe.subject.webhook.phase);
+    let webhook_response = WebhookResponse::to_creation(object_probe).await?;
+    let faults = faults(&webhook_response.response, object_probe.subject.webhook.phase);
     let violation = |(kind, message, severity): Fault| {
-        Violation::new(kind, message).with_severity(severity).with_steps([Arc::clone(&said.outcome)])
+        Violation::new(kind, message)
+            .with_severity(severity)
+            .with_steps([Arc::clone(&webhook_response.outcome)])
     };
     Ok(faults.into_iter().map(violation).collect())
 }

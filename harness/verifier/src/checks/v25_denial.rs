@@ -48,34 +48,36 @@ const MIN_SECRET_LENGTH: usize = 8;
 type Fault = (&'static str, String, Severity);
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
-    let said = WebhookResponse::to_creation(object_probe).await?;
+    let webhook_response = WebhookResponse::to_creation(object_probe).await?;
     let mut violations = Vec::new();
-    let mut looked = false;
-    if *at(&said.response, &["allowed"]) != true {
-        looked = true;
-        let faults = faults(at(&said.response, &["status"]), &secrets(object_probe.object()));
-        let steps = || [Arc::clone(&said.outcome)];
+    let mut tested = false;
+    if *at(&webhook_response.response, &["allowed"]) != true {
+        tested = true;
+        let faults = faults(at(&webhook_response.response, &["status"]), &secrets(object_probe.object()));
+        let steps = || [Arc::clone(&webhook_response.outcome)];
         violations.extend(faults.into_iter().map(|(kind, message, severity)| {
             Violation::new(kind, message).with_severity(severity).with_steps(steps())
         }));
-        violations.extend(another_time(object_probe, &said).await);
+        violations.extend(another_time(object_probe, &webhook_response).await);
     }
     // A stack trace is most likely when the webhook cannot decode the object.
-    let Some(body) = said.outcome.exchanges.first().and_then(|exchange| unreadable(&exchange.review)) else {
+    let Some(body) =
+        webhook_response.outcome.exchanges.first().and_then(|exchange| unreadable(&exchange.review))
+    else {
         return Ok(violations);
     };
     let exchange = object_probe.environment.post(&object_probe.subject.called, body).await;
     let response = exchange.reply.as_ref().ok().and_then(webhook_response::response);
     if let Some(response) = response.filter(|response| *at(response, &["allowed"]) == false) {
-        looked = true;
-        let steps = [with_exchange(&said.outcome, exchange)];
+        tested = true;
+        let steps = [with_exchange(&webhook_response.outcome, exchange)];
         let faults = faults(at(&response, &["status"]), &[]);
         violations.extend(faults.into_iter().map(|(kind, message, severity)| {
             let kind = format!("{kind} when it cannot decode the object");
             Violation::new(kind, message).with_severity(severity).with_steps(steps.clone())
         }));
     }
-    if looked {
+    if tested {
         Ok(violations)
     } else {
         Err(Skipped::not_applicable("the webhook denies neither the object nor one that it cannot decode"))
@@ -83,17 +85,20 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
 }
 
 /// Reports whether the same request is denied with another message.
-async fn another_time(object_probe: &ObjectProbe<'_>, said: &WebhookResponse) -> Option<Violation> {
+async fn another_time(
+    object_probe: &ObjectProbe<'_>,
+    webhook_response: &WebhookResponse,
+) -> Option<Violation> {
     let again = object_probe.outcome_again(&object_probe.alone(), object_probe.request).await;
     let reply = again.exchanges.first()?.reply.as_ref().ok()?;
     let response = webhook_response::response(reply)?;
     let message = |response: &Value| text(response, &["status", "message"]).to_owned();
-    let (one, other) = (message(&said.response), message(&response));
+    let (one, other) = (message(&webhook_response.response), message(&response));
     if *at(&response, &["allowed"]) == true || one == other {
         return None;
     }
     let text = format!("the same request is denied with different messages: {one:?}, {other:?}");
-    let steps = [Arc::clone(&said.outcome), again];
+    let steps = [Arc::clone(&webhook_response.outcome), again];
     Some(Violation::new("message varies", text).with_severity(Severity::Note).with_steps(steps))
 }
 

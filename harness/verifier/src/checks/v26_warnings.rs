@@ -36,14 +36,16 @@ const FEW: usize = 5;
 type Fault = (&'static str, String, Severity);
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
-    let said = WebhookResponse::accepted(object_probe).await?;
-    let given = at(&said.response, &["warnings"]).as_array().into_iter().flatten();
+    let webhook_response = WebhookResponse::accepted(object_probe).await?;
+    let given = at(&webhook_response.response, &["warnings"]).as_array().into_iter().flatten();
     let texts: Vec<String> = given.filter_map(|text| text.as_str().map(str::to_owned)).collect();
     if texts.is_empty() {
         return Err(Skipped::not_applicable("the response to the creation has no warnings"));
     }
     let violation = |(kind, message, severity): Fault| {
-        Violation::new(kind, message).with_severity(severity).with_steps([Arc::clone(&said.outcome)])
+        Violation::new(kind, message)
+            .with_severity(severity)
+            .with_steps([Arc::clone(&webhook_response.outcome)])
     };
     Ok(faults(&texts).into_iter().map(violation).collect())
 }

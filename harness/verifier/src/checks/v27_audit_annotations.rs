@@ -23,8 +23,8 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
-    let said = WebhookResponse::accepted(object_probe).await?;
-    let annotations = at(&said.response, &["auditAnnotations"]);
+    let webhook_response = WebhookResponse::accepted(object_probe).await?;
+    let annotations = at(&webhook_response.response, &["auditAnnotations"]);
     let Some(annotations) = annotations.as_object().filter(|all| !all.is_empty()) else {
         return Err(Skipped::not_applicable("the response to the creation has no audit annotations"));
     };
@@ -38,5 +38,5 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         return Ok(Vec::new());
     }
     let message = format!("the audit log does not accept {}", dropped.join(", "));
-    Ok(vec![Violation::new("key is dropped", message).with_steps([Arc::clone(&said.outcome)])])
+    Ok(vec![Violation::new("key is dropped", message).with_steps([Arc::clone(&webhook_response.outcome)])])
 }

@@ -38,7 +38,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     }
     let mut violations: Vec<Violation> = Vec::new();
     for redirect_or_retry in &exchange.redirects_and_retries {
-        let violation = told(redirect_or_retry, &object_probe.subject.called.client_config.target);
+        let violation = violation_of(redirect_or_retry, &object_probe.subject.called.client_config.target);
         if violations.iter().all(|known| known.kind != violation.kind) {
             violations.push(violation.with_steps([Arc::clone(&outcome)]));
         }
@@ -46,7 +46,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(violations)
 }
 
-fn told(redirect_or_retry: &RedirectOrRetry, target: &WebhookTarget) -> Violation {
+fn violation_of(redirect_or_retry: &RedirectOrRetry, target: &WebhookTarget) -> Violation {
     match redirect_or_retry {
         RedirectOrRetry::Redirected { status: status @ 301..=303, to } => {
             let message = format!(

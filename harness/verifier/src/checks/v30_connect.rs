@@ -49,7 +49,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     let namespace = requests::namespace(webhook_probe);
     let id = &webhook_probe.subject.webhook.id;
     let mut violations: Vec<Violation> = Vec::new();
-    let mut looked = false;
+    let mut tested = false;
     let mut not_selected = Vec::new();
     for (resource, subresource, object) in connections() {
         let side = Side {
@@ -71,10 +71,10 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
             not_selected.push(name);
             continue;
         }
-        looked = true;
+        tested = true;
         violations.extend(requests::failure(&format!("CONNECT to {name}"), &outcome));
     }
-    if looked {
+    if tested {
         return Ok(violations);
     }
     Err(Skipped::not_applicable(if not_selected.is_empty() {

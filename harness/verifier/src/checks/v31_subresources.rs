@@ -41,7 +41,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     let id = &webhook_probe.subject.webhook.id;
     let mut found = SubresourceViolations::default();
     let (mut not_selected, mut untried) = (Vec::new(), Vec::new());
-    let mut looked = false;
+    let mut tested = false;
     for (resource, subresource) in served(cluster_fixture) {
         let name = format!("{}/{}", resource.name.resource, subresource.name);
         let Some(request) = request(webhook_probe, &resource, &subresource) else {
@@ -61,7 +61,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
             not_selected.push(name);
             continue;
         }
-        looked = true;
+        tested = true;
         let what = format!("{} of {name}", request.operation);
         let kind = format!("{} of {}", request.operation, subresource.name);
         found.add(&name, &what, &kind, requests::failure(&what, &outcome));
@@ -72,7 +72,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     let untold = (!untried.is_empty()).then(|| {
         format!("admit cannot build a request for {}", super::listed(untried.iter().map(String::as_str)))
     });
-    if looked {
+    if tested {
         let not_selected = (!not_selected.is_empty()).then(|| requests::not_selected(&not_selected));
         untold.into_iter().chain(not_selected).for_each(|note| webhook_probe.note(note));
         return Ok(found.violations());

@@ -61,20 +61,20 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
         "no object in the corpus matches the webhook's rules and \
                                                selectors",
     );
-    let mut looked = false;
+    let mut tested = false;
     for sample in webhook_probe.samples.iter().take(SAMPLES) {
         let memory = Memory::default();
         let object_probe = webhook_probe.object_probe(sample, &memory);
-        let said = match WebhookResponse::to_creation(&object_probe).await {
-            Ok(said) => said,
+        let webhook_response = match WebhookResponse::to_creation(&object_probe).await {
+            Ok(webhook_response) => webhook_response,
             Err(skip) => {
                 reason = skip;
                 continue;
             }
         };
-        let Some(exchange) = said.outcome.exchanges.first() else { continue };
+        let Some(exchange) = webhook_response.outcome.exchanges.first() else { continue };
         let Ok(review) = serde_json::from_slice::<Value>(&exchange.review) else { continue };
-        looked = true;
+        tested = true;
         let ask = async |review: &Value| {
             let body = Bytes::from(review.to_string());
             webhook_probe.environment.post(&webhook_probe.subject.called, body).await
@@ -84,26 +84,30 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
             let mut more = written_down.unwrap_or_else(|| review.clone());
             add(&mut more);
             let exchange = ask(&more).await;
-            let departure = effect_of(&exchange, said.object()).departure(&said.effect(), &object_probe);
+            let departure = effect_of(&exchange, webhook_response.object())
+                .difference_from(&webhook_response.effect(), &object_probe);
             let Some((how, differences)) = departure else { continue };
             let mut departs = Vec::new();
             for asked in [&review, &review, &more] {
-                let again = effect_of(&ask(asked).await, said.object());
-                departs.push(again.departure(&said.effect(), &object_probe).is_some());
+                let again = effect_of(&ask(asked).await, webhook_response.object());
+                departs.push(again.difference_from(&webhook_response.effect(), &object_probe).is_some());
             }
             if departs != [false, false, true] {
                 return Err(Skipped::not_checked(NOT_DETERMINISTIC));
             }
             let kind = format!("depends on {what}");
             if violations.iter().all(|known| known.kind != kind) {
-                let steps = [Arc::clone(&said.outcome), with_exchange(&said.outcome, exchange)];
+                let steps = [
+                    Arc::clone(&webhook_response.outcome),
+                    with_exchange(&webhook_response.outcome, exchange),
+                ];
                 let severity = if is_copied(&differences) { Severity::Note } else { CHECK.severity };
                 let violation = Violation::new(kind, format!("with {what}, {how}")).with_severity(severity);
                 violations.push(violation.with_differences(differences).with_steps(steps));
             }
         }
     }
-    if looked { Ok(violations) } else { Err(reason) }
+    if tested { Ok(violations) } else { Err(reason) }
 }
 
 /// Returns the review that a validating webhook receives for a user with a new key, if the mutating webhooks

@@ -22,7 +22,7 @@ pub(super) const CHECK: Check = Check {
           dry runs. kubectl diff, GitOps tools, and autoscalers send dry runs all the time. A webhook that \
           writes on a dry run leaves unwanted objects behind, and one that responds differently makes the \
           previews wrong.",
-    help: "Skip every write if request.dryRun is true, and compute the response as typical.",
+    help: "Skip every write if request.dryRun is true, and compute the response as usual.",
     source: "Dynamic Admission Control, Side effects",
     audience: Audience::All,
     probe: Probe::Effects(|webhook_probe| Box::pin(run(webhook_probe))),

@@ -117,7 +117,7 @@ async fn quickest(
     Ok(quickest)
 }
 
-/// Reports whether a call with `?timeout=1s` takes as long as typical when the caller keeps waiting.
+/// Reports whether a call with `?timeout=1s` takes as long as usual when the caller keeps waiting.
 async fn outlasts_timeout(
     webhook_probe: &WebhookProbe<'_>,
     typical: &TypicalRequest<'_>,
@@ -149,7 +149,7 @@ async fn outlasts_timeout(
     outlasts(ended, took).then(|| Violation::new("ignores ?timeout=", message).with_severity(Severity::Note))
 }
 
-/// Returns whether a call that took `ended` ignored [`MIN_TIMEOUT`]. The threshold is halfway to the typical
+/// Returns whether a call that took `ended` ignored [`MIN_TIMEOUT`]. The threshold is halfway to the usual
 /// duration, because neither is exact.
 fn outlasts(ended: Duration, took: Duration) -> bool {
     ended > MIN_TIMEOUT + took.saturating_sub(MIN_TIMEOUT) / 2
@@ -193,7 +193,7 @@ async fn slows_the_next(
 
 /// The state of a webhook after its work for disconnected callers is done.
 enum Recovery {
-    /// It is as fast as typical.
+    /// It is as fast as usual.
     Quick,
     /// It is still slow: the duration of the last call.
     Slow(Duration),

@@ -127,7 +127,7 @@ fn run(configuration_set: &ConfigurationSet<'_>) -> Observed {
         let Some(cycle) = shortest(start, &waits) else { continue };
         let members: BTreeSet<Backend<'_>> = cycle.iter().copied().collect();
         if known.insert(members) {
-            match told(&cycle, &waits) {
+            match violation_of(&cycle, &waits) {
                 Ok(found) => violations.extend(found),
                 skip => unclear = skip,
             }
@@ -264,7 +264,7 @@ fn shortest<'a>(start: Backend<'a>, waits: &Waits<'a>) -> Option<Vec<Backend<'a>
 }
 
 /// Returns the violation of a loop, unless it is unknown whether match conditions break it.
-fn told(cycle: &[Backend<'_>], waits: &Waits<'_>) -> Observed {
+fn violation_of(cycle: &[Backend<'_>], waits: &Waits<'_>) -> Observed {
     let name = |(namespace, name): &Backend<'_>| format!("{namespace}/{name}");
     let mut names: Vec<String> = cycle.iter().map(name).collect();
     let reasons: Vec<(String, &Reason<'_>)> = cycle

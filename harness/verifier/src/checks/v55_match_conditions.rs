@@ -195,13 +195,13 @@ async fn object(object_probe: &ObjectProbe<'_>) -> Observed {
         requests.push(delete(object_probe.request, stored));
     }
     let cluster_fixture = &object_probe.environment.cluster_fixture;
-    let mut looked = false;
+    let mut tested = false;
     let mut violations: Vec<Violation> = Vec::new();
     for request in requests {
         // Conditions are evaluated if the rules and selectors match the request.
         let mut run = cluster_fixture.run(request.clone());
         let Some(evaluation) = matching::decide(webhook, &mut run).conditions else { continue };
-        looked = true;
+        tested = true;
         let mut found = judge(webhook, &request, &evaluation);
         found.retain(|violation| violations.iter().all(|known| known.kind != violation.kind));
         // If a condition fails, the webhook is not called; the outcome shows how the server handles that.
@@ -211,7 +211,7 @@ async fn object(object_probe: &ObjectProbe<'_>) -> Observed {
         }
         violations.extend(found);
     }
-    if looked {
+    if tested {
         Ok(violations)
     } else {
         Err(Skipped::not_applicable("the webhook's rules and selectors do not match the object"))

@@ -84,14 +84,14 @@ impl WebhookResponse {
     /// # Errors
     /// As for [`Self::to_creation`], and the server's reason if it rejects the response.
     pub(super) async fn accepted(object_probe: &ObjectProbe<'_>) -> Result<Self, Skipped> {
-        let said = Self::to_creation(object_probe).await?;
-        match said.outcome.verdict() {
+        let webhook_response = Self::to_creation(object_probe).await?;
+        match webhook_response.outcome.verdict() {
             Verdict::Failed(reason) => Err(Skipped::not_checked(reason)),
             Verdict::Admitted
             | Verdict::Denied(_)
             | Verdict::ServerError(_)
             | Verdict::NoConditions(_)
-            | Verdict::Unsupported(_) => Ok(said),
+            | Verdict::Unsupported(_) => Ok(webhook_response),
         }
     }
 
@@ -159,7 +159,7 @@ pub(super) fn effect_of(exchange: &Exchange, object: &Value) -> Effect {
 
 impl Effect {
     /// Describes how the effect differs from `expected`; none if they are equivalent.
-    pub(super) fn departure(
+    pub(super) fn difference_from(
         &self,
         expected: &Self,
         object_probe: &ObjectProbe<'_>,
