@@ -41,7 +41,7 @@ impl Page {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/faults.md")
     }
 
-    /// Makes the page from the catalog and the recordings, dated `today` if it differs from the page on disk.
+    /// Makes the page from the catalog and the recordings, dated `today` if the page on disk shows other messages.
     ///
     /// # Errors
     /// Returns an error if a fault does not have a recording.
@@ -55,7 +55,8 @@ impl Page {
         let old = fs::read_to_string(Self::path()).unwrap_or_default();
         let date = old.split_once(DATE).and_then(|(_, rest)| rest.get(..today.len())).unwrap_or(today);
         let same = text(&measured, date);
-        Ok(Self { text: if same == old { same } else { text(&measured, today) } })
+        let is_recorded_again = messages(&same) != messages(&old);
+        Ok(Self { text: if is_recorded_again { text(&measured, today) } else { same } })
     }
 
     /// Writes the page to [`Page::path`].
@@ -69,6 +70,11 @@ impl Page {
         }
         Ok(fs::write(path, &self.text)?)
     }
+}
+
+/// Returns the recorded messages that a page shows.
+fn messages(page: &str) -> Vec<&str> {
+    page.split("```text\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
 
 /// The text before the date.
