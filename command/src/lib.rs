@@ -38,7 +38,7 @@ use crate::exit_code::{ExitCode, Failure};
 
 /// Test admission webhooks as kube-apiserver calls them, without a cluster.
 #[derive(Debug, Parser)]
-#[command(version, about, after_help = exit_code::TABLE)]
+#[command(name = "admit", version, after_help = exit_code::TABLE)]
 struct Admit {
     #[command(subcommand)]
     command: Command,
