@@ -29,6 +29,7 @@ mod targets;
 mod terminal;
 mod unknown_hosts;
 mod v1beta1;
+mod vacuous;
 mod verified;
 mod verify;
 mod webhook_authentication;
