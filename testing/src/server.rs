@@ -140,7 +140,7 @@ impl Builder {
 
     /// Creates the objects in a file, or in all YAML and JSON files in a folder.
     ///
-    /// Namespaces and CustomResourceDefinitions are created first, webhook configurations last. Missing namespaces are
+    /// Namespaces and `CustomResourceDefinitions` are created first, webhook configurations last. Missing namespaces are
     /// created, and Services of webhooks under test are omitted.
     #[must_use]
     pub fn manifests(mut self, path: impl AsRef<Path>) -> Self {
@@ -340,7 +340,7 @@ impl Setup<'_> {
     }
 }
 
-/// Returns the creation order: namespaces and CustomResourceDefinitions first.
+/// Returns the creation order: namespaces and `CustomResourceDefinitions` first.
 fn rank(manifest: &Manifest) -> u8 {
     if manifest.is("", "Namespace") {
         0
