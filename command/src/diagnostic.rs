@@ -198,7 +198,7 @@ mod tests {
         found.note("docs", "docs/reference/lint-checks.md#l04");
         check(
             &found,
-            &expect![[r#"
+            &expect![[r"
                 error[L04]: no served resource `pod`
                   --> deploy/webhook.yaml:12
                    |
@@ -207,7 +207,7 @@ mod tests {
                    = help: use the plural name use the plural name use the plural name use the plural name use the
                            plural name use the plural name use the plural name use the plural name
                    = docs: docs/reference/lint-checks.md#l04
-            "#]],
+            "]],
         );
     }
 
@@ -219,14 +219,14 @@ mod tests {
         found.line(Some('+'), "2\u{202e}");
         check(
             &found,
-            &expect![[r#"
+            &expect![[r"
                 note: changes\u{1b}[2J\nmore
                  --> a\nb.yaml:7
                   |
                   |   spec.replicas
                   | - 1
                   | + 2\u{202e}
-            "#]],
+            "]],
         );
     }
 

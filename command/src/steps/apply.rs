@@ -59,8 +59,8 @@ impl World {
 
 #[when(expr = "the {word} {string} is patched with the strategic merge patch:")]
 async fn is_patched_strategically(world: &mut World, step: &Step, resource: String, name: String) -> Outcome {
-    let (path, patch) = (world.path_of(&resource, &name).await?, world.yaml(step)?);
-    world.patch(step, &path, patch, PatchFormat::Strategic).await
+    let (path, body) = (world.path_of(&resource, &name).await?, world.yaml(step)?);
+    world.patch(step, &path, body, PatchFormat::Strategic).await
 }
 
 #[when(expr = "this object is applied by the field manager {string}:")]

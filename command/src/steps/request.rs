@@ -59,10 +59,10 @@ impl World {
         &mut self,
         step: &Step,
         path: &str,
-        patch: Value,
+        body: Value,
         format: PatchFormat,
     ) -> Outcome {
-        self.send(step, Method::PATCH, path, Some(patch), Some(format)).await
+        self.send(step, Method::PATCH, path, Some(body), Some(format)).await
     }
 
     async fn send(
