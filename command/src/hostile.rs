@@ -50,21 +50,23 @@ pub(crate) fn texts() -> impl Strategy<Value = String> {
 /// Fails unless `document` is well-formed XML that has only the characters that XML 1.0 allows.
 #[track_caller]
 pub(crate) fn is_xml(document: &str) {
+    use quick_xml::events::Event;
+
     assert_eq!(output::xml(document), document, "a character that XML forbids");
     let mut reader = quick_xml::Reader::from_str(document);
     let mut elements = 0;
     loop {
-        match reader.read_event().unwrap_or_else(|error| panic!("{error}: {document}")) {
-            quick_xml::events::Event::Eof => break,
-            quick_xml::events::Event::Start(start) | quick_xml::events::Event::Empty(start) => {
-                elements += 1;
-                for attribute in start.attributes() {
-                    let attribute = attribute.unwrap_or_else(|error| panic!("{error}: {document}"));
-                    let value = quick_xml::escape::unescape(std::str::from_utf8(&attribute.value).unwrap());
-                    value.unwrap_or_else(|error| panic!("{error}: {document}"));
-                }
+        let event = reader.read_event().unwrap_or_else(|error| panic!("{error}: {document}"));
+        if matches!(event, Event::Eof) {
+            break;
+        }
+        if let Event::Start(start) | Event::Empty(start) = event {
+            elements += 1;
+            for attribute in start.attributes() {
+                let attribute = attribute.unwrap_or_else(|error| panic!("{error}: {document}"));
+                let value = quick_xml::escape::unescape(std::str::from_utf8(&attribute.value).unwrap());
+                value.unwrap_or_else(|error| panic!("{error}: {document}"));
             }
-            _ => {}
         }
     }
     assert!(elements > 0, "{document}");

@@ -111,10 +111,8 @@ impl Marks {
 
     /// Returns the marks for standard output: `plain` where colors are off.
     pub(crate) fn of_stdout(plain: Self) -> Self {
-        match anstream::AutoStream::choice(&io::stdout()) {
-            anstream::ColorChoice::Never => plain,
-            _ => Self::UNICODE,
-        }
+        let choice = anstream::AutoStream::choice(&io::stdout());
+        if choice == anstream::ColorChoice::Never { plain } else { Self::UNICODE }
     }
 
     /// Returns the width of the column with the marks.

@@ -48,7 +48,7 @@ pub(crate) struct World {
     pub(super) metric_increase: Metrics,
     namespaces: Vec<String>,
     resources: Vec<Resource>,
-    /// The CustomResourceDefinitions of the scenario.
+    /// The `CustomResourceDefinitions` of the scenario.
     pub(super) definitions: Vec<Value>,
     removable: Vec<String>,
     /// Existing namespaces that have the scenario label.

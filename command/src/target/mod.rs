@@ -37,7 +37,7 @@ pub struct Target {
     pub kind: TargetKind,
     /// The client that steps use.
     pub client: kube::Client,
-    /// A client that opens a connection for each request, so that WebSockets also work in process.
+    /// A client that opens a connection for each request, so that `WebSockets` also work in process.
     pub connecting_client: kube::Client,
     /// Where the fakes of scenarios run.
     pub(crate) fakes: FakesPlace,
