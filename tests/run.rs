@@ -72,11 +72,11 @@ fn scenarios_that_pass_are_shown_with_their_steps_and_counted() {
         &["run", "tests/features/passes.feature", "--concurrency", "1"],
         0,
         &expect![[r#"
-            Feature: What passes  tests/features/passes.feature
-                ok A webhook is there  _ s
+            Feature: Passing steps  tests/features/passes.feature
+                ok A webhook is configured  _ s
                   ok Given a mutating webhook "first" for pods
               Rule: A rule has scenarios of its own
-                ok The webhook second is there  _ s
+                ok The webhook second is configured  _ s
                   ok Given a mutating webhook "second" for pods
 
             skipped: 1 scenario tagged @envtest @cluster, and this target is in-process
@@ -92,15 +92,15 @@ fn a_scenario_that_fails_says_where_and_why() {
         &["run", "tests/features/fails.feature"],
         1,
         &expect![[r#"
-            Feature: What fails  tests/features/fails.feature
-                FAIL Nothing was asked  _ s
+            Feature: Failing steps  tests/features/fails.feature
+                FAIL A step without a request fails  _ s
                   ok Given a mutating webhook "first" for pods
                   FAIL Then the request is admitted
                       tests/features/fails.feature:5
                       no request was sent: add a When step before this step
                     - And "first" is called once
 
-            error: Nothing was asked
+            error: A step without a request fails
              --> tests/features/fails.feature:5
               |
             5 | Then the request is admitted
@@ -119,7 +119,7 @@ fn a_scenario_without_steps_is_a_mistake() {
         &["run", "tests/features/empty.feature"],
         2,
         &expect![[r#"
-        error: tests/features/empty.feature:3:3: the scenario `The keyword is misspelt` has no steps: a line that begins with none of Given, When, Then, And, But belongs to its description
+        error: tests/features/empty.feature:3:3: the scenario `The keyword is misspelled` has no steps: a line that begins with none of Given, When, Then, And, But belongs to its description
         `admit steps` prints every step
     "#]],
     );
@@ -131,15 +131,15 @@ fn quiet_shows_only_what_failed() {
         &["run", "-q", "--concurrency", "1", "tests/features/passes.feature", "tests/features/fails.feature"],
         1,
         &expect![[r#"
-            Feature: What fails  tests/features/fails.feature
-                FAIL Nothing was asked  _ s
+            Feature: Failing steps  tests/features/fails.feature
+                FAIL A step without a request fails  _ s
                   ok Given a mutating webhook "first" for pods
                   FAIL Then the request is admitted
                       tests/features/fails.feature:5
                       no request was sent: add a When step before this step
                     - And "first" is called once
 
-            error: Nothing was asked
+            error: A step without a request fails
              --> tests/features/fails.feature:5
               |
             5 | Then the request is admitted
@@ -259,7 +259,7 @@ fn nothing_for_this_target_is_said_with_the_reason() {
         &["run", "--name", "elsewhere", "tests/features/passes.feature"],
         4,
         &expect![[r#"
-            error: no scenario runs: 1 selected, none of them for this target (tagged @envtest @cluster, and this target is in-process)
+            error: no scenarios selected; see --list
         "#]],
     );
 }
@@ -312,14 +312,14 @@ fn a_list_names_every_scenario_with_its_place_and_tags() {
         &["run", "--list", "tests/features/passes.feature", "tests/features/fails.feature"],
         0,
         &expect![[r#"
-            Feature: What passes  tests/features/passes.feature
-                A webhook is there  tests/features/passes.feature:4  @fast
+            Feature: Passing steps  tests/features/passes.feature
+                A webhook is configured  tests/features/passes.feature:4  @fast
               Rule: A rule has scenarios of its own  tests/features/passes.feature:7
-                The webhook second is there  tests/features/passes.feature:14  @fast  @second
-                A webhook is there elsewhere  tests/features/passes.feature:17  @fast  @envtest  @cluster  skipped: tagged @envtest @cluster, and this target is in-process
+                The webhook second is configured  tests/features/passes.feature:14  @fast  @second
+                Another webhook is configured  tests/features/passes.feature:17  @fast  @envtest  @cluster  skipped: tagged @envtest @cluster, and this target is in-process
 
-            Feature: What fails  tests/features/fails.feature
-                Nothing was asked  tests/features/fails.feature:3
+            Feature: Failing steps  tests/features/fails.feature
+                A step without a request fails  tests/features/fails.feature:3
         "#]],
     );
 }
@@ -358,7 +358,7 @@ fn reports_are_written_also_when_a_scenario_fails() {
     assert_eq!(passes["path"], "tests/features/passes.feature");
     assert_eq!(passes["scenarios"][0]["status"], "passed");
     let rule = &passes["rules"][0];
-    assert_eq!(rule["scenarios"][0]["name"], "The webhook second is there");
+    assert_eq!(rule["scenarios"][0]["name"], "The webhook second is configured");
     assert_eq!(rule["scenarios"][0]["tags"], serde_json::json!(["fast", "second"]));
     assert_eq!(rule["scenarios"][1]["reason"], "tagged @envtest @cluster, and this target is in-process");
     let attempts = report["features"][1]["scenarios"][0]["attempts"].as_array().unwrap();
@@ -383,7 +383,7 @@ fn reports_are_written_also_when_a_scenario_fails() {
 }
 
 fn read(path: &Path) -> String {
-    std::fs::read_to_string(path).expect("the report is there")
+    std::fs::read_to_string(path).expect("the report exists")
 }
 
 #[test]

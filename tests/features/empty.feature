@@ -1,4 +1,4 @@
 Feature: A scenario without steps
 
-  Scenario: The keyword is misspelt
+  Scenario: The keyword is misspelled
     Givn a mutating webhook "first" for pods

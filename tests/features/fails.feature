@@ -1,6 +1,6 @@
-Feature: What fails
+Feature: Failing steps
 
-  Scenario: Nothing was asked
+  Scenario: A step without a request fails
     Given a mutating webhook "first" for pods
     Then the request is admitted
     And "first" is called once

@@ -1,11 +1,11 @@
 @fast
-Feature: What passes
+Feature: Passing steps
 
-  Scenario: A webhook is there
+  Scenario: A webhook is configured
     Given a mutating webhook "first" for pods
 
   Rule: A rule has scenarios of its own
-    Scenario Outline: The webhook <name> is there
+    Scenario Outline: The webhook <name> is configured
       Given a mutating webhook "<name>" for pods
 
       @second
@@ -14,5 +14,5 @@ Feature: What passes
         | second |
 
     @envtest @cluster
-    Scenario: A webhook is there elsewhere
+    Scenario: Another webhook is configured
       Given a mutating webhook "elsewhere" for pods

@@ -1,5 +1,5 @@
 Feature: Invalid Gherkin
 
-  Scenario: A line too many
+  Scenario: An extra line
     Given a mutating webhook "first" for pods
     Perhaps the request is admitted

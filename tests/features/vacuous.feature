@@ -1,4 +1,4 @@
-Feature: What would hold of no webhook
+Feature: Assertions that cannot fail
 
   Background:
     Given a validating webhook "policy" for configmaps
@@ -21,7 +21,7 @@ Feature: What would hold of no webhook
       | the audit log records that "policy" was not called in the second round         |
       | the audit log records that "policy" did not change the object in the first round |
 
-  Scenario: Some of it is not there
+  Scenario: One of two fields is missing
     Then the object does not contain:
       """yaml
       metadata: {labels: {team: blue, tier: web}}
