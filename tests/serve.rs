@@ -188,8 +188,8 @@ fn an_occupied_port_is_named_with_what_to_do() {
 }
 
 #[test]
-fn other_machines_are_kept_out_unless_they_are_meant() {
-    check_refusal(&["--listen", "0.0.0.0:0"], 2, "add --allow-remote if they are meant to");
+fn listening_for_other_hosts_needs_a_flag() {
+    check_refusal(&["--listen", "0.0.0.0:0"], 2, "use --allow-remote to allow that");
 }
 
 #[test]

@@ -45,7 +45,7 @@ Exit status:
     0  success
     1  a scenario failed, a request was denied, or a check has findings
     2  the command line or an input file is invalid
-    3  environment error: a port, the cluster, KUBEBUILDER_ASSETS, or no valid response from a webhook
+    3  environment error: a port, the cluster, KUBEBUILDER_ASSETS, or an invalid webhook response
     4  nothing was selected to run
     5  all failures were caused by features that admit does not support
     6  no findings, but some checks could not be completed
