@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(ids, expected.split_whitespace().collect::<Vec<_>>());
         let documented =
             include_str!("../../../../docs/guide/verify.md").split_once("Other findings have no feature");
-        let (table, _) = documented.and_then(|(_, rest)| rest.split_once("\n### ")).expect("a section");
+        let (table, _) = documented.and_then(|(_, rest)| rest.split_once("\n#")).expect("a section");
         let words = table.split(|letter: char| !letter.is_ascii_alphanumeric());
         let named: BTreeSet<&str> =
             words.filter(|word| checks::ALL.iter().any(|check| check.id == *word)).collect();
