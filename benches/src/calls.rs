@@ -1,4 +1,4 @@
-//! A call of a webhook that allows, without the dispatcher: the bare POST, and admit's client.
+//! Calls an allowing webhook without the dispatcher: with a bare POST, and with admit's client.
 
 use std::sync::Arc;
 use std::time::Duration;

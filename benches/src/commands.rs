@@ -1,4 +1,4 @@
-//! `admit run` and `admit verify`, as processes of their own.
+//! Runs `admit run` and `admit verify` as separate processes.
 #![expect(clippy::cast_precision_loss, reason = "no figure is as large as 2^52")]
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::meter::Meter;
 use crate::results::Measured;
 use crate::webhook::Webhook;
 
-/// How many scenarios, each of which calls a webhook once.
+/// The number of scenarios, each of which calls a webhook once.
 const SCENARIOS: usize = 1000;
 
 pub(crate) fn run(meter: &mut Meter, admit: &Path) {
@@ -31,7 +31,7 @@ pub(crate) fn run(meter: &mut Meter, admit: &Path) {
         let webhook = Webhook::start();
         let file = folder.join("configuration.json");
         std::fs::write(&file, configuration(&webhook)).unwrap();
-        // What it finds in this webhook is another matter.
+        // Findings about this webhook do not matter here.
         let (wall, cpu, _) = start(admit, &["verify", "-c"], &file);
         let calls = webhook.calls.load(Ordering::Relaxed);
         assert!(calls > 1000, "admit verify called {calls} times");
@@ -98,7 +98,7 @@ fn start(admit: &Path, arguments: &[&str], file: &Path) -> (Duration, Duration, 
     (started.elapsed(), time_of_children().saturating_sub(before), status.success())
 }
 
-/// The CPU time of processes that this one started and that ended, in hundredths of a second.
+/// The CPU time of all finished child processes, in hundredths of a second.
 ///
 /// Source: proc(5), `/proc/self/stat`, `cutime` and `cstime`.
 fn time_of_children() -> Duration {

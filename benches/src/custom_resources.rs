@@ -1,4 +1,4 @@
-//! Definitions of custom resources, and objects that are validated by them.
+//! Custom resource definitions and objects that they validate.
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
@@ -15,7 +15,7 @@ const DEFINITION: usize = 500_000;
 /// The size of the object, in bytes of JSON.
 const OBJECT: usize = 10_000;
 
-/// One item of the list of a resource: defaults, a pattern, limits, a map, a list without duplicates.
+/// The schema of one list item: defaults, a pattern, limits, a map, and a list without duplicates.
 fn item() -> Value {
     json!({"type": "object", "required": ["name", "image"], "properties": {
         "name": {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 63},
@@ -60,7 +60,7 @@ fn object() -> Value {
     })
 }
 
-/// The definition number `index`.
+/// Returns definition number `index`.
 fn definition(index: usize) -> Value {
     let described = |number: usize| {
         let mut item = item();
@@ -93,7 +93,7 @@ pub(crate) fn run(meter: &mut Meter) {
     let mut created = 0;
     let prepare = || {
         created += 1;
-        // Another server each time: those that are there make no difference.
+        // Uses a new server for each iteration, so that existing definitions do not affect the result.
         (ApiServer::new(Options::default()), Bytes::from(definition(created).to_string()))
     };
     meter.measure("custom resources/definition of 500 KB", prepare, async |(server, body)| {

@@ -1,4 +1,4 @@
-//! Requests through the dispatcher, with webhooks that answer over HTTPS.
+//! Requests that go through the dispatcher to webhooks that respond over HTTPS.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Requests, webhooks and the cluster around them.
+//! Requests, webhooks, and the cluster state that the benchmarks use.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::webhook;
 
-/// A Pod of `bytes` or a little more as JSON, with its defaults.
+/// Returns a Pod with its defaults whose JSON has at least `bytes` bytes.
 pub(crate) fn pod(bytes: usize) -> Value {
     let text = "x".repeat(64);
     let annotations: serde_json::Map<String, Value> =
@@ -24,7 +24,7 @@ pub(crate) fn pod(bytes: usize) -> Value {
     }, "spec": {"containers": [{"name": "web", "image": "example.com/web:1"}]}})
 }
 
-/// The request that creates it.
+/// Returns the request that creates the Pod.
 pub(crate) fn create(cluster: &ClusterFixture, bytes: usize) -> Attributes {
     let user = UserInfo {
         username: "admin".to_owned(),
@@ -34,7 +34,7 @@ pub(crate) fn create(cluster: &ClusterFixture, bytes: usize) -> Attributes {
     cluster.create(pod(bytes), "default", user).unwrap()
 }
 
-/// What of a webhook differs between benchmarks.
+/// The fields of a webhook that differ between benchmarks.
 pub(crate) struct Entry<'a> {
     pub(crate) phase: &'a str,
     pub(crate) path: &'a str,
@@ -48,7 +48,7 @@ impl Default for Entry<'_> {
     }
 }
 
-/// Webhooks at `server`, as the entries say, numbered.
+/// Returns numbered webhooks at `server`, one for each entry.
 pub(crate) fn webhooks(server: &webhook::Webhook, count: usize, entry: &Entry<'_>) -> Vec<Arc<Webhook>> {
     let entries: Vec<Value> = (0..count).map(|index| configured(server, index, entry)).collect();
     let configuration = json!({
@@ -77,7 +77,7 @@ fn configured(server: &webhook::Webhook, index: usize, entry: &Entry<'_>) -> Val
     webhook
 }
 
-/// A chain of these webhooks, without plugins.
+/// Returns an admission chain of these webhooks, without plugins.
 pub(crate) fn chain<'a>(mutating: &'a WebhookIndex, validating: &'a WebhookIndex) -> DispatchContext<'a> {
     DispatchContext {
         mutating: Some(Webhooks::Indexed(mutating)),

@@ -1,10 +1,10 @@
-//! How what a request takes grows with webhooks, requests and objects.
+//! Measures how cost grows with the number of webhooks, requests, and objects.
 
 use std::fmt::Write as _;
 
 use crate::results::Results;
 
-/// Benchmarks that differ in one size: what grows, and the name and the size of each.
+/// Benchmarks that differ in one size: what grows, and the name and size of each benchmark.
 const SERIES: [(&str, &[(&str, f64)]); 6] = [
     (
         "webhooks of which none matches",
@@ -53,8 +53,8 @@ const SERIES: [(&str, &[(&str, f64)]); 6] = [
     ),
 ];
 
-/// A line for each series that was measured: the slope of CPU time over size, both as logarithms, from one size to the next. 1
-/// is linear growth, 0 none.
+/// Returns a line for each measured series: the log-log slope of CPU time over size, from each size to the next. A
+/// slope of 1 is linear growth; 0 is constant time.
 pub(crate) fn report(results: &Results) -> String {
     let mut text = String::new();
     for (what, series) in SERIES {

@@ -1,7 +1,7 @@
-//! How much time and memory admission takes: `just bench` and `just bench-compare OLD NEW`.
+//! Measures the time and memory that admission takes: `just bench` and `just bench-compare OLD NEW`.
 //!
-//! Allocations are those of the thread that measures, and so is the CPU time: webhooks answer on another thread. The
-//! allocator is the system's, because it has to be counted; the command has another one.
+//! Allocations and CPU time are those of the measuring thread; webhooks respond on another thread. The benchmarks use
+//! the system allocator, because it can be counted; the command uses another one.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -37,27 +37,27 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure and print, one line a benchmark
+    /// Measure and print one line for each benchmark
     Run {
-        /// Only the benchmarks whose names contain one of these texts
+        /// Run only the benchmarks whose names contain one of these texts
         names: Vec<String>,
-        /// Write the results to this file, as JSON
+        /// Write the results to this file as JSON
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
-        /// How long each benchmark runs
+        /// Duration of each benchmark
         #[arg(long, value_name = "MILLISECONDS", default_value = "500")]
         time: u64,
-        /// The binary of admit (profile `dist`), which is started for `commands/`; without it these are left out
+        /// Path of the admit binary (profile `dist`) for the `commands/` benchmarks; without it they are skipped
         #[arg(long, value_name = "FILE")]
         admit: Option<PathBuf>,
     },
-    /// Serve a webhook with `/allow` and `/patch` until standard input ends, and print where
+    /// Serve a webhook with `/allow` and `/patch` until standard input ends, and print its address
     Webhook,
-    /// Print what changed from one file of results to another, beyond the noise of both
+    /// Print the changes between two result files that exceed the noise of both
     Compare {
-        /// The results before
+        /// The earlier results
         old: PathBuf,
-        /// The results after
+        /// The later results
         new: PathBuf,
     },
 }

@@ -1,4 +1,4 @@
-//! Runs one benchmark after another.
+//! Runs the benchmarks one after another.
 #![expect(clippy::cast_precision_loss, reason = "no figure is as large as 2^52")]
 
 use std::time::Duration;
@@ -9,15 +9,15 @@ use tokio::time::Instant;
 
 use crate::results::{Measured, Results};
 
-/// How long one sample takes at least: many times what it costs to read two clocks.
+/// The minimum duration of one sample: many times the cost of reading two clocks.
 const SAMPLE: Duration = Duration::from_micros(100);
-/// How many samples there are at least: of fewer there is no 99th percentile.
+/// The minimum number of samples: fewer do not have a 99th percentile.
 const SAMPLES: usize = 100;
-/// How often an operation runs at most while a benchmark warms up, and how often while its allocations are counted.
+/// The maximum number of operations during warm-up, and the number while allocations are counted.
 const WARM_UP: usize = 200;
 const COUNTED: usize = 20;
 
-/// Runs benchmarks, prints their results and keeps them.
+/// Runs benchmarks, prints their results, and keeps them.
 pub(crate) struct Meter {
     names: Vec<String>,
     time: Duration,
@@ -26,7 +26,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Measures benchmarks whose names contain one of `names`, all if there are none, each for about `time`.
+    /// Measures the benchmarks whose names contain one of `names`, or all if it is empty, for about `time` each.
     pub(crate) fn new(names: Vec<String>, time: Duration) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { names, time, runtime, results: Results::default() }
@@ -37,17 +37,17 @@ impl Meter {
         &self.runtime
     }
 
-    /// All results.
+    /// Returns all results.
     pub(crate) fn into_results(self) -> Results {
         self.results
     }
 
-    /// Whether one of the benchmarks whose names begin with `group` is measured.
+    /// Returns whether any benchmark whose name begins with `group` is measured.
     pub(crate) fn wants(&self, group: &str) -> bool {
         self.names.is_empty() || self.names.iter().any(|name| name.contains(group) || group.contains(name))
     }
 
-    /// Measures `operation` on what `prepare` makes, which is not measured.
+    /// Measures `operation` on the value that `prepare` returns; `prepare` itself is not measured.
     pub(crate) fn measure<T>(
         &mut self,
         name: &str,
@@ -57,7 +57,7 @@ impl Meter {
         self.measure_several(name, 1, prepare, operation);
     }
 
-    /// The same where one operation does `count` things: what one of them takes.
+    /// Measures an operation that does `count` things, and reports the cost of one of them.
     pub(crate) fn measure_several<T>(
         &mut self,
         name: &str,
@@ -116,26 +116,26 @@ impl Meter {
         self.record(name, measured);
     }
 
-    /// Prints and keeps what was measured elsewhere.
+    /// Prints and keeps a result that was measured elsewhere.
     pub(crate) fn record(&mut self, name: &str, measured: Measured) {
         println!("{}", measured.line(name));
         self.results.insert(name, measured);
     }
 
-    /// Whether this benchmark is measured.
+    /// Returns whether this benchmark is selected.
     pub(crate) fn is_wanted(&self, name: &str) -> bool {
         self.names.is_empty() || self.names.iter().any(|wanted| name.contains(wanted))
     }
 }
 
-/// What this thread has used of a processor, in its own code and in the system's.
+/// Returns the CPU time that this thread has used, in user and in system mode.
 fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = Duration::from_secs(time.tv_sec.unsigned_abs());
     seconds + Duration::from_nanos(time.tv_nsec.unsigned_abs())
 }
 
-/// Nanoseconds.
+/// Returns the time in nanoseconds.
 fn each(taken: Duration, times: usize, count: u32) -> f64 {
     taken.as_nanos() as f64 / times as f64 / f64::from(count)
 }

@@ -1,4 +1,4 @@
-//! What was measured, and what differs between two runs.
+//! Benchmark results, and the comparison of two runs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,17 +6,17 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// What stands above the lines of [`Measured::line`].
+/// The table header above the lines of [`Measured::line`].
 pub(crate) const HEADING: &str = "benchmark                                      wall p50     wall p99      CPU p50  allocations        bytes  samples";
 
-/// By how much times of two runs of the same program differ at most, in percent.
+/// The maximum difference, in percent, between two runs of the same program.
 const NOISE: f64 = 10.0;
 
-/// All results of a run, by the names of the benchmarks.
+/// All results of a run, by benchmark name.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Results(BTreeMap<String, Measured>);
 
-/// What one operation takes: times in nanoseconds.
+/// The cost of one operation. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) samples: usize,
@@ -35,7 +35,7 @@ impl Measured {
         format!("{name:<42} {p50:>12} {p99:>12} {cpu:>12} {allocations:>12.1} {bytes:>12.0} {samples:>8}")
     }
 
-    /// By how much two medians of CPU time may differ: the spread of the faster half of both runs.
+    /// Returns the noise threshold for two medians of CPU time: the spread of the faster half of both runs.
     fn noise(&self, other: &Self) -> f64 {
         let spread = |measured: &Self| percent(measured.cpu_p10, measured.cpu_p50);
         spread(self).max(spread(other)).max(NOISE)
@@ -71,7 +71,7 @@ impl Results {
         std::fs::write(file, serde_json::to_vec_pretty(self).unwrap()).unwrap();
     }
 
-    /// A line for each benchmark whose allocations changed, or whose CPU time changed by more than both runs waver.
+    /// Returns a line for each benchmark whose allocations changed, or whose CPU time changed by more than the noise.
     pub(crate) fn changes(&self, new: &Self) -> String {
         let mut text = String::new();
         for (name, new) in &new.0 {

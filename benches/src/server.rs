@@ -1,4 +1,4 @@
-//! Requests to the API server, in process.
+//! Requests to the in-process API server.
 #![expect(clippy::cast_precision_loss, reason = "no figure is as large as 2^52")]
 
 use bytes::Bytes;
@@ -85,7 +85,7 @@ pub(crate) fn run(meter: &mut Meter) {
     memory(meter);
 }
 
-/// What an event costs for each of the watches that get it, together with the creation that it is about.
+/// Measures the cost of one event for each watch that receives it, including the creation that causes it.
 fn fan_out(meter: &mut Meter) {
     let name = format!("server/watch fan-out to {WATCHES}");
     if !meter.is_wanted(&name) {
@@ -113,7 +113,7 @@ fn fan_out(meter: &mut Meter) {
     });
 }
 
-/// What a stored object takes: time once, and allocations and bytes for as long as it is stored.
+/// Measures a stored object: time once, and allocations and bytes for as long as it is stored.
 fn memory(meter: &mut Meter) {
     let name = format!("memory/{STORED} objects, each");
     if !meter.is_wanted(&name) {

@@ -1,4 +1,4 @@
-//! A webhook that answers at once, on a thread of its own, and costs next to nothing.
+//! A minimal webhook that responds immediately on its own thread.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,12 +19,12 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// Where a webhook listens, and whom to trust there.
+/// The address of a webhook, and the CA certificate to trust.
 pub(crate) struct Webhook {
     pub(crate) address: SocketAddr,
-    /// PEM.
+    /// The CA certificate as PEM.
     pub(crate) ca_bundle: String,
-    /// How many reviews were answered.
+    /// The number of reviews that were answered.
     pub(crate) calls: Arc<AtomicUsize>,
 }
 
@@ -70,7 +70,7 @@ async fn serve(listener: std::net::TcpListener, tls: TlsAcceptor, calls: Arc<Ato
                 calls.fetch_add(1, Ordering::Relaxed);
                 answer(request)
             });
-            // A client that goes away ends the connection.
+            // The connection ends when the client disconnects.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), counted).await;
         });
     }
@@ -79,7 +79,7 @@ async fn serve(listener: std::net::TcpListener, tls: TlsAcceptor, calls: Arc<Ato
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let patches = request.uri().path() == "/patch";
     let body = request.into_body().collect().await.unwrap().to_bytes();
-    // The uid is the first member of the request.
+    // The UID is the first member of the request.
     let head = String::from_utf8_lossy(body.get(..200).unwrap_or(&body));
     let uid = head.split_once(r#""uid":""#).and_then(|(_, rest)| rest.split('"').next()).unwrap_or_default();
     let patch =

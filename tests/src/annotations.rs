@@ -1,23 +1,23 @@
-//! The audit annotations that a case is judged by.
+//! The audit annotations that a case compares.
 //!
-//! A mutating webhook's index counts the webhooks of all configurations, so also those of other cases on a shared server.
-//! There an annotation says itself which webhook it is about; its index becomes that webhook's place in the case.
-//! On a server that the case has for itself the index stays as it is.
+//! The index of a mutating webhook counts the webhooks of all configurations, including those of other cases on a
+//! shared server. On a shared server the index is replaced by the position of the webhook in the case, which the
+//! annotation names. On a server that only this case uses, the index is kept.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// How long things took.
+/// Annotations that contain durations.
 const OTHERS: [&str; 1] = ["apiserver.latency.k8s.io/"];
 
-/// What `PodSecurity` says of every Pod in a namespace without its labels.
+/// The annotations that `PodSecurity` adds for every Pod in a namespace without its labels.
 const PRIVILEGED: (&str, &str) = ("pod-security.kubernetes.io/enforce-policy", "privileged:latest");
 
-/// What the authorizer says. Of the administrator, who may do everything, it says nothing but that.
+/// The prefix of the authorizer's annotations. For the administrator they say only that everything is allowed.
 const AUTHORIZER: &str = "authorization.k8s.io/";
 
-/// The annotations of one request; `order` is the case's mutating webhooks as they are dispatched.
+/// Returns the compared annotations of one request; `order` lists the case's mutating webhooks in dispatch order.
 pub(crate) fn judged(
     annotations: &BTreeMap<String, String>,
     order: &[(String, String)],
@@ -33,13 +33,14 @@ pub(crate) fn judged(
     let places = places(annotations, order);
     let judged = own.map(|(key, value)| {
         let key = if is_shared { relative(key, &places) } else { key.clone() };
-        // What is JSON is compared as JSON text: the order of its members is the server's.
+        // JSON values are compared as JSON text, because the order of members comes from the server.
         (key, Value::from(value.clone()))
     });
     judged.collect()
 }
 
-/// The place in the case of each `round_R_index_I`, by what the annotation `mutation…` with this index says.
+/// Maps each `round_R_index_I` to a position in the case, from the value of the annotation `mutation…` with this
+/// index.
 fn places(annotations: &BTreeMap<String, String>, order: &[(String, String)]) -> BTreeMap<String, String> {
     let mut places = BTreeMap::new();
     for (key, value) in annotations {

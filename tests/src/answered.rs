@@ -1,20 +1,20 @@
-//! What later requests of a case refer to of earlier answers.
+//! Values of earlier answers that later requests of a case refer to.
 
 use serde_json::Value;
 
-/// What later requests may refer to of an answer.
+/// The values of one answer that later requests can refer to.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) version: String,
-    /// Of a page of a list.
+    /// The `continue` token of a page of a list.
     pub(crate) page: String,
-    /// Of a service account.
+    /// The token of a service account.
     token: String,
     uid: String,
 }
 
 impl Answered {
-    /// Of the body of an answer.
+    /// Extracts the values from the body of an answer.
     pub(crate) fn of(body: &Value) -> Self {
         let text = |pointer| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         Self {
@@ -26,9 +26,10 @@ impl Answered {
     }
 }
 
-/// `<resourceVersion of request 1>` stands for what the answer to the first request had, `<continue of request 1>` for the
-/// token of its next page, `<token of request 1>` for the service account's token that it is, and `<uid of request 1>` for
-/// the uid of its object.
+/// Resolves a reference such as `<resourceVersion of request 1>`.
+///
+/// `<continue of request 1>` is the token of the next page, `<token of request 1>` the service account token that the
+/// answer contains, and `<uid of request 1>` the UID of its object.
 pub(crate) fn referred<'a>(text: &str, answered: &'a [Answered]) -> Option<&'a str> {
     let (what, number) = text.strip_prefix('<')?.strip_suffix('>')?.split_once(" of request ")?;
     let answered = answered.get(number.parse::<usize>().ok()?.checked_sub(1)?)?;
@@ -41,7 +42,7 @@ pub(crate) fn referred<'a>(text: &str, answered: &'a [Answered]) -> Option<&'a s
     }
 }
 
-/// Puts it in where a body refers to it.
+/// Replaces the references in a body.
 pub(crate) fn fill_in(body: &mut Value, answered: &[Answered]) {
     match body {
         Value::String(text) => {

@@ -1,4 +1,4 @@
-//! The audit events that a server with a policy of its own writes.
+//! The audit events of a server that has its own audit policy.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::case::Request;
 use crate::server::ServerError;
 use crate::transport::{Message, send};
 
-/// The log of a server, read as far as its last whole line.
+/// The audit log of a server, read up to its last complete line.
 #[derive(Debug)]
 pub(crate) struct AuditEvents(Mutex<Tail>);
 
@@ -23,32 +23,34 @@ pub(crate) struct AuditEvents(Mutex<Tail>);
 struct Tail {
     reader: BufReader<File>,
     line: Vec<u8>,
-    /// By the Audit-ID that the request chose.
+    /// The events by the Audit-ID that the request chose.
     events: HashMap<String, Vec<Value>>,
 }
 
-/// A request of which each policy tells: see [`with_barrier`].
+/// A request that every policy logs: see [`with_barrier`].
 const BARRIER: &str = "/livez/ping";
-/// The longest that the event of that is waited for.
+/// The maximum time to wait for the event of the barrier request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A policy with a rule more, which tells of one request that no case makes.
+/// Adds a rule to a policy that logs the barrier request, which no case sends.
 pub(crate) fn with_barrier(rules: &mut Vec<Value>) {
     rules.insert(0, serde_json::json!({"level": "Metadata", "nonResourceURLs": [BARRIER]}));
 }
 
 impl AuditEvents {
-    /// Those that are written to `log` from the beginning.
+    /// Follows the events that are written to `log`, from the beginning.
     pub(crate) fn follow(log: &Path) -> io::Result<Self> {
         let reader = BufReader::new(File::open(log)?);
         Ok(Self(Mutex::new(Tail { reader, line: Vec::new(), events: HashMap::new() })))
     }
 
-    /// Waits until the log has what was told of all requests so far: an event is written before its response ends, and that
-    /// of a later request tells how far the log has been read.
+    /// Waits until the log contains the events of all requests so far.
+    ///
+    /// The server writes an event before the response ends, so the event of a later request shows how far the log has
+    /// been read.
     ///
     /// # Errors
-    /// The server does not answer, or does not write that event.
+    /// Returns an error if the server does not answer, or does not write that event.
     pub(crate) async fn catch_up(&self, client: &kube::Client) -> Result<(), ServerError> {
         let answer = send(client, Message::new(Method::GET, BARRIER, None)).await?;
         let started = tokio::time::Instant::now();
@@ -62,7 +64,7 @@ impl AuditEvents {
         Ok(())
     }
 
-    /// What was told of a request.
+    /// Returns the events of a request.
     pub(crate) fn of(&self, audit_id: &str, request: &Request, order: &[(String, String)]) -> Vec<Value> {
         let events = self.read(|tail| tail.events.remove(audit_id).unwrap_or_default());
         events.into_iter().map(|event| comparable(event, request, order)).collect()
@@ -90,7 +92,7 @@ impl Tail {
     }
 }
 
-/// An event without what the two servers of the judge do not have in common: the client's address, and how the
+/// Removes what legitimately differs between the two servers from an event: the client's address, and how the
 /// administrator may impersonate, which depends on what other cases did.
 fn comparable(mut event: Value, request: &Request, order: &[(String, String)]) -> Value {
     let Some(members) = event.as_object_mut() else { return event };

@@ -1,4 +1,4 @@
-//! A case, as a person writes it: `case.yaml`.
+//! The file format of a case: `case.yaml`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
-/// A situation: what is there, which webhooks, what is asked of the server.
+/// A case: existing objects, webhooks, and requests to the server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Case {
@@ -16,68 +16,70 @@ pub struct Case {
     /// The statements of `tests/behaviors.md` that this case proves.
     #[serde(default)]
     pub proves: Vec<String>,
-    /// Webhooks may be called for what others do: the case runs when no other does.
+    /// Whether the case must run alone, because its webhooks may be called for requests of other cases.
     #[serde(default)]
     pub serial: bool,
-    /// Webhooks of which any may answer first, where the server's answer depends on that. The recording has one
-    /// alternative for each.
+    /// Webhooks whose order of response affects the answer of the server. The recording has one alternative for each
+    /// webhook that may be first.
     #[serde(default)]
     pub race: Vec<String>,
-    /// The in-tree admission plugins of the server, if not the default ones. Cases with the same ones share a server.
+    /// The in-tree admission plugins of the server, if not the defaults. Cases with the same plugins share a server.
     #[serde(default)]
     pub plugins: Plugins,
-    /// The conversion webhooks of the definitions.
+    /// The conversion webhooks of the custom resource definitions.
     #[serde(default)]
     pub converters: Vec<Converter>,
-    /// Objects that are there before the webhooks are. In the definitions of custom resources the `clientConfig` of a
-    /// conversion that says `converter: NAME` is that of this one.
+    /// Objects that exist before the webhooks are registered. In a custom resource definition, a conversion's
+    /// `clientConfig` with `converter: NAME` is replaced by that of the converter.
     #[serde(default)]
     pub cluster: Vec<Value>,
     /// The webhooks, in the order of their configurations.
     #[serde(default)]
     pub webhooks: Vec<Webhook>,
-    /// The configurations, as `configuration` of their webhooks names them, that stand in the server's storage as a server
-    /// before it may have left them: they are neither validated nor admitted.
-    /// A field that is null is not there.
+    /// The configurations, by the `configuration` of their webhooks, that are written directly to storage, as an
+    /// earlier server version may have left them: they are neither validated nor admitted. A field that is null is
+    /// removed.
     #[serde(default)]
     pub stored: Vec<String>,
-    /// The version of `admissionregistration.k8s.io` in which they stand there.
+    /// The version of `admissionregistration.k8s.io` in which these are stored.
     #[serde(default = "v1")]
     pub stored_version: String,
-    /// Whether `metadata.managedFields` are compared, too.
+    /// Whether `metadata.managedFields` is compared, too.
     #[serde(default)]
     pub managed_fields: bool,
-    /// What is asked, one after another.
+    /// The requests, in order.
     pub requests: Vec<Spanned<Request>>,
 }
 
-/// What a server is told of its in-tree admission plugins.
+/// The settings of a server's in-tree admission plugins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Plugins {
-    /// `--enable-admission-plugins`.
+    /// The value of `--enable-admission-plugins`.
     #[serde(default)]
     pub enable: Vec<String>,
-    /// `--disable-admission-plugins`.
+    /// The value of `--disable-admission-plugins`.
     #[serde(default)]
     pub disable: Vec<String>,
-    /// The text of the file of `--admission-control-config-file`; empty without that flag. It is the same for every run, so
-    /// that it cannot name what `<id>` stands for.
+    /// The content of the `--admission-control-config-file`; empty omits the flag. It is the same for every run, so
+    /// it cannot use `<id>`.
     #[serde(default)]
     pub configuration: String,
-    /// The text of a kubeconfig with credentials for webhooks, whose path `<credentials>` stands for in `configuration`.
+    /// The content of a kubeconfig with credentials for webhooks. `<credentials>` in `configuration` is replaced by
+    /// its path.
     #[serde(default)]
     pub credentials: String,
-    /// Texts of further files by their names in a folder whose path `<folder>` stands for in them and in `configuration`. A
-    /// name that ends with `/` is that of a folder.
+    /// The contents of further files, by name, in a directory. `<folder>` in them and in `configuration` is replaced
+    /// by the path of the directory. A name that ends with `/` is a directory.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// Webhooks that run as long as the server; one whose name begins with `certificate` requires that of a client. `<port of NAME>` stands in all these texts for the port of one, and
-    /// `<caBundle>` for what signed their certificates; `<client certificate>` and `<client key>` are those of a client `jane`.
-    /// Cases with such webhooks are serial.
+    /// Webhooks that run as long as the server. One whose name begins with `certificate` requires a client
+    /// certificate. In all these texts, `<port of NAME>` is replaced by the port of a webhook, `<caBundle>` by the CA
+    /// of their certificates, and `<client certificate>` and `<client key>` by those of a client `jane`. Cases with
+    /// such webhooks are serial.
     #[serde(default)]
     pub webhooks: Vec<String>,
-    /// The text of the file of `--audit-policy-file`; empty without that flag. With it all audit events of each request are
+    /// The content of the `--audit-policy-file`; empty omits the flag. With it, all audit events of each request are
     /// recorded.
     #[serde(default)]
     pub audit_policy: String,
@@ -87,92 +89,92 @@ pub struct Plugins {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
-    /// Its name; one without a dot gets the case's own domain.
+    /// Its name. A name without a dot gets the domain of the case.
     pub name: String,
-    /// Which kind of configuration it stands in.
+    /// The kind of configuration that contains the webhook.
     #[serde(rename = "type")]
     pub kind: Kind,
-    /// In which of the case's configurations of this kind.
+    /// The case's configuration of this kind that contains the webhook.
     #[serde(default = "only_configuration")]
     pub configuration: String,
-    /// What it does.
+    /// The behavior of the webhook.
     #[serde(default)]
     pub behavior: Behavior,
-    /// Which certificate it shows.
+    /// The certificate that the webhook presents.
     #[serde(default)]
     pub certificate: Certificate,
-    /// Which certificate it shows instead after the first handshake, if another.
+    /// The certificate that it presents after the first handshake, if another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotate: Option<Certificate>,
-    /// DNS names of which its certificate speaks beside the loopback addresses.
+    /// DNS names in its certificate, in addition to the loopback addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// What a connection meets.
+    /// What happens to a connection.
     #[serde(default)]
     pub connection: Connection,
-    /// Which versions of HTTP it offers.
+    /// The versions of HTTP that it offers.
     #[serde(default)]
     pub http: HttpVersions,
-    /// What follows `https://host:port` in its URL.
+    /// The part of its URL after `https://host:port`.
     #[serde(default = "root")]
     pub path: String,
-    /// What it asks of the server before it answers: the first of these before its first answer, and so on; null where
-    /// it asks for nothing. The name `<name of the review>` is that of the object that it is asked about.
+    /// The requests that the webhook sends to the server before it responds: the first before its first response, and
+    /// so on; null sends nothing. `<name of the review>` is the name of the object under review.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meanwhile: Vec<Option<Request>>,
-    /// Whether it is called for the namespaces of the case only.
+    /// Whether it is called only for the namespaces of the case.
     #[serde(default)]
     pub reach: Reach,
-    /// Whether its configuration stands in a file of the server's, so that none is made.
+    /// Whether its configuration is in a file of the server, so that none is created.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_file: bool,
-    /// Every other field of its entry in the configuration.
+    /// All other fields of its entry in the configuration.
     #[serde(flatten)]
     pub fields: Map<String, Value>,
 }
 
-/// A conversion webhook, which is called also between requests: a server of several versions keeps the objects in memory in
-/// each of them. Its calls are not recorded, but for the first.
+/// A conversion webhook. It is also called between requests, because the server caches objects in each served
+/// version. Only its first call can be recorded.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Converter {
-    /// How definitions refer to it.
+    /// The name by which definitions refer to it.
     pub name: String,
-    /// What it does.
+    /// The behavior of the converter.
     #[serde(default)]
     pub behavior: Behavior,
-    /// What it does instead once the objects of `cluster` are there.
+    /// The behavior once the objects of `cluster` exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub later: Option<Behavior>,
-    /// Which certificate it shows.
+    /// The certificate that the converter presents.
     #[serde(default)]
     pub certificate: Certificate,
-    /// What a connection meets.
+    /// What happens to a connection.
     #[serde(default)]
     pub connection: Connection,
-    /// Whether its first call stands in the recording: the first request of the case must be what makes it.
+    /// Whether its first call is recorded: the first request of the case must cause it.
     #[serde(default)]
     pub recorded: bool,
 }
 
-/// Which kind of configuration a webhook stands in.
+/// The kind of configuration that contains a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// `mutating`
+    /// A `MutatingWebhookConfiguration`.
     Mutating,
-    /// `validating`
+    /// A `ValidatingWebhookConfiguration`.
     Validating,
 }
 
-/// Which requests of a shared server a webhook may see.
+/// The requests of a shared server that a webhook may receive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
-    /// Its `namespaceSelector` also asks for the label of the case's namespaces.
+    /// Its `namespaceSelector` also requires the label of the case's namespaces.
     #[default]
     Case,
-    /// As its fields say. Unless they say something that is the case's own, the case has to be serial.
+    /// As its fields say. Unless they select something that only this case has, the case must be serial.
     AsWritten,
 }
 
@@ -180,9 +182,9 @@ pub enum Reach {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Request {
-    /// What is asked.
+    /// The verb of the request.
     pub verb: Verb,
-    /// A path that is no resource, such as `/version`, in place of all that names one.
+    /// A non-resource path, such as `/version`, instead of the fields that name a resource.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
     /// `configmaps`, or with group and version: `apps/v1/deployments`.
@@ -191,16 +193,16 @@ pub struct Request {
     /// A subresource; empty for the object itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub subresource: String,
-    /// The namespace: the case's own if there is none, and none at all if it is empty.
+    /// The namespace. By default that of the case; empty for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The object; in a creation the `metadata.name` that the body lacks.
+    /// The name of the object. In a creation it becomes `metadata.name` if the body has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The object, the patch or the options.
+    /// The object, the patch, or the options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
-    /// A body that is no JSON, such as the YAML of an apply patch, in place of `body`.
+    /// A body that is not JSON, such as the YAML of an apply patch, instead of `body`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Further headers.
@@ -212,55 +214,55 @@ pub struct Request {
     /// Whether it is a dry run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// Of a watch: the number of the request, from 1, after whose answer it begins.
+    /// For a watch: the number of the request, from 1, after whose answer it begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<usize>,
-    /// Of a watch: that it goes over a WebSocket.
+    /// For a watch: use a WebSocket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub websocket: Option<WebSocket>,
-    /// Further parameters of the query.
+    /// Further query parameters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub query: BTreeMap<String, String>,
-    /// Whose request it is, instead of the administrator's.
+    /// The user of the request, instead of the administrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<User>,
-    /// Who impersonates that user, instead of the administrator.
+    /// The client that impersonates that user, instead of the administrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Requestor>,
-    /// The server works on several objects at the same time: its calls have no order.
+    /// Whether the server handles several objects at the same time, so that its calls have no order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unordered: bool,
 }
 
-/// What a client of a WebSocket does.
+/// The behavior of a WebSocket client.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WebSocket {
-    /// Headers beside those of a usual handshake, or in their place; an empty one is left out.
+    /// Headers that are added to those of the usual handshake or replace them; an empty value removes a header.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// What it sends once the server has taken the handshake.
+    /// The frames that it sends once the server has accepted the handshake.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sends: Vec<Frame>,
 }
 
-/// A frame of a WebSocket, as a client sends it.
+/// A WebSocket frame that a client sends.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Frame {
-    /// A text.
+    /// A text frame.
     Text(String),
-    /// A ping with this payload.
+    /// A ping frame with this payload.
     Ping(String),
-    /// The end, with this code.
+    /// A close frame with this code.
     Close(u16),
 }
 
-/// What is asked of the server.
+/// The verb of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verb {
-    /// POST to a collection, or to a subresource.
+    /// POST to a collection or a subresource.
     #[default]
     Create,
     /// GET.
@@ -273,9 +275,9 @@ pub enum Verb {
     Delete,
     /// DELETE of a collection.
     DeleteCollection,
-    /// POST to a subresource that is a connection.
+    /// POST to a subresource that opens a connection.
     Connect,
-    /// GET of the changes of a collection, for a second.
+    /// GET that watches a collection for one second.
     Watch,
 }
 
@@ -287,7 +289,7 @@ pub enum PatchFormat {
     Json,
     /// RFC 7396.
     Merge,
-    /// Kubernetes' own.
+    /// A strategic merge patch.
     Strategic,
     /// Server-side apply.
     Apply,
@@ -299,34 +301,33 @@ pub enum PatchFormat {
 pub struct Requestor {
     /// Its name.
     pub service_account: String,
-    /// The pod that its token is for; any if it is empty.
+    /// The pod that its token is bound to; empty for any.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pod: String,
 }
 
-/// Whom the administrator impersonates.
+/// The user that the administrator impersonates.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct User {
     /// The name.
     pub name: String,
-    /// The groups; `system:masters` if there are none and the administrator impersonates, so that the request is
-    /// authorized.
+    /// The groups. Defaults to `system:masters` if the administrator impersonates, so that the request is authorized.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
     /// The uid.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// Further facts.
+    /// Further attributes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, String>,
 }
 
 impl Case {
-    /// Reads a case whose names have been expanded.
+    /// Parses a case whose names have been expanded.
     ///
     /// # Errors
-    /// What is wrong, with its line.
+    /// Returns the syntax error with its line.
     pub fn parse(text: &str) -> Result<Self, serde_saphyr::Error> {
         serde_saphyr::from_str(text)
     }

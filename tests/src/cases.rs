@@ -1,44 +1,44 @@
-//! The cases of this repository on disk.
+//! The case files in this repository.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A case on disk.
+/// A case directory on disk.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CaseFile {
     /// `<concept>/<behavior>`.
     pub name: String,
-    /// Its folder.
+    /// The directory of the case.
     pub folder: PathBuf,
 }
 
 impl CaseFile {
-    /// What a person wrote.
+    /// Returns the path of the case file, which people write.
     pub fn path(&self) -> PathBuf {
         self.folder.join("case.yaml")
     }
 
-    /// What a server did.
+    /// Returns the path of the recording of a real server.
     pub fn recording(&self) -> PathBuf {
         self.folder.join("apiserver.yaml")
     }
 
-    /// What admit does, where that is a known difference.
+    /// Returns the path of admit's own answer, for a known difference.
     pub fn own_answer(&self) -> PathBuf {
         self.folder.join("admit.yaml")
     }
 }
 
-/// The folder of the cases.
+/// Returns the directory of the cases.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")
 }
 
-/// Every case below `folder` whose name matches `glob`, in order.
+/// Returns every case below `folder` whose name matches `glob`, in order.
 ///
 /// # Errors
-/// The folder cannot be read.
+/// Returns an error if the directory cannot be read.
 pub fn find(folder: &Path, glob: &str) -> io::Result<Vec<CaseFile>> {
     let mut found = Vec::new();
     for concept in folders(folder)? {
@@ -67,7 +67,7 @@ fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether `name` matches `glob`, in which `*` stands for any text.
+/// Returns whether `name` matches `glob`, in which `*` matches any text.
 pub fn matches(glob: &str, name: &str) -> bool {
     match glob.split_once('*') {
         None => glob == name,

@@ -1,4 +1,4 @@
-//! The tools of the judge: record cases, count what they prove, search for differences at random.
+//! Tools of the conformance suite: record cases, count what they prove, and search for differences at random.
 
 use std::fs;
 use std::path::PathBuf;
@@ -35,155 +35,155 @@ struct Tools {
 
 #[derive(Debug, Subcommand)]
 enum Tool {
-    /// Run cases on a kube-apiserver from KUBEBUILDER_ASSETS and write down what it does
+    /// Run cases on a kube-apiserver from KUBEBUILDER_ASSETS and record its behavior
     Record(Record),
-    /// Write down what admit answers to the cases that are known differences
+    /// Record what admit answers to the cases that are known differences
     Own(Own),
-    /// Run random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process, and compare
+    /// Run random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process, and compare the results
     Differential(Differential),
-    /// Compare random CEL expressions with what Kubernetes' own packages make of them
+    /// Evaluate random CEL expressions with admit and with Kubernetes' own packages, and compare the results
     Cel(Cel),
-    /// Write a case for every fault of the catalog, or the page that tells of their recordings
+    /// Write a case for every fault in the catalog, or the page that lists their recordings
     Faults(Faults),
     /// Compare the reviews that the checks of `admit verify` send with those of a kube-apiserver from KUBEBUILDER_ASSETS
     Probes(Probes),
-    /// Try definitions of custom resources that projects publish, and their example objects, on a kube-apiserver from
-    /// KUBEBUILDER_ASSETS and in process
+    /// Apply published custom resource definitions and their example objects to a kube-apiserver from
+    /// KUBEBUILDER_ASSETS and in process, and compare the results
     Definitions(Definitions),
-    /// Try objects of built-in kinds, and variants with one field made wrong, on a kube-apiserver from KUBEBUILDER_ASSETS
-    /// and in process
+    /// Apply objects of built-in kinds, and variants with one invalid field, to a kube-apiserver from
+    /// KUBEBUILDER_ASSETS and in process, and compare the results
     Manifests(manifests::Wanted),
-    /// Ask for every resource and subresource of discovery with every method, on a kube-apiserver from KUBEBUILDER_ASSETS and
-    /// in process
+    /// Send every method to every discovered resource and subresource of a kube-apiserver from KUBEBUILDER_ASSETS and
+    /// in process, and compare the results
     Walk,
     /// Compare the OpenAPI documents of a kube-apiserver from KUBEBUILDER_ASSETS with those that admit serves
     Openapi(Openapi),
-    /// Attack `admit serve` for a while, and tell what it has in memory and how quick it still is
+    /// Put `admit serve` under heavy load for a while, and report its memory use and latency
     Soak(Soak),
-    /// Tell section by section which statements of tests/behaviors.md the cases prove
+    /// Report, section by section, which statements of tests/behaviors.md the cases prove
     Coverage,
-    /// Print docs/project/coverage.md: which scenarios show which section of the documents about admission webhooks
+    /// Print docs/project/coverage.md: which scenarios cover which section of the documents about admission webhooks
     Sections,
 }
 
 #[derive(Debug, clap::Args)]
 struct Record {
-    /// Which cases, such as `reinvocation/*`
+    /// Pattern of case names, such as `reinvocation/*`
     #[arg(default_value = "*")]
     glob: String,
-    /// Cases at a time
+    /// Number of cases to run in parallel
     #[arg(long, default_value_t = 8)]
     jobs: usize,
-    /// Write nothing: fail where a recording is not what the server does now
+    /// Write nothing, and fail if a recording differs from what the server does now
     #[arg(long)]
     check: bool,
-    /// The folder of the cases
+    /// Directory of the cases
     #[arg(long)]
     cases: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
 struct Own {
-    /// Which cases, such as `reinvocation/*`
+    /// Pattern of case names, such as `reinvocation/*`
     #[arg(default_value = "*")]
     glob: String,
-    /// How often each is run: an answer that it gives only at times is one, too
+    /// How often to run each case, to catch answers that vary
     #[arg(long, default_value_t = 3)]
     times: usize,
 }
 
 #[derive(Debug, clap::Args)]
 struct Faults {
-    /// Write docs/reference/faults.md, from the recordings of the cases
+    /// Write docs/reference/faults.md from the recordings of the cases
     #[arg(long)]
     page: bool,
 }
 
 #[derive(Debug, clap::Args)]
 struct Differential {
-    /// From which all situations follow; a fresh one, which is printed, if there is none
+    /// Seed of all situations; by default a new one, which is printed
     #[arg(long)]
     seed: Option<u64>,
-    /// How many situations
+    /// Number of situations
     #[arg(long, default_value_t = 300)]
     cases: u64,
-    /// The number of the first situation
+    /// Number of the first situation
     #[arg(long, default_value_t = 0)]
     first: u64,
-    /// What they are about
+    /// Subject of the situations
     #[arg(long, value_enum, default_value_t)]
     about: Subject,
-    /// Situations at a time
+    /// Number of situations to run in parallel
     #[arg(long, default_value_t = 24)]
     jobs: usize,
-    /// Where cases are written that show a difference
+    /// Directory for the cases that show a difference
     #[arg(long)]
     out: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
 struct Probes {
-    /// Which checks, such as `V02,V32`; all of them if there is none
+    /// Checks to compare, such as `V02,V32`; by default all of them
     #[arg(long, value_delimiter = ',')]
     check: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]
 struct Definitions {
-    /// Modules of Go, such as `sigs.k8s.io/gateway-api@v1.3.0`, or folders; those of tests/published.txt if there is none
+    /// Go modules, such as `sigs.k8s.io/gateway-api@v1.3.0`, or directories; by default those in tests/published.txt
     modules: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]
 struct Openapi {
-    /// Write the documents down for admit to serve instead
+    /// Record the documents for admit to serve instead of comparing them
     #[arg(long)]
     record: bool,
 }
 
 #[derive(Debug, clap::Args)]
 struct Soak {
-    /// How long
+    /// Duration in seconds
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// The command; by default the one that was built beside this
+    /// Path of the command; by default the one built next to this tool
     #[arg(long)]
     command: Option<PathBuf>,
-    /// What it may have in memory, in MiB
+    /// Memory limit of the server, in MiB
     #[arg(long, default_value_t = 512)]
     memory: u64,
-    /// Watchers that do not read
+    /// Number of watchers that do not read
     #[arg(long, default_value_t = 500)]
     watchers: usize,
-    /// Connections on which nothing is said
+    /// Number of idle connections
     #[arg(long, default_value_t = 1024)]
     idle: usize,
-    /// Writers of objects of a megabyte
+    /// Number of clients that write 1 MB objects
     #[arg(long, default_value_t = 16)]
     writers: usize,
 }
 
 #[derive(Debug, clap::Args)]
 struct Cel {
-    /// From which all expressions follow; a fresh one, which is printed, if there is none
+    /// Seed of all expressions; by default a new one, which is printed
     #[arg(long)]
     seed: Option<u64>,
-    /// How many expressions
+    /// Number of expressions
     #[arg(long, default_value_t = 50_000)]
     count: u64,
-    /// The number of the first expression
+    /// Number of the first expression
     #[arg(long, default_value_t = 0)]
     first: u64,
-    /// Ask a kube-apiserver from KUBEBUILDER_ASSETS about a sample of tests/cel/expressions.jsonl instead
+    /// Compare a sample of tests/cel/expressions.jsonl with a kube-apiserver from KUBEBUILDER_ASSETS instead
     #[arg(long)]
     confirm: bool,
-    /// Run the conformance tests of the language instead, which Go downloads
+    /// Run the conformance tests of the CEL language instead, which Go downloads
     #[arg(long, conflicts_with = "confirm")]
     conformance: bool,
-    /// How many expressions of that sample
+    /// Number of expressions in that sample
     #[arg(long, default_value_t = 200, requires = "confirm")]
     sample: usize,
-    /// Write each expression to standard output, with the answer, as JSON lines
+    /// Write each expression with its answer to standard output as JSON lines
     #[arg(long)]
     print: bool,
 }
@@ -209,7 +209,7 @@ async fn main() -> ExitCode {
             Tool::Sections => sections(),
         }
     };
-    // What a tool started ends with it, also when it is told to end.
+    // Child processes end with the tool, also when it receives a signal.
     let done = tokio::select! {
         done = tool => done,
         stopped = signaled() => stopped.map(|()| ExitCode::from(130)).map_err(Into::into),
@@ -223,7 +223,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// SIGINT or SIGTERM.
+/// Waits for SIGINT or SIGTERM.
 async fn signaled() -> std::io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -233,7 +233,7 @@ async fn signaled() -> std::io::Result<()> {
     }
 }
 
-/// Writes down what admit answers to cases that are known differences.
+/// Records what admit answers to cases that are known differences.
 async fn own(arguments: &Own) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let known = KnownDifferences::read()?;
     let authority = Arc::new(CertificateAuthority::new("admit judge CA")?);
@@ -349,12 +349,13 @@ async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Err
     Ok(if failed > 0 || (arguments.check && changed > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// How often a case is run again that could not be run, or whose server did something else than the recording says.
+/// The number of attempts for a case that could not be run, or whose server deviated from the recording.
 const ATTEMPTS: u32 = 5;
 
-/// Whether the server does what the recording says when the case is run again, alone. What it says about a connection
-/// that breaks, or a request that takes too long, depends on which of its own tasks sees that first; and a server that
-/// closes a connection at the moment when a request arrives on it has not answered that request.
+/// Returns whether the server agrees with the recording when the case is run again, alone.
+///
+/// The error for a broken connection or a slow request depends on which of the server's tasks notices it first. A
+/// server that closes a connection just as a request arrives on it has not answered that request.
 async fn agrees_alone(
     case: &cases::CaseFile,
     recording: &str,
@@ -370,12 +371,12 @@ async fn agrees_alone(
     Ok(false)
 }
 
-/// The lines that differ.
+/// Returns the lines that differ.
 fn changes(old: &str, new: &str) -> String {
     similar::TextDiff::from_lines(old, new).unified_diff().context_radius(1).to_string()
 }
 
-/// A seed that is short enough to be typed again.
+/// Returns a random seed that is short enough to type.
 fn fresh_seed() -> u64 {
     let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
     (high ^ low) >> 32

@@ -1,4 +1,4 @@
-//! The catalog of faults as cases: each fault under `failurePolicy: Fail` and under `Ignore`.
+//! Cases for the fault catalog: each fault under `failurePolicy: Fail` and under `Ignore`.
 
 mod page;
 mod verdict;
@@ -17,13 +17,13 @@ use crate::yaml;
 pub use page::{Page, PageError};
 pub use verdict::{Measured, Verdict};
 
-/// The concept of these cases: the folder below `cases`.
+/// The concept of these cases: a directory below `cases`.
 pub const CONCEPT: &str = "faults";
 
-/// The policies in the order in which a case has their requests.
+/// The failure policies, in the order of the requests of a case.
 const POLICIES: [(&str, &str); 2] = [("fail", "Fail"), ("ignore", "Ignore")];
 
-/// Which statements of `tests/behaviors.md` the cases of some faults prove.
+/// The statements of `tests/behaviors.md` that the cases of some faults prove.
 const PROVES: [(&str, &str); 10] = [
     ("H02", "HTTP-31"),
     ("H03", "ERR-16"),
@@ -40,12 +40,12 @@ const PROVES: [(&str, &str); 10] = [
 const HEAD: &str =
     "# Written by `cargo run -p tests -- faults` from the catalog of faults: change it there.\n";
 
-/// The name of the fault's case.
+/// Returns the name of the fault's case.
 pub fn case_name(fault: &Fault) -> String {
     format!("{CONCEPT}/{}-{}", fault.id.to_lowercase(), fault.name)
 }
 
-/// The text of the fault's case.
+/// Returns the text of the fault's case.
 pub fn case_text(fault: &Fault) -> String {
     let mut case = if fault.family == Family::Conversion {
         conversion(fault)
@@ -62,10 +62,10 @@ pub fn case_text(fault: &Fault) -> String {
     format!("{HEAD}{}", yaml::write(&case))
 }
 
-/// Writes the case of every fault, removes those of none, and says which were changed.
+/// Writes the case of every fault, removes cases without a fault, and returns the names of changed cases.
 ///
 /// # Errors
-/// A file cannot be written.
+/// Returns an error if a file cannot be written.
 pub fn write_cases() -> io::Result<Vec<String>> {
     let mut changed = Vec::new();
     for case in cases::find(&cases::folder(), &format!("{CONCEPT}/*"))? {
@@ -87,7 +87,7 @@ pub fn write_cases() -> io::Result<Vec<String>> {
     Ok(changed)
 }
 
-/// A webhook for each policy, which the namespace of a request chooses between.
+/// Returns one webhook for each policy; the namespace of a request selects the webhook.
 fn calls(fault: &Fault) -> Value {
     let mut cluster = Vec::new();
     let mut webhooks = Vec::new();
@@ -156,7 +156,7 @@ fn webhook(fault: &Fault, name: &str, policy: &str) -> Value {
     webhook
 }
 
-/// A definition whose webhook has the fault, and a creation that needs its objects converted for the storage and back.
+/// Returns a definition whose converter has the fault, and a creation that needs conversions to and from storage.
 fn conversion(fault: &Fault) -> Value {
     const GROUP: &str = "<id>.example.com";
     let spec =
@@ -186,7 +186,7 @@ fn conversion(fault: &Fault) -> Value {
     json!({"version": 1, "converters": [converter], "cluster": [definition], "requests": [request]})
 }
 
-/// The configuration itself, which is not taken.
+/// Returns a case that creates a configuration with the fault, which the server rejects.
 fn registration(fault: &Fault) -> Value {
     let (kind, resource) = crate::server::configuration_kind(kind(fault));
     let requests = POLICIES.map(|(name, policy)| {

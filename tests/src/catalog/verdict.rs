@@ -1,4 +1,4 @@
-//! What a recording says of a fault.
+//! What a recording shows about a fault.
 
 use fake_webhooks::{Class, Family, Fault};
 use serde_json::Value;
@@ -7,37 +7,37 @@ use super::{CONCEPT, case_name};
 use crate::cases;
 use crate::recording::{Recording, RecordingError};
 
-/// What became of the requests under one policy: of the first that was refused, or of the last.
+/// The outcome of the requests under one policy: that of the first rejected request, or of the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The HTTP status.
     pub status: u64,
-    /// What the server said; empty if the request was admitted.
+    /// The message of the server; empty if the request was admitted.
     pub message: String,
     /// The warnings to the client.
     pub warnings: Vec<String>,
-    /// How often the webhook was called for all requests under this policy.
+    /// The number of webhook calls for all requests under this policy.
     pub calls: usize,
 }
 
-/// What a real kube-apiserver made of a fault.
+/// The recorded behavior of a real kube-apiserver for a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measured {
-    /// Which server, such as `v1.37.1`.
+    /// The version of the server, such as `v1.37.1`.
     pub apiserver: String,
-    /// Under `failurePolicy: Fail`.
+    /// The outcome under `failurePolicy: Fail`.
     pub fail: Verdict,
-    /// Under `failurePolicy: Ignore`.
+    /// The outcome under `failurePolicy: Ignore`.
     pub ignore: Verdict,
-    /// What the requests under `failurePolicy: Fail` came to, one after another: the status, and of the object the labels,
-    /// annotations and finalizers.
+    /// The results of the requests under `failurePolicy: Fail`, in order: the status, and the labels, annotations,
+    /// and finalizers of the object.
     pub steps: Vec<(u64, Value)>,
-    /// Whether it was the configuration that was asked about.
+    /// Whether the request creates the configuration itself.
     is_registration: bool,
 }
 
 impl Verdict {
-    /// Whether the request was admitted.
+    /// Returns whether the request was admitted.
     pub fn is_admitted(&self) -> bool {
         is_success(self.status)
     }
@@ -50,7 +50,7 @@ impl Verdict {
         let texts = |value: &Value| -> Vec<String> {
             value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
         };
-        // A Status has no kind where the server ran out of time.
+        // A Status does not have a kind if the server timed out.
         let message = answer["body"]["message"].as_str().unwrap_or_default().to_owned();
         Self {
             status: answer["status"].as_u64().unwrap_or_default(),
@@ -61,7 +61,7 @@ impl Verdict {
     }
 }
 
-/// The status of an answer, and what of its object webhooks change.
+/// Returns the status of an answer, and the parts of its object that webhooks change.
 fn step(request: &Value) -> (u64, Value) {
     let mut metadata = request.pointer("/answer/body/metadata").cloned().unwrap_or_default();
     if let Some(members) = metadata.as_object_mut() {
@@ -75,10 +75,10 @@ fn is_success(status: u64) -> bool {
 }
 
 impl Measured {
-    /// What the recording of the fault's case says.
+    /// Reads the recording of the fault's case.
     ///
     /// # Errors
-    /// There is no recording.
+    /// Returns an error if the recording is missing.
     pub fn read(fault: &Fault) -> Result<Self, RecordingError> {
         let recording = Recording::read(&cases::folder().join(case_name(fault)).join("apiserver.yaml"))?;
         Ok(Self::of(&recording, fault.family))
@@ -89,7 +89,7 @@ impl Measured {
         let requests = recording.alternatives.first().and_then(|first| first["requests"].as_array());
         let requests = requests.unwrap_or(&nothing);
         let (fail, ignore) = if family == Family::Conversion {
-            // There is no policy to choose.
+            // There is only one policy.
             (requests.as_slice(), requests.as_slice())
         } else {
             requests.split_at(requests.len() / 2)
@@ -104,7 +104,7 @@ impl Measured {
         }
     }
 
-    /// The class that this shows; none if `Ignore` is stricter than `Fail`.
+    /// Returns the observed class, or `None` if `Ignore` is stricter than `Fail`.
     pub fn class(&self) -> Option<Class> {
         match (self.fail.is_admitted(), self.ignore.is_admitted()) {
             (true, true) => Some(Class::Accepted),
@@ -115,7 +115,7 @@ impl Measured {
         }
     }
 
-    /// Why the catalog says something else than this; none if it does not.
+    /// Returns how the catalog contradicts the recording, or `None` if it does not.
     pub fn contradiction(&self, fault: &Fault) -> Option<String> {
         let measured = self.class();
         (measured != Some(fault.class)).then(|| {
