@@ -1,4 +1,4 @@
-//! The conversion webhooks of a case: fakes that run, and the definitions that name them.
+//! The conversion webhooks of a case: running fakes, and the definitions that refer to them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::case::{Case, Converter, Request};
 use crate::run::{RunError, sent};
 
-/// The conversion webhooks of a case, running.
+/// The running conversion webhooks of a case.
 #[derive(Debug)]
 pub(crate) struct Converters {
     running: Vec<Running>,
@@ -21,7 +21,7 @@ pub(crate) struct Converters {
 struct Running {
     converter: Converter,
     fake: FakeWebhook,
-    /// Calls of the journal that came before the requests of the case.
+    /// The number of journal entries before the requests of the case.
     before: usize,
 }
 
@@ -43,7 +43,7 @@ impl Converters {
         Ok(Self { running })
     }
 
-    /// The object with the address and the authority of each converter that it names.
+    /// Returns the object with the address and the CA of each converter that it refers to.
     pub(crate) fn filled(&self, object: &Value) -> Value {
         let mut object = object.clone();
         let config =
@@ -64,7 +64,7 @@ impl Converters {
         object
     }
 
-    /// From now on they do what they do later, and the calls count that may be recorded.
+    /// Switches the converters to their later behavior, and begins to record their calls.
     pub(crate) fn begin(&mut self) {
         for running in &mut self.running {
             if let Some(later) = &running.converter.later {
@@ -74,12 +74,12 @@ impl Converters {
         }
     }
 
-    /// The request with the address and the authority of each converter that a definition in it names.
+    /// Returns the request with the address and the CA of each converter that a definition in it refers to.
     pub(crate) fn named_in(&self, request: Request) -> Request {
         Request { body: request.body.map(|body| self.filled(&body)), ..request }
     }
 
-    /// Adds to what was `seen` of the first request the first call of each converter whose first call is recorded.
+    /// Adds the first call of each recorded converter to the result of the first request.
     pub(crate) fn add_first_calls(&self, number: usize, seen: &mut Value) {
         let recorded = self.running.iter().filter(|it| it.converter.recorded && number == 0);
         let first = recorded.filter_map(|it| {
@@ -93,7 +93,7 @@ impl Converters {
         }
     }
 
-    /// The ports, with the converters that have them.
+    /// Returns the ports with the names of their converters.
     pub(crate) fn ports(&self) -> Vec<(u16, String)> {
         self.running.iter().map(|it| (it.fake.address().port(), it.converter.name.clone())).collect()
     }

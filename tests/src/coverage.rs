@@ -1,4 +1,4 @@
-//! Which statements of `tests/behaviors.md` the cases prove, and the tests of the command that run on both servers.
+//! Reports which statements of `tests/behaviors.md` are proved by cases, or by command tests on both servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,12 +12,12 @@ use crate::cases;
 use crate::known_differences::KnownDifferences;
 use crate::names::Names;
 
-/// What the cases prove, section by section.
+/// The proved statements, section by section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coverage {
     /// The sections, in the order of the file.
     pub sections: Vec<Section>,
-    /// Statements that cases name and the file does not have, with the case.
+    /// Statement IDs that cases refer to and the file does not have, with the case.
     pub unknown: Vec<(String, String)>,
 }
 
@@ -26,29 +26,29 @@ pub struct Coverage {
 pub struct Section {
     /// Its heading, without the number.
     pub title: String,
-    /// Its statements, in order.
+    /// Its statements, in file order.
     pub statements: Vec<(String, Standing)>,
 }
 
-/// What is known of a statement.
+/// The proof status of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// Nothing names it.
+    /// Nothing refers to it.
     Unproved,
-    /// `unproved.yaml` says why nothing can prove it.
+    /// `unproved.yaml` says why it cannot be proved.
     Unprovable,
-    /// Only cases name it in which admit is known to differ.
+    /// Only cases in which admit is known to differ refer to it.
     NotImitated,
-    /// A case, or a situation of a test, proves it: a real server does so, and so does admit.
+    /// A case or a test shows it on a real server and on admit.
     Proved,
 }
 
 impl Coverage {
-    /// Counts what the cases below `folder` prove, and what stands in `proves.yaml`, in `webhook_authentication/proves.yaml`
-    /// and in `unproved.yaml` beside `statements`.
+    /// Counts the statements that are proved by the cases below `folder`, by `proves.yaml`, and by
+    /// `webhook_authentication/proves.yaml`. Reads `unproved.yaml` next to `statements`.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Returns an error if a file cannot be read.
     pub fn count(statements: &Path, folder: &Path, known: &KnownDifferences) -> io::Result<Self> {
         let mut standing: BTreeMap<String, Standing> = BTreeMap::new();
         let mut named = Vec::new();
@@ -83,12 +83,12 @@ impl Coverage {
         Ok(Self { sections, unknown })
     }
 
-    /// How many statements stand so.
+    /// Returns the number of statements with this status.
     pub fn total(&self, standing: Standing) -> usize {
         self.sections.iter().map(|section| section.total(standing)).sum()
     }
 
-    /// The table for people, and under it what is unproved.
+    /// Returns a table of the sections, followed by the unproved statements.
     pub fn table(&self) -> String {
         let mut lines = vec![format!(
             "{:58} {:>6} {:>8} {:>12} {:>10}",
@@ -131,11 +131,11 @@ impl Section {
     }
 }
 
-/// What tests of the command prove, whose situations run on admit and on kube-apiserver: statements, and situations or the
-/// functions that play them.
+/// Returns the statements that are proved by command tests, which run on admit and on kube-apiserver, with the
+/// situations or functions that prove them.
 ///
 /// # Errors
-/// A file cannot be read.
+/// Returns an error if a file cannot be read.
 fn beside(statements: &Path) -> io::Result<BTreeMap<String, Vec<String>>> {
     let mut all: BTreeMap<String, Vec<String>> =
         read(&statements.with_file_name("webhook_authentication/proves.yaml"))?;
@@ -152,7 +152,7 @@ fn read<T: DeserializeOwned>(file: &Path) -> io::Result<T> {
         .map_err(|error| io::Error::other(format!("{}: {error}", file.display())))
 }
 
-/// Headings are `## 5. Title`, statements `- **SEL-05** …`.
+/// Parses headings `## 5. Title` and statements `- **SEL-05** …`.
 fn sections(text: &str, standing: &BTreeMap<String, Standing>) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
     for line in text.lines() {

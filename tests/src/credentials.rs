@@ -1,11 +1,12 @@
-//! Tokens of service accounts as a recording has them.
+//! Service account tokens in the form that recordings use.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
-/// The header and the claims of a JSON Web Token, with times relative to when it was issued; none of another text. Its
-/// signature is chance.
+/// Returns the header and the claims of a JSON Web Token, with times relative to when it was issued.
+///
+/// Returns `None` for other text. The signature is omitted, because it differs in each run.
 pub(crate) fn readable(text: &str) -> Option<Value> {
     let parts: Vec<&str> = text.split('.').collect();
     let [header, claims, _signature] = parts.as_slice() else { return None };
@@ -18,7 +19,7 @@ pub(crate) fn readable(text: &str) -> Option<Value> {
     Some(json!({"header": header, "claims": claims}))
 }
 
-/// The claims that are times.
+/// The claims that contain times.
 const TIMES: [&str; 4] = ["exp", "iat", "nbf", "warnafter"];
 
 fn relative(claims: &mut Map<String, Value>, issued: i64) {

@@ -1,5 +1,6 @@
-//! Waits until a kube-apiserver has done with the definitions of custom resources that a case writes: its controllers write
-//! their status, accept their names and delete their objects some time after the request.
+//! Waits until kube-apiserver has processed the custom resource definitions that a case writes.
+//!
+//! Its controllers write the status, accept the names, and delete the objects some time after the request.
 
 use std::time::Duration;
 
@@ -16,25 +17,25 @@ const RESOURCE: &str = "apiextensions.k8s.io/v1/customresourcedefinitions";
 const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The definitions that the requests of a case have made.
+/// The definitions that the requests of a case have created.
 #[derive(Debug)]
 pub(crate) struct Definitions {
     names: Vec<String>,
-    /// Whether a definition that no case knows would be seen by the webhooks of this one.
+    /// Whether the webhooks of this case would see an additional definition.
     is_watched: bool,
 }
 
-/// When a request is waited for: what the controllers write is a call of it if the webhooks see definitions.
+/// When to wait for the controllers: if the webhooks see definitions, the controllers' writes cause calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// Before its calls are looked at: if they do.
+    /// Before the calls are read, if the webhooks see definitions.
     BeforeCalls,
-    /// Afterward: if they do not.
+    /// After the calls are read, if the webhooks do not see definitions.
     AfterCalls,
 }
 
 impl Definitions {
-    /// None are made yet.
+    /// Starts without definitions.
     pub(crate) fn of(case: &Case) -> Self {
         let is_meant = |webhook: &crate::case::Webhook| {
             let rules = webhook.fields.get("rules").map(Value::to_string).unwrap_or_default();
@@ -43,11 +44,11 @@ impl Definitions {
         Self { names: Vec::new(), is_watched: case.webhooks.iter().any(is_meant) }
     }
 
-    /// Waits at the right moment after a request, if it may have changed a definition or what becomes of one. The paths of
+    /// Waits after a request that may have changed a definition or its objects. Returns the paths of helper objects.
     /// what was made for that.
     ///
     /// # Errors
-    /// The server does not come to rest.
+    /// Returns an error if the server does not become idle.
     pub(crate) async fn settle(
         &mut self,
         moment: Moment,
@@ -83,8 +84,8 @@ impl Definitions {
         Ok(made)
     }
 
-    /// The server has looked at every definition once it has established one that was made last: what is watched arrives
-    /// in order.
+    /// Creates another definition and waits until it is established: watch events arrive in order, so the server has
+    /// then processed all earlier definitions.
     async fn wait_for_a_later_one(&self, server: &Server, names: &Names) -> Result<String, ServerError> {
         let group = format!("m{}.{}.example.com", uuid::Uuid::new_v4().simple(), names.id());
         let definition = json!({
@@ -136,7 +137,7 @@ impl Definitions {
     }
 }
 
-/// Whether no controller has anything to do for a definition with these objects.
+/// Returns whether the controllers have finished with a definition that has these objects.
 fn is_settled(definition: &Value, objects: &[Value]) -> bool {
     let is_deleting = |object: &Value| object["metadata"]["deletionTimestamp"].is_string();
     let has_finalizer = |name: &str| {
@@ -155,7 +156,7 @@ fn is_settled(definition: &Value, objects: &[Value]) -> bool {
     let is_judged = !(group.ends_with(".k8s.io") || group.ends_with(".kubernetes.io"))
         || status("KubernetesAPIApprovalPolicyConformant").is_some();
     let is_named = match status("NamesAccepted") {
-        // So it is once a client has removed the conditions.
+        // A client may have removed the conditions.
         None => definition["spec"]["names"] == definition["status"]["acceptedNames"],
         Some(true) => status("Established") == Some(true) || has_invalid_bundle(),
         Some(false) => true,

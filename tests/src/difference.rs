@@ -1,21 +1,21 @@
-//! How two documents differ, side by side.
+//! Differences between two documents, shown side by side.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// One place at which documents differ.
+/// One place at which the documents differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Where, such as `requests[0].answer.status`.
+    /// The path, such as `requests[0].answer.status`.
     pub path: String,
-    /// What is there in the recording; none if nothing is.
+    /// The value in the recording, if any.
     pub expected: Option<Value>,
-    /// What is there now; none if nothing is.
+    /// The actual value, if any.
     pub actual: Option<Value>,
 }
 
-/// Every place at which the documents differ.
+/// Returns every place at which the documents differ.
 pub fn differences(expected: &Value, actual: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     compare(String::new(), Some(expected), Some(actual), &mut found);
@@ -45,7 +45,7 @@ fn compare(path: String, expected: Option<&Value>, actual: Option<&Value>, found
     }
 }
 
-/// The differences, expected and actual side by side under each path.
+/// Formats the differences: expected and actual values side by side under each path.
 pub fn side_by_side(differences: &[Difference]) -> String {
     const COLUMN: usize = 56;
     let mut text = format!("    {:COLUMN$} | actual\n", "expected");
@@ -65,7 +65,7 @@ pub fn side_by_side(differences: &[Difference]) -> String {
 
 const MOST: usize = 12;
 
-/// A value as lines that fit beside each other.
+/// Splits a value into lines that fit next to each other.
 fn lines(value: Option<&Value>) -> Vec<String> {
     let Some(value) = value else { return vec!["(nothing)".to_owned()] };
     let text = serde_json::to_string_pretty(value).unwrap_or_default();

@@ -1,22 +1,22 @@
-//! What an implementation makes of an expression, in the words of the Go program `tests/cel/oracle`.
+//! The answer of a CEL implementation to an expression, in the format of the Go program `tests/cel/oracle`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// An expression, and on what it is evaluated.
+/// An expression and the input that it is evaluated on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Question {
     /// The expression.
     pub expr: String,
-    /// A schema of `tests/cel/schemas.json` of which it is a rule; none for conditions of admission.
+    /// The schema in `tests/cel/schemas.json` that has the expression as a rule; `None` for admission conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// A context of `tests/cel/contexts.json`, or a document of the schema; none for `update` or `usual`.
+    /// The context in `tests/cel/contexts.json`, or a document of the schema; `None` for `update` or `usual`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
 }
 
-/// The answer.
+/// The answer to a question.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
@@ -28,25 +28,26 @@ pub struct Answer {
     /// The context, as in the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// The static type, unless the expression does not compile.
+    /// The static type, if the expression compiles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#type: Option<String>,
-    /// The value: an object whose one member names its type, as `Render` in `tests/cel/kubecel/value.go` describes it.
+    /// The value: an object with one member that names its type, as `Render` in `tests/cel/kubecel/value.go`
+    /// describes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// The type of the value at run time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_type: Option<String>,
-    /// What the evaluation was charged.
+    /// The cost of the evaluation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<u64>,
-    /// What it costs at least and at most, as far as the text says.
+    /// The minimum and maximum cost, as estimated from the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// Why it is no condition. With a type: it compiles, but is not boolean.
+    /// Why it is not a valid condition. With a type: the expression compiles, but is not boolean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compile_error: Option<String>,
-    /// Why an expression that is not boolean cannot be evaluated at all; of a boolean one, that is the compile error.
+    /// Why an expression that is not boolean cannot be evaluated; for a boolean one this is the compile error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program_error: Option<String>,
     /// Why the evaluation failed, without the prefix `expression '...' resulted in error: `.
@@ -60,14 +61,14 @@ pub struct Answer {
 /// A static cost estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// At least.
+    /// The minimum cost.
     pub min: u64,
-    /// At most.
+    /// The maximum cost.
     pub max: u64,
 }
 
 impl Question {
-    /// The question that was answered.
+    /// Returns the question that was answered.
     pub fn of(answer: &Answer) -> Self {
         Self { expr: answer.expr.clone(), schema: answer.schema.clone(), context: answer.context.clone() }
     }
@@ -86,14 +87,16 @@ impl std::fmt::Display for Question {
 }
 
 impl Answer {
-    /// With what the failure of an expression begins at which the oracle ends.
+    /// The prefix of the failure of an expression that ends the oracle.
     pub const CRASH: &str = "the oracle ends: ";
 
-    /// In what the answer of an implementation differs from this one of Kubernetes. Where Kubernetes panics, an
-    /// implementation says that it does not support that; where it has no answer otherwise, there is nothing to compare.
+    /// Returns the difference between this answer of Kubernetes and that of an implementation.
+    ///
+    /// Where Kubernetes panics, an implementation must report that it does not support the expression. Where
+    /// Kubernetes gives no other answer, there is nothing to compare.
     pub fn differs(&self, actual: &Self) -> Option<Difference> {
         if let Some(failure) = &self.failure {
-            // Kubernetes does not tell a cost that is below zero for it.
+            // Kubernetes does not report a cost that overflows its signed integer.
             if failure.contains("running out of cost budget")
                 && actual.cost.is_none_or(|cost| i64::try_from(cost).is_ok())
             {
@@ -112,7 +115,8 @@ impl Answer {
             });
         }
         let mut expected = self.clone();
-        // An implementation compiles to a program: it does not tell the type of what is none.
+        // An implementation compiles to a program, so it does not report the type of an expression that is not a
+        // program.
         if let Some(error) = expected.program_error.take() {
             expected.r#type = None;
             expected.compile_error = Some(format!("program instantiation failed: {error}"));
@@ -120,7 +124,7 @@ impl Answer {
         expected.difference(actual)
     }
 
-    /// The first member in which two answers differ, and both values of it.
+    /// Returns the first member in which two answers differ, with both values.
     fn difference(&self, other: &Self) -> Option<Difference> {
         let members = [
             ("failure", text(self.failure.as_ref()), text(other.failure.as_ref())),
@@ -139,7 +143,7 @@ impl Answer {
             .map(|(member, expected, actual)| Difference { member, expected, actual })
     }
 
-    /// What became of the expression, in a word.
+    /// Returns the outcome of the expression in one word.
     pub fn outcome(&self) -> &'static str {
         match (&self.failure, &self.r#type, &self.run_error) {
             (Some(failure), _, _) if failure.starts_with(Self::CRASH) => "crash the oracle",
@@ -159,14 +163,14 @@ fn text<T: Serialize>(member: Option<&T>) -> String {
     member.map_or_else(|| "none".to_owned(), |value| serde_json::json!(value).to_string())
 }
 
-/// One member of two answers that is not equal.
+/// A member that differs between two answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Its name.
+    /// The name of the member.
     pub member: &'static str,
-    /// What Kubernetes says, as JSON.
+    /// The value of Kubernetes, as JSON.
     pub expected: String,
-    /// What the other implementation says, as JSON.
+    /// The value of the other implementation, as JSON.
     pub actual: String,
 }
 

@@ -1,6 +1,6 @@
-//! What the crate `kubernetes-cel` makes of an expression, in the words of the Go program `tests/cel/oracle`.
+//! The answers of the crate `kubernetes-cel`, in the format of the Go program `tests/cel/oracle`.
 //!
-//! The tests of that crate are compiled with this file, too.
+//! The tests of that crate compile this file, too.
 
 use std::sync::{Arc, LazyLock};
 
@@ -27,7 +27,7 @@ static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     with_admission_variables(environment_at(Version::new(1, 37)), variables)
 });
 
-/// What the crate makes of an expression.
+/// Returns the crate's answer to a question.
 pub(crate) fn answer(question: &Question) -> Answer {
     question.schema.as_ref().map_or_else(|| of_admission(question), |name| rules::answer(question, name))
 }
@@ -47,12 +47,12 @@ fn of_admission(question: &Question) -> Answer {
     Answer { context: question.context.clone(), ..answer }
 }
 
-/// The answer of an expression that does not compile.
+/// Returns the answer for an expression that does not compile.
 pub(crate) fn refused(expression: &str, error: &CompileError) -> Answer {
     Answer { expr: expression.to_owned(), compile_error: Some(error.to_string()), ..Answer::default() }
 }
 
-/// The answer of a program of an environment.
+/// Returns the answer for a compiled program.
 pub(crate) fn evaluated<'p>(
     environment: &Environment,
     program: &'p Program,
@@ -147,7 +147,7 @@ fn texts(list: &Json) -> Vec<String> {
     list.as_array().into_iter().flatten().map(text).collect()
 }
 
-/// A value as `Render` in `tests/cel/kubecel/value.go` writes it.
+/// Converts a value to the format of `Render` in `tests/cel/kubecel/value.go`.
 pub(crate) fn rendered(value: &Value<'_>) -> Json {
     match value {
         Value::Null => json!({"null": null}),

@@ -1,9 +1,10 @@
-//! Whether a real kube-apiserver agrees with the answers of its own packages.
+//! Checks that a real kube-apiserver agrees with the answers of its own packages.
 //!
-//! Each expression of a sample becomes the condition of a webhook: the server refuses the configuration with the compile
-//! error, or accepts it. Of what it accepts, conditions on nothing but `object.spec` are evaluated by a write: a webhook
-//! that cannot be reached refuses it where the condition is true, is skipped where it is false, and the server says why
-//! where it fails. Values that are not boolean are compared by the server, as `EXPRESSION == VALUE`.
+//! Each expression of a sample becomes the match condition of a webhook: the server rejects the configuration with
+//! the compile error, or accepts it. Accepted conditions that use only `object.spec` are evaluated by a write to an
+//! unreachable webhook: the write is rejected if the condition is true, and succeeds if it is false; if the condition
+//! fails, the server returns the error. Values that are not boolean are compared by the server, as `EXPRESSION ==
+//! VALUE`.
 
 use std::fs;
 
@@ -19,48 +20,49 @@ use crate::random::Random;
 use crate::server::{Server, ServerError, configurations};
 use crate::transport::{Message, SendError};
 
-/// The version whose expressions a server of 1.37 accepts as new ones: the one before, so that it can be rolled back.
+/// The compatibility version of a 1.37 server for new expressions: the previous version, so that it can be rolled
+/// back.
 ///
 /// Source: apiserver `pkg/cel/environment/base.go`, `DefaultCompatibilityVersion`.
 const COMPATIBLE: &str = "1.36";
-/// The parser allows 250 levels.
+/// The maximum nesting depth. The parser allows 250 levels.
 const DEEP: usize = 200;
 const GROUP: &str = "cel.example.com";
 const OBJECTS: &str = "/apis/cel.example.com/v1/namespaces/default/things?dryRun=All";
 
-/// What a confirmation came to.
+/// The result of a confirmation.
 #[derive(Clone, Debug, Default)]
 pub struct Confirmed {
-    /// Expressions whose compile error, or its absence, was compared.
+    /// The number of expressions whose compile error, or its absence, was compared.
     pub compiled: u64,
-    /// Expressions that were evaluated, too.
+    /// The number of expressions that were also evaluated.
     pub evaluated: u64,
-    /// What the server did otherwise.
+    /// The differences from the server.
     pub differences: Vec<String>,
 }
 
-/// Why there is none.
+/// An error that prevents the confirmation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfirmError {
-    /// No server, or one that does not do what is needed.
+    /// The server does not start, or rejects a required request.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// No answer.
+    /// A request is not answered.
     #[error(transparent)]
     Send(#[from] SendError),
-    /// Kubernetes' packages cannot be asked.
+    /// Kubernetes' packages cannot be run.
     #[error(transparent)]
     Oracle(#[from] OracleError),
     /// The expressions cannot be read.
     #[error("tests/cel/expressions.jsonl: {0}")]
     Expressions(#[from] std::io::Error),
-    /// The contexts, or a line, are no JSON.
+    /// The contexts, or a line, are not valid JSON.
     #[error("tests/cel: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// A condition that the server evaluates, and what it must come to.
+/// A condition that the server evaluates, and the expected result.
 struct Evaluation {
     expression: String,
     expected: Expected,
@@ -72,10 +74,10 @@ enum Expected {
     Error(String),
 }
 
-/// Asks a kube-apiserver from `KUBEBUILDER_ASSETS` about `count` expressions that `seed` chooses.
+/// Compares the answers to `count` expressions, chosen by `seed`, with a kube-apiserver from `KUBEBUILDER_ASSETS`.
 ///
 /// # Errors
-/// There is no server, or no answer. Differences are no error.
+/// Returns an error if the server is unavailable. Differences are not errors.
 pub async fn confirm(seed: u64, count: usize) -> Result<Confirmed, ConfirmError> {
     let sample = sample(seed, count)?;
     let answers = Oracle::start(COMPATIBLE)?.ask(&sample)?;
@@ -84,8 +86,8 @@ pub async fn confirm(seed: u64, count: usize) -> Result<Confirmed, ConfirmError>
     let mut confirmed = Confirmed::default();
     let mut evaluations = Vec::new();
     for answer in &answers {
-        // Of an expression that makes Kubernetes' packages panic, the server breaks the connection. One of nothing but
-        // space is refused before it is compiled.
+        // The server closes the connection for an expression that makes Kubernetes' packages panic, and rejects a
+        // blank expression before compiling it.
         if answer.failure.is_some() || answer.expr.trim().is_empty() {
             continue;
         }
@@ -99,7 +101,7 @@ pub async fn confirm(seed: u64, count: usize) -> Result<Confirmed, ConfirmError>
     Ok(confirmed)
 }
 
-/// Expressions of the file, each at most once.
+/// Returns expressions from the file, each at most once.
 fn sample(seed: u64, count: usize) -> Result<Vec<Question>, ConfirmError> {
     let text = fs::read_to_string(folder().join("expressions.jsonl"))?;
     let mut lines: Vec<&str> = text.lines().collect();
@@ -113,7 +115,7 @@ fn sample(seed: u64, count: usize) -> Result<Vec<Question>, ConfirmError> {
     Ok(sample)
 }
 
-/// Why the server refuses a condition, without what stands before the error of each expression.
+/// Returns why the server rejects a condition, without the text before the error of each expression.
 async fn refusal(server: &Server, names: &Names, expression: &str) -> Result<Option<String>, SendError> {
     let path = format!("{}?dryRun=All", configurations(Kind::Validating));
     let object = configuration(names, "compile", expression);
@@ -128,7 +130,7 @@ async fn refusal(server: &Server, names: &Names, expression: &str) -> Result<Opt
     Ok(Some(error.unwrap_or_else(|| answer.recorded().to_string())))
 }
 
-/// A configuration whose webhook cannot be reached; it is for objects with the label `condition: SHORT`.
+/// Returns a configuration with an unreachable webhook, for objects with the label `condition: SHORT`.
 fn configuration(names: &Names, short: &str, expression: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
@@ -146,7 +148,7 @@ fn configuration(names: &Names, short: &str, expression: &str) -> Value {
     })
 }
 
-/// What can be evaluated of an expression, if it can.
+/// Returns the part of an expression that can be evaluated, if any.
 fn evaluation(answer: &Answer) -> Option<Evaluation> {
     let rest = answer.expr.replace("object.spec", "");
     let others = ["object", "oldObject", "request", "namespaceObject", "authorizer"];
@@ -154,11 +156,11 @@ fn evaluation(answer: &Answer) -> Option<Evaluation> {
         return None;
     }
     let is_boolean = answer.r#type.as_deref()? == "bool";
-    // The comparison must not be what nests too deeply.
+    // The comparison itself must not exceed the nesting limit.
     if !is_boolean && answer.expr.matches(['(', '[', '{']).count() > DEEP {
         return None;
     }
-    // The text may end with a comment, which a new line ends.
+    // The text may end with a comment, which a newline ends.
     let compared = |value: &str| format!("dyn({}\n) == {value}", answer.expr);
     let (expression, expected) = match (&answer.run_error, &answer.value) {
         (Some(error), _) if is_boolean => (answer.expr.clone(), Expected::Error(error.clone())),
@@ -172,7 +174,7 @@ fn evaluation(answer: &Answer) -> Option<Evaluation> {
     Some(Evaluation { expression, expected })
 }
 
-/// Makes a webhook for each condition, and one object for each webhook.
+/// Creates a webhook for each condition, and an object for each webhook.
 async fn evaluate(
     server: &Server,
     names: &Names,
@@ -215,7 +217,7 @@ async fn evaluate(
     Ok(())
 }
 
-/// A custom resource that takes any spec.
+/// Returns a custom resource definition that accepts any spec.
 fn definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -1,5 +1,4 @@
-//! The conformance tests of the language: what the crate makes of them, beside what they expect and what Kubernetes makes of
-//! them.
+//! Runs the conformance tests of the CEL language: compares the crate with the expected results and with Kubernetes.
 //!
 //! The tests stay in Go's module cache; the Go program `tests/cel/conformance` reads them.
 
@@ -21,24 +20,25 @@ use super::candidate::{evaluated, refused};
 use super::oracle::{OracleError, build, folder};
 use super::value_literal::literal;
 
-/// What the tests came to.
+/// The results of the conformance tests.
 #[derive(Clone, Debug, Default)]
 pub struct Conformance {
-    /// How many tests there are.
+    /// The number of tests.
     pub tests: usize,
-    /// Kubernetes and the crate do what the test expects.
+    /// The number of tests in which Kubernetes and the crate both return the expected result.
     pub met: usize,
-    /// Kubernetes does something else, and the crate does the same; by reason.
+    /// Tests in which Kubernetes and the crate agree on another result, by reason.
     pub otherwise: BTreeMap<String, usize>,
-    /// Kubernetes cannot be asked, by reason.
+    /// Tests that Kubernetes cannot run, by reason.
     pub skipped: BTreeMap<String, usize>,
-    /// The crate cannot be asked, by reason.
+    /// Tests that the crate cannot run, by reason.
     pub inexpressible: BTreeMap<String, usize>,
-    /// Tests in which the crate differs from Kubernetes or, where that meets it, from what is expected.
+    /// Tests in which the crate differs from Kubernetes or, if Kubernetes agrees with the test, from the expected
+    /// result.
     pub differences: Vec<String>,
 }
 
-/// A test, and what Kubernetes makes of it: a line of the Go program.
+/// A line of the Go program: a test, and the answer of Kubernetes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -65,20 +65,20 @@ struct Expected {
     error: Option<String>,
 }
 
-/// So often Kubernetes is asked again about tests that differ.
+/// The number of times that Kubernetes evaluates a differing test again.
 const AGAIN: usize = 20;
 
 /// Runs all tests. Needs Go, which downloads them.
 ///
 /// # Errors
-/// Kubernetes' packages cannot be asked. Differences are no error.
+/// Returns an error if Kubernetes' packages cannot be run. Differences are not errors.
 pub fn conformance() -> Result<Conformance, OracleError> {
     let program = build("./conformance")?;
     go(&["mod", "download", "cel.dev/expr"])?;
     let module = go(&["list", "-m", "-f", "{{.Dir}}", "cel.dev/expr"])?;
     let folder = format!("{}/tests/simple/testdata", module.trim());
     let mut lines = ask(&program, &folder)?;
-    // What depends on the order of a map is the same now and then.
+    // Results that depend on map order agree in some of these attempts.
     for _ in 0..AGAIN {
         let differs = |line: &Line| Conformance::of([line]).differences.len() == 1;
         let differing: Vec<usize> =
@@ -95,7 +95,7 @@ pub fn conformance() -> Result<Conformance, OracleError> {
     Ok(Conformance::of(&lines))
 }
 
-/// All tests with the answers of Kubernetes, in an order that is always the same.
+/// Returns all tests with the answers of Kubernetes, in a fixed order.
 fn ask(program: &Path, folder: &str) -> Result<Vec<Line>, OracleError> {
     let output = Command::new(program).arg(folder).output()?;
     if !output.status.success() {
@@ -147,7 +147,7 @@ impl Conformance {
         }
     }
 
-    /// Whether the crate does in every test what Kubernetes does.
+    /// Returns whether the crate agrees with Kubernetes in every test.
     pub fn agrees(&self) -> bool {
         self.differences.is_empty()
     }
@@ -158,14 +158,14 @@ impl Expected {
         if self.error.is_some() {
             return actual.compile_error.is_some() || actual.run_error.is_some();
         }
-        // Of a type alone nothing follows about an evaluation.
+        // A type alone says nothing about the evaluation.
         actual.compile_error.is_none()
             && self.r#type.as_ref().is_none_or(|expected| actual.r#type.as_ref() == Some(expected))
             && self.value.as_ref().is_none_or(|expected| actual.value.as_ref() == Some(expected))
     }
 }
 
-/// A reason without what differs from test to test.
+/// Removes the parts of a reason that differ from test to test.
 fn class(reason: &str) -> String {
     let reason = reason.lines().next().unwrap_or_default();
     let message = reason.strip_prefix("ERROR: <input>:").and_then(|rest| rest.split_once(": "));
@@ -187,7 +187,7 @@ fn class(reason: &str) -> String {
     }
 }
 
-/// What the crate makes of a test; an error if it cannot be asked.
+/// Returns the crate's answer to a test, or an error if the crate cannot run it.
 fn answer(line: &Line) -> Result<Answer, String> {
     if !line.functions.is_empty() {
         return Err("a function that the test declares".to_owned());
@@ -215,13 +215,13 @@ fn answer(line: &Line) -> Result<Answer, String> {
     })
 }
 
-/// A program whose value is that of a rendered value.
+/// Returns a program that evaluates to a rendered value.
 fn constant(value: &Json) -> Option<Program> {
     let environment: Environment = environment_at(Version::new(1, 37));
     environment.compile(&literal(value)?).ok()
 }
 
-/// The type of a text as cel-go writes types.
+/// Parses a type as cel-go writes it.
 fn declared(text: &str) -> Option<Type> {
     let inner = |name: &str| text.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')');
     if let Some(element) = inner("list") {

@@ -1,4 +1,4 @@
-//! An expression as a tree whose parts can be taken out: what the generator makes and what a difference shrinks to.
+//! Expressions as trees whose parts can be removed: the generator builds them, and differences are shrunk with them.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expression {
     pub(crate) pieces: Vec<Piece>,
-    /// How many variables of macros are known here.
+    /// The number of macro variables in scope.
     pub(crate) scope: usize,
 }
 
-/// Text, or a part that stands in it.
+/// Text, or a part of the expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     Text(String),
@@ -23,7 +23,7 @@ impl Expression {
         Self { pieces: vec![Piece::Text(text.into())], scope }
     }
 
-    /// How many parts there are, with itself.
+    /// Returns the number of parts, including the expression itself.
     pub(crate) fn size(&self) -> usize {
         1 + self.parts().map(Self::size).sum::<usize>()
     }
@@ -35,7 +35,7 @@ impl Expression {
         })
     }
 
-    /// Smaller expressions, the smallest first: each part alone, and the whole with one part made smaller.
+    /// Returns smaller expressions, the smallest first: each part alone, and the whole with one smaller part.
     pub(crate) fn smaller(&self) -> Vec<Self> {
         let mut found: Vec<Self> = self.parts().filter(|part| part.scope <= self.scope).cloned().collect();
         for simple in ["1", "'a'", "true", "[]", "dyn(1)"] {

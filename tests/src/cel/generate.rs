@@ -1,4 +1,4 @@
-//! Random expressions: mostly well-typed, some with a part of another type, some with a mistake in the text.
+//! Random expressions: mostly well-typed, some with a part of a wrong type, some with a typing mistake.
 
 use super::answer::Question;
 use super::expression::{Expression, Piece};
@@ -7,15 +7,15 @@ use super::{rules, schemas};
 use crate::random::Random;
 use serde_json::Value;
 
-/// Makes expressions; the same for the same seed and number.
+/// Generates expressions that depend only on the seed and the number.
 #[derive(Debug)]
 pub struct Generator {
     grammar: Grammar,
-    /// By their names; with the names of the documents of each.
+    /// The schemas by name, each with its grammar and the names of its documents.
     schemas: Vec<(String, Grammar, Vec<String>)>,
 }
 
-/// A random expression and where it is evaluated.
+/// A random expression and the input that it is evaluated on.
 #[derive(Clone, Debug)]
 pub struct Generated {
     /// The expression.
@@ -27,7 +27,7 @@ pub struct Generated {
 }
 
 impl Generated {
-    /// What is asked.
+    /// Returns the question to ask about the expression.
     pub fn question(&self) -> Question {
         Question {
             expr: self.expression.to_string(),
@@ -37,9 +37,9 @@ impl Generated {
     }
 }
 
-/// The contexts beside the default one.
+/// The contexts in addition to the default one.
 const CONTEXTS: [&str; 6] = ["create", "delete", "typed", "connect", "node", "policy"];
-/// What most expressions are: conditions are boolean.
+/// The result kinds with their weights; most expressions are boolean, as conditions are.
 const RESULTS: [(usize, &str); 12] = [
     (60, "bool"),
     (8, "dyn"),
@@ -55,16 +55,16 @@ const RESULTS: [(usize, &str); 12] = [
     (2, "quantity"),
 ];
 const DEEPEST: usize = 5;
-/// So many of 100 expressions are rules of a schema.
+/// The percentage of expressions that are rules of a schema.
 const RULES: usize = 40;
 
-/// What is known while an expression is made.
+/// The state while an expression is generated.
 struct Maker<'g> {
     grammar: &'g Grammar,
     random: Random,
-    /// The kinds of the variables of macros, the outermost first.
+    /// The kinds of the macro variables, the outermost first.
     variables: Vec<String>,
-    /// In how many of 100 places an expression of another kind is put.
+    /// The percentage of places that get an expression of another kind.
     wrong: usize,
 }
 
@@ -80,7 +80,7 @@ impl Default for Generator {
 }
 
 impl Generator {
-    /// Expression `number` of a seed.
+    /// Returns expression `number` of a seed.
     pub fn generate(&self, seed: u64, number: u64) -> Generated {
         let mut random = Random::new(seed, number);
         let (grammar, schema, context) = if random.chance(RULES) {
@@ -115,7 +115,7 @@ impl Maker<'_> {
         let fitting: Vec<&Pattern> =
             patterns.iter().filter(|pattern| pattern.is_leaf() == (depth == 0)).collect();
         let fitting = if fitting.is_empty() { patterns.iter().collect() } else { fitting };
-        // Kinds without a leaf are never asked for one, see the grammar's tests.
+        // Every requested kind has a leaf; the grammar's tests check this.
         let pattern = self.random.one_of(&fitting);
         self.filled(pattern, depth)
     }
@@ -133,7 +133,7 @@ impl Maker<'_> {
                     let less = self.random.between(1, 2);
                     let part = self.expression(&kind, depth.saturating_sub(less));
                     self.variables.truncate(outer);
-                    // Operators of a part bind as the tree says, except now and then.
+                    // A part keeps its operator precedence from the tree, with a few exceptions.
                     if part.pieces.len() > 1 && self.random.chance(92) {
                         pieces.push(Piece::Text("(".to_owned()));
                         pieces.push(Piece::Part(part));
@@ -147,7 +147,7 @@ impl Maker<'_> {
         Expression { pieces, scope: outer }
     }
 
-    /// The kind itself, `dyn`, or another one where an expression is to be wrong.
+    /// Returns the kind itself, `dyn`, or another one if the expression is to be wrong.
     fn kind_for(&mut self, kind: &str) -> String {
         if self.random.chance(self.wrong) {
             let kinds: Vec<&str> = self.grammar.kinds().collect();
@@ -157,13 +157,13 @@ impl Maker<'_> {
     }
 }
 
-/// What is written by mistake.
+/// Text that is inserted as a mistake.
 const SLIPS: [&str; 24] = [
     "(", ")", "[", "]", "{", "}", ",", ".", "'", "\"", "?", ":", "=", "&", "|", " x ", " in ", " as ", "1u",
     "\\", "`", "#", "\n", "é",
 ];
 
-/// A text with one character less, twice, or with something in between.
+/// Returns the text with a character removed, duplicated, or inserted.
 fn mistake(text: &str, random: &mut Random) -> String {
     let mut characters: Vec<char> = text.chars().collect();
     let place = random.below(characters.len());

@@ -1,4 +1,4 @@
-//! What random expressions are made of: for each kind of value, patterns that have it.
+//! The grammar of random expressions: for each kind of value, the patterns that produce it.
 //!
 //! A row is `KIND | PATTERN`. In a pattern `{KIND}` stands for an expression of that kind, and `{KIND/A,B}` for one in
 //! which `$1` and `$2` name variables of the kinds A and B. `T` in a row stands for each of the kinds of [`ELEMENTS`],
@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use super::literals::LITERALS;
 use super::rows::ROWS;
 
-/// The kinds that lists, maps and optional values hold.
+/// The kinds of elements of lists, maps, and optional values.
 const ELEMENTS: [&str; 7] = ["int", "string", "double", "bool", "uint", "dyn", "duration"];
-/// The variables of admission.
+/// The variables of admission conditions.
 const ADMISSION: [&str; 4] = ["object", "oldObject", "request.", "authorizer"];
 const NUMBERS: [&str; 3] = ["int", "uint", "double"];
 
@@ -21,7 +21,7 @@ pub(crate) struct Grammar {
     kinds: BTreeMap<String, Vec<Pattern>>,
 }
 
-/// A pattern, in the order of its text.
+/// A pattern as pieces, in the order of its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
     pub(crate) elements: Vec<Element>,
@@ -32,7 +32,7 @@ pub(crate) enum Element {
     Text(String),
     /// The name of a variable that this pattern introduces, counted from 0.
     Variable(usize),
-    /// An expression of a kind, in which variables of these kinds are known beside those around it.
+    /// An expression of a kind, in which variables of these kinds are in scope in addition to the outer ones.
     Hole {
         kind: String,
         variables: Vec<String>,
@@ -40,7 +40,7 @@ pub(crate) enum Element {
 }
 
 impl Pattern {
-    /// Whether nothing has to be put into it.
+    /// Returns whether the pattern has no holes.
     pub(crate) fn is_leaf(&self) -> bool {
         !self.elements.iter().any(|element| matches!(element, Element::Hole { .. }))
     }
@@ -54,7 +54,7 @@ impl Pattern {
                 elements.push(Element::Text(before.to_owned()));
             }
             let hole = found.strip_prefix('{').and_then(|inner| inner.split_once('}'));
-            // `{{` and `}}` are braces of the expression itself.
+            // `{{` and `}}` are literal braces of the expression.
             if let Some(after) = found.strip_prefix("{{") {
                 elements.push(Element::Text("{".to_owned()));
                 rest = after;
@@ -84,12 +84,12 @@ impl Pattern {
 }
 
 impl Grammar {
-    /// The grammar of conditions of admission.
+    /// Returns the grammar of admission conditions.
     pub(crate) fn new() -> Self {
         Self::of_rows(ROWS.lines())
     }
 
-    /// The grammar of the rules of a schema, see [`super::schemas::rows`].
+    /// Returns the grammar of the rules of a schema, see [`super::schemas::rows`].
     pub(crate) fn of_schema(rows: &str) -> Self {
         let is_of_admission = |row: &&str| ADMISSION.iter().any(|variable| row.contains(variable));
         Self::of_rows(ROWS.lines().filter(|row| !is_of_admission(row)).chain(rows.lines()))
@@ -112,18 +112,18 @@ impl Grammar {
         Self { kinds }
     }
 
-    /// The patterns of a kind; those of `dyn` for a kind that has none.
+    /// Returns the patterns of a kind, or those of `dyn` if the kind has none.
     pub(crate) fn patterns(&self, kind: &str) -> &[Pattern] {
         self.kinds.get(kind).or_else(|| self.kinds.get("dyn")).map_or(&[], Vec::as_slice)
     }
 
-    /// The names of all kinds.
+    /// Returns the names of all kinds.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &str> {
         self.kinds.keys().map(String::as_str)
     }
 }
 
-/// What stands for `T` or `N`, one after the other; nothing, once, in a row that has neither.
+/// Returns the replacements for `T` or `N` in a row, or a single `None` if the row has neither.
 fn instances(row: &str) -> Vec<Option<(char, &'static str)>> {
     let has = |letter| is_parameter(row, letter);
     if has('T') {
@@ -135,7 +135,7 @@ fn instances(row: &str) -> Vec<Option<(char, &'static str)>> {
     }
 }
 
-/// Whether a letter stands where a kind can: alone between punctuation of kinds.
+/// Returns whether a letter is a kind parameter: alone between punctuation of kinds.
 fn is_parameter(row: &str, letter: char) -> bool {
     places(row, letter).next().is_some()
 }

@@ -1,8 +1,7 @@
-//! CEL expressions at random: what Kubernetes' own packages make of them, and whether another implementation does the
-//! same.
+//! Random CEL expressions: compares an implementation with Kubernetes' own packages.
 //!
-//! Expression `k` of a seed depends on both numbers only. Of a difference the smallest expression is shown that still
-//! differs in the same member of the answer.
+//! Expression `k` of a seed depends only on these two numbers. A difference is reported with the smallest expression
+//! that still differs in the same member of the answer.
 
 mod answer;
 mod candidate;
@@ -25,49 +24,49 @@ pub use expression::Expression;
 pub use generate::{Generated, Generator};
 pub use oracle::{Oracle, OracleError, folder};
 
-/// Which expressions.
+/// The expressions to compare.
 #[derive(Clone, Copy, Debug)]
 pub struct Search {
-    /// From which all expressions follow.
+    /// The seed of all expressions.
     pub seed: u64,
-    /// The number of the first one.
+    /// The number of the first expression.
     pub first: u64,
-    /// How many.
+    /// The number of expressions.
     pub count: u64,
 }
 
-/// What a search came to.
+/// The results of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// How many expressions came to what, as Kubernetes has it.
+    /// The number of expressions by outcome in Kubernetes.
     pub outcomes: BTreeMap<&'static str, u64>,
-    /// Expressions whose answer differs.
+    /// The number of expressions whose answers differ.
     pub differing: u64,
-    /// Expressions that Kubernetes answers in more than one way: Go's maps have no order.
+    /// The number of expressions with several valid answers in Kubernetes, because Go maps are unordered.
     pub order_dependent: u64,
-    /// How many differ first in which member, at which shrunk expression.
+    /// The number of differing expressions, by first differing member and shrunk expression.
     pub places: BTreeMap<String, u64>,
-    /// How often the oracle ended though no single expression makes it end.
+    /// How often the oracle ended although no single expression ends it.
     pub unexplained: usize,
 }
 
-/// The version whose expressions are compiled.
+/// The Kubernetes version whose expressions are compiled.
 pub const KUBERNETES: &str = "1.37";
 
-/// So many expressions are asked at once, and so often progress is told.
+/// The number of expressions in one batch; progress is reported after each batch.
 const BATCH: u64 = 2000;
-/// Of the differences in one member, so many are shrunk and shown.
+/// The maximum number of differences in one member that are shrunk and shown.
 const SHOWN: u64 = 40;
-/// An expression whose answer differs is asked so often again.
+/// How often an expression whose answer differs is evaluated again.
 const LOOKS: usize = 64;
-/// No difference is worth more questions than these.
+/// The maximum number of questions to shrink one difference.
 const STEPS: usize = 400;
 
 impl Search {
-    /// Asks; `each` sees every answer of Kubernetes, `tell` hears of progress and of differences.
+    /// Runs the search; `each` gets every answer of Kubernetes, `tell` gets progress and differences.
     ///
     /// # Errors
-    /// Kubernetes' packages cannot be asked. Differences are no error.
+    /// Returns an error if Kubernetes' packages cannot be run. Differences are not errors.
     pub fn run(&self, each: &dyn Fn(&Answer), tell: &dyn Fn(&str)) -> Result<Found, OracleError> {
         let generator = Generator::default();
         let mut oracle = Oracle::start(KUBERNETES)?;
@@ -102,7 +101,7 @@ impl Search {
     }
 }
 
-/// In what the crate's answer differs from that of Kubernetes.
+/// Returns how the crate's answer differs from that of Kubernetes.
 fn differs(generated: &Generated, expected: &Answer) -> Option<Difference> {
     expected.differs(&candidate::answer(&generated.question()))
 }
@@ -131,13 +130,13 @@ impl Found {
         Ok(())
     }
 
-    /// Whether every answer was the same.
+    /// Returns whether all answers agree.
     pub fn agrees(&self) -> bool {
         self.differing == 0
     }
 }
 
-/// The smallest expression that differs in the same member, as far as a number of questions leads.
+/// Returns the smallest expression that differs in the same member, within a limited number of questions.
 fn shrink(
     generated: &Generated,
     difference: &Difference,

@@ -1,4 +1,4 @@
-//! The Go program that says what Kubernetes makes of expressions.
+//! The Go program that evaluates expressions with Kubernetes' own packages.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -8,17 +8,17 @@ use std::thread::JoinHandle;
 
 use super::answer::{Answer, Question};
 
-/// The program, which is started again when it ends.
+/// The program, which is restarted when it ends.
 #[derive(Debug)]
 pub struct Oracle {
     program: PathBuf,
     kubernetes: String,
     running: Option<Running>,
-    /// How it ended where each question alone has an answer.
+    /// How it ended in cases where each single question has an answer.
     unexplained: Vec<String>,
 }
 
-/// The running program; it ends when this is dropped.
+/// The running program, which is stopped on drop.
 #[derive(Debug)]
 struct Running {
     child: Child,
@@ -27,53 +27,53 @@ struct Running {
     errors: Option<JoinHandle<String>>,
 }
 
-/// Why it gives no answers.
+/// An error of the oracle.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OracleError {
-    /// It cannot be built.
+    /// The program cannot be built.
     #[error("the oracle cannot be built (`go build {package}` in {folder}): {why}")]
     Build {
-        /// Which program.
+        /// The package of the program.
         package: String,
-        /// Where its source is.
+        /// The directory of its source.
         folder: String,
-        /// What Go says.
+        /// The output of Go.
         why: String,
     },
-    /// It cannot be spoken to.
+    /// Reading from or writing to the program failed.
     #[error("the oracle cannot be asked: {0}")]
     Io(#[from] io::Error),
-    /// It cannot even be started.
+    /// The program cannot be started.
     #[error("the oracle ended before the first answer: {0}")]
     Ended(String),
-    /// Its answer is not one.
+    /// The program wrote an invalid answer.
     #[error("the oracle answers {text:?}: {why}")]
     Answer {
-        /// What it wrote.
+        /// The invalid text.
         text: String,
-        /// What is wrong with that.
+        /// The parse error.
         why: serde_json::Error,
     },
 }
 
-/// The memory that it may reserve, in KiB: an expression that needs more is a crash with a message, not the end of other
-/// programs on the machine.
+/// The memory limit of the program, in KiB. An expression that needs more crashes it with a message, instead of
+/// ending other programs on the machine.
 const MEMORY: u64 = 8 << 20;
-/// So many questions behind the last answer it may be working on when it ends.
+/// The maximum number of questions after the last answer that it may be working on when it ends.
 const AT_ONCE: usize = 300;
-/// How much of its standard error is kept.
+/// The maximum number of bytes kept of its standard error.
 const MESSAGE: u64 = 1 << 16;
 
-/// The folder of the Go module, of the expressions and of the contexts.
+/// Returns the directory of the Go module, the expressions, and the contexts.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("cel")
 }
 
-/// Builds a program of that module, such as `./oracle`, which takes some minutes once. Needs Go.
+/// Builds a program of that module, such as `./oracle`; the first build takes some minutes. Needs Go.
 ///
 /// # Errors
-/// Go is missing, or does not build it.
+/// Returns an error if Go is missing, or the build fails.
 pub(super) fn build(package: &str) -> Result<PathBuf, OracleError> {
     let folder = folder();
     let name = package.trim_start_matches("./");
@@ -98,10 +98,10 @@ pub(super) fn build(package: &str) -> Result<PathBuf, OracleError> {
 }
 
 impl Oracle {
-    /// Builds the program, for a version such as `1.37`. Needs Go.
+    /// Builds and starts the program for a version such as `1.37`. Needs Go.
     ///
     /// # Errors
-    /// It cannot be built or started.
+    /// Returns an error if the program cannot be built or started.
     pub fn start(kubernetes: &str) -> Result<Self, OracleError> {
         let program = build("./oracle")?;
         let mut oracle =
@@ -113,20 +113,20 @@ impl Oracle {
         }
     }
 
-    /// How it ended where no single question makes it end.
+    /// Returns how it ended in cases where no single question ends it.
     pub fn unexplained(&self) -> &[String] {
         &self.unexplained
     }
 
-    /// One answer for each question, in their order. That of a question at which the program ends says so, as its failure.
+    /// Returns the answers in the order of the questions. If a question ends the program, its answer has a failure.
     ///
     /// # Errors
-    /// It cannot be started, or does not answer in its words.
+    /// Returns an error if the program cannot be started, or writes an invalid answer.
     pub fn ask(&mut self, questions: &[Question]) -> Result<Vec<Answer>, OracleError> {
         let mut answers = Vec::with_capacity(questions.len());
         while let Some(open) = questions.get(answers.len()..).filter(|open| !open.is_empty()) {
             let Err(message) = self.exchange(open, &mut answers)? else { continue };
-            // It works on several at a time: which of them was it?
+            // It works on several questions at a time, so find the one that ended it.
             let open = questions.get(answers.len()..).unwrap_or_default();
             let mut found = false;
             for question in open.iter().take(AT_ONCE) {
@@ -140,7 +140,7 @@ impl Oracle {
                 self.unexplained.push(message);
             }
         }
-        // What it gave up goes on within the program, and takes memory.
+        // Abandoned evaluations continue in the program, and use memory.
         if answers.iter().any(|answer| answer.failure.as_deref() == Some("takes too long")) {
             self.running = None;
         }
@@ -155,7 +155,7 @@ impl Oracle {
         Ok(self.running.insert(running))
     }
 
-    /// Appends the answers to `answers`; how it ended, if it did.
+    /// Appends the answers to `answers`; returns how the program ended, if it did.
     fn exchange(
         &mut self,
         questions: &[Question],
@@ -199,7 +199,7 @@ impl Running {
             let mut errors = errors;
             let mut text = Vec::new();
             drop(errors.by_ref().take(MESSAGE).read_to_end(&mut text));
-            // The rest must be read, or it waits for ever.
+            // The rest must be read, or the program blocks forever.
             drop(io::copy(&mut errors, &mut io::sink()));
             String::from_utf8_lossy(&text).into_owned()
         });
@@ -207,10 +207,10 @@ impl Running {
         Ok(Self { child, questions, answers, errors: Some(errors) })
     }
 
-    /// Whether it has not ended before all answers were there.
+    /// Exchanges questions and answers; returns whether the program was still running after the last answer.
     fn exchange(&mut self, questions: &[Question], answers: &mut Vec<Answer>) -> Result<bool, OracleError> {
         let (sink, source) = (&mut self.questions, &mut self.answers);
-        // It answers while it reads: whoever writes everything first waits for ever.
+        // It answers while it reads, so writing everything first would deadlock.
         std::thread::scope(|scope| {
             let written = scope.spawn(move || {
                 for question in questions {
@@ -234,7 +234,7 @@ impl Running {
         })
     }
 
-    /// How it ended, and the first line of what it said.
+    /// Returns how the program ended, and the first line of its error output.
     fn message(mut self) -> Result<String, OracleError> {
         let mut message = self.child.wait()?.to_string();
         let errors = self.errors.take().and_then(|errors| errors.join().ok()).unwrap_or_default();

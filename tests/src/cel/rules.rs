@@ -1,7 +1,7 @@
-//! What the crate `kubernetes-cel` makes of a rule of a custom resource, in the words of the Go program
+//! The crate `kubernetes-cel`'s answers to rules of custom resources, in the format of the Go program
 //! `tests/cel/oracle`.
 //!
-//! The tests of that crate are compiled with this file, too.
+//! The tests of that crate compile this file, too.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value as Json};
 use super::answer::{Answer, Question};
 use super::candidate::{evaluated, refused};
 
-/// A schema of `tests/cel/schemas.json` with what its rules are compiled with and evaluated on.
+/// A schema of `tests/cel/schemas.json`, with the inputs for compiling and evaluating its rules.
 struct Rules {
     schema: Schema,
     declared: DeclaredType,
@@ -24,11 +24,11 @@ struct Rules {
     documents: Map<String, Json>,
 }
 
-/// The schemas and documents by the names of the schemas.
+/// The schemas and documents, by schema name.
 pub(crate) static SCHEMAS: LazyLock<Map<String, Json>> =
     LazyLock::new(|| serde_json::from_str(include_str!("../../cel/schemas.json")).unwrap_or_default());
 
-/// A schema that is none, or is not exposed, is not among them: all questions about it are refused.
+/// The usable schemas. Questions about an invalid or unexposed schema are rejected.
 static RULES: LazyLock<BTreeMap<&str, Rules>> = LazyLock::new(|| {
     SCHEMAS.iter().filter_map(|(name, description)| Some((name.as_str(), Rules::new(description)?))).collect()
 });
@@ -45,7 +45,7 @@ impl Rules {
     }
 }
 
-/// What the crate makes of a rule of a schema.
+/// Returns the crate's answer to a rule of a schema.
 pub(crate) fn answer(question: &Question, schema: &str) -> Answer {
     let document = question.context.as_deref().unwrap_or("usual");
     let found = RULES.get(schema).and_then(|rules| Some((rules, rules.documents.get(document)?)));

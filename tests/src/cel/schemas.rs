@@ -1,9 +1,9 @@
-//! What random rules are made of: the [rows](super::rows) that a schema adds to the [grammar](super::grammar).
+//! The grammar of random rules: the [rows](super::rows) that a schema adds to the [grammar](super::grammar).
 
 use kubernetes_cel::schema::escape;
 use serde_json::Value;
 
-/// The rows of a schema, with `self` and `oldSelf`.
+/// Returns the rows of a schema, with `self` and `oldSelf`.
 pub(crate) fn rows(schema: &Value) -> String {
     let mut rows = Rows::default();
     rows.value("self", schema);
@@ -21,7 +21,7 @@ impl Rows {
         self.lines.push(format!("{kind} | {}", pattern.into()));
     }
 
-    /// Rows for what an expression such as `self.spec` evaluates to, and for its parts.
+    /// Adds rows for the value of an expression such as `self.spec`, and for its parts.
     fn value(&mut self, path: &str, schema: &Value) {
         self.add(&kind(schema), path);
         self.add("dyn", format!("dyn({path})"));
@@ -79,7 +79,7 @@ impl Rows {
     }
 }
 
-/// The kind of the values of a schema.
+/// Returns the kind of the values of a schema.
 fn kind(schema: &Value) -> String {
     let of = |member: &str| schema[member].as_str().unwrap_or_default();
     let kind = match (of("type"), of("format")) {
@@ -100,7 +100,7 @@ fn kind(schema: &Value) -> String {
     kind.to_owned()
 }
 
-/// The same for an element: there are patterns for lists and maps of a few kinds only.
+/// Returns the kind of an element: there are patterns for a few kinds of lists and maps only.
 fn element(schema: &Value) -> String {
     let kind = kind(schema);
     if ["int", "string", "double", "bool", "duration"].contains(&kind.as_str()) {

@@ -1,11 +1,12 @@
-//! Values of answers as expressions that have them.
+//! Converts values of answers to expressions.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// An expression for a value of an [answer](super::Answer), of the static type `dyn`; none for a value that equals
-/// nothing that can be written, such as NaN and the values of an authorizer.
+/// Returns an expression for a value of an [answer](super::Answer), of the static type `dyn`.
+///
+/// Returns `None` for values that do not equal any literal, such as NaN and authorizer values.
 pub(crate) fn literal(value: &Value) -> Option<String> {
     let (name, inner) = value.as_object()?.iter().next()?;
     let text = inner.as_str();
@@ -33,7 +34,7 @@ pub(crate) fn literal(value: &Value) -> Option<String> {
             format!("[{}]", elements?.join(", "))
         }
         "map" => {
-            // A key that is no scalar is found in no other map.
+            // A key that is not a scalar is not found in another map.
             let is_scalar =
                 |key: &Value| ["bool", "int", "uint", "string"].iter().any(|it| key.get(it).is_some());
             if !inner.as_array()?.iter().all(|entry| is_scalar(&entry[0])) {
@@ -50,7 +51,7 @@ pub(crate) fn literal(value: &Value) -> Option<String> {
     Some(format!("dyn({written})"))
 }
 
-/// A string literal; everything but letters and digits of ASCII is escaped.
+/// Returns a string literal; everything but ASCII letters and digits is escaped.
 fn quoted(text: &str) -> String {
     let escaped = |character: char| match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' => character.to_string(),

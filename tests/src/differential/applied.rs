@@ -1,13 +1,13 @@
-//! What a manager says of an object, kind by kind: random parts of it, in random versions.
+//! Random object fields for server-side apply, for each kind and version.
 //!
-//! Lists are of every type that server-side apply knows, and values so few that managers meet.
+//! The lists have every type that server-side apply supports, and there are so few values that managers overlap.
 
 use serde_json::{Map, Value, json};
 
 use super::situation::GROUP;
 use crate::random::Random;
 
-/// How often each kind is taken.
+/// The kinds with their weights.
 pub(super) const KINDS: [(usize, &str); 10] = [
     (16, "configmaps"),
     (24, "widgets"),
@@ -21,7 +21,7 @@ pub(super) const KINDS: [(usize, &str); 10] = [
     (5, "pods"),
 ];
 
-/// The API version and the kind of objects of a resource, in one of the versions in which they are served.
+/// Returns the API version and kind for a resource, in one of its served versions.
 pub(super) fn version_and_kind(random: &mut Random, resource: &str) -> (String, &'static str) {
     let (group, kind) = match resource {
         "widgets" => (GROUP, "Widget"),
@@ -42,7 +42,7 @@ pub(super) fn version_and_kind(random: &mut Random, resource: &str) -> (String, 
     (if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }, kind)
 }
 
-/// What an object has beside its metadata. A `whole` one is valid alone.
+/// Returns the fields of an object without its metadata. A `whole` object is valid on its own.
 pub(super) fn fields(random: &mut Random, resource: &str, api_version: &str, whole: bool) -> Value {
     match resource {
         "widgets" => json!({"spec": of_a_widget(random)}),
@@ -72,7 +72,7 @@ pub(super) fn fields(random: &mut Random, resource: &str, api_version: &str, who
     }
 }
 
-/// A status, as its subresource writes it.
+/// Returns a status, as a write to the status subresource contains it.
 pub(super) fn status(random: &mut Random, resource: &str) -> Option<Value> {
     let conditions = list(random, &["A", "B"], |random, name| {
         json!({
@@ -92,12 +92,12 @@ fn value(random: &mut Random) -> &'static str {
     random.one_of(&["1", "2", "3"])
 }
 
-/// Some keys with values.
+/// Returns some keys with values.
 pub(super) fn some(random: &mut Random, keys: &[&str]) -> Map<String, Value> {
     random.some_of(keys).into_iter().map(|key| (key.to_owned(), json!(value(random)))).collect()
 }
 
-/// An entry for some of the names, in this order or the other.
+/// Returns an entry for some of the names, in this order or reversed.
 fn list(random: &mut Random, names: &[&str], entry: impl Fn(&mut Random, &str) -> Value) -> Vec<Value> {
     let mut names = random.some_of(names);
     if random.chance(30) {
@@ -117,7 +117,7 @@ fn of_a_budget(random: &mut Random) -> Value {
     ])
 }
 
-/// What may change of a Pod, and what must be there.
+/// Returns the changeable and the required fields of a Pod.
 fn of_a_pod_alone(random: &mut Random, whole: bool) -> Value {
     let mut container = json!({"name": "c0"});
     if whole || random.chance(50) {
@@ -126,7 +126,7 @@ fn of_a_pod_alone(random: &mut Random, whole: bool) -> Value {
     json!({"containers": [container]})
 }
 
-/// Those of the members that are drawn.
+/// Returns the members that are drawn.
 fn drawn(random: &mut Random, percent: usize, members: Value) -> Value {
     let Value::Object(members) = members else { return members };
     Value::Object(members.into_iter().filter(|_| random.chance(percent)).collect())
@@ -158,7 +158,7 @@ fn of_a_widget(random: &mut Random) -> Value {
     drawn(random, 22, members)
 }
 
-/// An entry of a list with two keys, of which one has a default.
+/// Returns an entry of a list with two keys, one of which has a default.
 fn entry(random: &mut Random, name: &str) -> Value {
     let mut entry = json!({"name": name});
     if random.chance(35) {
@@ -173,7 +173,7 @@ fn entry(random: &mut Random, name: &str) -> Value {
     entry
 }
 
-/// The definition of the widgets: two versions with equal schemas, and lists and maps of every type.
+/// Returns the definition of the widgets: two versions with equal schemas, with lists and maps of every type.
 pub(super) fn widgets(random: &mut Random) -> Value {
     let stored = random.one_of(&["v1", "v2"]);
     let text = json!({"type": "string"});
@@ -354,7 +354,7 @@ fn of_a_service(random: &mut Random, whole: bool) -> Value {
     spec
 }
 
-/// All of it that is required, since admit does not look at the rest.
+/// Returns all required fields of an autoscaler, because admit does not validate the rest.
 fn of_an_autoscaler(random: &mut Random, api_version: &str) -> Value {
     let mut spec = drawn(random, 50, json!({"minReplicas": 1}));
     let name = random.one_of(&["x", "y"]);

@@ -1,5 +1,6 @@
-//! Random writes by several managers of fields: server-side apply, with conflicts and with force, beside updates and
-//! patches, of objects and their subresources; and webhooks that change what is owned. Managed fields are compared.
+//! Random writes by several field managers: server-side apply with and without force, updates, and patches.
+//!
+//! They write objects and their subresources, and webhooks change owned fields. Managed fields are compared.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ const MANAGERS: [&str; 4] = ["one", "two", "three", "kubectl"];
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 impl Situation {
-    /// Situation `number` of `seed`, about server-side apply.
+    /// Returns situation `number` of `seed`, about server-side apply.
     pub fn of_apply(seed: u64, number: u64) -> Self {
         Self { case: case(&mut Random::new(seed, number)), left_out: BTreeMap::new() }
     }
@@ -43,7 +44,7 @@ fn case(random: &mut Random) -> Value {
     })
 }
 
-/// The definition of the gadgets, whose schema says nothing.
+/// Returns the definition of the gadgets, whose schema has no properties.
 fn gadgets() -> Value {
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({
@@ -134,7 +135,7 @@ fn request(random: &mut Random, resource: &str, number: usize) -> Value {
             (2, "get"),
         ]),
     };
-    // The first write makes the object, so that those after it have something to meet.
+    // The first write creates the object, so that later writes find one.
     let whole = number == 1 || random.chance(35);
     let object = |random: &mut Random| {
         let mut object = applied::fields(random, resource, &api_version, whole);
@@ -237,7 +238,7 @@ fn metadata(random: &mut Random) -> Value {
     metadata
 }
 
-/// What an apply should not say, or need not.
+/// Adds a field that an apply must not or need not contain.
 fn odd(random: &mut Random, whole: bool, body: &mut Value) {
     if !random.chance(9) {
         return;
@@ -245,7 +246,7 @@ fn odd(random: &mut Random, whole: bool, body: &mut Value) {
     match random.below(7) {
         0 => body["metadata"]["labels"] = json!({"a": null}),
         1 => body["metadata"]["resourceVersion"] = json!("1"),
-        // Of an object that is not valid admit lists no other errors beside this one.
+        // For an invalid object, admit does not report other errors in addition to this one.
         2 if whole => body["metadata"]["uid"] = json!("00000000-0000-0000-0000-000000000001"),
         3 => body["metadata"]["creationTimestamp"] = json!(null),
         4 => body["metadata"]["generation"] = json!(7),
@@ -263,7 +264,7 @@ fn of_the_status(random: &mut Random, resource: &str, api_version: &str, kind: &
         return;
     };
     request["subresource"] = json!("status");
-    // For the status of a Service, and of nothing else, an apply would make the object.
+    // An apply to the status of a Service, and of nothing else, would create the object.
     if random.chance(65) && resource != "services" {
         request["patch"] = json!("apply");
         request["body"] =

@@ -1,5 +1,5 @@
-//! Random policies of the audit log, and requests that it tells of: those of other situations, some that only read, and
-//! some that never reach admission.
+//! Random audit policies, and requests to log: those of other situations, reads, and requests that never reach
+//! admission.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use super::situation::Situation;
 use crate::audit_events::with_barrier;
 use crate::random::Random;
 
-/// So many situations after each other have one policy, and with it one server. The last of them is about a policy of its
-/// own with which no server starts.
+/// The number of consecutive situations that share a policy, and thereby a server. The last of them has its own
+/// policy, with which no server starts.
 const TOGETHER: u64 = 25;
-/// Policies are drawn by numbers that no situation has.
+/// The offset of the random numbers for policies, so that they differ from those of situations.
 const POLICIES: u64 = 1 << 40;
 
 impl Situation {
-    /// Situation `number` of `seed`, about the audit log, without the features that are `excluded`.
+    /// Returns situation `number` of `seed`, about the audit log, without the `excluded` features.
     pub fn of_audit(seed: u64, number: u64, excluded: &BTreeSet<String>) -> Self {
         let mut situation = Self::new(seed, number, excluded);
         let mut random = Random::new(seed, POLICIES + number);
@@ -40,7 +40,7 @@ const STAGES: [&str; 4] = ["RequestReceived", "ResponseStarted", "ResponseComple
 const VERBS: [&str; 9] =
     ["create", "update", "patch", "delete", "deletecollection", "get", "list", "watch", "connect"];
 
-/// A policy, of which the first rule is the judge's own.
+/// Returns a policy. Its first rule is the barrier of the test suite.
 fn policy(random: &mut Random) -> Value {
     let count = random.between(1, 6);
     let mut rules: Vec<Value> = (0..count).map(|_| rule(random)).collect();
@@ -58,7 +58,7 @@ fn policy(random: &mut Random) -> Value {
 
 fn add_stages(random: &mut Random, to: &mut Value, percent: usize) {
     if random.chance(percent) {
-        // Without the last one the judge would wait for ever.
+        // Without the last stage the tests would wait forever.
         let stages = if percent == 50 { &STAGES[..2] } else { &STAGES[..] };
         to["omitStages"] = json!(random.some_of(stages));
     }
@@ -123,7 +123,7 @@ fn resources(random: &mut Random) -> Value {
     resources
 }
 
-/// Makes a policy one with which no server starts.
+/// Makes a policy invalid, so that no server starts with it.
 fn spoil(random: &mut Random, policy: &mut Value) {
     let last = policy["rules"].as_array().map_or(0, Vec::len) - 1;
     for _ in 0..random.weighted(&[(70, 1), (30, 2)]) {
@@ -162,7 +162,7 @@ fn spoil(random: &mut Random, policy: &mut Value) {
     }
 }
 
-/// Adds requests that webhooks do not see.
+/// Adds requests that webhooks do not receive.
 fn add_requests(random: &mut Random, case: &mut Value) {
     let Some(requests) = case["requests"].as_array_mut() else { return };
     for _ in 0..random.between(1, 4) {
@@ -199,7 +199,7 @@ fn request(random: &mut Random) -> Value {
             request
         }
         8 => {
-            // The documents themselves are not what this is about.
+            // The contents of these documents do not matter here.
             let (verb, path) = random.one_of(&[
                 ("delete", "/version"),
                 ("get", "/api/v2"),
@@ -234,7 +234,7 @@ fn request(random: &mut Random) -> Value {
     request
 }
 
-/// An object in a namespace that policies name.
+/// Returns an object in a namespace that policies refer to.
 fn in_default(random: &mut Random) -> Vec<Value> {
     let resource = random.one_of(&["configmaps", "secrets"]);
     let one =
@@ -270,7 +270,7 @@ mod tests {
                 Err(error) => panic!("situation {number}: {error}\n{text}"),
             }
         }
-        // Four that are in use, and as many with which no server starts.
+        // Four valid policies, and four invalid ones.
         assert_eq!(policies.len(), 8);
     }
 }

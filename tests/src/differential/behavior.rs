@@ -1,4 +1,4 @@
-//! Random behaviors of webhooks, as `case.yaml` writes them.
+//! Random webhook behaviors, in the format of `case.yaml`.
 
 use serde_json::{Value, json};
 
@@ -7,8 +7,8 @@ use super::webhooks::Leave;
 
 const WARNINGS: [&str; 7] = ["one", "two", "say \"please\"", "", "drei ä", " padded ", "a\tb"];
 
-/// Faults of the catalog that are answered at once, and are the same on every call. Denials, and faults that are no
-/// failure to call the webhook, are for who may refuse.
+/// Faults of the catalog that respond at once and in the same way on every call. Denials, and faults that do not make
+/// the call fail, are for webhooks that may reject requests.
 const FAULTS: [&str; 36] = [
     "H09-404",
     "H09-413",
@@ -47,7 +47,7 @@ const FAULTS: [&str; 36] = [
     "E14",
     "E12-no-kind",
 ];
-/// The same of those that are refusals, whatever the failure policy.
+/// Such faults that reject the request regardless of the failure policy.
 const REFUSALS: [&str; 9] = [
     "E08-missing",
     "E08-null",
@@ -59,7 +59,7 @@ const REFUSALS: [&str; 9] = [
     "E22-nothing",
     "E23",
 ];
-/// The same of patches, for mutating webhooks.
+/// Such faults in patches, for mutating webhooks.
 const PATCHES: [&str; 26] = [
     "P01-no-patch-type",
     "P01-no-patch",
@@ -89,7 +89,7 @@ const PATCHES: [&str; 26] = [
     "P16-no-change",
 ];
 
-/// What one webhook does.
+/// Returns the behavior of one webhook.
 pub(crate) fn behavior(generator: &mut Generator<'_>, is_mutating: bool, leave: Leave) -> Value {
     if generator.random.chance(10) {
         let count = generator.random.between(2, 3);
@@ -98,7 +98,7 @@ pub(crate) fn behavior(generator: &mut Generator<'_>, is_mutating: bool, leave: 
     single(generator, is_mutating, leave)
 }
 
-/// Whether the failure policy matters for this behavior.
+/// Returns whether the failure policy matters for this behavior.
 pub(crate) fn may_fail(behavior: &Value) -> bool {
     let text = behavior.to_string();
     text.contains("bad-response") || text.contains("\"fault\"")
@@ -191,7 +191,7 @@ fn fault(generator: &mut Generator<'_>, is_mutating: bool, leave: Leave) -> &'st
     }
 }
 
-/// With warnings and audit annotations, perhaps.
+/// Adds warnings and audit annotations in some situations.
 fn spoken(generator: &mut Generator<'_>, leave: Leave, mut parameters: Value) -> Value {
     if leave.warn && generator.random.chance(25) {
         parameters["warnings"] = json!(generator.random.some_of(&WARNINGS));
@@ -209,7 +209,7 @@ fn spoken(generator: &mut Generator<'_>, leave: Leave, mut parameters: Value) ->
     parameters
 }
 
-/// Which part of an object a patch is about.
+/// The part of an object that a patch changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Metadata,
@@ -217,7 +217,7 @@ enum Part {
     Spec,
     /// A field that the kind may not have.
     Anything,
-    /// Lists and corners of JSON Patch.
+    /// Lists and edge cases of JSON Patch.
     Odd,
 }
 
@@ -228,7 +228,7 @@ fn part(generator: &mut Generator<'_>) -> Part {
     generator.random.weighted(&[(62, Part::Metadata), (16, Part::Data), (11, Part::Spec), (11, Part::Odd)])
 }
 
-/// The behavior for objects that have this part; the others are allowed.
+/// Returns the behavior for objects that have this part; other objects are allowed.
 fn of_those_that_have(part: Part, behavior: &Value) -> Value {
     match part {
         Part::Metadata | Part::Anything | Part::Odd => behavior.clone(),
@@ -265,8 +265,8 @@ fn operation(generator: &mut Generator<'_>, part: Part) -> Value {
     }
 }
 
-/// Corners of RFC 6902 and of what upstream makes of it: ends of lists, escapes, values that are missing or of another
-/// type, places that are not there.
+/// Edge cases of RFC 6902 and of upstream's implementation: ends of lists, escapes, values that are missing or have
+/// another type, and paths that do not exist.
 fn odd_operation(generator: &mut Generator<'_>) -> Value {
     let value = json!(generator.value());
     let label = format!("/metadata/labels/{}", generator.key().replace('/', "~1"));
@@ -296,7 +296,7 @@ fn odd_operation(generator: &mut Generator<'_>) -> Value {
     }
 }
 
-/// A place that many objects have.
+/// Returns a path that many objects have.
 fn pointer(generator: &mut Generator<'_>, part: Part) -> String {
     let key = generator.key().replace('/', "~1");
     match (part, generator.random.below(8)) {

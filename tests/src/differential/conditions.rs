@@ -1,16 +1,16 @@
-//! Random match conditions: those that a server takes, and those that it refuses.
+//! Random match conditions: valid ones, and ones that a server rejects.
 
 use serde_json::{Value, json};
 
 use super::expressions::{boolean, check, number, text};
 use super::situation::Generator;
 
-/// How deep `&&`, `||`, `!` and `? :` are nested.
+/// The maximum nesting depth of `&&`, `||`, `!`, and `? :`.
 const DEEPEST: usize = 2;
-/// What one webhook may have at most.
+/// The maximum number of conditions of one webhook, with weights.
 const MOST: [(usize, usize); 4] = [(50, 1), (28, 2), (14, 3), (8, 4)];
 
-/// The conditions of a webhook, all of which a server accepts.
+/// Returns valid conditions for a webhook.
 pub(crate) fn conditions(generator: &mut Generator<'_>) -> Value {
     if generator.random.chance(9) {
         return expensive(generator);
@@ -19,7 +19,7 @@ pub(crate) fn conditions(generator: &mut Generator<'_>) -> Value {
     named((0..count).map(|_| condition(generator)))
 }
 
-/// The conditions of a webhook, of which a server refuses some.
+/// Returns conditions for a webhook, some of which a server rejects.
 pub(crate) fn doubtful(generator: &mut Generator<'_>) -> Value {
     let count = generator.random.weighted(&MOST);
     let expressions: Vec<String> = (0..count)
@@ -49,7 +49,7 @@ fn named(expressions: impl Iterator<Item = String>) -> Value {
         .collect()
 }
 
-/// Four conditions that together may cost more than a webhook may.
+/// Returns four conditions whose total cost may exceed the limit of a webhook.
 fn expensive(generator: &mut Generator<'_>) -> Value {
     let mut expressions: Vec<String> = (0..4)
         .map(|_| {
@@ -89,7 +89,7 @@ fn condition(generator: &mut Generator<'_>) -> String {
     }
 }
 
-/// An expression about the limit of what one may cost, or a loop.
+/// Returns an expression near the cost limit, or a loop.
 fn costly(generator: &mut Generator<'_>) -> String {
     match generator.random.below(4) {
         0 | 1 => {
@@ -110,7 +110,7 @@ fn costly(generator: &mut Generator<'_>) -> String {
     }
 }
 
-/// An expression that a server refuses, most of the time.
+/// Returns an expression that a server usually rejects.
 fn invalid(generator: &mut Generator<'_>) -> String {
     let (condition, text, number) = (boolean(generator, 1), text(generator), number(generator));
     match generator.random.below(24) {
@@ -148,7 +148,7 @@ fn invalid(generator: &mut Generator<'_>) -> String {
     }
 }
 
-/// The text with one letter less, or twice, or another.
+/// Returns the text with one letter removed, duplicated, or replaced.
 fn mistaken(generator: &mut Generator<'_>, text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
     let place = generator.random.below(letters.len());

@@ -1,5 +1,5 @@
-//! Random requests for configurations of webhooks: for those of the situation, whose match conditions they change, and
-//! for others, of which no webhook is ever called and which the server may refuse.
+//! Random requests for webhook configurations: for those of the situation, whose match conditions they change, and
+//! for others, whose webhooks are never called and which the server may reject.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::conditions;
 use super::situation::{GROUP, Generator};
 
-/// The configurations that requests have written, by resource, as they were written last.
+/// The configurations that requests have written, by resource, in their latest form.
 #[derive(Debug, Default)]
 pub(crate) struct Written(BTreeMap<&'static str, Value>);
 
-/// One webhook of a situation: in which configuration, and where in it.
+/// The position of a webhook of a situation: its configuration, and its index there.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     resource: &'static str,
@@ -23,7 +23,7 @@ pub(crate) struct Place {
 const MUTATING: &str = "mutatingwebhookconfigurations";
 const VALIDATING: &str = "validatingwebhookconfigurations";
 
-/// Where the webhooks of a situation are.
+/// Returns the positions of the webhooks of a situation.
 pub(crate) fn places(webhooks: &[Value]) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     for webhook in webhooks {
@@ -37,13 +37,13 @@ pub(crate) fn places(webhooks: &[Value]) -> Vec<Place> {
 }
 
 impl Written {
-    /// In how many of 100 requests configurations are asked for: an update needs one that is there.
+    /// Returns the percentage of requests for configurations: an update needs an existing one.
     pub(crate) fn percent(&self) -> usize {
         if self.0.is_empty() { 4 } else { 45 }
     }
 }
 
-/// One request.
+/// Returns one request.
 pub(crate) fn request(generator: &mut Generator<'_>, written: &mut Written) -> Value {
     let is_there: Vec<&'static str> = written.0.keys().copied().collect();
     if generator.random.chance(if is_there.is_empty() { 50 } else { 15 }) {
@@ -54,7 +54,7 @@ pub(crate) fn request(generator: &mut Generator<'_>, written: &mut Written) -> V
     } else {
         generator.random.one_of(&is_there)
     };
-    // Behind the situation's own, which are numbered in the order of dispatch.
+    // Sorts after the situation's own configurations, which are numbered in dispatch order.
     let name = "zy-<id>";
     let mut request = json!({"resource": path(resource), "name": name});
     let before = written.0.get(resource).cloned();
@@ -72,7 +72,7 @@ pub(crate) fn request(generator: &mut Generator<'_>, written: &mut Written) -> V
         }
         (Some(before), _) => {
             let changed = changed(generator, before);
-            // A PUT is refused that does not say which version it replaces.
+            // The server rejects a PUT that does not say which version it replaces.
             if generator.random.chance(15) {
                 request["verb"] = json!("update");
                 request["body"] = changed.clone();
@@ -92,7 +92,7 @@ pub(crate) fn request(generator: &mut Generator<'_>, written: &mut Written) -> V
     request
 }
 
-/// A change of the match conditions of a webhook of the situation.
+/// Changes the match conditions of a webhook of the situation.
 fn of_the_situation(generator: &mut Generator<'_>) -> Value {
     let places = generator.places.clone();
     let Place { resource, configuration, index } = generator.random.one_of(&places);
@@ -122,7 +122,7 @@ fn configuration(generator: &mut Generator<'_>, resource: &str, name: &str) -> V
     })
 }
 
-/// A webhook that is never called.
+/// Returns a webhook that is never called.
 fn webhook(generator: &mut Generator<'_>, number: usize) -> Value {
     let mut webhook = json!({
         "name": format!("w{number}.example.com"), "sideEffects": "None", "admissionReviewVersions": ["v1"],
@@ -138,7 +138,7 @@ fn webhook(generator: &mut Generator<'_>, number: usize) -> Value {
     webhook
 }
 
-/// The configuration with something else in it, or not: conditions that stay as they are are not looked at again.
+/// Returns the configuration with or without a change: unchanged conditions are not validated again.
 fn changed(generator: &mut Generator<'_>, mut configuration: Value) -> Value {
     let count = configuration["webhooks"].as_array().map_or(0, Vec::len);
     let place = generator.random.below(count);
@@ -152,7 +152,7 @@ fn changed(generator: &mut Generator<'_>, mut configuration: Value) -> Value {
             }
         }
         4 => {
-            // An expression that is stored already, at another place and under another name.
+            // An expression that is already stored, at another place and under another name.
             let expression = configuration["webhooks"][0]["matchConditions"][0]["expression"].clone();
             if expression.is_string() {
                 configuration["webhooks"][place]["matchConditions"] =

@@ -1,8 +1,8 @@
-//! Random writes and reads of custom resources in two versions, between which a webhook converts, and admission webhooks
-//! that see one of them.
+//! Random writes and reads of custom resources in two versions with a conversion webhook, and admission webhooks that
+//! see one of the versions.
 //!
-//! Left alone are converters that fail, since a real server may read an object from its memory, where it has it in each
-//! version already; and who owns which field, since admit compares objects in one version only.
+//! Not covered: failing converters, because a real server may read an object from its cache, which has it in each
+//! version already; and field ownership, because admit compares objects in one version only.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 const VERSIONS: [&str; 2] = ["v1", "v2"];
 
 impl Situation {
-    /// Situation `number` of `seed`, about conversion webhooks.
+    /// Returns situation `number` of `seed`, about conversion webhooks.
     pub fn of_conversions(seed: u64, number: u64) -> Self {
         Self { case: case(&mut Random::new(seed, number)), left_out: BTreeMap::new() }
     }
@@ -27,7 +27,7 @@ fn case(random: &mut Random) -> Value {
         if random.chance(40) {
             let mut object = widget(random, "v1");
             if let Some(spec) = object["spec"].as_object_mut() {
-                // The server warns of it.
+                // The server warns about this field.
                 spec.remove("unknown");
             }
             object["metadata"]["name"] = json!(name);
@@ -52,7 +52,7 @@ fn resource(random: &mut Random) -> String {
     format!("{GROUP}/{}/widgets", random.one_of(&VERSIONS))
 }
 
-/// What moves `size` to `replicas`.
+/// Returns a converter that moves `size` to `replicas`.
 fn converter(random: &mut Random) -> Value {
     let mut convert = json!({"moves": [{"version": "v2", "from": "/spec/size", "to": "/spec/replicas"}]});
     if random.chance(30) {

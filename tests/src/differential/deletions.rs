@@ -1,8 +1,8 @@
-//! Random deletions: options in the body and in the query, preconditions, finalizers, owners, collections, evictions beside
-//! disruption budgets, and namespaces with what is in them.
+//! Random deletions: options in the body and the query, preconditions, finalizers, owners, collections, evictions
+//! with disruption budgets, and non-empty namespaces.
 //!
-//! Left alone is what nothing but other components does: nobody collects garbage or ends Pods. admit empties a namespace
-//! that is deleted, so that the one here is empty, and a finalizer keeps it.
+//! Not covered: work of other components, such as garbage collection and the end of Pods. admit empties a deleted
+//! namespace, so the one here is empty, and a finalizer keeps it.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ const SECOND: &str = "<id>-two";
 const FINALIZERS: [&str; 3] = ["example.com/keep", "orphan", "foregroundDeletion"];
 
 impl Situation {
-    /// Situation `number` of `seed`, about deletions.
+    /// Returns situation `number` of `seed`, about deletions.
     pub fn of_deletions(seed: u64, number: u64) -> Self {
         Self { case: case(&mut Random::new(seed, number)), left_out: BTreeMap::new() }
     }
@@ -70,10 +70,10 @@ struct Made<'a> {
     random: &'a mut Random,
     kinds: Vec<&'static str>,
     has_second: bool,
-    /// Whether its deletion was asked for, so that nothing comes into it.
+    /// Whether its deletion was requested, so that nothing can be created in it.
     is_second_going: bool,
     requests: Vec<Value>,
-    /// The numbers of the requests that create.
+    /// The numbers of the requests that create objects.
     created: Vec<usize>,
 }
 
@@ -90,7 +90,7 @@ impl Made<'_> {
         }
     }
 
-    /// A request for an object that may be there, or for a collection.
+    /// Returns a request for an object that may exist, or for a collection.
     fn request(&mut self, verb: &str) -> (Value, &'static str) {
         let kind = self.random.one_of(&self.kinds);
         let mut request = json!({"verb": verb, "resource": resource(kind)});
@@ -123,7 +123,7 @@ impl Made<'_> {
         self.created.push(self.requests.len());
     }
 
-    /// Finalizers that come or go, and what says how a Pod is.
+    /// Adds a request that changes finalizers or the status of a Pod.
     fn change(&mut self) {
         let (mut request, kind) = self.named("patch");
         request["patch"] = json!("merge");
@@ -169,7 +169,7 @@ impl Made<'_> {
         self.requests.push(request);
     }
 
-    /// Options of a deletion in its body, in its query, or nowhere.
+    /// Adds deletion options to the body, to the query, or to neither.
     fn options(&mut self, request: &mut Value) {
         match self.random.below(10) {
             0..=5 => {
@@ -262,7 +262,7 @@ impl Made<'_> {
         self.requests.push(request);
     }
 
-    /// What its controller would write of a budget.
+    /// Adds the status of a disruption budget as its controller would write it.
     fn budget(&mut self) {
         let mut status = json!({
             "disruptionsAllowed": self.random.weighted(&[(25, 0), (50, 1), (25, 2)]),
@@ -282,7 +282,7 @@ impl Made<'_> {
         let mut request = json!({"verb": "delete", "resource": "namespaces", "name": SECOND});
         match self.random.below(10) {
             0..=4 if self.is_second_going => self.options(&mut request),
-            // Whatever else it says, this one begins it.
+            // This case always begins a deletion.
             0..=4 => {
                 self.is_second_going = true;
                 let options =
@@ -317,7 +317,7 @@ impl Made<'_> {
     }
 }
 
-/// The resource as a request names it.
+/// Returns the resource in the form that requests use.
 fn resource(kind: &str) -> String {
     match kind {
         "widgets" => format!("{GROUP}/v1/widgets"),
@@ -328,7 +328,7 @@ fn resource(kind: &str) -> String {
     }
 }
 
-/// A valid object without a name.
+/// Returns a valid object without a name.
 fn object(random: &mut Random, kind: &str) -> Value {
     let containers = json!([{"name": "c", "image": "example.com/c:1"}]);
     let mut object = match kind {
@@ -358,7 +358,7 @@ fn object(random: &mut Random, kind: &str) -> Value {
 
 fn pod(random: &mut Random, containers: &Value) -> Value {
     let mut spec = json!({"containers": containers});
-    // Only what runs on a node ends gracefully.
+    // Only Pods that run on a node are deleted gracefully.
     if random.chance(50) {
         spec["nodeName"] = json!("n");
     }
@@ -386,7 +386,7 @@ fn budget(random: &mut Random) -> Value {
     json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": spec})
 }
 
-/// The definition of the widgets.
+/// Returns the definition of the widgets.
 fn widgets() -> Value {
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({
@@ -400,7 +400,7 @@ fn widgets() -> Value {
     })
 }
 
-/// Webhooks that see deletions; not those of Pods, which are admitted two or three times.
+/// Returns webhooks that see deletions, except those of Pods, which are admitted two or three times.
 fn webhooks(random: &mut Random, kinds: &[&str]) -> Vec<Value> {
     if kinds.contains(&"pods") || random.chance(60) {
         return Vec::new();

@@ -1,13 +1,14 @@
-//! Random boolean expressions about all that a match condition can mention, of known types, so that a server takes them.
+//! Random boolean expressions of known types about everything that a match condition can use, so that a server
+//! accepts them.
 //!
-//! Left alone is what differs from run to run or is not imitated: the order of the keys of a map, `managedFields`, and
-//! so objects as a whole.
+//! Not covered: results that vary between runs or are not supported, such as the order of map keys, `managedFields`,
+//! and therefore whole objects.
 
 use serde_json::json;
 
 use super::situation::{GROUP, Generator};
 
-/// The members of objects that are texts, of some kinds.
+/// Paths to string fields of some kinds.
 const TEXTS: [&str; 16] = [
     "metadata.name",
     "metadata.name",
@@ -26,7 +27,7 @@ const TEXTS: [&str; 16] = [
     "spec.holderIdentity",
     "status.seen",
 ];
-/// The members of objects that are numbers, of some kinds.
+/// Paths to number fields of some kinds.
 const NUMBERS: [&str; 9] = [
     "spec.size",
     "spec.replicas",
@@ -38,7 +39,7 @@ const NUMBERS: [&str; 9] = [
     "status.observedGeneration",
     "metadata.labels.env",
 ];
-/// Lists and maps of objects, of some kinds.
+/// Paths to lists and maps of some kinds.
 const COLLECTIONS: [&str; 8] = [
     "metadata.labels",
     "metadata.annotations",
@@ -49,7 +50,7 @@ const COLLECTIONS: [&str; 8] = [
     "spec.template.spec.containers",
     "command",
 ];
-/// Members of objects that are compared as they are.
+/// Paths to fields that are compared as they are.
 const PARTS: [&str; 7] = [
     "metadata.labels",
     "metadata.annotations",
@@ -59,7 +60,7 @@ const PARTS: [&str; 7] = [
     "spec.template",
     "spec.metrics",
 ];
-/// Members that are no text, no number and no collection; and some that no object has.
+/// Paths to fields that are not strings, numbers, or collections, and to fields that no object has.
 const OTHERS: [&str; 10] = [
     "metadata.creationTimestamp",
     "metadata.deletionTimestamp",
@@ -75,7 +76,7 @@ const OTHERS: [&str; 10] = [
 const VERBS: [&str; 6] = ["get", "create", "update", "patch", "delete", "breakglass"];
 const RESOURCES: [&str; 4] = ["configmaps", "widgets", "deployments", "pods"];
 
-/// A boolean expression, in which `&&`, `||`, `!` and `? :` are nested so deep.
+/// Returns a boolean expression with `&&`, `||`, `!`, and `? :` nested to this depth.
 pub(crate) fn boolean(generator: &mut Generator<'_>, depth: usize) -> String {
     if depth > 0 {
         let mut part = || boolean(generator, depth - 1);
@@ -105,7 +106,7 @@ fn object(generator: &mut Generator<'_>) -> &'static str {
     generator.random.weighted(&[(75, "object"), (25, "oldObject")])
 }
 
-/// One of the members of an object: perhaps with `?`, so that it is an optional value.
+/// Returns a member of an object, in some cases with `?`, so that it is an optional value.
 fn optional(object: &str, member: &str) -> String {
     match member.split_once('[') {
         Some((members, key)) => format!("{object}.?{}[?{key}", members.replace('.', ".?")),
@@ -113,7 +114,7 @@ fn optional(object: &str, member: &str) -> String {
     }
 }
 
-/// A text, or what may be one.
+/// Returns a string expression, or one that may be a string.
 pub(crate) fn text(generator: &mut Generator<'_>) -> String {
     match generator.random.below(20) {
         0..=11 => {
@@ -173,7 +174,7 @@ fn literal(generator: &mut Generator<'_>) -> String {
     json!(text).to_string()
 }
 
-/// A number, or what may be one.
+/// Returns a number expression, or one that may be a number.
 pub(crate) fn number(generator: &mut Generator<'_>) -> String {
     match generator.random.below(10) {
         0..=4 => {
@@ -339,7 +340,7 @@ fn of_the_user(generator: &mut Generator<'_>) -> String {
     generator.random.one_of(&choices).to_owned()
 }
 
-/// What is asked of the authorizer; a value of the type of its decisions.
+/// Returns an authorizer check; its type is that of the authorizer's decisions.
 pub(crate) fn check(generator: &mut Generator<'_>) -> String {
     let verb = generator.random.one_of(&VERBS);
     if generator.random.chance(45) {
