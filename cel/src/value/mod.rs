@@ -72,7 +72,7 @@ pub enum Value<'a> {
     Opaque(Arc<dyn Opaque>),
     /// A value that a schema keeps without a type (`x-kubernetes-preserve-unknown-fields`).
     Preserved(&'a Json),
-    /// A part of a document that does not fit its schema, with the error, which every use returns.
+    /// A part of a document that does not match its schema. Every use returns this error.
     Invalid(Arc<str>),
 }
 

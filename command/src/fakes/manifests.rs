@@ -20,7 +20,7 @@ pub(crate) const CA_CERTIFICATE: &str = "ca.crt";
 pub(crate) const CA_KEY: &str = "ca.key";
 pub(crate) const TOKEN: &str = "token";
 
-/// The pod annotation that changes with the files of the process.
+/// The pod annotation with a hash of the files that are read only at startup; a change restarts the pod.
 pub(crate) const CONTENT: &str = "fakes.local/content";
 
 /// The user and group of the process, as in distroless images; must not be 0.

@@ -42,7 +42,7 @@ impl Drop for Watch {
 }
 
 impl Watch {
-    /// Starts to reload `folders` into `server` when they change; `log` receives the results.
+    /// Watches `folders` and reloads them into `server` when they change; `log` receives the results.
     pub(crate) fn start(folders: Vec<Folder>, server: &ApiServer, log: OnChange) -> Self {
         let tasks = folders.into_iter().map(move |folder| {
             let reloader = Reloader { folder, server: server.clone(), log: Arc::clone(&log), failure: None };

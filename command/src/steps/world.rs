@@ -92,7 +92,7 @@ impl World {
         folder.clone_into(&mut self.folder);
     }
 
-    /// Removes the objects of the scenario from the target; called once after the last step, also of a failed scenario.
+    /// Removes the scenario's objects from the target. Called once after the last step, even if the scenario failed.
     ///
     /// Objects are removed in reverse order, then the namespaces. The fakes are stopped last, because webhooks can be called
     /// for the removed objects.

@@ -2,7 +2,7 @@
 //!
 //! A module imports only from the layers above its own:
 //!
-//! - **facts**: the [`attributes`] of a request, webhooks parsed from a [`config`]uration, and the [`cluster_state`].
+//! - **facts**: the [`attributes`] of a request, webhooks parsed from a configuration by [`config`], and the [`cluster_state`].
 //!   Everything is parsed, defaulted, and validated, so that the layers below never see invalid input.
 //! - **decisions** about an [`admission_run`]: matching, the review, interpreting the reply, JSON patch, failure
 //!   policy, reinvocation. These are pure functions of values.

@@ -1,4 +1,4 @@
-//! Bindings: assign a Pod to a node.
+//! Handles Bindings, which assign Pods to nodes.
 
 use kubernetes_admission::attributes::GroupVersionResource;
 use kubernetes_types::names;

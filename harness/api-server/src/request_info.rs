@@ -1,4 +1,4 @@
-//! The attributes of a path and a method for authorization and the audit log, whether or not the resource exists.
+//! The attributes that authorization and the audit log derive from a path and a method, even of unknown resources.
 
 use http::Method;
 

@@ -111,7 +111,7 @@ fn name(parts: &Parts, info: &RequestInfo) -> String {
     name
 }
 
-/// Returns the span of an operation that may call webhooks; `None` for a connection, as upstream.
+/// Returns the span of an operation that may call webhooks. Connections have a disabled span, as upstream.
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch,delete}.go` and `trace_util.go`, `traceFields`.
 pub(super) fn operation(verb: Verb, parts: &Parts, info: &RequestInfo, audit_id: &str) -> Span {

@@ -367,7 +367,7 @@ struct FinalObject<'a> {
 
 /// Stores the object; returns `None` if another write came first.
 ///
-/// Source for what goes: apiserver pkg/registry/generic/registry/store.go, `ShouldDeleteDuringUpdate`.
+/// Source: apiserver pkg/registry/generic/registry/store.go, `ShouldDeleteDuringUpdate`.
 /// Rule: CHN-04, CHN-07, CNV-08, KND-16, SCH-18.
 async fn store(
     request: &ObjectRequest<'_>,

@@ -425,8 +425,8 @@ impl Watcher {
         Ok(())
     }
 
-    /// Writes the events of the changes after a `resourceVersion` until the piece is full, and records the position;
-    /// with `upto`, only of objects up to that key.
+    /// Writes events for the changes after `version` until the piece is full, and returns the version that was reached.
+    /// If `upto` is set, skips objects whose key sorts after it.
     fn write_changes(
         &self,
         mut version: u64,

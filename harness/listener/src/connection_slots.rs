@@ -1,6 +1,6 @@
 //! Limits connections: how many peers may connect, for how long, and which ones are evicted for others.
 //!
-//! Every peer that reaches the port may connect. Authenticated peers are never evicted by unauthenticated ones: a peer
+//! Every peer that reaches the port may connect. Authenticated peers are never evicted by unauthenticated ones. A peer
 //! that has not sent a token gets one slot and a small number of bytes, loses them after a timeout, and is evicted
 //! earlier if another peer connects. Peers that have sent nothing are evicted first, so a flood of idle connections
 //! cannot evict a peer during its handshake.

@@ -12,8 +12,8 @@ use crate::schema::{Field, Form, Kind, MESSAGES, Message, Shape, Type};
 ///
 /// This decides whether a patch changed anything.
 ///
-/// Custom resources are unstructured: they are equal if their JSON is equal. Built-in types are compared as Go structs:
-/// absent, null, and empty maps or lists are equal; an absent field equals its zero value unless it is a pointer;
+/// Custom resources are unstructured: they are equal if their JSON is equal. Built-in types are compared as Go structs.
+/// Absent, null, and empty maps or lists are equal; an absent field equals its zero value unless it is a pointer;
 /// quantities compare by value, and times by instant. Fields that the type does not have are ignored.
 ///
 /// Source: apimachinery pkg/api/equality/semantic.go, `Semantic`, and

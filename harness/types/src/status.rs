@@ -97,7 +97,7 @@ pub struct FieldError {
 
 /// The maximum number of errors in one response.
 ///
-/// kube-apiserver limits only the size of the body, each byte of which can cause an error of some hundred bytes.
+/// kube-apiserver limits only the size of the body. Each byte of it can cause an error of some hundred bytes.
 pub const MAX_ERRORS: usize = 100_000;
 
 impl fmt::Display for FieldError {

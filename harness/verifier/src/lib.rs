@@ -1,11 +1,15 @@
 //! Verifies whether a webhook is idempotent, safe to reinvoke, honest about side effects, and conformant.
 //!
 //! A [`Check`] is data (id, title, severity, why, help, source) and a probe. The [`driver`] runs the checks
-//! in this order: those of [one](Probe::Configuration) configuration or [all](Probe::Configurations), without
-//! a call; those of [objects](Probe::Object) and of all webhooks [together](Probe::Collection) for each
-//! object of a corpus, many at a time; those of one [webhook](Probe::Webhook) alone while nothing else runs;
-//! those of [conversion](Probe::Conversion) webhooks, which no admission request reaches; and finally those
-//! that [disrupt](Probe::Intervention) the webhooks. The result is a [`report::Report`].
+//! in this order:
+//!
+//! 1. of [one](Probe::Configuration) configuration or [all](Probe::Configurations), without a call;
+//! 2. of [objects](Probe::Object) and of all webhooks [together](Probe::Collection), for many objects at a time;
+//! 3. of one [webhook](Probe::Webhook) alone, while nothing else runs;
+//! 4. of [conversion](Probe::Conversion) webhooks, which admission requests do not reach;
+//! 5. of webhooks that are [disrupted](Probe::Intervention).
+//!
+//! The result is a [`report::Report`].
 //!
 //! Requests of a probe go through the whole dispatcher: matching, review, TLS, decoding, patch, defaults, and
 //! both rounds. Objects are compared as the API server compares them.

@@ -38,7 +38,7 @@ pub struct OtherWebhook {
     addition: fn(&Value) -> Option<Addition>,
 }
 
-/// One addition.
+/// A map entry or list item that another webhook adds to an object.
 struct Addition {
     /// The JSON pointer to the map or list to which it is added.
     parent: String,

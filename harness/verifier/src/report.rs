@@ -119,7 +119,7 @@ pub struct Tried {
     pub selects: Vec<String>,
 }
 
-/// A part of a corpus: every `count`th object, starting with the one at `index`.
+/// A part of a corpus: each object whose position is a multiple of `count`, starting with the one at `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shard {

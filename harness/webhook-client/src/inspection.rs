@@ -103,11 +103,11 @@ pub fn bundled(ca_bundle: &[u8]) -> Result<Vec<CertificateFacts>, String> {
     Ok(facts(&tls::bundle(ca_bundle)?))
 }
 
-/// Verifies that the API server would accept `served` from a server that it calls as `server_name`.
+/// Returns whether the API server would accept the certificate chain `served` for `server_name`.
 ///
 /// `served` contains a certificate and intermediate CA certificates in PEM.
 ///
-/// Returns why not, in the API server's words; none if the first certificate is not for that name, or if something
+/// The error is the API server's message. Returns `None` if the first certificate is not for that name, or if an input
 /// cannot be parsed.
 pub fn verified(
     ca_bundle: &[u8],

@@ -36,7 +36,7 @@ fn deduced<T: Schema>(atom: Atom<T>, value: Option<&Value>) -> Atom<T> {
     }
 }
 
-/// Returns whether two values of one type are of the same kind, or might be.
+/// Returns whether two values of the same type allow the same kinds: scalar, list, and map.
 fn same_kinds<T>(left: &Atom<T>, right: &Atom<T>) -> bool {
     left.scalar.is_some() == right.scalar.is_some()
         && left.list.is_some() == right.list.is_some()

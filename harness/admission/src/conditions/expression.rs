@@ -61,7 +61,7 @@ fn declared(expressions: Expressions) -> environment::Environment {
     with_admission_variables(kubernetes::environment(RELEASE, expressions), variables)
 }
 
-/// Returns the variables and functions that expressions of conditions may use.
+/// Returns the variables and functions that match conditions may use.
 pub fn declarations(environment: Environment) -> &'static environment::Environment {
     match environment {
         Environment::New => &NEW,

@@ -53,7 +53,7 @@ impl WebhookManifests {
         self.workloads(namespace).map(|(_, pod)| pod)
     }
 
-    /// Returns the pods in `namespace` that a Service selects; `None` if it has no selector.
+    /// Returns the Pods in `namespace` that a Service selects. A Service without a selector selects no Pods.
     pub fn selected<'a>(&'a self, service: &'a Value, namespace: &'a str) -> impl Iterator<Item = &'a Value> {
         self.pods(namespace).filter(move |pod| is_selected(service, pod))
     }

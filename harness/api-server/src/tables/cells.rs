@@ -11,7 +11,7 @@ use super::{age, cluster, network, pods, storage, workloads};
 /// The inputs of cells other than the object.
 pub(super) struct Context<'a> {
     pub(super) now: Timestamp,
-    /// The name of the default `StorageClass` among those of a list.
+    /// The name of the default `StorageClass` in the list; empty if there is none.
     pub(super) default_class: &'a str,
 }
 

@@ -37,7 +37,7 @@ impl CustomColumns {
         }
     }
 
-    /// Parses the columns of its scale.
+    /// Returns the columns for the scale subresource of a version.
     pub(crate) fn for_scale(version: &Value) -> Result<Arc<Self>, Unsupported> {
         let mut columns = Vec::new();
         for (field, name, description, path) in [

@@ -81,12 +81,12 @@ pub(super) fn of_versions(versions: &Value, whys: &[&str]) -> Result<Vec<FieldEr
     errors.into_list()
 }
 
-/// Validates an object; in an update, also of a subresource, `old` is the object before.
+/// Validates an object. For an update of the object or of a subresource, `old` is the previous object.
 ///
 /// Rule: VLO-01.
 ///
 /// # Errors
-/// What admit cannot validate like kube-apiserver.
+/// The object needs a validation that admit does not support.
 pub(super) fn errors(
     object: &Value,
     old: Option<&Value>,

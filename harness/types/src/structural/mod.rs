@@ -81,7 +81,7 @@ impl Compiled {
         self.schema.properties.get("status").is_some_and(|status| status.default.is_some())
     }
 
-    /// Sets the defaults.
+    /// Sets the defaults of the schema in `object`.
     ///
     /// # Errors
     /// The defaults take too much memory.

@@ -30,7 +30,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Manifests(run),
 };
 
-/// Annotations with which a controller injects the caBundle.
+/// Annotations that tell a controller to inject the caBundle.
 ///
 /// Source: cert-manager pkg/apis/certmanager/v1/types.go; openshift/service-ca-operator.
 const INJECTED_BY: [&str; 4] = [

@@ -28,7 +28,7 @@ const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 /// The defaults of `configuration` are already set. A field of the wrong type counts as missing.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
-/// `ValidateMutatingWebhookConfiguration` and `ValidateValidatingWebhookConfiguration`; `static_suffix.go` beside it.
+/// `ValidateMutatingWebhookConfiguration` and `ValidateValidatingWebhookConfiguration`; `static_suffix.go` next to it.
 /// Rule: NEW-13.
 pub fn validate(configuration: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();

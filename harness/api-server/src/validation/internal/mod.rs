@@ -1,8 +1,8 @@
 //! Objects as kube-apiserver shows them in errors: its internal types in Go's JSON, with all of their fields.
 //!
 //! `types.json` is written by `harness/tools/internal.sh` from upstream's types. For each type it lists the fields in
-//! order, with the shown name, the path of the field in the versioned object (with a slash between two members; empty
-//! if the object itself is one of several types), its form, its type, and whether it is omitted if empty.
+//! order, each with the shown name, its path in the versioned object, its form, its type, and whether it is omitted if
+//! empty. A path has a slash between two members, and is empty if the object itself is one of several types.
 //!
 //! Source: apimachinery pkg/util/diff/diff.go; pkg/util/validation/field/errors.go, `ErrorBody`; Go encoding/json.
 

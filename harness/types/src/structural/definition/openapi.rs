@@ -1,4 +1,4 @@
-//! Validates the OpenAPI features of a schema: fields, lists and maps with their keys, and rules.
+//! Validates the OpenAPI features of a schema: its fields, the keys of its lists and maps, and its rules.
 //!
 //! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go,
 //! `ValidateCustomResourceDefinitionOpenAPISchema`.
