@@ -1,21 +1,21 @@
-//! Deliberate faults: a judge that cannot fail proves nothing.
+//! Deliberate faults, which show that the suite detects errors.
 //!
-//! Each fault makes a run in process wrong in one way, as a mistake in the dispatcher would: in what it was told, or in
-//! what comes of it.
+//! Each fault makes an in-process run wrong in one way, as a bug in the dispatcher would: it changes the input or the
+//! result.
 
 use fake_webhooks::Behavior;
 use serde_json::{Value, json};
 
 use crate::case::{Case, Kind};
 
-/// One thing that is wrong.
+/// A deliberate fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nobody is called again: every `reinvocationPolicy` counts as `Never`.
+    /// Webhooks are not reinvoked: every `reinvocationPolicy` counts as `Never`.
     NoReinvocation,
-    /// Everybody who may be is called again: `Never` counts as `IfNeeded`.
+    /// All eligible webhooks are reinvoked: `Never` counts as `IfNeeded`.
     AlwaysReinvocation,
-    /// An object selector looks at the labels of the namespace.
+    /// An object selector reads the labels of the namespace.
     SelectorOfTheWrongObject,
     /// `failurePolicy: Ignore` counts as `Fail`.
     NothingFailsOpen,
@@ -23,15 +23,15 @@ pub enum Fault {
     EverythingFailsOpen,
     /// `matchPolicy: Equivalent` counts as `Exact`.
     NoEquivalents,
-    /// The annotation `mutation…` is lost.
+    /// The annotation `mutation…` is missing.
     LostAnnotation,
     /// The index of mutating webhooks counts from one.
     IndexOffByOne,
     /// A denial without a code is a 403.
     DenialIsForbidden,
-    /// The last warning is lost.
+    /// The last warning is missing.
     LostWarning,
-    /// Webhooks of a configuration are called in the order of their names.
+    /// Webhooks of a configuration are called in alphabetical order of their names.
     OrderOfNames,
     /// `*` in the resources of a rule matches subresources.
     StarMatchesSubresources,
@@ -39,7 +39,7 @@ pub enum Fault {
     WrongCounter,
     /// `oldObject` is missing in reviews.
     NoOldObject,
-    /// `request.resource` is what the client asked for, also if the webhook matched an equivalent.
+    /// `request.resource` is the requested resource, even if the webhook matched an equivalent one.
     ResourceOfTheRequest,
     /// The `timeout` in the query is one second short.
     TimeoutOffByOne,
@@ -47,14 +47,14 @@ pub enum Fault {
     EquivalentThoughExact,
     /// Every patch is applied twice.
     PatchedTwice,
-    /// All calls of a request have one uid.
+    /// All calls of a request have the same UID.
     SameUid,
-    /// A later webhook does not see what an earlier one changed: all get the first one's object.
+    /// Later webhooks do not see earlier changes: all get the object of the first call.
     StaleObject,
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Self; 20] = [
         Self::NoReinvocation,
         Self::AlwaysReinvocation,
@@ -78,7 +78,7 @@ impl Fault {
         Self::StaleObject,
     ];
 
-    /// What the dispatcher understands wrongly, by telling it something else.
+    /// Changes the input of the dispatcher.
     pub(crate) fn spoil_case(self, case: &mut Case) {
         for webhook in &mut case.webhooks {
             let fields = &mut webhook.fields;
@@ -137,7 +137,7 @@ impl Fault {
         }
     }
 
-    /// What the dispatcher does wrongly, in what was seen of it.
+    /// Changes the result of the dispatcher.
     pub(crate) fn spoil_result(self, document: &mut Value) {
         for request in document["requests"].as_array_mut().into_iter().flatten() {
             match self {
@@ -203,7 +203,7 @@ impl Fault {
     }
 }
 
-/// Every review of the request has this field of the first one.
+/// Copies this field of the first review to every review of the request.
 fn repeat_of_the_first(request: &mut Value, field: &str) {
     let Some(calls) = request["calls"].as_array_mut() else { return };
     let Some(first) = calls.first().map(|call| call["review"]["request"][field].clone()) else { return };

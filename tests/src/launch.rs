@@ -1,5 +1,5 @@
-//! What a server of the judge is started with: its arguments, the files that these name, and the webhooks that run as long
-//! as it does, since the files name their ports.
+//! The launch settings of a server: its arguments, the files that these refer to, and the webhooks that run as long
+//! as the server, because the files contain their ports.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,15 +16,15 @@ use tempfile::TempDir;
 use crate::case::Plugins;
 use crate::server::ServerError;
 
-/// What a server is started with, and what has to stay as long as it runs.
+/// The launch settings of a server, and the resources to keep while it runs.
 #[derive(Debug)]
 pub(crate) struct Launch {
     pub(crate) arguments: TargetArguments,
-    /// The webhooks that the files name.
+    /// The webhooks that the files refer to.
     pub(crate) standing: BTreeMap<String, Arc<FakeWebhook>>,
-    /// Where the server writes its audit events, if the case has a policy for them.
+    /// The path of the audit log, if the case has an audit policy.
     pub(crate) audit_log: Option<PathBuf>,
-    /// Where the files are, if there are any.
+    /// The directory of the files, if there are any.
     folder: Option<TempDir>,
 }
 
@@ -32,7 +32,7 @@ impl Launch {
     /// Starts the webhooks and writes the files.
     ///
     /// # Errors
-    /// A webhook does not start, or a file cannot be written.
+    /// Returns an error if a webhook does not start, or a file cannot be written.
     pub(crate) async fn prepare(
         kind: TargetKind,
         plugins: &Plugins,
@@ -91,7 +91,7 @@ impl Launch {
         Ok(Self { arguments, standing, audit_log, folder: Some(folder) })
     }
 
-    /// What a server says, without the name of its folder.
+    /// Replaces the path of the directory in server output.
     pub(crate) fn masked(&self, text: &str) -> String {
         match &self.folder {
             Some(folder) => text.replace(&folder.path().display().to_string(), "<folder>"),

@@ -1,7 +1,8 @@
-//! The judge of admit: what a real kube-apiserver did, and whether admit does the same.
+//! The conformance suite of admit: what a real kube-apiserver did, and whether admit does the same.
 //!
-//! A *case* is a situation written down: objects, webhooks with their behaviors, requests. Its *recording* is what a
-//! real kube-apiserver made of it; nothing else writes one. `cargo test` replays every case in process and compares.
+//! A *case* describes a situation: objects, webhooks with their behaviors, and requests. Its *recording* is the
+//! result on a real kube-apiserver; recordings never come from anything else. `cargo test` replays every case in
+//! process and compares.
 
 #![expect(clippy::indexing_slicing, reason = "all of it is tests, and a wrong index fails the test")]
 

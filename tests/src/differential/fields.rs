@@ -1,7 +1,7 @@
-//! Random fields of objects of every kind, as clients and webhooks may set them: null, empty, zero, valid, of a wrong type,
-//! unknown, at any depth.
+//! Random fields in objects of every kind, as clients and webhooks may set them: null, empty, zero, valid, of a wrong
+//! type, or unknown, at any depth.
 //!
-//! What is stored has to be valid, which admit does not check: in most of these situations a webhook refuses the object
+//! Stored objects must be valid, which admit does not check: in most of these situations a webhook rejects the object
 //! after the others have seen it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use super::situation::{Generator, Situation, namespace};
 use crate::names::CASE_LABEL;
 use crate::random::Random;
 
-/// The types of the API; `harness/tools/messages.sh` tells what stands there.
+/// The types of the API; `harness/tools/messages.sh` describes the format.
 const TYPES: &str = include_str!("../../../harness/types/src/schema/messages.json");
 const OBJECTS: &str = include_str!("objects.yaml");
 
@@ -23,11 +23,11 @@ pub(super) struct Types {
     /// The message of each kind, by `apiVersion kind`.
     pub(super) kinds: BTreeMap<String, String>,
     pub(super) messages: BTreeMap<String, Vec<Field>>,
-    /// Messages that are written as something else than an object.
+    /// Messages that are serialized as something other than an object.
     pub(super) values: BTreeMap<String, Vec<Field>>,
 }
 
-/// Number, name and type of a field, and what else is told of it.
+/// Number, name, type, and further attributes of a field.
 #[derive(Debug, Deserialize)]
 pub(super) struct Field(
     serde::de::IgnoredAny,
@@ -50,21 +50,21 @@ pub(super) static KNOWN: LazyLock<(Types, Vec<Subject>)> = LazyLock::new(|| {
     (types, subjects)
 });
 
-/// How many objects a situation is about.
+/// The number of objects in a situation.
 const OBJECTS_EACH: usize = 8;
-/// Fields that a server converts into others, which admit does as soon as a webhook has set them, and kube-apiserver once all
-/// webhooks have run: `mutation/what-is-converted-shows-once-all-webhooks-have-run`.
+/// Fields that a server converts into others. admit converts them as soon as a webhook has set them, kube-apiserver
+/// after all webhooks have run: `mutation/what-is-converted-shows-once-all-webhooks-have-run`.
 const CONVERTED: [&str; 6] = ["stringData", "podCIDR", "podCIDRs", "podIP", "podIPs", "hostIPs"];
-/// Fields of definitions of custom resources in which the server fills in others.
+/// The field of custom resource definitions in which the server adds defaults.
 const COMPLETED: &str = "names";
-/// Of these kube-apiserver writes a new version although nothing changed, and it is not known why.
+/// Resources for which kube-apiserver writes a new version although nothing changed, for an unknown reason.
 const UNSTEADY: [&str; 1] = ["persistentvolumeclaims"];
-/// What the server writes, or what says which object it is and whose.
+/// Fields that the server writes, or that identify the object or its owner.
 const LEFT_ALONE: [&str; 7] =
     ["name", "namespace", "labels", "generateName", "managedFields", "resourceVersion", "uid"];
 
 impl Situation {
-    /// Situation `number` of `seed`, about the fields of one kind.
+    /// Returns situation `number` of `seed`, about the fields of one kind.
     pub fn of_fields(seed: u64, number: u64) -> Self {
         let none = BTreeSet::new();
         let mut generator = Generator::new(seed, number, &none);
@@ -108,7 +108,7 @@ pub(super) fn request(subject: &Subject, verb: &str, name: &str, body: &Value) -
     request
 }
 
-/// Objects that are patched by one webhook, seen by the next and refused by the last.
+/// Returns objects that one webhook patches, the next one sees, and the last one rejects.
 fn refused(random: &mut Random, subject: &Subject, object: &Value) -> (Vec<Value>, Vec<Value>) {
     let (mut patches, mut requests) = (Vec::new(), Vec::new());
     for number in 0..OBJECTS_EACH {
@@ -138,7 +138,7 @@ fn refused(random: &mut Random, subject: &Subject, object: &Value) -> (Vec<Value
     (webhooks, requests)
 }
 
-/// An object that is created and then changed, by what may be no change, while webhooks are called again.
+/// Returns an object that is created and then updated, possibly without a change, while webhooks are reinvoked.
 fn stored(random: &mut Random, subject: &Subject, object: &Value) -> (Vec<Value>, Vec<Value>) {
     let name = "o-<id>";
     let mut requests = vec![request(subject, "create", name, object)];
@@ -166,7 +166,7 @@ fn stored(random: &mut Random, subject: &Subject, object: &Value) -> (Vec<Value>
     (webhooks, requests)
 }
 
-/// One step from the root of an object to a field.
+/// One step of the path from the root of an object to a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Member(String),
@@ -174,7 +174,7 @@ pub(super) enum Step {
     Item,
 }
 
-/// Sets one field, which may be anywhere; the way to it.
+/// Sets one field anywhere in the object; returns its path.
 fn change(random: &mut Random, object: &mut Value, is_harmless: bool) -> Vec<Step> {
     let kind = format!(
         "{} {}",
@@ -223,7 +223,7 @@ fn change(random: &mut Random, object: &mut Value, is_harmless: bool) -> Vec<Ste
             }
         }
         let value = if is_harmless { nothing(random, text) } else { value(random, text) };
-        // What is there may be needed.
+        // The existing value may be required.
         if !(is_harmless && is_there(object, &steps)) {
             set(object, &steps, value);
         }
@@ -235,7 +235,7 @@ fn base_name<'a>(types: &'a Types, base: &str) -> &'a String {
     types.messages.get_key_value(base).map_or_else(|| panic!("no message {base}"), |(name, _)| name)
 }
 
-/// The fields of a message, those of embedded ones among them.
+/// Returns the fields of a message, including those of embedded messages.
 pub(super) fn fields(message: &str) -> Vec<&'static Field> {
     let mut found = Vec::new();
     for field in KNOWN.0.messages.get(message).into_iter().flatten() {
@@ -248,7 +248,7 @@ pub(super) fn fields(message: &str) -> Vec<&'static Field> {
     found
 }
 
-/// What Go reads as if nothing were there.
+/// Returns a value that Go decodes like an absent field.
 fn nothing(random: &mut Random, text: &str) -> Value {
     let empty = if text.starts_with("[]") {
         json!([])
@@ -360,7 +360,7 @@ fn is_there(object: &Value, steps: &[Step]) -> bool {
     at(object, steps).is_some()
 }
 
-/// Sets a value, and makes what it stands in.
+/// Sets a value, and creates its parents.
 pub(super) fn set(object: &mut Value, steps: &[Step], value: Value) {
     let Some((step, rest)) = steps.split_first() else {
         *object = value;
@@ -382,9 +382,9 @@ pub(super) fn set(object: &mut Value, steps: &[Step], value: Value) {
     }
 }
 
-/// The operation that makes `after` of `before`, which differ at the end of `steps`.
+/// Returns the operation that turns `before` into `after`, which differ at the end of `steps`.
 fn operation(random: &mut Random, before: &Value, after: &Value, steps: &[Step]) -> Value {
-    // As far as the way was there, and one step more.
+    // The part of the path that existed before, plus one step.
     let there = (0..steps.len()).take_while(|end| is_there(before, &steps[..*end])).count();
     let there = &steps[..there.min(steps.len())];
     let is_new = !is_there(before, there);
@@ -401,7 +401,7 @@ fn operation(random: &mut Random, before: &Value, after: &Value, steps: &[Step])
     json!({"op": op, "path": path, "value": at(after, there)})
 }
 
-/// The merge patch with nothing but what stands at the end of `steps`.
+/// Returns a merge patch that only contains the value at the end of `steps`.
 fn merge(after: &Value, steps: &[Step]) -> Value {
     let mut patch = json!({});
     set(&mut patch, steps, at(after, steps).cloned().unwrap_or_default());

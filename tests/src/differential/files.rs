@@ -1,5 +1,5 @@
-//! Random folders of webhook configurations, `staticManifestsDir`, beside configurations of the API: what the webhooks of
-//! both are called for, and folders with which no server starts.
+//! Random `staticManifestsDir` directories in addition to configurations in the API: the calls of the webhooks of
+//! both, and directories with which no server starts.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use super::webhooks::Leave;
 use crate::names::CASE_LABEL;
 use crate::random::Random;
 
-/// So many situations after each other have the same files, and with them one server. The last of them is about a folder of
-/// its own with which no server starts.
+/// The number of consecutive situations that share the files, and thereby a server. The last of them has its own
+/// directory, with which no server starts.
 const TOGETHER: u64 = 25;
-/// Folders are drawn by numbers that no situation has.
+/// The offset of the random numbers for directories, so that they differ from those of situations.
 const FOLDERS: u64 = 1 << 40;
 
 impl Situation {
-    /// Situation `number` of `seed`, about configurations from files, without the features that are `excluded`.
+    /// Returns situation `number` of `seed`, about configurations in files, without the `excluded` features.
     pub fn of_files(seed: u64, number: u64, excluded: &BTreeSet<String>) -> Self {
         if number % TOGETHER == TOGETHER - 1 {
             let mut random = Random::new(seed, FOLDERS + number);
@@ -45,11 +45,11 @@ impl Situation {
 /// The files of both plugins.
 #[derive(Debug)]
 struct Folder {
-    /// The configurations of each, mutating ones first.
+    /// The configurations of each plugin, mutating ones first.
     configurations: [Vec<Value>; 2],
-    /// What stands in `staticManifestsDir` of each; empty without it.
+    /// The `staticManifestsDir` of each plugin; empty if it is not set.
     places: [String; 2],
-    /// Further files.
+    /// Other files.
     others: Map<String, Value>,
 }
 
@@ -86,7 +86,7 @@ impl Folder {
         Self { configurations, places: places.map(str::to_owned), others: Map::new() }
     }
 
-    /// The webhooks that are in use, with their places among the plugins.
+    /// Returns the active webhooks, with their positions among the plugins.
     fn webhooks(&self) -> Vec<(usize, &Value)> {
         let mut all = Vec::new();
         for (plugin, configurations) in self.configurations.iter().enumerate() {
@@ -98,7 +98,7 @@ impl Folder {
         all
     }
 
-    /// What a server is started with.
+    /// Returns the plugin settings of the server.
     fn plugins(&self, random: &mut Random) -> Value {
         let mut files = Map::new();
         files.insert("mutating/".to_owned(), json!(""));
@@ -150,7 +150,7 @@ impl Folder {
         json!({"configuration": configuration.to_string(), "files": files, "webhooks": names})
     }
 
-    /// Makes it one with which no server starts.
+    /// Makes the files invalid, so that no server starts with them.
     fn spoil(&mut self, random: &mut Random) {
         let plugin = usize::from(self.places[0].is_empty());
         let folder = ["mutating", "validating"][plugin];
@@ -228,7 +228,7 @@ impl Folder {
     }
 }
 
-/// Makes an entry one that is not valid.
+/// Makes an entry invalid.
 fn spoil_webhook(random: &mut Random, entry: &mut Value) {
     for _ in 0..random.weighted(&[(60, 1), (30, 2), (10, 3)]) {
         match random.below(14) {
@@ -263,7 +263,7 @@ fn spoil_webhook(random: &mut Random, entry: &mut Value) {
     }
 }
 
-/// Configurations as a file holds them, and how its name may end.
+/// Returns configurations as file content, with a file extension.
 fn written(random: &mut Random, configurations: &[Value]) -> (String, &'static [&'static str]) {
     let texts: Vec<String> = configurations.iter().map(ToString::to_string).collect();
     let items = texts.join(", ");
@@ -284,7 +284,7 @@ fn written(random: &mut Random, configurations: &[Value]) -> (String, &'static [
     }
 }
 
-/// A webhook that is called for the namespaces of situations alone, and for what is in none.
+/// Returns a webhook that is called only for the namespaces of situations, and for cluster-scoped objects.
 fn webhook(random: &mut Random, number: usize, kind: &str) -> Value {
     let name = format!("f{number}.example.com");
     let rules: Vec<Value> = (0..random.weighted(&[(70, 1), (30, 2)])).map(|_| rule(random)).collect();
@@ -295,7 +295,7 @@ fn webhook(random: &mut Random, number: usize, kind: &str) -> Value {
         "clientConfig": {"url": format!("https://127.0.0.1:<port of {name}>{path}"), "caBundle": "<caBundle>"},
         "namespaceSelector": {"matchExpressions": [{"key": CASE_LABEL, "operator": "Exists"}]},
     });
-    // Which of several refusals comes first is chance.
+    // The order of several rejections is random.
     if kind == KINDS[1] {
         webhook["failurePolicy"] = json!("Ignore");
     } else {
@@ -345,7 +345,7 @@ fn rule(random: &mut Random) -> Value {
     })
 }
 
-/// Adds the webhooks of the files, with what each does here.
+/// Adds the webhooks of the files, with their behavior in this situation.
 fn add_webhooks(generator: &mut Generator<'_>, folder: &Folder, case: &mut Value) {
     let Some(webhooks) = case["webhooks"].as_array_mut() else { return };
     for (plugin, webhook) in folder.webhooks() {
@@ -363,7 +363,7 @@ fn add_webhooks(generator: &mut Generator<'_>, folder: &Folder, case: &mut Value
     }
 }
 
-/// Adds requests for configurations, which webhooks of the API do not see.
+/// Adds requests for configurations, which webhooks in the API do not see.
 fn add_requests(random: &mut Random, case: &mut Value) {
     let Some(requests) = case["requests"].as_array_mut() else { return };
     let which = random.below(2);
@@ -416,7 +416,7 @@ mod tests {
                 Err(error) => panic!("situation {number}: {error}\n{text}"),
             }
         }
-        // Four that are in use, and as many with which no server starts.
+        // Four valid ones, and four with which no server starts.
         assert_eq!(servers.len(), 8);
     }
 }

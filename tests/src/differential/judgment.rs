@@ -1,4 +1,4 @@
-//! One situation on both servers, and whether they did the same.
+//! Runs one situation on both servers and compares the results.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::recording::Recording;
 use crate::run::{Manner, RunError, Seen, run, run_in_process};
 use crate::server::{Server, ServerError};
 
-/// What both servers made of a situation. What the real one counted is added later.
+/// The results of a situation on both servers. The counters of the real server are added later.
 #[derive(Debug)]
 pub(crate) struct Pair {
     expected: Result<Seen, RunError>,
@@ -24,48 +24,49 @@ pub(crate) struct Pair {
 #[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) judgment: Judgment,
-    /// What admit did.
+    /// The result in admit.
     actual: Value,
-    /// What admit did not imitate, where that is counted.
+    /// The features that admit does not support, if they are counted.
     pub(crate) unsupported: Vec<String>,
 }
 
-/// What a request is that admit answers with 501.
+/// How to treat a request that admit answers with 501.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsupported {
-    /// A difference.
+    /// As a difference.
     Differs,
-    /// Counted, and not compared.
+    /// Count it, and do not compare it.
     Counted,
 }
 
-/// Whether both did the same.
+/// Whether the results agree.
 #[derive(Debug)]
 pub(crate) enum Judgment {
     Agrees,
     Differs(Box<Documents>),
-    /// The real server could not be asked.
+    /// The real server could not run the situation.
     NotRun(String),
 }
 
-/// The longest that one situation may take on one server: its requests, which have bounds of their own, and all that
-/// stands around them.
+/// The maximum duration of one situation on one server: its requests, which have their own limits, and everything
+/// around them.
 const LONGEST_RUN: Duration = Duration::from_secs(120);
 
-/// What both servers did.
+/// The results of both servers.
 #[derive(Debug)]
 pub(crate) struct Documents {
     pub(crate) recording: Recording,
     pub(crate) actual: Value,
-    /// The places at which they differ, without the numbers of requests and calls, the answers' before the counters'.
+    /// The paths at which they differ, without the numbers of requests and calls; those of answers before those of
+    /// counters.
     pub(crate) signature: Vec<String>,
 }
 
-/// Runs the case that `text` is on both servers. A server that hangs makes a [`RunError`].
+/// Runs the case in `text` on both servers. A server that hangs causes a [`RunError`].
 pub(crate) async fn run_both(text: String, server: Arc<Server>) -> Pair {
     let authority = Arc::clone(&server.authority);
     let copy = text.clone();
-    // Tasks of their own, so that both cores work.
+    // Separate tasks use both cores.
     let expected = bounded(async move { run(&text, &server, Manner::default()).await });
     let actual = bounded(async move { run_in_process(&copy, authority, Manner::default()).await });
     let (expected, actual) = tokio::join!(expected, actual);
@@ -85,12 +86,12 @@ async fn bounded<T: Send + 'static>(
 }
 
 impl Look {
-    /// Whether both servers did the same.
+    /// Returns whether both servers agree.
     pub(crate) fn agrees(&self) -> bool {
         matches!(self.judgment, Judgment::Agrees)
     }
 
-    /// Whether admit did the same in both looks.
+    /// Returns whether admit's results are equal in both looks.
     pub(crate) fn does_the_same_here(&self, other: &Self) -> bool {
         differences(&self.actual, &other.actual).is_empty()
     }
@@ -111,11 +112,11 @@ impl fmt::Display for Judgment {
     }
 }
 
-/// Compares, with what the real server's `exposition` of its metrics says.
+/// Compares the results, with the metrics in the real server's `exposition`.
 pub(crate) fn judged(pair: Pair, exposition: &str, unsupported: Unsupported) -> Look {
     let mut actual = match pair.actual {
         Ok(actual) => actual,
-        // What admit cannot even prepare is a difference: the real server could.
+        // If admit cannot prepare the case, this is a difference, because the real server could.
         Err(error) => json!({"requests": [], "metrics": {}, "not run": error.to_string()}),
     };
     let mut expected = match &pair.expected {
@@ -145,15 +146,15 @@ pub(crate) fn judged(pair: Pair, exposition: &str, unsupported: Unsupported) -> 
     Look { judgment: Judgment::Differs(Box::new(documents)), actual, unsupported }
 }
 
-/// Compares where the real server said something instead of starting: admit says the same, behind the names of its options.
-/// The log of kube-apiserver quotes its errors.
+/// Compares the startup errors if the real server did not start: admit must report the same error, after the names of
+/// its options. The log of kube-apiserver quotes its errors.
 pub(crate) async fn refused(said: &str, plugins: &Plugins) -> Result<Look, ServerError> {
     let authority = Arc::new(certs::CertificateAuthority::new("admit judge CA")?);
     let own = match Server::in_process(authority, plugins).await {
         Ok(_) => "it starts".to_owned(),
         Err(error) => error.to_string(),
     };
-    // An error of several lines is not quoted, but indented.
+    // A multi-line error is indented instead of quoted.
     let said = [said.replace("\\\"", "\"").replace("\\\\", "\\"), said.replace("\n  \t", "\n")];
     let actual = json!({"refused": own});
     let what = own.split_once(": ").map_or("", |(_, what)| what);
@@ -168,7 +169,7 @@ pub(crate) async fn refused(said: &str, plugins: &Plugins) -> Result<Look, Serve
     Ok(Look { judgment: Judgment::Differs(Box::new(documents)), actual, unsupported: Vec::new() })
 }
 
-/// Takes the requests that admit answers with 501 out of both documents; what it said of them.
+/// Removes the requests that admit answers with 501 from both documents; returns its messages.
 fn leave_out_unsupported(expected: &mut Value, actual: &mut Value) -> Vec<String> {
     let mut said = Vec::new();
     let requests = |document: &mut Value| document.get_mut("requests").map(Value::take).unwrap_or_default();
@@ -187,7 +188,7 @@ fn leave_out_unsupported(expected: &mut Value, actual: &mut Value) -> Vec<String
     said
 }
 
-/// Metrics and annotations have names of webhooks in their paths; where they differ is said by their family.
+/// Replaces paths that contain names of webhooks, in metrics and annotations, by their family.
 fn without_numbers(path: &str) -> String {
     let path = path.split(['{', '/']).next().unwrap_or_default();
     path.chars().filter(|letter| !letter.is_ascii_digit()).collect()

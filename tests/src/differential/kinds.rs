@@ -1,13 +1,13 @@
-//! The kinds of which random situations have objects.
+//! The kinds of objects in random situations.
 //!
-//! Their objects are valid whatever else happens to them, since admit does not validate what the server validates; and
-//! nothing but the API server itself touches them.
+//! The objects stay valid whatever else happens to them, because admit does not validate everything that the server
+//! does; and only the API server itself changes them.
 
 use serde_json::{Map, Value, json};
 
 use super::situation::{GROUP, Generator};
 
-/// How often each kind is taken.
+/// The kinds with their weights.
 pub(crate) const ALL: [(usize, &str); 10] = [
     (38, "configmaps"),
     (30, "widgets"),
@@ -21,7 +21,7 @@ pub(crate) const ALL: [(usize, &str); 10] = [
     (6, "gadgets"),
 ];
 
-/// The versions in which objects of a kind are served.
+/// Returns the served versions of a kind.
 pub(crate) fn versions(kind: &str) -> &'static [&'static str] {
     match kind {
         "widgets" | "horizontalpodautoscalers" => &["v1", "v2"],
@@ -29,7 +29,7 @@ pub(crate) fn versions(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// The resource as a request names it.
+/// Returns the resource in the form that requests use.
 pub(crate) fn resource(kind: &str, version: &str) -> String {
     match group(kind) {
         "" => kind.to_owned(),
@@ -37,7 +37,7 @@ pub(crate) fn resource(kind: &str, version: &str) -> String {
     }
 }
 
-/// The API group of a kind.
+/// Returns the API group of a kind.
 pub(crate) fn group(kind: &str) -> &'static str {
     match kind {
         "widgets" | "gadgets" => GROUP,
@@ -49,12 +49,12 @@ pub(crate) fn group(kind: &str) -> &'static str {
     }
 }
 
-/// Whether the kind is one of a definition.
+/// Returns whether the kind is a custom resource.
 pub(crate) fn is_custom(kind: &str) -> bool {
     group(kind) == GROUP
 }
 
-/// An object without a name.
+/// Returns an object without a name.
 pub(crate) fn object(generator: &mut Generator<'_>, kind: &str, version: &str) -> Value {
     let mut object = json!({"metadata": metadata(generator)});
     let value = generator.value();
@@ -67,7 +67,7 @@ pub(crate) fn object(generator: &mut Generator<'_>, kind: &str, version: &str) -
             ("Widget", rest)
         }
         "gadgets" => ("Gadget", json!({"spec": {"k": value}})),
-        // All that webhooks and requests do not change of a Pod is the same, since it must not change.
+        // The fields of a Pod that webhooks and requests do not change are constant, because they are immutable.
         "pods" => (
             "Pod",
             json!({"spec": {"containers": [
@@ -158,7 +158,7 @@ fn autoscaler(generator: &mut Generator<'_>, version: &str) -> Value {
     json!({"spec": spec})
 }
 
-/// A merge patch of something beside the metadata that every object of the kind may have.
+/// Returns a merge patch for a non-metadata field that every object of the kind may have.
 pub(crate) fn change(generator: &mut Generator<'_>, kind: &str) -> Value {
     match kind {
         "widgets" | "gadgets" => {

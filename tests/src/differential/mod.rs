@@ -1,7 +1,7 @@
-//! Random situations on both servers: a search for differences that nobody thought of.
+//! Random situations on both servers: a search for unknown differences.
 //!
-//! Situation `k` of a seed depends on both numbers only. It is a case like those that people write, run by the same
-//! code, and compared by the same code with what the real server did at the same time.
+//! Situation `k` of a seed depends only on these two numbers. It is a case like the handwritten ones, and the same
+//! code runs it and compares the results of both servers.
 
 mod applied;
 mod apply;
@@ -44,56 +44,56 @@ use judgment::{Documents, Judgment, Look, Unsupported};
 use servers::Servers;
 pub use situation::Situation;
 
-/// What to search, and how.
+/// The parameters of a search.
 #[derive(Clone, Debug)]
 pub struct Search {
-    /// From which all situations follow.
+    /// The seed of all situations.
     pub seed: u64,
     /// The number of the first situation.
     pub first: u64,
-    /// How many situations.
+    /// The number of situations.
     pub cases: u64,
-    /// What they are about.
+    /// The subject of the situations.
     pub subject: Subject,
-    /// How many at a time.
+    /// The number of situations that run in parallel.
     pub jobs: usize,
-    /// Where cases are written that show a difference: `<out>/seed-<N>-<k>/case.yaml`.
+    /// The directory for cases that show a difference: `<out>/seed-<N>-<k>/case.yaml`.
     pub out: PathBuf,
 }
 
-/// What situations are about.
+/// The subject of situations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 #[expect(clippy::exhaustive_enums, reason = "each has a generator of its own")]
 pub enum Subject {
-    /// Webhooks and what they are called for.
+    /// Webhooks and the requests that they are called for.
     #[default]
     Webhooks,
-    /// The fields of objects of every kind, and nothing else.
+    /// Only the fields of objects of every kind.
     Fields,
-    /// The in-tree admission plugins, and webhooks beside them.
+    /// In-tree admission plugins, together with webhooks.
     Plugins,
-    /// Server-side apply and who owns which field.
+    /// Server-side apply and field ownership.
     Apply,
-    /// Lists, watches and Tables after writes.
+    /// Lists, watches, and Tables after writes.
     Reads,
     /// Conversion webhooks of custom resources.
     Conversions,
-    /// Deletions, evictions and namespaces that go.
+    /// Deletions, evictions, and terminating namespaces.
     Deletions,
-    /// What is wrong with objects of built-in kinds.
+    /// Validation errors of built-in kinds.
     Validation,
-    /// The audit log by policies.
+    /// The audit log and its policies.
     Audit,
-    /// Webhook configurations from files.
+    /// Webhook configurations in files.
     Files,
-    /// How the server authenticates to webhooks.
+    /// Authentication of the server to webhooks.
     Credentials,
-    /// Schemas of custom resources, their rules, and objects of them.
+    /// Schemas of custom resources, their rules, and their objects.
     Schemas,
 }
 
 impl Subject {
-    /// The flag that chooses it, with the blank in front of it.
+    /// Returns the command-line flag for this subject, with a leading space.
     fn flag(self) -> &'static str {
         match self {
             Self::Webhooks => "",
@@ -112,31 +112,32 @@ impl Subject {
     }
 }
 
-/// What a search came to.
+/// The results of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// Situations in which both servers did the same.
+    /// The number of situations in which both servers agreed.
     pub passed: u64,
-    /// Situations in which they did not, twice.
+    /// The number of situations in which they differed twice.
     pub failed: u64,
-    /// Situations in which they did not, but did when asked again, while admit did the same both times: the real server
-    /// does one thing or another, such as a second round of admission when its cache was late. No failure of admit.
+    /// The number of situations in which they differed once and then agreed, while admit did the same both times. The
+    /// real server's behavior varies there, for example a second round of admission when its cache was late. These
+    /// are not failures of admit.
     pub flaky: u64,
-    /// Situations that could not be run on the real server.
+    /// The number of situations that could not run on the real server.
     pub not_run: u64,
-    /// How often a feature was drawn that is left out.
+    /// How often each excluded feature was drawn.
     pub left_out: BTreeMap<String, usize>,
-    /// How often admit did not imitate what, where that is counted.
+    /// How often admit did not support each feature, if that is counted.
     pub unsupported: BTreeMap<String, usize>,
-    /// How many situations differ first in which place.
+    /// The number of situations by the first path that differs.
     pub places: BTreeMap<String, u64>,
 }
 
-/// Why there was no search.
+/// An error that prevents a search.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SearchError {
-    /// The real server does not do what the judge needs.
+    /// The real server does not start, or rejects a required request.
     #[error(transparent)]
     Server(#[from] ServerError),
     /// A case cannot be written.
@@ -144,22 +145,22 @@ pub enum SearchError {
     File(#[from] std::io::Error),
 }
 
-/// One look at the metrics serves this many situations, and so often progress is told.
+/// The number of situations per metrics request and per progress message.
 const BATCH: usize = 100;
-/// Of several situations that differ in one place, these are shrunk and shown.
+/// The maximum number of situations that are shrunk and shown for one path.
 const SHOWN: u64 = 2;
 
 impl Search {
-    /// Searches; `tell` hears of progress and of every difference.
+    /// Runs the search; `tell` gets progress and every difference.
     ///
     /// # Errors
-    /// There is no server, or a case cannot be written. Differences are no error.
+    /// Returns an error if there is no server, or a case cannot be written. Differences are not errors.
     pub async fn run(
         &self,
         known: &KnownDifferences,
         tell: &(dyn Fn(&str) + Sync),
     ) -> Result<Found, SearchError> {
-        // Of other subjects what admit does not imitate is not drawn.
+        // Situations about other subjects do not contain features that admit does not support.
         let servers = Servers::new(if self.subject == Subject::Validation {
             Unsupported::Counted
         } else {
@@ -203,7 +204,7 @@ impl Search {
             tell(&format!("{done} of {} situations in {seconds} s, {} differ", self.cases, found.failed));
         }
         for (name, case, documents) in differing {
-            // Those about fields are small, and their requests have nothing to do with each other.
+            // Situations about fields are small, and their requests are independent.
             let (case, documents) = if self.subject == Subject::Fields {
                 (case, documents)
             } else {
@@ -218,7 +219,7 @@ impl Search {
         Ok(found)
     }
 
-    /// Runs situations; those that are not equal on both servers once more, since once may be chance.
+    /// Runs situations, and runs those that differ a second time, because one difference may be random.
     async fn suspects(
         &self,
         situations: Vec<(String, Situation)>,
@@ -237,7 +238,7 @@ impl Search {
         Ok(suspects.map(|(((name, it), look), again)| (name, it.case, [look, again])).collect())
     }
 
-    /// Writes a case; its path and its text.
+    /// Writes a case; returns its path and its text.
     fn write(&self, name: &str, case: &Value) -> Result<(String, String), SearchError> {
         let number = name.rsplit('-').next().unwrap_or_default();
         let (seed, flag) = (self.seed, self.subject.flag());
@@ -253,7 +254,7 @@ impl Search {
 }
 
 impl Found {
-    /// Counts what two looks at a situation came to. The documents, if the situation is one to be shown.
+    /// Counts the results of two looks at a situation. Returns the documents if the situation should be shown.
     fn note(&mut self, name: &str, looks: [Look; 2], tell: &(dyn Fn(&str) + Sync)) -> Option<Box<Documents>> {
         let [first, again] = looks;
         let is_steady = first.does_the_same_here(&again);
@@ -282,7 +283,7 @@ impl Found {
         (*count <= SHOWN).then_some(documents)
     }
 
-    /// Whether every situation ran and both servers did the same.
+    /// Returns whether every situation ran and both servers agreed.
     pub fn agrees(&self) -> bool {
         self.failed == 0 && self.not_run == 0
     }
@@ -309,7 +310,7 @@ impl std::fmt::Display for Found {
     }
 }
 
-/// The features that are left out.
+/// The excluded features.
 impl KnownDifferences {
     fn left_out(&self) -> BTreeSet<String> {
         self.entries.iter().flat_map(|entry| entry.left_out.iter().cloned()).collect()

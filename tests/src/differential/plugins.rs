@@ -1,8 +1,8 @@
-//! Random situations about the in-tree admission plugins: which are on and how they are configured, objects that they read,
-//! objects that they fill in or refuse, and webhooks that see it and change it again.
+//! Random situations about in-tree admission plugins: which are enabled and how they are configured, the objects that
+//! they read, default, or reject, and webhooks that see the result and change it again.
 //!
-//! Left alone is what a real server does in no fixed order: several limits of one kind, which it keeps in a map, and
-//! several classes that are marked as the default.
+//! Not covered: behavior of a real server without a fixed order, such as several limits of one kind, which it keeps
+//! in a map, and several default classes.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::pods;
 use super::situation::{Generator, Situation, namespace};
 use crate::random::Random;
 
-/// The plugins that a server is started with. There are few, since each needs a real server of its own.
+/// The plugin sets. There are few, because each needs a separate real server.
 const ENABLED: [&[&str]; 3] = [
     &[],
     &["AlwaysPullImages", "PodNodeSelector", "LimitPodHardAntiAffinityTopology", "NamespaceExists"],
@@ -23,7 +23,7 @@ const DISABLED: [&[&str]; 3] = [
     &["DefaultTolerationSeconds"],
     &["LimitRanger", "Priority", "RuntimeClass", "DefaultStorageClass", "NamespaceLifecycle"],
 ];
-/// Of the server with `PodNodeSelector`: what namespaces without labels and annotations of their own get.
+/// The configuration for `PodNodeSelector`: the defaults for namespaces without labels and annotations of their own.
 const CONFIGURATION: &str = "\
 apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
@@ -39,7 +39,7 @@ plugins:
     podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: 'zone=a'}
 ";
 
-/// Of the server with `ServiceAccount`: mutating webhooks are called with a token, validating ones without.
+/// The configuration for `ServiceAccount`: mutating webhooks are called with a token, validating ones without.
 const AUTHENTICATING: &str = "\
 apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
@@ -58,19 +58,19 @@ users:
   user: {token: a-token}
 ";
 
-/// What the objects of a situation may refer to.
+/// The objects that the objects of a situation may refer to.
 #[derive(Debug, Default)]
 pub(super) struct Classes {
-    /// `PriorityClass` objects.
+    /// Names of `PriorityClass` objects.
     pub(super) priorities: Vec<&'static str>,
-    /// `RuntimeClass` objects.
+    /// Names of `RuntimeClass` objects.
     pub(super) runtimes: Vec<&'static str>,
     /// Whether a service account is needed.
     pub(super) service_account: bool,
 }
 
 impl Situation {
-    /// Situation `number` of `seed`, about the in-tree plugins.
+    /// Returns situation `number` of `seed`, about the in-tree plugins.
     pub fn of_plugins(seed: u64, number: u64) -> Self {
         let none = BTreeSet::new();
         let mut generator = Generator::new(seed, number, &none);
@@ -100,7 +100,7 @@ fn case(random: &mut Random) -> Value {
     }
     let mut classes = Classes { service_account: set == 2, ..Classes::default() };
     add_classes(random, &mut cluster, &mut classes);
-    // A class that is marked is everybody's.
+    // A default class applies to the objects of all cases.
     let is_marked = random.chance(12);
     if is_marked {
         cluster.extend(marked_classes(random));
@@ -147,7 +147,7 @@ fn of_namespace(random: &mut Random, name: &str, has_selectors: bool) -> Value {
     object
 }
 
-/// Limits of one resource: errors about several have no order.
+/// Returns limits of one resource, because errors about several have no order.
 fn limit_range(random: &mut Random, namespace: &str) -> Value {
     let mut limits = Vec::new();
     let resource = random.one_of(&["cpu", "memory"]);
@@ -232,7 +232,7 @@ fn add_classes(random: &mut Random, cluster: &mut Vec<Value>, classes: &mut Clas
     }
 }
 
-/// Classes that objects get that name none.
+/// Returns default classes, for objects that do not name a class.
 fn marked_classes(random: &mut Random) -> Vec<Value> {
     let mut all = vec![
         json!({
@@ -286,7 +286,7 @@ fn webhooks(random: &mut Random, classes: &Classes) -> Vec<Value> {
         .collect()
 }
 
-/// Other situations make objects that are in no namespace.
+/// Returns a rule for namespaced objects, because other situations create cluster-scoped ones.
 fn rule(random: &mut Random, groups: &[&str], resources: &[&str]) -> Value {
     let operations =
         random.one_of(&[json!(["CREATE"]), json!(["CREATE"]), json!(["CREATE", "UPDATE"]), json!(["*"])]);
@@ -355,7 +355,7 @@ fn claim(random: &mut Random, name: &str) -> Value {
     })
 }
 
-/// A claim that is bound and then grows: what else a request may change of it admit does not check.
+/// Returns a bound claim that grows. Nothing else changes, because admit does not check other changes.
 fn grown_claim(random: &mut Random, number: usize) -> Vec<Value> {
     let name = format!("c{number}");
     let patch = |body: Value| {
@@ -389,7 +389,7 @@ fn ingress(random: &mut Random, number: usize) -> Value {
     })
 }
 
-/// What `PodSecurity` looks at: as it should be, or not.
+/// Returns labels that `PodSecurity` reads, valid or invalid.
 fn labels_of_namespace(random: &mut Random) -> Value {
     let mut labels = security_labels(random);
     if random.chance(25) {

@@ -1,11 +1,11 @@
-//! Random Pods that in-tree plugins fill in or refuse, workloads with such templates, and webhooks that change them.
+//! Random Pods that in-tree plugins default or reject, workloads with such templates, and webhooks that change them.
 
 use serde_json::{Value, json};
 
 use super::plugins::Classes;
 use crate::random::Random;
 
-/// The spec of a Pod.
+/// Returns the spec of a Pod.
 pub(super) fn spec(random: &mut Random, classes: &Classes) -> Value {
     let count = random.weighted(&[(70, 1), (30, 2)]);
     let containers: Vec<Value> = (0..count).map(|number| container(random, &format!("c{number}"))).collect();
@@ -29,7 +29,7 @@ pub(super) fn spec(random: &mut Random, classes: &Classes) -> Value {
             json!({"appArmorProfile": {"type": "Unconfined"}}),
         ]);
     }
-    // They are the Pod's own, which admit does not check.
+    // The Pod's own sysctls, which admit does not validate.
     if spec["securityContext"]["sysctls"].is_array() {
         spec["hostIPC"] = json!(false);
     }
@@ -130,14 +130,14 @@ fn container(random: &mut Random, name: &str) -> Value {
             json!({"seLinuxOptions": {"level": "s0"}}),
         ]);
     }
-    // Two with one port are refused or warned of, which admit does not do.
+    // Kubernetes rejects or warns about two containers with the same port, which admit does not.
     if name == "c0" && random.chance(12) {
         container["ports"] = json!([{"containerPort": 80, "hostPort": 80}]);
     }
     container
 }
 
-/// What a mutating webhook does with a new Pod.
+/// Returns the behavior of a mutating webhook for a new Pod.
 pub(super) fn behavior(random: &mut Random, classes: &Classes) -> Value {
     let then = match random.below(10) {
         0 => json!("sidecar"),
@@ -176,7 +176,7 @@ fn operation(random: &mut Random, classes: &Classes) -> Value {
     json!({"op": "add", "path": format!("/spec/{path}"), "value": value})
 }
 
-/// The creation of an object with a template of such Pods.
+/// Returns the creation of an object with such a Pod template.
 pub(super) fn workload(random: &mut Random, classes: &Classes, number: usize) -> Value {
     let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": spec(random, classes)});
     let selector = json!({"matchLabels": {"app": "a"}});

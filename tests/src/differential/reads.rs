@@ -1,7 +1,7 @@
-//! Random lists and watches after random writes: pages, resource versions, selectors, initial events, Tables and metadata
-//! alone.
+//! Random lists and watches after random writes: pages, resource versions, selectors, initial events, Tables, and
+//! metadata only.
 //!
-//! Left alone is what a real server does in no fixed way: bookmarks that it sends now and then, and what else is in the
+//! Not covered: behavior of a real server that varies, such as its occasional bookmarks, and other objects in
 //! collections of all namespaces.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ const KINDS: [(usize, &str); 9] = [
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
 impl Situation {
-    /// Situation `number` of `seed`, about lists and watches.
+    /// Returns situation `number` of `seed`, about lists and watches.
     pub fn of_reads(seed: u64, number: u64) -> Self {
         let none = BTreeSet::new();
         let mut generator = Generator::new(seed, number, &none);
@@ -62,7 +62,7 @@ fn case(generator: &mut Generator<'_>) -> Value {
     json!({"version": 1, "cluster": cluster, "requests": requests})
 }
 
-/// The definition of the widgets, which has columns and fields that select.
+/// Returns the definition of the widgets, with columns and selectable fields.
 fn widgets(random: &mut Random) -> Value {
     let stored = random.one_of(&["v1", "v2"]);
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -105,13 +105,13 @@ fn made(generator: &mut Generator<'_>, kind: &str, name: &str) -> Value {
     let mut object = kinds::object(generator, kind, version);
     object["metadata"]["name"] = json!(name);
     if let Some(metadata) = object["metadata"].as_object_mut() {
-        // The server warns of owners that are named twice.
+        // The server warns about duplicate owners.
         metadata.remove("ownerReferences");
     }
     object
 }
 
-/// A request for a resource, in one of its versions.
+/// Returns a request for a resource, in one of its versions.
 fn request(generator: &mut Generator<'_>, kind: &str, verb: &str) -> Value {
     let version = generator.random.one_of(kinds::versions(kind));
     json!({"verb": verb, "resource": kinds::resource(kind, version)})
@@ -191,7 +191,7 @@ fn fields(generator: &mut Generator<'_>, kind: &str) -> &'static str {
     if generator.random.chance(50) { generator.random.one_of(own) } else { generator.random.one_of(&common) }
 }
 
-/// The selectors and the form of a list or a watch.
+/// Adds selectors and the response format of a list or a watch.
 fn options(generator: &mut Generator<'_>, kind: &str, request: &mut Value) {
     if generator.random.chance(35) {
         request["query"]["labelSelector"] = json!(labels(generator));
@@ -216,7 +216,7 @@ fn options(generator: &mut Generator<'_>, kind: &str, request: &mut Value) {
     }
 }
 
-/// A resource version of an earlier answer, or another one.
+/// Returns the resource version of an earlier answer, or another one.
 fn version(generator: &mut Generator<'_>, earlier: usize) -> String {
     match generator.random.below(8) {
         0 | 1 => "0".to_owned(),
@@ -271,7 +271,7 @@ fn watch(generator: &mut Generator<'_>, kind: &str, earlier: usize) -> Value {
         let with_objects = generator.random.chance(65);
         request["query"]["sendInitialEvents"] = json!(with_objects.to_string());
         request["query"]["resourceVersionMatch"] = json!("NotOlderThan");
-        // Others than the one that ends the objects come now and then.
+        // Bookmarks other than the one after the initial objects are sent at random.
         if with_objects {
             request["query"]["allowWatchBookmarks"] = json!("true");
         }

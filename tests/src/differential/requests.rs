@@ -1,7 +1,7 @@
-//! Random requests, most of them for objects that are there.
+//! Random requests, most of them for existing objects.
 //!
-//! Left alone is what a real server does in no fixed way: the deletion of pods, which are admitted two or three times,
-//! and namespaces with objects in them whose labels change, which are seen by webhooks some time later.
+//! Not covered: behavior of a real server that varies, such as the deletion of Pods, which are admitted two or three
+//! times, and label changes of non-empty namespaces, which webhooks see some time later.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::situation::{Generator, namespace};
 use super::{kinds, roles, subresources};
 use crate::names::CASE_LABEL;
 
-/// The objects that are there by now, unless a webhook stood in the way.
+/// The objects that exist at this point, unless a webhook rejected them.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     objects: BTreeSet<(&'static str, String, &'static str)>,
@@ -20,11 +20,11 @@ pub(crate) struct Known {
 }
 
 const NAMES: [&str; 3] = ["x", "y", "z"];
-/// The namespace that requests make, change and delete.
+/// The namespace that requests create, change, and delete.
 const THIRD: &str = "<id>-three";
 
 impl Known {
-    /// One of the objects of these kinds that are there; none if there is none.
+    /// Returns an existing object of one of these kinds, if any.
     pub(crate) fn one_of(
         &self,
         generator: &mut Generator<'_>,
@@ -36,7 +36,7 @@ impl Known {
     }
 }
 
-/// An object that is there before the webhooks are; none if it is there already.
+/// Returns an object that is created before the webhooks, or `None` if it exists already.
 pub(crate) fn existing(generator: &mut Generator<'_>, known: &mut Known) -> Option<Value> {
     let kind = kind(generator);
     let (namespace, name) = place(generator, kind);
@@ -48,13 +48,13 @@ pub(crate) fn existing(generator: &mut Generator<'_>, known: &mut Known) -> Opti
         object["metadata"]["namespace"] = json!(namespace);
     }
     if let Some(metadata) = object["metadata"].as_object_mut() {
-        // The server warns of owners that are named twice.
+        // The server warns about duplicate owners.
         metadata.remove("ownerReferences");
     }
     is_new.then_some(object)
 }
 
-/// One request.
+/// Returns one request.
 pub(crate) fn request(generator: &mut Generator<'_>, known: &mut Known) -> Value {
     let mut request = match generator.random.weighted(&[(9, "subresource"), (91, "object")]) {
         _ if generator.may("namespaces", 7) => of_a_namespace(generator),
@@ -89,7 +89,7 @@ fn kind(generator: &mut Generator<'_>) -> &'static str {
     }
 }
 
-/// A namespace and a name; no namespace for what has none.
+/// Returns a namespace and a name; cluster-scoped objects have no namespace.
 fn place(generator: &mut Generator<'_>, kind: &str) -> (String, &'static str) {
     let namespace = generator.random.one_of(&generator.namespaces.clone());
     let namespace = if kind == "gadgets" { String::new() } else { namespace };
@@ -117,7 +117,7 @@ fn of_an_object(generator: &mut Generator<'_>, known: &mut Known) -> Value {
     if (kind == "pods" && verb.starts_with("delete")) || (kind == "gadgets" && verb == "deletecollection") {
         (kind, namespace) = ("configmaps", "<ns>".to_owned());
     }
-    // A whole Pod would take away the containers that webhooks added, which it must not.
+    // A PUT of a whole Pod would remove the containers that webhooks added, which is forbidden.
     let verb = match (kind, verb) {
         ("pods", "update") => "patch",
         ("leases", "update") if !generator.may("put-that-may-create", 100) => "patch",
@@ -148,7 +148,7 @@ fn of_an_object(generator: &mut Generator<'_>, known: &mut Known) -> Value {
                 request["body"]["metadata"]["name"] = json!(name);
             }
             if generator.random.chance(6) {
-                // Of no object.
+                // A field that no object has.
                 let (field, value) = generator.random.one_of(&[("uid", "u"), ("resourceVersion", "1")]);
                 request["body"]["metadata"][field] = json!(value);
             }
@@ -175,7 +175,7 @@ fn of_an_object(generator: &mut Generator<'_>, known: &mut Known) -> Value {
     request
 }
 
-/// Something that the server does not know, or does not leave as it is.
+/// Adds a field that the server does not know, or changes.
 fn odd(generator: &mut Generator<'_>, kind: &str, body: &mut Value) {
     if kinds::is_custom(kind) || !generator.random.chance(8) {
         return;
@@ -270,7 +270,7 @@ fn patch(generator: &mut Generator<'_>, kind: &str, request: &mut Value) {
     }
 }
 
-/// A namespace in which there is nothing.
+/// Returns a request for an empty namespace.
 fn of_a_namespace(generator: &mut Generator<'_>) -> Value {
     let labels = generator.labels(70);
     match generator.random.below(10) {

@@ -1,7 +1,7 @@
-//! Random roles and bindings, and users who may do only what these allow.
+//! Random roles and bindings, and users who are limited to what these allow.
 //!
-//! At most one binding of the namespace and one of the cluster are about a user: which of several the server names is
-//! nobody's choice.
+//! At most one binding of the namespace and one of the cluster apply to a user: if several apply, it is not defined
+//! which of them the server names.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::situation::{GROUP, Generator};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Roles and their bindings.
+/// Returns roles and their bindings.
 pub(crate) fn roles(generator: &mut Generator<'_>) -> Vec<Value> {
     let scopes = generator.random.weighted(&[
         (45, &["Role"][..]),
@@ -72,7 +72,7 @@ fn rule(generator: &mut Generator<'_>) -> Value {
     rule
 }
 
-/// A user who is no administrator.
+/// Returns a user who is not an administrator.
 pub(crate) fn user(generator: &mut Generator<'_>) -> Value {
     let name = generator.random.weighted(&[(70, "alice-<id>"), (30, "system:serviceaccount:<ns>:robot")]);
     let groups = generator.random.one_of(&[

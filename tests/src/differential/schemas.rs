@@ -1,7 +1,7 @@
-//! Random schemas of custom resources, and objects that fit them, or nearly.
+//! Random schemas of custom resources, and objects that match them or nearly match them.
 //!
-//! At most one value of an object is wrong, and rules stand at one place of a schema: kube-apiserver reports the errors of several
-//! fields in any order.
+//! At most one value of an object is invalid, and only one part of a schema has rules: kube-apiserver reports the
+//! errors of several fields in any order.
 
 mod rules;
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::situation::{GROUP, Generator};
 use crate::names::Names;
 
-/// Formats of strings, each with one that has it.
+/// String formats, each with a matching value.
 const FORMATS: [(&str, &str); 8] = [
     ("date-time", "2026-01-02T03:04:05Z"),
     ("date", "2026-01-02"),
@@ -23,16 +23,16 @@ const FORMATS: [(&str, &str); 8] = [
     ("byte", "YWI="),
     ("hostname", "a.example.com"),
 ];
-/// The fields of every object of a schema.
+/// The fields of every object in a schema.
 const FIELDS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// A definition with a random schema, and what is asked of its objects; if admit refuses it, no definition, and its creation as
-/// a dry run.
+/// Returns a definition with a random schema, and requests for its objects. If admit rejects the schema, returns no
+/// definition, and its creation as a dry run.
 pub(super) fn situation(generator: &mut Generator<'_>) -> (Option<Value>, Vec<Value>) {
     let mut spec = object(generator, 3);
     rules::add(generator, &mut spec);
     let mut status = object(generator, 1);
-    // The README tells of what admit does otherwise then.
+    // The documentation describes how admit differs in this case.
     if let Some(members) = status.as_object_mut() {
         members.remove("default");
     }
@@ -87,7 +87,7 @@ fn is_accepted(definition: &Value) -> bool {
     serde_json::from_str(&text).is_ok_and(|definition| Chain::new(Options::default()).put(definition).is_ok())
 }
 
-/// A schema of an object.
+/// Returns the schema of an object.
 fn object(generator: &mut Generator<'_>, depth: usize) -> Value {
     let mut properties = Map::new();
     for name in generator.random.some_of(&FIELDS) {
@@ -157,7 +157,7 @@ fn schema(generator: &mut Generator<'_>, depth: usize) -> Value {
     schema
 }
 
-/// A list of anything, a set of scalars, or a map by one or two keys.
+/// Returns the schema of a list: of anything, a set of scalars, or a map with one or two keys.
 fn array(generator: &mut Generator<'_>, depth: usize) -> Value {
     match generator.random.below(4) {
         0 => {
@@ -177,7 +177,7 @@ fn array(generator: &mut Generator<'_>, depth: usize) -> Value {
     }
 }
 
-/// A value for a schema; with one fault somewhere if it is to be `wrong`.
+/// Returns a value for a schema, with one error if it is to be `wrong`.
 fn value(generator: &mut Generator<'_>, schema: &Value, wrong: bool) -> Value {
     if wrong && generator.random.chance(25) {
         return generator.random.one_of(&[
@@ -197,7 +197,7 @@ fn value(generator: &mut Generator<'_>, schema: &Value, wrong: bool) -> Value {
             for index in 0..count {
                 let mut item = value(generator, &schema["items"], wrong && index == 0);
                 let list_type = schema["x-kubernetes-list-type"].as_str().unwrap_or_default();
-                // What is there twice is an error.
+                // Duplicate items are an error.
                 if list_type == "set" && items.contains(&item) {
                     continue;
                 }

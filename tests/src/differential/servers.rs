@@ -1,4 +1,4 @@
-//! The real servers of a search: one for each set of in-tree plugins, files and policies.
+//! The real servers of a search: one for each set of in-tree plugins, files, and policies.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,45 +14,45 @@ use crate::names::Names;
 use crate::server::{Server, ServerError};
 use crate::yaml;
 
-/// Each is started when the first case needs it. The newest of them stay until this ends.
+/// The servers. Each is started when a case first needs it; the newest ones run until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Servers {
     unsupported: Unsupported,
     running: Mutex<Vec<(Plugins, Started)>>,
 }
 
-/// A server, or what it said instead of starting.
+/// A running server, or its startup error.
 #[derive(Clone, Debug)]
 enum Started {
     Running(Arc<Server>),
     Refused(Arc<str>),
 }
 
-/// What came of a case.
+/// The outcome of a case.
 enum Ran {
-    /// Both servers did something with it: the real one is kept until its metrics are read.
+    /// Both servers ran the case: the real one is kept until its metrics are read.
     Both(Pair, Arc<Server>),
     /// The real server does not start with its plugins.
     Refused(Look),
 }
 
-/// So many servers run beside each other, unless cases still need more.
+/// The maximum number of servers that run at the same time, unless the cases in progress need more.
 const MOST: usize = 5;
 
 impl Servers {
-    /// None is running yet.
+    /// Starts without servers.
     pub(crate) fn new(unsupported: Unsupported) -> Self {
         Self { unsupported, running: Mutex::default() }
     }
 
-    /// What both servers do with each of the cases, `jobs` at a time; those that are serial one after another.
+    /// Runs each of the cases on both servers, `jobs` at a time; serial cases run one after another.
     ///
     /// # Errors
-    /// A server does not start, or does not tell its metrics.
+    /// Returns an error if a server does not start, or does not return its metrics.
     pub(crate) async fn looks(&self, cases: &[&Value], jobs: usize) -> Result<Vec<Look>, ServerError> {
         let (serial, parallel): (Vec<_>, Vec<_>) =
             cases.iter().enumerate().partition(|(_, case)| case["serial"] == true);
-        // A server is looked for when a case's turn has come: the one before may have left something behind.
+        // The server is chosen when the case starts, because the case before it may have left objects behind.
         let run = |(place, case): (usize, &&Value)| {
             let text = yaml::write(case);
             async move { Ok::<_, ServerError>((place, self.run(text).await?)) }
@@ -62,7 +62,7 @@ impl Servers {
             ran.push(run(case).await?);
         }
         let mut looks: Vec<(usize, Look)> = Vec::new();
-        // One look at the metrics of a server serves all.
+        // All cases of a server share one read of its metrics.
         let mut expositions: BTreeMap<*const Server, String> = BTreeMap::new();
         for (place, ran) in ran {
             let (pair, server) = match ran {
@@ -83,7 +83,7 @@ impl Servers {
         Ok(looks.into_iter().map(|(_, look)| look).collect())
     }
 
-    /// Runs the case that `text` is.
+    /// Runs the case in `text`.
     async fn run(&self, text: String) -> Result<Ran, ServerError> {
         let plugins = plugins(&text);
         Ok(match self.of(&plugins).await? {
@@ -115,7 +115,7 @@ impl Servers {
     }
 }
 
-/// What the server of a case is started with. A case that cannot be read has no plugins: its run says why.
+/// Returns the plugins of a case. An unreadable case has none: its run reports the error.
 fn plugins(text: &str) -> Plugins {
     Case::parse(&Names::random().expand(text)).map(|case| case.plugins).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! From a situation in which the servers differ to a smaller one in which they differ in the same place.
+//! Shrinks a situation in which the servers differ to a smaller one in which they differ in the same place.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use super::judgment::{Documents, Judgment};
 use super::servers::Servers;
 use crate::server::ServerError;
 
-/// The longest search for one smallest case.
+/// The maximum duration of the search for one smallest case.
 const LONGEST_SEARCH: Duration = Duration::from_secs(90);
 
-/// One thing less.
+/// An edit that makes a case simpler.
 #[derive(Clone, Debug, PartialEq)]
 enum Edit {
-    /// Without the member or item at this place.
+    /// Removes the member or item at this path.
     Without(String),
-    /// With something simpler at this place.
+    /// Replaces the value at this path with a simpler one.
     With(String, Value),
 }
 
-/// The smallest case that is found in bounded time, with what the servers do in it.
+/// Returns the smallest case that is found in limited time, with the results of both servers.
 pub(crate) async fn shrink(
     case: &Value,
     documents: Box<Documents>,
@@ -29,17 +29,17 @@ pub(crate) async fn shrink(
     jobs: usize,
 ) -> Result<(Value, Box<Documents>), ServerError> {
     let (mut smallest, mut documents) = (case.clone(), documents);
-    // A case that differs elsewhere, too, may show another difference.
+    // A case that also differs elsewhere may show another difference.
     let places = documents.signature.clone();
     let deadline = Instant::now() + LONGEST_SEARCH;
-    // Webhooks that are not reached can make a single look last for minutes.
+    // With unreachable webhooks, a single look may take minutes.
     let look = async |cases: &[Value]| timeout_at(deadline, persisting(cases, &places, servers)).await;
     let (mut next, mut has_shrunk) = (0, false);
     loop {
         let made = edits(&smallest).into_iter().filter_map(|edit| Some((edited(&smallest, &[&edit])?, edit)));
         let (cases, tried): (Vec<Value>, Vec<Edit>) = made.skip(next).take(jobs).unzip();
         if tried.is_empty() {
-            // What could not be left out at first may be without need now.
+            // Edits that were not possible at first may be possible now.
             if !has_shrunk {
                 break;
             }
@@ -63,13 +63,13 @@ pub(crate) async fn shrink(
         if let Some(case) = case {
             (smallest, documents) = (case, found);
         }
-        // Edits of what is gone are gone with it: the next are found where these were.
+        // Edits below a removed value disappear with it: the next edits take their positions.
         next += tried.len() - able.len();
     }
     Ok((smallest, documents))
 }
 
-/// Those of the cases, by their place, in which the servers still differ where they did, and nowhere else.
+/// Returns the indices of the cases in which the servers still differ in the same place, and nowhere else.
 async fn persisting(
     cases: &[Value],
     places: &[String],
@@ -85,13 +85,14 @@ async fn persisting(
     Ok(persisting.collect())
 }
 
-/// Whether a difference at `found` is the one at `places`: it begins there, and nothing else has come to differ.
+/// Returns whether the difference at `found` is the one at `places`: it begins there, and there are no new
+/// differences.
 fn is_the_same(found: &[String], places: &[String]) -> bool {
     found.first().is_some_and(|first| places.first() == Some(first))
         && found.iter().all(|place| places.contains(place))
 }
 
-/// What a case may be without, the largest things first.
+/// Returns the possible removals of a case, the largest first.
 fn edits(case: &Value) -> Vec<Edit> {
     let mut places = Vec::new();
     for part in ["requests", "webhooks", "cluster"] {
@@ -113,7 +114,7 @@ fn edits(case: &Value) -> Vec<Edit> {
     edits
 }
 
-/// What may be in place of the expression of a match condition: nothing of interest, or a part of it.
+/// Returns the simplifications of a match condition: a trivial expression, or a part of it.
 fn simpler(case: &Value, place: &str) -> Vec<Edit> {
     let expression = case.pointer(place).and_then(Value::as_str).filter(|_| place.ends_with("/expression"));
     let Some(expression) = expression.filter(|expression| *expression != "true") else { return Vec::new() };
@@ -121,7 +122,7 @@ fn simpler(case: &Value, place: &str) -> Vec<Edit> {
     simpler.map(|part| Edit::With(place.to_owned(), json!(part))).collect()
 }
 
-/// The parts with parentheses around them, such as `a` and `b` of `(a) && (b)`; not the arguments of calls.
+/// Returns the parenthesized parts, such as `a` and `b` of `(a) && (b)`, but not the arguments of calls.
 fn in_parentheses(expression: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start, mut is_call) = (0_usize, None, false);
@@ -146,10 +147,10 @@ fn in_parentheses(expression: &str) -> Vec<&str> {
     parts
 }
 
-/// The case with all the edits; none if an edit's place is gone with another's.
+/// Returns the case with all edits applied, or `None` if an edit's path was removed by another edit.
 fn edited(case: &Value, edits: &[&Edit]) -> Option<Value> {
     let mut edits = edits.to_vec();
-    // The deepest first, and of the items of a list the last first: so the others' places stay what they were.
+    // The deepest paths first, and the last list items first, so that the other paths stay valid.
     edits.sort_by_key(|edit| std::cmp::Reverse(edit.place().matches('/').count()));
     let mut case = case.clone();
     for edit in edits {
@@ -177,7 +178,7 @@ impl Edit {
     }
 }
 
-/// Every member and item below `value`, the last items first: what comes later depends on what was before.
+/// Collects every member and item below `value`, the last items first, because later ones depend on earlier ones.
 fn collect(value: &Value, path: &str, places: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
@@ -198,7 +199,7 @@ fn collect(value: &Value, path: &str, places: &mut Vec<String>) {
     }
 }
 
-/// Whether a case cannot be without what is at `place`.
+/// Returns whether a case requires the value at `place`.
 fn is_needed(case: &Value, place: &str) -> bool {
     const NEEDED: [&str; 29] = [
         "name",
@@ -218,7 +219,7 @@ fn is_needed(case: &Value, place: &str) -> bool {
         "clientConfig",
         "sideEffects",
         "admissionReviewVersions",
-        // What objects are not valid without.
+        // Fields that are required for valid objects.
         "containers",
         "image",
         "maxReplicas",
@@ -232,7 +233,7 @@ fn is_needed(case: &Value, place: &str) -> bool {
         "requests",
         "storage",
     ];
-    // With a smaller schema another difference would take this one's place: admit does not prune.
+    // A smaller schema would replace this difference with another one, because admit does not prune.
     if place.contains("/schema") || place.contains("/selector/") {
         return true;
     }

@@ -1,4 +1,4 @@
-//! Random situations: what is there, and how the parts of a case come together.
+//! Random situations: the existing objects, and how the parts of a case are combined.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use crate::random::Random;
 /// A random situation.
 #[derive(Clone, Debug)]
 pub struct Situation {
-    /// The document that `case.yaml` would be.
+    /// The document in the format of `case.yaml`.
     pub case: Value,
-    /// How often a feature was drawn that is left out, by its name.
+    /// How often each excluded feature was drawn, by name.
     pub left_out: BTreeMap<String, usize>,
 }
 
-/// What makes one situation.
+/// The state while a situation is generated.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is independent of the others")]
 pub(crate) struct Generator<'a> {
@@ -27,35 +27,35 @@ pub(crate) struct Generator<'a> {
     left_out: BTreeMap<String, usize>,
     /// Whether there are custom resources.
     pub(crate) widgets: bool,
-    /// Whether these have a status of their own.
+    /// Whether they have a status subresource.
     pub(crate) has_status: bool,
-    /// Whether they can be scaled.
+    /// Whether they have a scale subresource.
     pub(crate) has_scale: bool,
     /// The namespaces of the requests.
     pub(crate) namespaces: Vec<String>,
-    /// Whether roles allow something to users who are not administrators.
+    /// Whether roles grant permissions to users who are not administrators.
     pub(crate) has_roles: bool,
-    /// Where the webhooks are.
+    /// The positions of the webhooks.
     pub(crate) places: Vec<Place>,
 }
 
-/// The group of the custom resources.
+/// The API group of the custom resources.
 pub(crate) const GROUP: &str = "<id>.example.com";
 
-/// Keys of labels, so few that selectors and patches meet.
+/// Keys of labels: so few that selectors and patches often match.
 const KEYS: [&str; 4] = ["env", "team", "example.com/tier", "injected"];
 /// Values of labels.
 const VALUES: [&str; 4] = ["a", "b", "", "prod"];
 
 impl Situation {
-    /// Situation `number` of `seed`, without the features that are `excluded`.
+    /// Returns situation `number` of `seed`, without the `excluded` features.
     pub fn new(seed: u64, number: u64, excluded: &BTreeSet<String>) -> Self {
         let mut generator = Generator::new(seed, number, excluded);
         let case = generator.case();
         Self { case, left_out: generator.left_out }
     }
 
-    /// Situation `number` of `seed`, about a schema.
+    /// Returns situation `number` of `seed`, about a schema.
     pub fn of_schemas(seed: u64, number: u64) -> Self {
         let case = Generator::new(seed, number, &BTreeSet::new()).schema_case();
         Self { case, left_out: BTreeMap::new() }
@@ -63,7 +63,7 @@ impl Situation {
 }
 
 impl<'a> Generator<'a> {
-    /// What makes situation `number` of `seed`.
+    /// Returns a generator for situation `number` of `seed`.
     pub(crate) fn new(seed: u64, number: u64, excluded: &'a BTreeSet<String>) -> Self {
         Self {
             random: Random::new(seed, number),
@@ -80,7 +80,7 @@ impl<'a> Generator<'a> {
 }
 
 impl Generator<'_> {
-    /// Whether a feature is used here, as in `percent` of 100 situations.
+    /// Returns whether to use a feature, which is true in `percent` of 100 situations.
     pub(crate) fn may(&mut self, feature: &str, percent: usize) -> bool {
         let drawn = self.random.chance(percent);
         if drawn && self.excluded.contains(feature) {
@@ -121,14 +121,14 @@ impl Generator<'_> {
         json!({"version": 1, "cluster": cluster, "webhooks": webhooks, "requests": requests})
     }
 
-    /// A case about a schema alone.
+    /// Returns a case about a schema only.
     fn schema_case(&mut self) -> Value {
         let (definition, requests) = schemas::situation(self);
         let cluster: Vec<Value> = std::iter::once(namespace("<ns>", Map::new())).chain(definition).collect();
         json!({"version": 1, "cluster": cluster, "requests": requests})
     }
 
-    /// Random labels; none in 100 less `percent` of 100 calls.
+    /// Returns random labels in `percent` of 100 calls, otherwise none.
     pub(crate) fn labels(&mut self, percent: usize) -> Map<String, Value> {
         let mut labels = Map::new();
         if self.random.chance(percent) {
@@ -139,17 +139,17 @@ impl Generator<'_> {
         labels
     }
 
-    /// The key of a label.
+    /// Returns the key of a label.
     pub(crate) fn key(&mut self) -> &'static str {
         self.random.one_of(&KEYS)
     }
 
-    /// The value of a label.
+    /// Returns the value of a label.
     pub(crate) fn value(&mut self) -> &'static str {
         self.random.one_of(&VALUES)
     }
 
-    /// A selector of labels.
+    /// Returns a label selector.
     pub(crate) fn selector(&mut self) -> Value {
         let mut selector = Map::new();
         if self.random.chance(40) {
@@ -170,7 +170,7 @@ impl Generator<'_> {
         Value::Object(selector)
     }
 
-    /// The definition of the widgets: two versions with equal schemas.
+    /// Returns the definition of the widgets: two versions with equal schemas.
     fn definition(&mut self) -> Value {
         let stored = self.random.one_of(&["v1", "v2"]);
         let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -206,7 +206,7 @@ impl Generator<'_> {
     }
 }
 
-/// The definition of the gadgets, which have no namespace: one version.
+/// Returns the definition of the gadgets, which are cluster-scoped and have one version.
 fn gadgets() -> Value {
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({
@@ -220,7 +220,7 @@ fn gadgets() -> Value {
     })
 }
 
-/// A namespace that webhooks of the case may look into.
+/// Returns a namespace that the webhooks of the case may be called for.
 pub(crate) fn namespace(name: &str, mut labels: Map<String, Value>) -> Value {
     labels.insert(CASE_LABEL.to_owned(), json!("<id>"));
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})

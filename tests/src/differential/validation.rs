@@ -1,6 +1,6 @@
-//! Random objects of built-in kinds with one to three fields made wrong, created and updated in dry runs.
+//! Random objects of built-in kinds with one to three invalid fields, created and updated in dry runs.
 //!
-//! What admit does not imitate is counted, and is no difference.
+//! Features that admit does not support are counted, and are not differences.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::situation::{Situation, namespace};
 use crate::manifests;
 use crate::random::Random;
 
-/// How many objects a situation creates, and how often it updates one.
+/// The number of objects that a situation creates, and of updates of one of them.
 const CREATED: usize = 6;
 const UPDATED: usize = 4;
-/// The longest way to a field.
+/// The maximum depth of a field.
 const DEEPEST: usize = 9;
 const STRINGS: [&str; 22] = [
     "",
@@ -43,7 +43,7 @@ const STRINGS: [&str; 22] = [
 const NUMBERS: [i64; 9] = [-1, 0, 1, 2, 80, 101, 65_536, 1_000_001, 2_147_483_647];
 
 impl Situation {
-    /// Situation `number` of `seed`, about the validation of built-in kinds.
+    /// Returns situation `number` of `seed`, about the validation of built-in kinds.
     pub fn of_validation(seed: u64, number: u64) -> Self {
         Self { case: case(&mut Random::new(seed, number)), left_out: BTreeMap::new() }
     }
@@ -70,7 +70,7 @@ fn case(random: &mut Random) -> Value {
     json!({"version": 1, "cluster": [namespace("<ns>", Map::new())], "requests": requests})
 }
 
-/// The object of a subject with one to three fields made wrong.
+/// Returns the object of a subject with one to three invalid fields.
 fn wrong(random: &mut Random, subject: &Subject) -> Value {
     let mut object = subject.object.clone();
     for _ in 0..random.weighted(&[(50, 1), (30, 2), (20, 3)]) {
@@ -86,7 +86,7 @@ fn wrong(random: &mut Random, subject: &Subject) -> Value {
     object
 }
 
-/// Sets one field, which may be anywhere, to a value of its type.
+/// Sets one field, anywhere in the object, to a value of its type.
 fn set_one(random: &mut Random, object: &mut Value) {
     let text = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
     let kind = format!("{} {}", text("apiVersion"), text("kind"));
@@ -118,7 +118,7 @@ fn set_one(random: &mut Random, object: &mut Value) {
     }
 }
 
-/// What the server writes, or what says which object it is.
+/// Returns whether the server writes the field, or it identifies the object.
 fn is_left_alone(steps: &[Step], field: &str) -> bool {
     match steps {
         [] => ["apiVersion", "kind"].contains(&field),
@@ -145,7 +145,7 @@ fn value(random: &mut Random, text: &str, base: &str) -> Value {
     scalar(random, base)
 }
 
-/// A value of a type, valid or not.
+/// Returns a value of a type, valid or invalid.
 fn scalar(random: &mut Random, base: &str) -> Value {
     match base.split('=').next().unwrap_or_default() {
         "string" if random.chance(5) => json!("a".repeat(300)),

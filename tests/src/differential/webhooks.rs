@@ -1,23 +1,23 @@
-//! Random webhooks: where they stand, what they match, and what they do.
+//! Random webhooks: their configurations, what they match, and how they respond.
 //!
-//! Validating webhooks are called at the same time, and which of several refusals or warnings comes first is nobody's
-//! choice. So at most one of them refuses and at most one of them warns.
+//! Validating webhooks are called at the same time, and the order of their rejections and warnings is not defined. So
+//! at most one of them rejects and at most one of them warns.
 
 use serde_json::{Map, Value, json};
 
 use super::situation::{GROUP, Generator};
 use super::{behavior, conditions};
 
-/// What a validating webhook may do that only one of a situation may.
+/// The permissions of a validating webhook that only one webhook of a situation may have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leave {
-    /// It may refuse a request.
+    /// Whether it may reject a request.
     pub(crate) refuse: bool,
-    /// It may warn.
+    /// Whether it may warn.
     pub(crate) warn: bool,
 }
 
-/// The webhooks of a situation.
+/// Returns the webhooks of a situation.
 pub(crate) fn webhooks(generator: &mut Generator<'_>) -> Vec<Value> {
     let count = generator.random.weighted(&[(15, 1), (25, 2), (25, 3), (20, 4), (10, 5), (5, 7)]);
     let (refuses, warns) = (generator.random.below(count), generator.random.below(count));
@@ -146,7 +146,7 @@ fn rule(generator: &mut Generator<'_>) -> Value {
             "*/scale",
         ])],
     };
-    // A rule for everything would see what other situations make beside their namespaces.
+    // A rule for everything would match the cluster-scoped objects of other situations.
     let scope = if group == "all" {
         "Namespaced"
     } else {

@@ -1,10 +1,10 @@
-//! Rules at one place of a schema: `x-kubernetes-validations`.
+//! Random rules (`x-kubernetes-validations`) at one place of a schema.
 
 use serde_json::{Map, Value, json};
 
 use super::super::situation::Generator;
 
-/// Gives one of the schemas in `schema` one rule or two, in some situations.
+/// Adds one or two rules to one of the schemas in `schema`, in some situations.
 pub(super) fn add(generator: &mut Generator<'_>, schema: &mut Value) {
     if !generator.random.chance(60) {
         return;
@@ -18,7 +18,7 @@ pub(super) fn add(generator: &mut Generator<'_>, schema: &mut Value) {
     target["x-kubernetes-validations"] = rules.into();
 }
 
-/// The pointers of a schema and of all below it.
+/// Collects the pointers of a schema and of all schemas below it.
 fn collect(schema: &Value, place: String, places: &mut Vec<String>) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         collect(property, format!("{place}/properties/{name}"), places);
