@@ -1,4 +1,4 @@
-//! `admit steps`: every sentence that a feature can use.
+//! `admit steps`: lists every step that a feature can use.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ enum Format {
 
 impl Steps {
     /// # Errors
-    /// Standard output cannot be written to.
+    /// Returns an error if standard output cannot be written to.
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self.output {
             Format::Text => screen::print(&text(STEPS))?,

@@ -1,4 +1,4 @@
-//! What people see while scenarios run: each scenario with its steps, and the progress.
+//! The terminal output while scenarios run: each scenario with its steps, and the progress.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use crate::Failure;
 use crate::progress::ProgressReporter;
 use crate::screen::{self, Marks};
 
-/// How much is shown.
+/// How much output is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// Every scenario with its steps and what they told.
+    /// Every scenario with its steps and their notes.
     Everything,
-    /// Only scenarios that failed.
+    /// Only failed scenarios.
     Failures,
 }
 
@@ -27,29 +27,29 @@ pub(crate) struct Display {
     marks: Marks,
     reporter: ProgressReporter,
     heading: Option<(String, Option<usize>)>,
-    /// The first error of standard output.
+    /// The first error on standard output.
     error: Option<Failure>,
 }
 
-/// Green, for what holds.
+/// Green: passed.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// Red, for what does not.
+/// Red: failed.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// Yellow, for what was not looked at.
+/// Yellow: not checked.
 pub(crate) const NOT_DONE: Style = AnsiColor::Yellow.on_default();
-/// For what is there to be found, not to be read.
+/// Dimmed: secondary details.
 pub(crate) const FAINT: Style = Style::new().dimmed();
 const STRONG: Style = Style::new().bold();
 const TOLD: Style = AnsiColor::Cyan.on_default();
 
 impl Display {
-    /// A display that has shown nothing yet.
+    /// Creates a display that has not shown anything yet.
     pub(crate) fn new(detail: Detail) -> Self {
         let reporter = ProgressReporter::new(detail == Detail::Failures);
         Self { detail, marks: Marks::of_stdout(Marks::ASCII), reporter, heading: None, error: None }
     }
 
-    /// A display without progress.
+    /// Creates a display without progress.
     #[cfg(test)]
     pub(super) fn quiet() -> Self {
         Self::new(Detail::Failures)
@@ -66,14 +66,14 @@ impl Display {
         self.print(&text);
     }
 
-    /// Prints `text`, which ends with a line end; an error is kept for [`Self::outcome`].
+    /// Prints `text`, which ends with a line end; [`Self::outcome`] returns the error, if any.
     pub(crate) fn print(&mut self, text: &str) {
         if self.error.is_none() {
             self.error = screen::print(text).err();
         }
     }
 
-    /// Returns the first error of standard output.
+    /// Returns the first error on standard output.
     pub(crate) fn outcome(&mut self) -> Result<(), Failure> {
         self.error.take().map_or(Ok(()), Err)
     }
@@ -91,7 +91,7 @@ impl Display {
         self.reporter.report("running scenarios", done, Some(all as u64), &detail);
     }
 
-    /// Reports what the run waits for before the first scenario.
+    /// Reports what the run waits for before the first scenario starts.
     pub(crate) fn wait(&self, what: &str) {
         self.reporter.report(what, 0, None, "");
     }
@@ -101,7 +101,7 @@ impl Display {
         self.reporter.finish();
     }
 
-    /// The lines above the first scenario of a feature or rule.
+    /// Prints the heading lines above the first scenario of a feature or rule.
     pub(super) fn heading(&mut self, scenario: &ScenarioRecord) -> String {
         let planned = &scenario.planned;
         let rule = planned.rule.as_ref();
@@ -181,7 +181,7 @@ fn mark(marks: Marks, good: bool) -> String {
     if good { format!("{GOOD}{}{GOOD:#}", marks.passed) } else { format!("{BAD}{}{BAD:#}", marks.failed) }
 }
 
-/// A duration as a person says it: `12 ms`, `1.4 s`.
+/// Formats a duration such as `12 ms` or `1.4 s`.
 pub(crate) fn brief(duration: Duration) -> String {
     if duration < Duration::from_secs(1) {
         format!("{} ms", duration.as_millis())

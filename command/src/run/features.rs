@@ -1,4 +1,4 @@
-//! Reads feature files, with scenario outlines as one scenario a row.
+//! Reads feature files, and expands each row of a scenario outline into a scenario.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,10 +11,10 @@ use gherkin::{EnvError, Feature, GherkinEnv, ParseFileError};
 use super::{pieces, shipped};
 use crate::{Failure, documents};
 
-/// Reads the features at `paths`: files, and folders with all that they hold; without a path the shipped ones.
+/// Reads the features at `paths`, which are files or folders (read recursively); without paths, the built-in features.
 ///
 /// # Errors
-/// One failure that names every file that cannot be read or understood.
+/// Returns one failure that names every file that cannot be read or parsed.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Feature>, Failure> {
     let features = if paths.is_empty() {
         shipped::FEATURES.iter().map(|(path, text)| parse_shipped(path, text)).collect::<Vec<_>>()
@@ -32,7 +32,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Feature>, Failure> {
     if problems.is_empty() { Ok(read) } else { Err(Failure::usage(problems.join("\n"))) }
 }
 
-/// The feature files at `paths`: every file once, a folder's sorted by name.
+/// Returns the feature files at `paths`: each file once, the files of a folder sorted by name.
 fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in paths {
@@ -60,7 +60,7 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
-        // A link to a folder is not followed: it may lead back here.
+        // Links to folders are not followed, because they may form a cycle.
         if entry.file_type()?.is_dir() {
             walk(&path, files)?;
         } else if path.extension().is_some_and(|extension| extension == "feature") {
@@ -86,7 +86,7 @@ fn parse_file(path: &Path) -> Result<Feature, String> {
         feature.path = Some(path.to_owned());
         return expanded(&shown, feature);
     }
-    // Only the parser of files tells what is wrong.
+    // Only the parser of files returns the cause of the error.
     match Feature::parse_path(path, GherkinEnv::default()) {
         Ok(feature) => expanded(&shown, feature),
         Err(ParseFileError::Reading { source, .. }) => Err(format!("{shown}: {}", reason(&source))),
@@ -99,7 +99,7 @@ fn parse_file(path: &Path) -> Result<Feature, String> {
     }
 }
 
-/// An error that the parser explains, but places where it gave up, which is at the next line.
+/// Formats an error that the parser explains, but locates on the line after it.
 fn environment_error(path: &Path, text: &str, error: &EnvError, parse_error: &str) -> String {
     let (position, _) = split_parse_error(parse_error);
     let shown = path.display();
@@ -132,7 +132,7 @@ fn expanded(path: &str, feature: Feature) -> Result<Feature, String> {
     })
 }
 
-/// What the parser would have understood in the place of `line`.
+/// Returns what the parser expects instead of `line`.
 fn expected_instead_of(line: &str) -> String {
     if line.starts_with("\"\"\"") || line.starts_with("```") {
         "the doc string that begins here to end".to_owned()
@@ -143,7 +143,7 @@ fn expected_instead_of(line: &str) -> String {
     }
 }
 
-/// An error that the parser can only place.
+/// Formats an error for which the parser only returns a position.
 fn not_gherkin(path: &str, parse_error: &str) -> String {
     let (position, expected) = split_parse_error(parse_error);
     if expected.is_empty() {
@@ -153,8 +153,10 @@ fn not_gherkin(path: &str, parse_error: &str) -> String {
     }
 }
 
-/// The parser keeps line, column and expectation private and prints them as `Error at 3:5: {"a", "b"}`. Of what it
-/// expected only words tell a person something.
+/// Splits the parser's message into its position and the expected words.
+///
+/// The parser does not expose line, column, and expected tokens, but prints them as `Error at 3:5: {"a", "b"}`. Tokens
+/// that are not words are dropped.
 fn split_parse_error(message: &str) -> (String, Vec<String>) {
     let rest = message.strip_prefix("Error at ").unwrap_or(message);
     let (position, expected) = rest.split_once(": ").unwrap_or((rest, ""));

@@ -1,4 +1,4 @@
-//! `admit run --list`: what would run.
+//! `admit run --list`: lists the scenarios that would run.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use output::OneLine;
 use super::display::{FAINT, NOT_DONE};
 use super::plan::{PlannedRule, PlannedScenario};
 
-/// Every scenario with where it stands and its tags, under its feature and rule.
+/// Lists each scenario with its location and tags, grouped by feature and rule.
 pub(crate) fn text(scenarios: &[(PlannedScenario, Option<String>)]) -> String {
     let mut text = String::new();
     let mut heading: Option<(&str, Option<&PlannedRule>)> = None;

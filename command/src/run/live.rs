@@ -1,4 +1,4 @@
-//! The record of the run that goes on, and what of it stands on the terminal.
+//! The record of a run in progress, and its display.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,7 @@ use super::display::Display;
 use super::order::Order;
 use super::record::{Outcome, Record, ScenarioKey, StepOutcome};
 
-/// The record of the run that goes on. Clones share it.
+/// The record of a run in progress. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Live {
     state: Arc<Mutex<State>>,
@@ -21,7 +21,7 @@ struct State {
 }
 
 impl Live {
-    /// A record in which nothing has run yet.
+    /// Creates a record in which no scenario has run yet.
     pub(crate) fn new(record: Record, display: Display) -> Self {
         let mut order = Order::new(record.scenarios().iter().map(|scenario| {
             let planned = &scenario.planned;
@@ -36,7 +36,7 @@ impl Live {
         Self { state: Arc::new(Mutex::new(State { record, order, display, running: Vec::new() })) }
     }
 
-    /// An attempt at the scenario begins.
+    /// Records that an attempt at the scenario begins.
     pub(crate) fn begin(&self, key: &ScenarioKey) {
         self.with(key, |state, position| {
             state.running.push(position);
@@ -46,7 +46,7 @@ impl Live {
         });
     }
 
-    /// The attempt that has just begun does not count: the run was stopped.
+    /// Removes the attempt that has just begun, because the run was stopped.
     pub(crate) fn withdraw(&self, key: &ScenarioKey) {
         self.with(key, |state, position| {
             if let Some(scenario) = state.record.scenario_mut(position) {
@@ -55,7 +55,7 @@ impl Live {
         });
     }
 
-    /// Something outside of the steps went wrong.
+    /// Records an error outside of the steps.
     pub(crate) fn trouble(&self, key: &ScenarioKey, message: String) {
         self.with(key, |state, position| {
             if let Some(attempt) =
@@ -66,7 +66,7 @@ impl Live {
         });
     }
 
-    /// The step at `line` begins.
+    /// Records that the step at `line` begins.
     pub(crate) fn begin_step(&self, key: &ScenarioKey, line: usize) {
         self.with(key, |state, position| {
             let Some(scenario) = state.record.scenario_mut(position) else { return };
@@ -77,7 +77,7 @@ impl Live {
         });
     }
 
-    /// The step at `line` has ended.
+    /// Records that the step at `line` has ended.
     pub(crate) fn end_step(&self, key: &ScenarioKey, line: usize, outcome: StepOutcome, told: Vec<String>) {
         self.with(key, |state, position| {
             let Some(scenario) = state.record.scenario_mut(position) else { return };
@@ -88,7 +88,7 @@ impl Live {
         });
     }
 
-    /// The attempt has ended; `left` others follow if it failed.
+    /// Records that the attempt has ended; if it failed, `left` more attempts follow.
     pub(crate) fn end(&self, key: &ScenarioKey, left: usize) {
         self.with(key, |state, position| {
             state.running.retain(|running| *running != position);
@@ -106,7 +106,7 @@ impl Live {
         });
     }
 
-    /// How many scenarios run now.
+    /// Returns the number of scenarios that are running.
     pub(crate) fn running(&self) -> usize {
         self.lock().running.len()
     }
@@ -118,7 +118,7 @@ impl Live {
         display.progress(record, running);
     }
 
-    /// Nothing runs any more: shows what was held back, and hands the record and the display to `finish`.
+    /// Shows the remaining scenarios after the run has ended, and passes the record and the display to `finish`.
     pub(crate) fn finish<T>(&self, finish: impl FnOnce(&Record, &mut Display) -> T) -> T {
         let mut state = self.lock();
         let rest = state.order.rest();

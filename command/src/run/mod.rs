@@ -1,4 +1,4 @@
-//! `admit run` and `admit steps`: feature files against a target.
+//! `admit run` and `admit steps`: run feature files against a target, and list the steps.
 
 mod catalog;
 pub(crate) mod display;
@@ -114,7 +114,7 @@ impl Run {
         if plan.features.is_empty() {
             return Err(nothing_runs(&plan));
         }
-        // Made once: it compiles an expression for each step.
+        // Created once, because each step compiles an expression.
         let steps = World::collection();
         sentences::check(&plan.features, &steps)?;
         let reports = Reports::create(self.junit.as_deref(), self.json.as_deref())?;
@@ -122,7 +122,7 @@ impl Run {
         let mut signals = exit_code::install_signal_handlers(stop::heeded(self.target.target))?;
         let cleanup = Cleanup::new(self.target.leftovers());
         let ready = Ready { plan, steps, reports, display, started };
-        // A panic must not leave webhooks in a cluster either.
+        // A panic must not leave webhooks behind in a cluster.
         let ended = AssertUnwindSafe(self.run_on_target(ready, &mut signals, &cleanup)).catch_unwind().await;
         let cleaned = clean(&cleanup, &mut signals).await;
         match ended {
@@ -205,7 +205,7 @@ impl Run {
     }
 }
 
-/// All that a run needs beside its target.
+/// The inputs of a run apart from its target.
 struct Ready {
     plan: Plan,
     steps: Collection<World>,
@@ -214,7 +214,7 @@ struct Ready {
     started: Instant,
 }
 
-/// Takes out of a cluster what the run put there; another signal leaves it there.
+/// Removes what the run created in a cluster; another signal skips this cleanup.
 async fn clean(cleanup: &Cleanup, signals: &mut StopSignals) -> Result<(), Failure> {
     tokio::select! {
         cleaned = cleanup.clean() => {
@@ -237,11 +237,11 @@ fn nothing_runs(plan: &Plan) -> Failure {
     }
 }
 
-/// How many operators and parentheses a tag expression may have: the parser calls itself for each of them.
+/// The maximum number of operators and parentheses in a tag expression, because the parser is recursive.
 const MOST_OPERATORS: usize = 100;
 
 fn tag_expression(text: &str) -> Result<TagOperation, String> {
-    // Spaces around operators may be left out, so that parts of tags count as well.
+    // Spaces around operators are optional, so substrings of tags also count.
     let operators: usize =
         ["(", "not", "and", "or"].iter().map(|operator| text.matches(operator).count()).sum();
     if operators > MOST_OPERATORS {
@@ -250,10 +250,10 @@ fn tag_expression(text: &str) -> Result<TagOperation, String> {
     text.parse().map_err(|error| format!("a tag expression is like `@a and not (@b or @c)`: {error}"))
 }
 
-/// How many scenarios of a file run in process with these `--tags`.
+/// Returns how many scenarios of a file run in process with these `--tags`.
 ///
 /// # Errors
-/// As of a run, before anything runs.
+/// Returns the errors of a run before its first scenario starts.
 pub(crate) fn selected(file: &Path, tags: Option<&str>, steps: &Collection<World>) -> Result<usize, Failure> {
     let tags = tags.map(tag_expression).transpose().map_err(Failure::usage)?;
     let target = TargetKind::InProcess;
@@ -263,7 +263,7 @@ pub(crate) fn selected(file: &Path, tags: Option<&str>, steps: &Collection<World
     Ok(plan.scenarios.len())
 }
 
-/// Reports the progress until it is aborted.
+/// Reports the progress until the task is aborted.
 async fn tick(live: Live) {
     let mut interval = tokio::time::interval(Duration::from_millis(100));
     loop {

@@ -1,12 +1,12 @@
-//! In which order finished scenarios are shown.
+//! The order in which finished scenarios are shown.
 //!
-//! Scenarios run at the same time and end in any order. What is done first is shown first, but a rule that was begun
-//! is shown whole before another one, and a feature likewise: nobody has to wait for a slow feature, and no heading
-//! comes twice.
+//! Scenarios run in parallel and finish in any order. The first finished scenario is shown first, but all scenarios of
+//! its rule, and then of its feature, are shown before any other. A slow feature therefore does not delay the others,
+//! and each heading is printed once.
 
 use std::ops::Range;
 
-/// What has been shown, and where the next scenario may come from.
+/// Tracks which scenarios were shown, and which one may be shown next.
 #[derive(Debug)]
 pub(crate) struct Order {
     states: Vec<State>,
@@ -17,11 +17,11 @@ pub(crate) struct Order {
 /// The scenarios of each rule.
 type Feature = Vec<Range<usize>>;
 
-/// What is being shown.
+/// The feature and rule that are being shown.
 #[derive(Debug)]
 struct Open {
     feature: Feature,
-    /// One of the feature.
+    /// A rule of the feature.
     rule: Range<usize>,
 }
 
@@ -33,8 +33,8 @@ enum State {
 }
 
 impl Order {
-    /// An order over scenarios of which each is given by its feature and rule; those of a feature, and in it those of a
-    /// rule, stand together.
+    /// Creates an order from the feature and rule of each scenario; scenarios of the same feature and rule are
+    /// adjacent.
     pub(crate) fn new<F: PartialEq, R: PartialEq>(places: impl IntoIterator<Item = (F, R)>) -> Self {
         let mut features: Vec<Feature> = Vec::new();
         let mut last = None;
@@ -59,12 +59,12 @@ impl Order {
         Self { states: vec![State::Awaited; count], features, open: None }
     }
 
-    /// The scenario is never shown.
+    /// Excludes a scenario, which is then never shown.
     pub(crate) fn leave_out(&mut self, position: usize) {
         self.set(position, State::Shown);
     }
 
-    /// The scenario is done: the scenarios that are to be shown now.
+    /// Marks a scenario as done, and returns the scenarios to show now.
     pub(crate) fn done(&mut self, position: usize) -> Vec<usize> {
         self.set(position, State::Done);
         let mut shown = Vec::new();
@@ -75,7 +75,7 @@ impl Order {
         shown
     }
 
-    /// No other scenario will be done: those that were held back.
+    /// Returns the finished scenarios that are not shown yet, after all scenarios have ended.
     pub(crate) fn rest(&mut self) -> Vec<usize> {
         let mut rest = Vec::new();
         for (position, state) in self.states.iter_mut().enumerate() {
@@ -106,14 +106,14 @@ impl Order {
         Some(next)
     }
 
-    /// The first rule of the feature with a scenario that is done, and that scenario.
+    /// Returns the first rule of the feature that has a finished scenario, and that scenario.
     fn begin(&self, feature: &Feature) -> Option<(Open, usize)> {
         let begun = |rule: &Range<usize>| Some((rule.clone(), self.first(rule, State::Done)?));
         let (rule, next) = feature.iter().find_map(begun)?;
         Some((Open { feature: feature.clone(), rule }, next))
     }
 
-    /// The first scenario of the range in this state.
+    /// Returns the first scenario of the range in this state.
     fn first(&self, range: &Range<usize>, state: State) -> Option<usize> {
         let mut states = self.states.iter().enumerate().take(range.end).skip(range.start);
         states.find(|(_, found)| **found == state).map(|(position, _)| position)
@@ -130,7 +130,7 @@ impl Order {
 mod tests {
     use super::*;
 
-    /// Two features: `a` with the rules 1 (scenarios 0, 1) and 2 (2), `b` without a rule (3, 4).
+    /// Returns two features: `a` with the rules 1 (scenarios 0, 1) and 2 (2), `b` without a rule (3, 4).
     fn order() -> Order {
         Order::new([("a", Some(1)), ("a", Some(1)), ("a", Some(2)), ("b", None), ("b", None)])
     }

@@ -1,22 +1,23 @@
 //! Reads long feature files piece by piece.
 //!
-//! The parser looks at all lines that it has read for each line that it reads, so that its time grows with the square of their
-//! number.
+//! For each line, the parser scans all lines that it has read before, so parsing takes time quadratic in the number of
+//! lines.
 
 use std::ops::Range;
 
 use gherkin::{Feature, GherkinEnv, LineCol, Rule, Scenario, Span, Step, Table};
 
-/// From how many lines on a file is read in pieces.
+/// Files with at least this many lines are parsed in pieces.
 const LONG: usize = 2_000;
-/// How many lines a piece has at least.
+/// The minimum number of lines in a piece.
 const PIECE: usize = 500;
 
-/// The words that begin a scenario, in English.
+/// The keywords that begin a scenario, in English.
 const SCENARIO: [&str; 4] = ["Scenario:", "Scenario Outline:", "Scenario Template:", "Example:"];
 
-/// The feature of a long file. None if it has to be read as a whole, because it is short or in another language, or because
-/// something is wrong with it.
+/// Parses a long file into a feature.
+///
+/// Returns `None` if the file must be parsed as a whole because it is short, in another language, or invalid.
 pub(super) fn parse(text: &str) -> Option<Feature> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     if lines.len() < LONG { None } else { parse_in_pieces(&lines, PIECE) }
@@ -28,12 +29,12 @@ fn parse_in_pieces(lines: &[&str], least: usize) -> Option<Feature> {
     let mut feature = Feature::parse(&head_text, GherkinEnv::default()).ok()?;
     for Piece { rule, lines: piece } in pieces {
         let above = head + rule.as_ref().map_or(0, Range::len);
-        // What is repeated in front of every piece costs less than the piece.
+        // Repeating these lines in front of every piece must cost less than parsing the piece.
         if above > PIECE {
             return None;
         }
         let further = piece.start - above;
-        // All pieces have the lines of their feature and of their rule in front, so that each is a feature with the same
+        // Each piece is preceded by the lines of its feature and rule, so that it parses as a feature with the same
         // backgrounds.
         let rule_text = rule.clone().map_or(Some(String::new()), |rule| Some(lines.get(rule)?.concat()))?;
         let text = format!("{head_text}{rule_text}{}", lines.get(piece)?.concat());
@@ -51,20 +52,20 @@ fn parse_in_pieces(lines: &[&str], least: usize) -> Option<Feature> {
     Some(feature)
 }
 
-/// Lines that begin with a scenario or a rule.
+/// A range of lines that begins with a scenario or a rule.
 #[derive(Debug, PartialEq)]
 struct Piece {
-    /// The lines of the rule that began before this piece and goes on in it, up to its first scenario.
+    /// The lines of the rule that continues from the previous piece, up to its first scenario.
     rule: Option<Range<usize>>,
     lines: Range<usize>,
 }
 
-/// How many lines the feature itself has, and the pieces, which have `least` lines or are the last.
+/// Returns the number of lines of the feature's head, and the pieces: all but the last have at least `least` lines.
 fn pieces(lines: &[&str], least: usize) -> Option<(usize, Vec<Piece>)> {
     let starts = starts(lines)?;
     let head = starts.first()?.line;
     let mut pieces: Vec<Piece> = vec![Piece { rule: None, lines: head..lines.len() }];
-    // Where the rule begins, and where its first scenario does.
+    // The first line of the rule, and the line of its first scenario.
     let mut rule: Option<(usize, Option<usize>)> = None;
     for Start { line, of_rule } in starts {
         if of_rule {
@@ -82,17 +83,17 @@ fn pieces(lines: &[&str], least: usize) -> Option<(usize, Vec<Piece>)> {
     Some((head, pieces))
 }
 
-/// The line on which a scenario or a rule begins, with its tags and comments.
+/// The first line of a scenario or rule, including its tags and comments.
 struct Start {
     line: usize,
     of_rule: bool,
 }
 
-/// Where scenarios and rules begin. None if the file is in another language.
+/// Returns where scenarios and rules begin, or `None` if the file is in another language.
 fn starts(lines: &[&str]) -> Option<Vec<Start>> {
     let mut starts = Vec::new();
     let mut end_of_text = None;
-    // Where the lines begin that belong to what comes next.
+    // The first line of the tags and comments that belong to the next scenario or rule.
     let mut before = 0;
     for (number, line) in lines.iter().enumerate() {
         let line = line.trim();
@@ -119,7 +120,7 @@ fn starts(lines: &[&str]) -> Option<Vec<Start>> {
     Some(starts)
 }
 
-/// The same rule so many lines further down, as [`further_down`].
+/// Moves a rule down by `lines` lines, as [`further_down`] does.
 fn rule_further_down(mut rule: Rule, lines: usize) -> Rule {
     place(&mut rule.position, &mut rule.span, lines);
     if let Some(background) = &mut rule.background {
@@ -130,7 +131,7 @@ fn rule_further_down(mut rule: Rule, lines: usize) -> Rule {
     rule
 }
 
-/// The same scenario so many lines further down. Where its text begins and ends, in bytes, nobody asks for: spans are none.
+/// Moves a scenario down by `lines` lines. Byte spans become empty, because they are not used.
 fn further_down(mut scenario: Scenario, lines: usize) -> Scenario {
     place(&mut scenario.position, &mut scenario.span, lines);
     scenario.steps.iter_mut().for_each(|step| step_further_down(step, lines));

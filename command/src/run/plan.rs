@@ -1,4 +1,4 @@
-//! Which scenarios run.
+//! Selects the scenarios to run.
 
 use cucumber::tag::Ext as _;
 use gherkin::tagexpr::TagOperation;
@@ -8,72 +8,72 @@ use regex::Regex;
 use super::record::ScenarioKey;
 use crate::target::TargetKind;
 
-/// The tag of scenarios about an API server that was started with a file of this option.
+/// Tags scenarios that need an API server started with the file of this option.
 const NEEDS_FILE: &str = "admission-control-config-file";
 
-/// Which scenarios are asked for.
+/// The criteria that select scenarios.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
-    /// An expression over tags: `@a and not @b`.
+    /// A tag expression such as `@a and not @b`.
     pub(crate) tags: Option<TagOperation>,
-    /// Matches somewhere in the scenario's name.
+    /// A regular expression that matches a part of the scenario's name.
     pub(crate) name: Option<Regex>,
-    /// Target tags of a scenario must allow this one.
+    /// The target: scenarios with target tags run only if one of the tags names it.
     pub(crate) target: TargetKind,
-    /// Whether the API server has the file of `--admission-control-config-file`.
+    /// Whether `--admission-control-config-file` is set for the API server.
     pub(crate) is_configured: bool,
 }
 
-/// The scenarios that were asked for.
+/// The selected scenarios.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// The features with nothing but the scenarios that run.
+    /// The features, reduced to the scenarios that run.
     pub(crate) features: Vec<Feature>,
-    /// All that were asked for, in the order of the files; with the reason, if one does not run.
+    /// All selected scenarios in the order of the files, each with a reason if it does not run.
     pub(crate) scenarios: Vec<(PlannedScenario, Option<String>)>,
 }
 
-/// What the file says about a scenario.
+/// A scenario as written in the file.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedScenario {
-    /// Where it stands.
+    /// The file and line of the scenario.
     pub(crate) key: ScenarioKey,
-    /// The feature's name.
+    /// The name of the feature.
     pub(crate) feature: String,
-    /// The rule that it stands under.
+    /// The rule that contains the scenario.
     pub(crate) rule: Option<PlannedRule>,
-    /// Its name, with the values of its row.
+    /// The name of the scenario, with the values of its row.
     pub(crate) name: String,
     /// The tags of feature, rule and scenario, without `@`.
     pub(crate) tags: Vec<String>,
-    /// The steps of the backgrounds and of the scenario itself.
+    /// The steps of the backgrounds, followed by those of the scenario.
     pub(crate) steps: Vec<PlannedStep>,
 }
 
-/// A rule's name and where it stands.
+/// The name and line of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlannedRule {
-    /// Its name.
+    /// The name of the rule.
     pub(crate) name: String,
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub(crate) line: usize,
 }
 
-/// What the file says about a step.
+/// A step as written in the file.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedStep {
     /// `Given`, `When`, `Then`, `And`, ...
     pub(crate) keyword: String,
-    /// The sentence after the keyword.
+    /// The text after the keyword.
     pub(crate) text: String,
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub(crate) line: usize,
-    /// The lines of its doc string, or of its table.
+    /// The lines of the step's doc string or table.
     pub(crate) argument: Vec<String>,
 }
 
 impl Plan {
-    /// Takes out of `features` what `selection` does not ask for, and what is not for its target.
+    /// Removes scenarios from `features` that `selection` does not match or that do not apply to the target.
     pub(crate) fn new(features: Vec<Feature>, selection: &Selection) -> Self {
         let mut scenarios = Vec::new();
         let mut kept = Vec::new();
@@ -123,7 +123,7 @@ impl Selection {
             && self.name.as_ref().is_none_or(|name| name.is_match(&scenario.name))
     }
 
-    /// A scenario with target tags runs on those targets only, and one that needs a configuration file only with it.
+    /// Returns why a scenario does not run: its target tags exclude this target, or it needs a configuration file.
     fn reason_to_skip(&self, scenario: &PlannedScenario) -> Option<String> {
         let allowed: Vec<_> = TargetKind::ALL
             .into_iter()
@@ -174,8 +174,8 @@ impl PlannedStep {
     }
 }
 
-/// The lines of a doc string, which arrives as the file has it: with its media type, if any, before the first line end,
-/// and with the indentation of the file.
+/// Returns the lines of a doc string. The parser leaves the media type, if any, before the first line end, and keeps
+/// the indentation of the file.
 fn dedented(text: &str) -> Vec<String> {
     let text = text.split_once('\n').map_or(text, |(_, lines)| lines).trim_end();
     let indentation = |line: &str| line.len() - line.trim_start().len();
@@ -185,7 +185,7 @@ fn dedented(text: &str) -> Vec<String> {
 }
 
 impl ScenarioKey {
-    /// The key of a scenario of a feature.
+    /// Creates the key of a scenario of a feature.
     pub(crate) fn new(feature: &Feature, scenario: &Scenario) -> Self {
         let path = feature.path.as_ref().map_or_else(String::new, |path| path.display().to_string());
         Self { path, line: scenario.position.line }

@@ -1,4 +1,4 @@
-//! What became of every scenario: the one record that display and reports are views of.
+//! The outcome of each scenario: the record that the display and the reports are built from.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::plan::PlannedScenario;
 
-/// Every scenario that was selected, in the order of the files.
+/// All selected scenarios, in the order of the files.
 #[derive(Debug)]
 pub(crate) struct Record {
     scenarios: Vec<ScenarioRecord>,
@@ -16,32 +16,32 @@ pub(crate) struct Record {
     started: Instant,
 }
 
-/// Where a scenario stands: the path of its file and its line (of an outline: the line of its row).
+/// Identifies a scenario by the path of its file and its line (for an outline, the line of its row).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ScenarioKey {
-    /// The path as it was given.
+    /// The path as the user gave it.
     pub(crate) path: String,
     /// Counted from 1.
     pub(crate) line: usize,
 }
 
-/// One scenario and what became of it.
+/// A scenario and its outcome.
 #[derive(Debug)]
 pub(crate) struct ScenarioRecord {
-    /// What the file says.
+    /// The scenario's text in the file.
     pub(crate) planned: PlannedScenario,
-    /// Every time that it was run, oldest first.
+    /// All attempts, oldest first.
     pub(crate) attempts: Vec<Attempt>,
-    /// What became of it.
+    /// The outcome of the last attempt, if it ran.
     pub(crate) outcome: Outcome,
 }
 
-/// What became of a scenario.
+/// The outcome of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Its turn did not come: the run was stopped before.
+    /// The run stopped before the scenario started.
     NotRun,
-    /// It is not for this target.
+    /// The scenario does not apply to this target.
     Skipped(String),
     /// The last attempt passed.
     Passed,
@@ -49,60 +49,60 @@ pub(crate) enum Outcome {
     Failed,
 }
 
-/// One run of a scenario.
+/// One attempt at a scenario.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     started: Instant,
-    /// How long it took.
+    /// The duration of the attempt.
     pub(crate) duration: Duration,
-    /// One for every planned step, in that order.
+    /// One for each planned step, in the same order.
     pub(crate) steps: Vec<StepRecord>,
-    /// What went wrong outside of the steps: before the first or after the last.
+    /// An error outside of the steps: before the first or after the last.
     pub(crate) trouble: Option<String>,
 }
 
-/// One step of one attempt.
+/// A step of an attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct StepRecord {
     started: Option<Instant>,
-    /// How long it took.
+    /// The duration of the step.
     pub(crate) duration: Duration,
-    /// What became of it.
+    /// The outcome of the step.
     pub(crate) outcome: StepOutcome,
-    /// What the step told: calls and decisions.
+    /// The step's notes: calls and decisions.
     pub(crate) told: Vec<String>,
 }
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StepOutcome {
     /// An earlier step failed.
     NotReached,
-    /// It holds.
+    /// The step passed.
     Passed,
-    /// It does not hold, with the message.
+    /// The step failed, with this message.
     Failed(String),
 }
 
-/// How many scenarios ended how.
+/// The number of scenarios with each outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Passed, at the last attempt.
+    /// Passed in the last attempt.
     pub(crate) passed: usize,
-    /// Passed, but not at the first attempt (they are among the passed).
+    /// Passed, but not in the first attempt (included in `passed`).
     pub(crate) flaky: usize,
-    /// Failed at every attempt.
+    /// Failed in every attempt.
     pub(crate) failed: usize,
-    /// Failed because admit does not imitate what they need (they are among the failed).
+    /// Failed because admit does not support what they need (included in `failed`).
     pub(crate) unsupported: usize,
-    /// Not for this target.
+    /// Not applicable to the target.
     pub(crate) skipped: usize,
-    /// Their turn did not come.
+    /// Not started before the run stopped.
     pub(crate) not_run: usize,
 }
 
 impl Record {
-    /// A record in which nothing has run yet.
+    /// Creates a record in which no scenario has run yet.
     pub(crate) fn new(planned: Vec<(PlannedScenario, Option<String>)>, started: Instant) -> Self {
         let scenarios: Vec<_> = planned
             .into_iter()
@@ -117,27 +117,27 @@ impl Record {
         Self { scenarios, index, started }
     }
 
-    /// Every scenario, in the order of the files.
+    /// Returns all scenarios, in the order of the files.
     pub(crate) fn scenarios(&self) -> &[ScenarioRecord] {
         &self.scenarios
     }
 
-    /// How long ago the run started.
+    /// Returns the time since the run started.
     pub(crate) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Where the scenario stands in [`Self::scenarios`].
+    /// Returns the index of a scenario in [`Self::scenarios`].
     pub(crate) fn position(&self, key: &ScenarioKey) -> Option<usize> {
         self.index.get(key).copied()
     }
 
-    /// The scenario at `position`.
+    /// Returns the scenario at `position`.
     pub(crate) fn scenario_mut(&mut self, position: usize) -> Option<&mut ScenarioRecord> {
         self.scenarios.get_mut(position)
     }
 
-    /// How many scenarios ended how.
+    /// Returns the number of scenarios with each outcome.
     pub(crate) fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for scenario in &self.scenarios {
@@ -159,29 +159,29 @@ impl Record {
 }
 
 impl ScenarioRecord {
-    /// Passed, but not at the first attempt.
+    /// Returns whether the scenario passed, but not in the first attempt.
     pub(crate) fn is_flaky(&self) -> bool {
         self.outcome == Outcome::Passed && self.attempts.len() > 1
     }
 
-    /// Failed, the last time because admit does not imitate what it needs.
+    /// Returns whether the scenario failed, and the last attempt failed because admit does not support what it needs.
     pub(crate) fn is_unsupported(&self) -> bool {
         let last = self.attempts.last().and_then(Attempt::failed_step);
         self.outcome == Outcome::Failed
             && last.is_some_and(|(_, message)| message.contains(UNSUPPORTED_PREFIX))
     }
 
-    /// The time of all attempts.
+    /// Returns the total duration of all attempts.
     pub(crate) fn duration(&self) -> Duration {
         self.attempts.iter().map(|attempt| attempt.duration).sum()
     }
 
-    /// The step that the file has at `line`.
+    /// Returns the position of the step at `line` of the file.
     pub(crate) fn step_position(&self, line: usize) -> Option<usize> {
         self.planned.steps.iter().position(|step| step.line == line)
     }
 
-    /// An attempt has begun.
+    /// Records that an attempt has begun.
     pub(crate) fn begin(&mut self) {
         let step = StepRecord {
             started: None,
@@ -197,12 +197,12 @@ impl ScenarioRecord {
         });
     }
 
-    /// The attempt that runs or ran last.
+    /// Returns the current or last attempt.
     pub(crate) fn attempt_mut(&mut self) -> Option<&mut Attempt> {
         self.attempts.last_mut()
     }
 
-    /// The attempt that runs has ended; its outcome is the scenario's, unless another attempt follows.
+    /// Records that the current attempt has ended. Its outcome is the scenario's, unless another attempt follows.
     pub(crate) fn end(&mut self) {
         if let Some(attempt) = self.attempts.last_mut() {
             attempt.duration = attempt.started.elapsed();
@@ -212,12 +212,12 @@ impl ScenarioRecord {
 }
 
 impl Attempt {
-    /// Whether a step failed or something around the steps went wrong.
+    /// Returns whether a step failed or an error occurred outside of the steps.
     pub(crate) fn failed(&self) -> bool {
         self.trouble.is_some() || self.failed_step().is_some()
     }
 
-    /// The position of the step that failed, with its message.
+    /// Returns the position of the failed step, and its message.
     pub(crate) fn failed_step(&self) -> Option<(usize, &str)> {
         self.steps.iter().enumerate().find_map(|(position, step)| match &step.outcome {
             StepOutcome::Failed(message) => Some((position, message.as_str())),
@@ -225,14 +225,14 @@ impl Attempt {
         })
     }
 
-    /// The step at `position` has begun.
+    /// Records that the step at `position` has begun.
     pub(crate) fn begin_step(&mut self, position: usize) {
         if let Some(step) = self.steps.get_mut(position) {
             step.started = Some(Instant::now());
         }
     }
 
-    /// The step at `position` has ended.
+    /// Records that the step at `position` has ended.
     pub(crate) fn end_step(&mut self, position: usize, outcome: StepOutcome, told: Vec<String>) {
         if let Some(step) = self.steps.get_mut(position) {
             step.duration = step.started.map_or(Duration::ZERO, |started| started.elapsed());

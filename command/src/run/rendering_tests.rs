@@ -1,4 +1,4 @@
-//! Everything that `admit run` shows and writes, with texts that try to break it.
+//! Tests that the outputs of `admit run` stay intact for hostile texts.
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -12,7 +12,7 @@ use crate::hostile;
 use crate::screen::Marks;
 use crate::target::TargetKind;
 
-/// A scenario whose texts all end with `text`.
+/// Returns a scenario in which every text ends with `text`.
 fn planned(text: &str) -> PlannedScenario {
     let step = PlannedStep {
         keyword: "Then".to_owned(),
@@ -30,7 +30,7 @@ fn planned(text: &str) -> PlannedScenario {
     }
 }
 
-/// A failed attempt, a passed attempt, and a skipped scenario.
+/// Returns a record with a failed attempt, a passed attempt, and a skipped scenario.
 fn record(text: &str) -> Record {
     let skipped = PlannedScenario { key: ScenarioKey { path: "b".to_owned(), line: 9 }, ..planned(text) };
     let scenarios = vec![(planned(text), None), (skipped, Some(format!("reason{text}")))];

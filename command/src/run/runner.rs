@@ -1,4 +1,4 @@
-//! cucumber as a library: runs planned features, and stops when somebody asks for it.
+//! Runs the selected features with cucumber, and stops on request.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,30 +15,30 @@ use super::writer::Writer;
 use crate::steps::world::World;
 use crate::target::Target;
 
-/// How features are run.
+/// The options of the runner.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// How many scenarios run at the same time.
+    /// The maximum number of scenarios to run in parallel.
     pub(crate) concurrency: usize,
     /// Whether scenarios still start after one failed.
     pub(crate) after_failure: AfterFailure,
-    /// How often a failed scenario is run again.
+    /// How many times a failed scenario is retried.
     pub(crate) retries: usize,
 }
 
 /// Whether scenarios still start after one failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterFailure {
-    /// They do.
+    /// Start the remaining scenarios.
     GoOn,
-    /// They do not.
+    /// Start no further scenario.
     Stop,
 }
 
-/// The payload with which a scenario ends that would have started after the run was stopped.
+/// The panic payload that ends a scenario which starts after the run was stopped.
 pub(crate) struct Stopped;
 
-/// Runs `features` to their end. Once `stop` is canceled, no other scenario starts.
+/// Runs all `features`. Once `stop` is canceled, no further scenario starts.
 pub(crate) async fn run(
     features: Vec<Feature>,
     steps: Collection<World>,
@@ -76,7 +76,7 @@ pub(crate) async fn run(
             }
             world.enable_metrics_for(scenario);
             if stopped {
-                // Unwinding is the only way in which cucumber lets a scenario end before its first step.
+                // Unwinding is the only way to end a scenario in cucumber before its first step.
                 std::panic::resume_unwind(Box::new(Stopped));
             }
             world.start(target, narrator);
@@ -94,7 +94,7 @@ pub(crate) async fn run(
     .await;
 }
 
-/// The features were parsed before, so that nothing runs where a file cannot be understood.
+/// A parser that returns features parsed earlier, so that nothing runs if a file is invalid.
 struct Parsed;
 
 impl cucumber::Parser<Vec<Feature>> for Parsed {

@@ -1,4 +1,4 @@
-//! Whether every step of the features is a step that we have.
+//! Checks that every step in the features is defined.
 
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use crate::Failure;
 use crate::steps::world::World;
 use crate::steps::{STEPS, StepHelp};
 
-/// Looks for every sentence of `features` before any of them runs.
+/// Looks up every step of `features` before any scenario runs.
 ///
 /// # Errors
-/// One failure that names each scenario that has no steps, and so proves nothing; each sentence that no step matches,
-/// with the nearest step; and each that several match.
+/// Returns one failure that names each scenario without steps, which therefore proves nothing; each step without a
+/// definition, with the most similar one; and each step with several definitions.
 pub(crate) fn check(features: &[Feature], collection: &Collection<World>) -> Result<(), Failure> {
     let mut problems = Vec::new();
     for feature in features {
@@ -36,7 +36,7 @@ pub(crate) fn check(features: &[Feature], collection: &Collection<World>) -> Res
             };
             let problem =
                 format!("{}:{}:{}: {problem}", path.display(), step.position.line, step.position.col);
-            // A background's step and an outline's stand in the file once.
+            // Steps of a background or an outline occur once in the file.
             if !problems.contains(&problem) {
                 problems.push(problem);
             }
@@ -49,12 +49,12 @@ pub(crate) fn check(features: &[Feature], collection: &Collection<World>) -> Res
     Err(Failure::usage(problems.join("\n")))
 }
 
-/// The scenarios under rules and under none, in the order of the file.
+/// Returns all scenarios, inside and outside of rules, in the order of the file.
 fn scenarios(feature: &Feature) -> impl Iterator<Item = &Scenario> {
     feature.scenarios.iter().chain(feature.rules.iter().flat_map(|rule| &rule.scenarios))
 }
 
-/// The steps of the backgrounds and scenarios, in the order of the file.
+/// Returns the steps of the backgrounds and scenarios, in the order of the file.
 fn steps(feature: &Feature) -> impl Iterator<Item = &Step> {
     let rules = feature.rules.iter().flat_map(|rule| {
         let background = rule.background.iter().flat_map(|background| &background.steps);
@@ -80,7 +80,7 @@ fn undefined(step: &Step, known: &[StepHelp]) -> String {
     )
 }
 
-/// The step that is written most like `sentence`; of two the one with the same keyword.
+/// Returns the step that is most similar to `sentence`; if several are, prefers the one with the same keyword.
 fn nearest<'a>(keyword: &str, sentence: &str, known: &'a [StepHelp]) -> Option<&'a StepHelp> {
     let sentence = shape(sentence);
     known
@@ -100,7 +100,7 @@ fn likeness(a: &str, b: &str) -> f64 {
     strsim::normalized_damerau_levenshtein(a, b)
 }
 
-/// The sentence with every value replaced by the same sign: quoted texts, numbers and the parameters of an expression.
+/// Replaces every value in the sentence with a placeholder: quoted texts, numbers, and parameters of an expression.
 fn shape(sentence: &str) -> String {
     let mut shape = String::new();
     let mut closing = None;
@@ -121,7 +121,7 @@ fn shape(sentence: &str) -> String {
     shape
 }
 
-/// An example's sentence. It may be written with or without its keyword.
+/// Returns the sentence of an example, which may include its keyword.
 fn without_keyword(example: &str) -> &str {
     let example = example.trim();
     ["Given ", "When ", "Then ", "And "]
@@ -130,7 +130,7 @@ fn without_keyword(example: &str) -> &str {
         .unwrap_or(example)
 }
 
-/// The keyword of a step, also of one that is written with `And`.
+/// Returns the keyword of a step, even if the step is written with `And`.
 pub(crate) fn keyword(ty: StepType) -> &'static str {
     match ty {
         StepType::Given => "Given",

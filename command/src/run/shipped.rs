@@ -1,6 +1,6 @@
-//! The feature files that the binary carries.
+//! The feature files that are built into the binary.
 
-/// Path and text of every file in `features/`.
+/// The path and text of every file in `features/`.
 pub(crate) const FEATURES: &[(&str, &str)] = &[
     ("features/audit-annotations.feature", include_str!("../../../features/audit-annotations.feature")),
     ("features/authentication.feature", include_str!("../../../features/authentication.feature")),

@@ -1,4 +1,4 @@
-//! What ends a run: the last scenario, or somebody who has seen enough.
+//! Stops a run when its scenarios have ended or a signal arrives.
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use super::live::Live;
 use crate::screen;
 use crate::target::TargetKind;
 
-/// How a run ended.
+/// The reason why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Everything had its turn.
+    /// All scenarios have ended.
     Done,
-    /// This signal came.
+    /// The process received this signal.
     Stopped(StopSignal),
 }
 
-/// How many signals a run heeds itself; the one after those ends the process at once. On a cluster the second leaves the
-/// scenarios behind, and the third what is still to be removed from the cluster.
+/// Returns how many signals a run handles; a further signal ends the process immediately. On a cluster, the second
+/// signal abandons the scenarios, and the third abandons the cleanup.
 pub(crate) fn heeded(target: TargetKind) -> usize {
     match target {
         TargetKind::InProcess | TargetKind::Envtest => 1,
@@ -29,8 +29,10 @@ pub(crate) fn heeded(target: TargetKind) -> usize {
     }
 }
 
-/// Runs `run` to its end. After a signal no scenario starts, and those that run may end, so that they remove what they
-/// made; a second signal, if the run heeds it, or [`GRACE`], leaves them behind.
+/// Runs `run` to its end.
+///
+/// After a signal, no scenario starts, and running scenarios continue so that they can clean up. A second signal that
+/// the run handles, or [`GRACE`], abandons them.
 pub(crate) async fn until_done(
     run: impl Future<Output = ()>,
     signals: &mut StopSignals,
@@ -55,5 +57,5 @@ pub(crate) async fn until_done(
     End::Stopped(signal)
 }
 
-/// A webhook may hang for as long as a webhook's longest timeout.
+/// The longest timeout that a webhook configuration can set, since a webhook may hang for that long.
 const GRACE: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! The lines that close a run.
+//! The summary at the end of a run.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,10 +10,10 @@ use super::display::{BAD, GOOD, NOT_DONE, brief};
 use super::record::{Attempt, Outcome, Record};
 use crate::diagnostic::Diagnostic;
 
-/// Returns what failed, what was skipped and why, and how many scenarios ended how.
+/// Returns the failed scenarios, the skipped ones with the reasons, and the number of scenarios with each outcome.
 ///
-/// The last line is meant for programs, too: `N passed, N failed`, with `, N skipped` if any
-/// scenario was not for this target or did not get its turn.
+/// Programs can parse the last line: `N passed, N failed`, with `, N skipped` if scenarios do not apply to the target
+/// or did not run.
 pub(crate) fn summary(record: &Record, unchecked_audits: usize) -> String {
     let counts = record.counts();
     let mut text = String::from("\n");
@@ -44,7 +44,7 @@ pub(crate) fn summary(record: &Record, unchecked_audits: usize) -> String {
     text
 }
 
-/// The failed scenarios again, each with the step that failed and the first line of its message.
+/// Lists the failed scenarios, each with its failed step and the first line of the message.
 fn failures(text: &mut String, record: &Record) {
     for scenario in record.scenarios().iter().filter(|scenario| scenario.outcome == Outcome::Failed) {
         let planned = &scenario.planned;

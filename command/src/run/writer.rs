@@ -1,4 +1,4 @@
-//! Turns cucumber's events into the record, and shows a scenario as soon as its turn comes.
+//! Records cucumber's events, and shows finished scenarios in order.
 
 use std::any::Any;
 use std::panic;
@@ -13,7 +13,7 @@ use super::record::{ScenarioKey, StepOutcome};
 use super::runner::Stopped;
 use crate::steps::world::World;
 
-/// Turns cucumber's events into the record.
+/// Records cucumber's events.
 #[derive(Debug)]
 pub(crate) struct Writer {
     live: Live,
@@ -21,7 +21,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// A writer into `live`, with what `narrators` were told.
+    /// Creates a writer that records into `live`, with the notes of `narrators`.
     pub(crate) fn new(live: Live, narrators: Narrators) -> Self {
         Self { live, narrators }
     }
@@ -64,7 +64,7 @@ impl Writer {
     }
 }
 
-/// Events of different scenarios come in any order; [`Live`] brings them into one that a person can read.
+/// Events of different scenarios are interleaved; [`Live`] puts them into a readable order.
 impl writer::Normalized for Writer {}
 
 impl cucumber::Writer<World> for Writer {
@@ -89,8 +89,10 @@ impl cucumber::Writer<World> for Writer {
     }
 }
 
-/// cucumber hides every panic while it runs, because a step's panic is the step's failure. Steps run on the thread that
-/// runs cucumber; a panic anywhere else is a defect of ours that must be seen.
+/// Shows panics that are not the failure of a step.
+///
+/// cucumber hides every panic while it runs, because a step fails by a panic. Steps run on the thread that runs
+/// cucumber; a panic on any other thread is a defect of admit and must be visible.
 fn show_panics_of_other_threads() {
     let steps = std::thread::current().id();
     panic::set_hook(Box::new(move |panic| {

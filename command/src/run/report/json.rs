@@ -1,19 +1,19 @@
 //! The report of `--json`: one JSON object.
 //!
-//! `version` is 1; it changes when a reader of the older shape would misread the newer one. New fields may come at any
-//! time.
+//! `version` is 1; it changes when existing readers would misread a new report. New fields can be added without a new
+//! version.
 //!
 //! - `admit`: the version of the command; `target`: `in-process`, `envtest` or `cluster`;
-//! - `seconds`: how long it took, as everywhere below;
+//! - `seconds`: the duration, here and in the objects below;
 //! - `counts`: `passed`, `flaky` (among the passed), `failed`, `unsupported` (among the failed), `skipped`, `not_run`;
-//! - `audit_checks_not_made`: checks of audit annotations on a target that shows no audit log;
-//! - `features`: each with `path`, `name`, `scenarios` (those under no rule) and `rules` (each with `name`, `line`,
+//! - `audit_checks_not_made`: the number of audit annotation checks skipped on a target without an audit log;
+//! - `features`: each with `path`, `name`, `scenarios` (those outside of rules), and `rules` (each with `name`, `line`,
 //!   `scenarios`);
-//! - a scenario: `name`, `line`, `tags`, `status` (`passed`, `failed`, `skipped`, `not-run`), `flaky`, `reason` (of a
-//!   skipped one), `attempts`, oldest first: `status`, `seconds`, `trouble` (outside of the steps) and `steps`, those
-//!   of the backgrounds first;
-//! - a step: `keyword`, `text`, `line`, `status` (`passed`, `failed`, `not-reached`), `seconds`, `message` (of a failed
-//!   one), `told`: the calls and decisions that it made, one line each.
+//! - a scenario: `name`, `line`, `tags`, `status` (`passed`, `failed`, `skipped`, `not-run`), `flaky`, `reason` (if
+//!   skipped), and `attempts`, oldest first: `status`, `seconds`, `trouble` (an error outside of the steps), and
+//!   `steps`, starting with those of the backgrounds;
+//! - a step: `keyword`, `text`, `line`, `status` (`passed`, `failed`, `not-reached`), `seconds`, `message` (if failed),
+//!   and `told`: the calls and decisions that the step made, one line each.
 
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ use crate::run::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome, 
 
 const VERSION: u32 = 1;
 
-/// The report as pretty-printed JSON.
+/// Returns the report as pretty-printed JSON.
 pub(super) fn document(record: &Record, circumstances: Circumstances) -> String {
     let report = Report::new(record, circumstances);
     match serde_json::to_string_pretty(&report) {

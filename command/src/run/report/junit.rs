@@ -7,7 +7,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestRerun, T
 use crate::Failure;
 use crate::run::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome};
 
-/// The report as XML. A scenario that passed after a failed attempt is a passed case with flaky failures.
+/// Returns the report as XML. A scenario that passed after a failed attempt is a passed case with flaky failures.
 pub(super) fn document(record: &Record) -> Result<String, Failure> {
     let mut report = Report::new("admit run");
     report.set_time(record.elapsed());
@@ -77,7 +77,7 @@ fn rerun(scenario: &ScenarioRecord, attempt: &Attempt) -> TestRerun {
     rerun
 }
 
-/// The sentence that failed, and where and why.
+/// Returns the step that failed, with its location and its message.
 fn failure(scenario: &ScenarioRecord, attempt: &Attempt) -> (String, String) {
     let planned = &scenario.planned;
     let step = attempt.failed_step().and_then(|(at, message)| Some((planned.steps.get(at)?, message)));
@@ -98,7 +98,7 @@ fn failure(scenario: &ScenarioRecord, attempt: &Attempt) -> (String, String) {
     }
 }
 
-/// The steps and what they told, as on the terminal.
+/// Returns the steps and their notes, formatted as on the terminal.
 fn transcript(scenario: &ScenarioRecord, attempt: &Attempt) -> String {
     let mut text = String::new();
     for (planned, step) in scenario.planned.steps.iter().zip(&attempt.steps) {

@@ -1,4 +1,4 @@
-//! The reports for programs: files that are there whole or not at all.
+//! The reports for programs, written to files that are either complete or absent.
 
 mod json;
 mod junit;
@@ -12,24 +12,26 @@ use super::record::Record;
 use crate::Failure;
 use crate::target::TargetKind;
 
-/// The reports that were asked for. Their files are made before the first scenario runs, so that a path that cannot be
-/// written is known at once, and take their names when the run has ended.
+/// The requested reports.
+///
+/// Their files are created before the first scenario runs, so that an unwritable path is reported immediately. They are
+/// renamed to their final paths when the run has ended.
 #[derive(Debug)]
 pub(crate) struct Reports {
     junit: Option<ReportFile>,
     json: Option<ReportFile>,
 }
 
-/// What a report says beside the record.
+/// The facts that a report contains in addition to the record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances {
-    /// What the scenarios ran against.
+    /// The target of the scenarios.
     pub(crate) target: TargetKind,
-    /// How many audit checks were not made, because the target shows no audit log.
+    /// The number of audit checks that were skipped because the target does not provide an audit log.
     pub(crate) unchecked_audits: usize,
 }
 
-/// A report that takes its name when it is whole.
+/// A report whose file is renamed to its final path when it is complete.
 #[derive(Debug)]
 pub(crate) struct ReportFile {
     path: PathBuf,
@@ -37,7 +39,7 @@ pub(crate) struct ReportFile {
 }
 
 impl Reports {
-    /// Makes the files beside those that were asked for.
+    /// Creates a temporary file next to each requested report.
     pub(crate) fn create(junit: Option<&Path>, json: Option<&Path>) -> Result<Self, Failure> {
         Ok(Self {
             junit: junit.map(|path| ReportFile::create(path, Readers::Owner)).transpose()?,
@@ -45,7 +47,7 @@ impl Reports {
         })
     }
 
-    /// Writes every report and gives it its name.
+    /// Writes all reports and renames them to their final paths.
     pub(crate) fn write(self, record: &Record, circumstances: Circumstances) -> Result<(), Failure> {
         if let Some(report) = self.junit {
             report.write(&junit::document(record)?)?;
@@ -64,14 +66,14 @@ pub(super) fn documents(record: &Record, circumstances: Circumstances) -> Result
 }
 
 impl ReportFile {
-    /// Makes the file beside `path`. A report may hold objects: unless it is one that others shall read, it is its owner's
-    /// alone.
+    /// Creates a temporary file next to `path`. Only its owner can read it, because a report may contain objects,
+    /// unless the report is meant to be shared.
     pub(crate) fn create(path: &Path, readers: Readers) -> Result<Self, Failure> {
         let file = OutputFile::create(path, readers).map_err(|error| failed(path, &error))?;
         Ok(Self { path: path.to_owned(), file })
     }
 
-    /// Writes the report and gives it its name.
+    /// Writes the report and renames it to its final path.
     pub(crate) fn write(self, text: &str) -> Result<(), Failure> {
         self.file.write(text.as_bytes()).map_err(|error| failed(&self.path, &error))
     }
