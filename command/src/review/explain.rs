@@ -1,4 +1,4 @@
-//! What the tests that said no looked at: the request as it was at each event of its record.
+//! The values that failed tests compared: the state of the request at each event of its record.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl Facts {
         }
     }
 
-    /// What `webhook` was compared with at the event at `index`.
+    /// Describes what `webhook` was compared with at the event at `index`.
     pub(super) fn compared(&self, index: usize, mismatch: &Mismatch, webhook: &Webhook) -> Vec<String> {
         let object = self.objects.get(index).cloned().flatten();
         let attributes =

@@ -1,7 +1,7 @@
-//! `admit review`: one request through the whole chain, and what each webhook made of it.
+//! `admit review`: sends one request through the admission chain and shows the effect of each webhook.
 //!
-//! Inputs become [requests](request), a request and what came back become a [report], a report becomes text or JSON;
-//! only [`run`] touches files, webhooks and the terminal.
+//! Inputs become [requests](request); a request and its response become a [report], which is printed as text or JSON.
+//! Only [`run`] accesses files, webhooks, and the terminal.
 
 mod arguments;
 mod explain;

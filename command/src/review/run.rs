@@ -1,4 +1,4 @@
-//! The edge: reads files, starts fakes, sends requests, prints reports.
+//! Reads files, starts fakes, sends requests, and prints reports.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Review {
         self.run_printing(Marks::of_stdout(Marks::ASCII_DECISIONS), print).await
     }
 
-    /// The same, with the reports given to `print` as they come.
+    /// Runs the command and passes each report to `print` as soon as it is available.
     pub(crate) async fn run_printing(
         mut self,
         marks: Marks,
@@ -98,7 +98,7 @@ impl Review {
         Ok(exit_code(&reports))
     }
 
-    /// Sends one request and reports what happened to it.
+    /// Sends a request and reports what happened to it.
     async fn review(&self, chain: &Chain, planned: Planned, webhooks: &Webhooks) -> Result<Report, Failure> {
         let Planned { place, mut request, before } = planned;
         let mut notes = Vec::new();
@@ -120,7 +120,7 @@ impl Review {
                 metadata.insert("namespace".to_owned(), request.namespace.clone().into());
             }
             let stored = chain.put(before).map_err(|status| refused(&place, &status))?;
-            // It came from another server, which counted otherwise.
+            // The resourceVersion comes from another server and is not valid here.
             if request.operation == Operation::Update
                 && let Some(body) = &mut request.body
                 && let Some(version) = body.pointer_mut("/metadata/resourceVersion")
@@ -153,7 +153,7 @@ impl Review {
         Ok(Report::new(circumstances, &sent, chain.server()))
     }
 
-    /// Standard input can be read once.
+    /// Standard input can be read only once.
     fn check_standard_input(&self) -> Result<(), Failure> {
         let all = [&self.files, &self.configurations, &self.existing, &self.old];
         let count = all.into_iter().flatten().filter(|path| path.as_os_str() == "-").count();
@@ -164,7 +164,7 @@ impl Review {
     }
 }
 
-/// The webhook configurations among `documents`.
+/// Returns the webhook configurations among `documents`.
 fn configurations(documents: Vec<Document>) -> Result<Vec<Document>, Failure> {
     let files: Vec<String> = documents.iter().map(|document| document.place.file.clone()).collect();
     let found: Vec<Document> = documents
@@ -184,7 +184,7 @@ fn configurations(documents: Vec<Document>) -> Result<Vec<Document>, Failure> {
     Ok(found)
 }
 
-/// Stores a configuration; one of v1beta1 as it stands in the storage of an API server that was upgraded.
+/// Stores a configuration. Those of v1beta1 are stored as in an API server that was upgraded.
 fn put_configuration(chain: &Chain, Document { place, object }: Document) -> Result<Arc<Value>, Failure> {
     v1beta1::warn(&place, &object);
     let stored = match config::upgraded(&object) {
@@ -194,7 +194,7 @@ fn put_configuration(chain: &Chain, Document { place, object }: Document) -> Res
     stored.map_err(|status| refused(&place, &status))
 }
 
-/// What others need comes first: definitions, then namespaces.
+/// Sorts objects that others depend on first: definitions, then namespaces.
 fn put_existing(chain: &Chain, mut existing: Vec<Document>) -> Result<(), Failure> {
     existing.sort_by_key(|document| match document.object.get("kind").and_then(Value::as_str) {
         Some("CustomResourceDefinition") => 0,
@@ -210,7 +210,7 @@ fn put_existing(chain: &Chain, mut existing: Vec<Document>) -> Result<(), Failur
     Ok(())
 }
 
-/// Fakes see only namespaces with this label.
+/// Labels a namespace so that fakes receive its requests.
 fn opt_in(chain: &Chain, namespace: &str) -> Result<(), Failure> {
     let namespaces = harness::attributes::GroupVersionResource::new("", "v1", "namespaces");
     let Some(stored) = chain.server().stored(&namespaces, "", namespace) else { return Ok(()) };
@@ -228,7 +228,7 @@ async fn start(file: &Path) -> Result<Fleet, Failure> {
     Fleet::start(&files, &quiet).await.map_err(Failure::environment)
 }
 
-/// An object that the server would not take, in the server's words.
+/// Returns a failure with the server's error for an object that the server rejects.
 fn refused(place: &documents::Place, status: &harness::status::Status) -> Failure {
     let failure = place.failure(&status.message);
     if status.code == 501 { Failure::unsupported(failure) } else { failure }

@@ -1,8 +1,8 @@
-//! The options by which `admit review` shows what was recorded.
+//! The options of `admit review` that show recorded requests.
 
 use std::path::PathBuf;
 
-/// What of a record is shown.
+/// The options that select recorded requests.
 #[derive(Debug, clap::Args)]
 pub(in crate::review) struct RecordFlags {
     /// List the requests that `admit serve --record` wrote down, or show those with the numbers given: a folder or one

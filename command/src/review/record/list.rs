@@ -1,4 +1,4 @@
-//! `admit review --record`: the list of the requests, or some of them.
+//! `admit review --record`: lists or shows recorded requests.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,10 +13,10 @@ use crate::screen::{self, Marks};
 use crate::{ExitCode, Failure};
 
 impl Review {
-    /// Shows what was recorded.
+    /// Shows the recorded requests.
     ///
     /// # Errors
-    /// There is no such record or request, or a line of it is none.
+    /// Returns an error if the record or a requested number does not exist, or if a line is invalid.
     pub(in crate::review) fn show_record(
         &self,
         path: &Path,
@@ -65,7 +65,7 @@ impl Review {
         Ok(ExitCode::Ok)
     }
 
-    /// Whether the filters let a request pass.
+    /// Returns whether a request matches the filters.
     fn selects(&self, report: &Report) -> bool {
         let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
         let facts = report.facts();

@@ -1,4 +1,4 @@
-//! What `--record` writes down, and `admit review --record` shows.
+//! The record that `--record` writes and `admit review --record` shows.
 
 mod flags;
 mod list;
@@ -12,10 +12,10 @@ pub(super) use self::flags::RecordFlags;
 use super::report::{Circumstances, Recorded, Report, Webhooks};
 use crate::documents::Place;
 
-/// How the names of the files end.
+/// The suffix of the file names.
 pub(crate) const EXTENSION: &str = "jsonl";
 
-/// One request as a line of the record: its report, without a number and a place, which are those of the line.
+/// Formats a request as a line of the record: its report without the number and location, which follow from the line.
 pub(crate) fn line(request: ObservedRequest, shows_secrets: bool) -> String {
     let served = request.server.resource(&ResourceName::Named(request.resource.clone()));
     let recorded = Recorded {
@@ -51,7 +51,7 @@ pub(crate) fn line(request: ObservedRequest, shows_secrets: bool) -> String {
     if !shows_secrets {
         report.mask_secrets();
     }
-    // Its members are texts, numbers and JSON: nothing in it fails to be written.
+    // Serialization cannot fail: all members are strings, numbers, and JSON.
     let mut line = serde_json::to_string(&report).unwrap_or_default();
     line.push('\n');
     line

@@ -1,4 +1,4 @@
-//! Reads a record, a line at a time.
+//! Reads a record line by line.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -9,7 +9,7 @@ use crate::Failure;
 use crate::documents::Place;
 use crate::review::report::Report;
 
-/// The longest line. A request has at most 3 MiB, and its report several forms of it.
+/// The maximum length of a line. A request has at most 3 MiB, and its report contains it in several forms.
 const MAX_LINE: u64 = 512 << 20;
 
 /// The requests of a record, numbered from 1.
@@ -18,7 +18,7 @@ pub(super) struct Requests {
     files: std::vec::IntoIter<PathBuf>,
     open: Option<Lines>,
     number: usize,
-    /// The places of lines that were not written to their ends.
+    /// The locations of incomplete lines.
     pub(super) torn: Vec<Place>,
 }
 
@@ -29,10 +29,10 @@ struct Lines {
 }
 
 impl Requests {
-    /// Of all files of a folder, in the order in which their servers started, or of one file.
+    /// Opens one file, or all files of a folder in the order in which their servers started.
     ///
     /// # Errors
-    /// There is none, or it cannot be read.
+    /// Returns an error if there is no record or it cannot be read.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let failure =
             |why: &dyn std::fmt::Display| Failure::usage(format!("--record {}: {why}", path.display()));
@@ -87,7 +87,7 @@ impl Iterator for Requests {
 
 enum Line {
     Whole(Vec<u8>),
-    /// The end of the file came before that of the line.
+    /// The file ends before the line does.
     Torn,
     None,
 }

@@ -1,4 +1,4 @@
-//! A request in one line of the list.
+//! Formats a request as one line of the list.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use output::{OneLine, one_line};
 use crate::review::report::Report;
 use crate::run::display::{BAD, FAINT, GOOD, NOT_DONE};
 
-/// The headings of the columns.
+/// The column headings.
 const HEADINGS: [&str; 10] = [
     "NUMBER",
     "TIME",
@@ -22,10 +22,10 @@ const HEADINGS: [&str; 10] = [
     "WEBHOOKS CALLED",
     "ROUNDS",
 ];
-/// Which of them has the color of the decision.
+/// The index of the column that is colored by the decision.
 const DECISION: usize = 7;
 
-/// The cells of one request.
+/// The cells of a request.
 #[derive(Debug)]
 pub(super) struct Row {
     cells: [String; 10],
@@ -58,7 +58,7 @@ impl Row {
     }
 }
 
-/// The rows below their headings, in columns.
+/// Aligns the rows below their headings.
 pub(super) fn table(rows: &[Row]) -> String {
     let mut widths = HEADINGS.map(|heading| heading.chars().count());
     for row in rows {

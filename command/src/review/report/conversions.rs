@@ -1,4 +1,4 @@
-//! What conversion webhooks were asked for a request.
+//! The calls of conversion webhooks during a request.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use crate::screen::Marks;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ConversionReport {
-    /// `metadata.name` of the definition.
+    /// `metadata.name` of the `CustomResourceDefinition`.
     definition: String,
-    /// The namespace of the object; left out without one.
+    /// The namespace of the object; omitted if it is cluster-scoped.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     namespace: String,
-    /// Its name; left out as long as it has none.
+    /// The name of the object; omitted until it has one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     name: String,
-    /// Its `apiVersion`.
+    /// The `apiVersion` of the object.
     from: String,
-    /// The `apiVersion` that was asked for.
+    /// The requested `apiVersion`.
     to: String,
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     duration_ms: f64,
     /// Whether the object was converted.
     converted: bool,
-    /// Why it was not; left out where it was.
+    /// Why the conversion failed; omitted if it succeeded.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     message: String,
 }
@@ -51,7 +51,7 @@ impl ConversionReport {
     }
 }
 
-/// Writes one line for each call.
+/// Writes a line for each call.
 pub(super) fn lines(text: &mut String, conversions: &[ConversionReport], marks: Marks) {
     if conversions.is_empty() {
         return;

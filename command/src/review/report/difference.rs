@@ -1,30 +1,30 @@
-//! What became of an object, field by field.
+//! The differences between two objects, field by field.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
 
-/// One field that is another one now.
+/// A field that changed.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Change {
-    /// Where, such as `spec.containers[1].image` or `metadata.labels["a.b/c"]`. The index of a list item is its place in
-    /// the new list, of an item that is gone its place in the old one.
+    /// The path of the field, such as `spec.containers[1].image` or `metadata.labels["a.b/c"]`. The index of a list
+    /// item is its index in the new list; for a removed item, its index in the old list.
     pub(crate) path: String,
-    /// What it was; left out if it was not there.
+    /// The old value; omitted if the field was added.
     #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
     pub(crate) from: Option<Value>,
-    /// What it is now; left out if it is gone.
+    /// The new value; omitted if the field was removed.
     #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
     pub(crate) to: Option<Value>,
 }
 
-/// A value that is written is there, also if it is `null`.
+/// Deserializes a value that is present, even if it is `null`.
 fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-/// What is different in `new`, in the order of the fields.
+/// Returns the changes from `old` to `new`, sorted by field.
 pub(crate) fn changes(old: &Value, new: &Value) -> Vec<Change> {
     let mut changes = Vec::new();
     compare("", old, new, &mut changes);
@@ -63,7 +63,7 @@ fn compare_members(
     }
 }
 
-/// Items are the same if they have the same name, or else if they are equal.
+/// Compares lists. Items match if they have the same name or, without names, if they are equal.
 fn compare_items(path: &str, old: &[Value], new: &[Value], changes: &mut Vec<Change>) {
     let item = |index: usize| format!("{path}[{index}]");
     let identities = |items: &[Value]| items.iter().map(identity).collect::<Vec<_>>();
@@ -86,10 +86,10 @@ fn compare_items(path: &str, old: &[Value], new: &[Value], changes: &mut Vec<Cha
     }
 }
 
-/// The longest lists, together, of which the shortest difference is looked for: the time for it grows with the square.
+/// The maximum total length of two lists for which the shortest difference is computed, which takes quadratic time.
 const MAX_ALIGNED: usize = 5_000;
 
-/// Which items of two lists belong together. Of long lists those at the beginning and at the end.
+/// Matches the items of two lists. For long lists, only equal items at the beginning and at the end match.
 fn alignment(old: &[String], new: &[String]) -> Vec<DiffOp> {
     if old.len() + new.len() <= MAX_ALIGNED {
         return capture_diff_slices(Algorithm::Myers, old, new);
@@ -114,12 +114,12 @@ fn identity(item: &Value) -> String {
     }
 }
 
-/// Whether items without names stand in the place of items without names: then each became another one.
+/// Returns whether no item has a name: items at the same index are then compared with each other.
 fn are_unnamed(old: &[Value], new: &[Value]) -> bool {
     old.iter().chain(new).all(|item| item.get("name").is_none())
 }
 
-/// `path.key`, or `path["key"]` where the key is no plain word.
+/// Returns `path.key`, or `path["key"]` if the key is not a plain word.
 fn member(path: &str, key: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if key.is_empty() || !key.bytes().all(plain) {

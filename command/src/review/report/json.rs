@@ -1,11 +1,11 @@
-//! Reports for programs.
+//! Reports as JSON and YAML.
 
 use serde::Serialize;
 
 use super::{API_VERSION, Report};
 use crate::Failure;
 
-/// Several reports.
+/// A list of reports.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct List<'a> {
@@ -14,10 +14,10 @@ struct List<'a> {
     items: &'a [Report],
 }
 
-/// One report, or of several a list.
+/// Formats one report as an object, or several as a list.
 ///
 /// # Errors
-/// A value cannot be written as JSON.
+/// Returns an error if a value cannot be serialized as JSON.
 pub(in crate::review) fn json(reports: &[Report]) -> serde_json::Result<String> {
     let mut text = match reports {
         [report] => serde_json::to_string_pretty(report)?,
@@ -30,7 +30,7 @@ pub(in crate::review) fn json(reports: &[Report]) -> serde_json::Result<String> 
     Ok(output::json(&text).into_owned())
 }
 
-/// Reports that are written one after the other: no more than one is in memory.
+/// Writes reports one after the other, so that at most one is in memory.
 #[derive(Debug)]
 pub(in crate::review) struct Stream {
     is_list: bool,
@@ -38,15 +38,15 @@ pub(in crate::review) struct Stream {
 }
 
 impl Stream {
-    /// Of one report, or of a list.
+    /// Creates a writer for one report, or for a list.
     pub(in crate::review) fn new(is_list: bool) -> Self {
         Self { is_list, count: 0 }
     }
 
-    /// The text of the next report, with what stands before it.
+    /// Returns the text of the next report, including what separates it from the previous one.
     ///
     /// # Errors
-    /// A value cannot be written as JSON.
+    /// Returns an error if a value cannot be serialized as JSON.
     pub(in crate::review) fn item(&mut self, report: &Report) -> serde_json::Result<String> {
         let before = self.before();
         let text = serde_json::to_string_pretty(report)?;
@@ -58,7 +58,7 @@ impl Stream {
         })
     }
 
-    /// What stands after the last report.
+    /// Returns the text after the last report.
     pub(in crate::review) fn end(&mut self) -> String {
         match (self.is_list, self.count) {
             (false, _) => String::new(),
@@ -78,20 +78,20 @@ impl Stream {
     }
 }
 
-/// One document of several.
+/// Formats a report as one of several YAML documents.
 ///
 /// # Errors
-/// A value cannot be written as YAML.
+/// Returns an error if a value cannot be serialized as YAML.
 pub(in crate::review) fn yaml_document(report: &Report) -> Result<String, Failure> {
     Ok(format!("---\n{}", crate::verify::output::yaml(report)?))
 }
 
-/// One document each.
+/// Formats each report as a YAML document.
 ///
 /// # Errors
-/// A value cannot be written as YAML.
+/// Returns an error if a value cannot be serialized as YAML.
 pub(in crate::review) fn yaml(reports: &[Report]) -> Result<String, Failure> {
     let text = serde_saphyr::to_string_multiple(reports).map_err(Failure::environment)?;
-    // Only JSON can escape everything that can control a terminal, and JSON is YAML.
+    // Only JSON can escape every character that controls a terminal, and JSON is valid YAML.
     if output::json(&text) == text { Ok(text) } else { reports.iter().map(yaml_document).collect() }
 }

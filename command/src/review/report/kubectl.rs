@@ -1,4 +1,4 @@
-//! The words of kubectl.
+//! The output of kubectl.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::RequestReport;
 
-/// What kubectl would print: `pod/web created (server dry run)`, `Error from server (Forbidden): …`.
+/// Returns what kubectl would print: `pod/web created (server dry run)`, `Error from server (Forbidden): …`.
 pub(super) fn message(request: &RequestReport, sent: &Sent, file: &str) -> String {
     if sent.verdict == Verdict::Admitted { success(request, sent) } else { failure(request, sent, file) }
 }

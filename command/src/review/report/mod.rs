@@ -1,4 +1,4 @@
-//! What is told of one request: a view of its record. The types are the schema of `-o json`; see docs/guide/review.md.
+//! The report of one request, built from its record. The types are the schema of `-o json`; see docs/guide/review.md.
 
 mod conversions;
 mod difference;
@@ -30,7 +30,7 @@ use self::webhooks::{CallReport, WebhookReport};
 use super::explain::Facts;
 use crate::documents::Place;
 
-/// One request, its decision, and all that led to it.
+/// A request, its decision, and everything that led to it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {
@@ -38,104 +38,104 @@ pub(super) struct Report {
     api_version: Cow<'static, str>,
     /// `AdmissionReport`.
     kind: Cow<'static, str>,
-    /// Where the object under review stands, or the line of the record.
+    /// The location of the object under review, or of the line in the record.
     source: Source,
-    /// Only of a request that `--record` wrote down.
+    /// Only for a request that `--record` saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     recorded: Option<Recorded>,
-    /// What was asked.
+    /// The request.
     request: RequestReport,
-    /// What the server answered.
+    /// The decision of the server.
     decision: Decision,
-    /// What a client is warned of, in order.
+    /// The warnings for the client, in order.
     warnings: Vec<String>,
-    /// What the audit event says of the webhooks.
+    /// The audit annotations of the webhooks.
     audit_annotations: BTreeMap<String, String>,
-    /// Every webhook of the configurations, in dispatch order.
+    /// All webhooks of the configurations, in dispatch order.
     webhooks: Vec<WebhookReport>,
-    /// Every call, in the order in which they ended.
+    /// All calls, in the order in which they ended.
     calls: Vec<CallReport>,
-    /// Every call of a conversion webhook, in the order in which they ended; the first 1,000.
+    /// The first 1,000 calls of conversion webhooks, in the order in which they ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     conversions: Vec<ConversionReport>,
-    /// Who changed the object on its way, and what; only steps that changed it.
+    /// The steps that changed the object, each with its actor and its changes.
     steps: Vec<Step>,
-    /// The object as it is stored, or would be; of a request that is not admitted, as it was when it was refused. Left
-    /// out if there is none.
+    /// The object as stored (or as a dry run would store it); if the request is not admitted, the object at the time of
+    /// the rejection. Omitted if there is no object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     object: Option<Value>,
-    /// What was done so that the request could be made at all.
+    /// The preparations that made the request possible.
     notes: Vec<String>,
-    /// How long all of it took, in milliseconds.
+    /// The total duration in milliseconds.
     duration_ms: f64,
 }
 
-/// Where the object under review stands.
+/// The location of the object under review.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Source {
-    /// The file as it was given; `STDIN` for standard input.
+    /// The file as the user gave it; `STDIN` for standard input.
     file: String,
-    /// The line on which its document begins, from 1.
+    /// The first line of the document, counted from 1.
     line: u64,
 }
 
-/// A request that `--record` wrote down.
+/// A request that `--record` saved.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Recorded {
-    /// The number of the request among those of the record, from 1: the order in which they ended.
+    /// The number of the request in the record, counted from 1, in the order in which requests ended.
     #[serde(default)]
     pub(super) number: usize,
-    /// When it came.
+    /// When the server received the request.
     pub(super) time: Timestamp,
-    /// Such as `create`, `patch` or `deletecollection`.
+    /// The verb, such as `create`, `patch`, or `deletecollection`.
     pub(super) verb: String,
-    /// The Audit-ID, by which the audit log and clients know it.
+    /// The Audit-ID, which identifies the request in the audit log and for clients.
     #[serde(rename = "auditID")]
     pub(super) audit_id: String,
-    /// Left out without one.
+    /// The user agent; omitted if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) user_agent: String,
 }
 
-/// What was asked.
+/// The request.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RequestReport {
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     operation: Operation,
-    /// The kind of the object that the path names.
+    /// The kind of the object in the path.
     kind: GroupVersionKind,
-    /// The resource that the path names.
+    /// The resource in the path.
     resource: GroupVersionResource,
-    /// Left out for the object itself.
+    /// The subresource; omitted for the object itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     subresource: String,
-    /// Left out for a cluster-scoped object.
+    /// The namespace; omitted for a cluster-scoped object.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     namespace: String,
-    /// Left out if the server chooses it.
+    /// The name; omitted if the server generates it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     name: String,
-    /// Who asked.
+    /// The user who made the request.
     user_info: UserInfo,
-    /// Whether nothing was to be stored.
+    /// Whether the request is a dry run.
     dry_run: bool,
-    /// The body as it was sent; left out if there was none.
+    /// The request body; omitted if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     object: Option<Value>,
-    /// The patch as it was sent; left out without one.
+    /// The patch that the client sent; omitted for other requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     patch: Option<Value>,
 }
 
-/// What the server answered.
+/// The decision of the server.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Decision {
-    /// `admitted`, `denied`, `undecided` (a webhook gave no valid answer, and that decided), or `unsupported` (admit does
-    /// not imitate what kube-apiserver would do).
+    /// `admitted`, `denied`, `undecided` (the request failed because a webhook did not return a valid response), or
+    /// `unsupported` (admit does not support what kube-apiserver would do).
     #[serde(with = "verdict_name")]
     verdict: Verdict,
     /// Whether the request is admitted.
@@ -144,7 +144,7 @@ struct Decision {
     code: u16,
     /// What kubectl would print.
     message: String,
-    /// The server's Status; left out if the request is admitted.
+    /// The Status that the server returned; omitted if the request is admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<Value>,
 }
@@ -178,28 +178,28 @@ mod verdict_name {
     }
 }
 
-/// What a report needs beside what came back.
+/// The inputs of a report in addition to the response.
 #[derive(Debug)]
 pub(super) struct Circumstances<'a> {
     pub(super) place: &'a Place,
     pub(super) request: &'a Request,
-    /// None if the server has no such resource.
+    /// `None` if the server does not have the resource.
     pub(super) served: Option<&'a ServedResource>,
-    /// The object as it was before the request, if it was there.
+    /// The object before the request, if it existed.
     pub(super) old: Option<Arc<Value>>,
     pub(super) webhooks: &'a Webhooks,
     pub(super) took: Duration,
     pub(super) notes: Vec<String>,
-    /// Whether to say of webhooks that are not called what was compared.
+    /// Whether to report the compared values for webhooks that are not called.
     pub(super) explain: bool,
-    /// Of a request that `--record` writes down.
+    /// Only for a request that `--record` saves.
     pub(super) recorded: Option<Recorded>,
-    /// The patch that was sent.
+    /// The patch that the client sent.
     pub(super) patch: Option<Value>,
 }
 
 impl Report {
-    /// The report of one request.
+    /// Creates the report of a request.
     pub(super) fn new(circumstances: Circumstances<'_>, sent: &Sent, server: &ApiServer) -> Self {
         let Circumstances { place, request, served, old, webhooks, took, notes, explain, recorded, patch } =
             circumstances;
@@ -247,13 +247,13 @@ impl Report {
         }
     }
 
-    /// What the answer means.
+    /// Returns the verdict on the request.
     pub(super) fn verdict(&self) -> Verdict {
         self.decision.verdict
     }
 }
 
-/// To the microsecond.
+/// Rounds to microseconds.
 fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }

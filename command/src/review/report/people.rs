@@ -1,4 +1,4 @@
-//! Reports for people.
+//! Reports as text for people.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::{Report, conversions};
 use crate::run::display::{BAD, FAINT, GOOD, NOT_DONE, brief};
 use crate::screen::Marks;
 
-/// The report of one request: the decision, the calls, what they changed.
+/// Formats the report of a request: the decision, the calls, and their changes.
 pub(in crate::review) fn text(report: &Report, verbose: bool, marks: Marks) -> String {
     let mut text = String::new();
     let style = style(report.verdict());
@@ -39,13 +39,13 @@ pub(in crate::review) fn text(report: &Report, verbose: bool, marks: Marks) -> S
     text
 }
 
-/// What kubectl would print, without what steers a terminal. Only the causes of an invalid object stand on lines of their
-/// own.
+/// Returns what kubectl would print, without characters that control a terminal. Line breaks are kept only between the
+/// causes of an invalid object.
 fn decision(message: &str) -> String {
     one_line(message).replace("\\n* ", "\n* ")
 }
 
-/// How many requests ended how.
+/// The number of requests with each outcome.
 pub(in crate::review) fn summary(reports: &[Report]) -> String {
     let count = |verdict: Verdict| reports.iter().filter(|report| report.verdict() == verdict).count();
     let counts: Vec<String> = [
@@ -72,7 +72,7 @@ fn style(verdict: Verdict) -> Style {
     }
 }
 
-/// Who was called in which round, and who was not.
+/// Lists the webhooks that were called in each round, and those that were not.
 fn webhooks(text: &mut String, report: &Report, marks: Marks) {
     if report.webhooks.is_empty() {
         return;
@@ -94,7 +94,7 @@ fn webhooks(text: &mut String, report: &Report, marks: Marks) {
                     && call.webhook == webhook.name
                     && call.configuration == webhook.configuration
             });
-            // Who was not called in the first round is not asked for in the second.
+            // Webhooks that were not called in the first round are not considered in the second.
             let is_asked_for =
                 |skipped: &&Skipped| round == 1 || webhook.called || !skipped.compared.is_empty();
             let skipped =
@@ -123,7 +123,7 @@ fn webhooks(text: &mut String, report: &Report, marks: Marks) {
     }
 }
 
-/// Each match condition with its value, or why it has none, and what it cost.
+/// Lists each match condition with its value or error, and its cost.
 fn conditions(text: &mut String, webhook: &WebhookReport, round: usize) {
     for condition in webhook.conditions.iter().filter(|condition| condition.round == round) {
         let ConditionReport { name, error, cost, .. } = condition;
@@ -172,13 +172,13 @@ fn allowed(call: &CallReport) -> String {
     }
 }
 
-/// The decision says the same with the name of the webhook before it.
+/// Formats a denial. The decision already contains the message that includes the name of the webhook.
 fn denied(call: &CallReport) -> String {
     let message = call.message.split_once("denied the request").map_or(call.message.as_str(), |(_, why)| why);
     format!("denied{message}")
 }
 
-/// What became of the object.
+/// Lists the changes to the object.
 fn difference(text: &mut String, report: &Report, verbose: bool) {
     let (shown, hidden): (Vec<&Step>, Vec<&Step>) =
         report.steps.iter().partition(|step| verbose || step.by == By::Webhook);
@@ -238,7 +238,7 @@ fn change(text: &mut String, change: &Change) {
     };
 }
 
-/// A field and its value: on one line, or as YAML below it.
+/// Formats a field and its value: on one line, or as YAML below it.
 fn value(text: &mut String, style: Style, sign: char, path: &str, value: &Value) -> std::fmt::Result {
     if is_short(value) {
         return writeln!(text, "    {style}{sign} {path}: {}{style:#}", OneLine(value));

@@ -9,35 +9,35 @@ use super::{API_VERSION, KIND, Report, Source, verdict_name};
 use crate::Failure;
 use crate::documents::Place;
 
-/// What a list has of a request.
+/// The facts about a request that a list shows.
 #[derive(Debug)]
 pub(in crate::review) struct Facts {
     pub(in crate::review) number: usize,
-    /// To the millisecond.
+    /// The time with millisecond precision.
     pub(in crate::review) time: String,
     pub(in crate::review) user: String,
-    /// `CREATE`; of a patch and of the deletion of a collection, the verb beside it.
+    /// The operation, such as `CREATE`; for a patch or the deletion of a collection, followed by the verb.
     pub(in crate::review) operation: String,
-    /// `deployments.apps/scale`.
+    /// The resource, such as `deployments.apps/scale`.
     pub(in crate::review) resource: String,
     group: String,
     plural: String,
     pub(in crate::review) subresource: String,
     pub(in crate::review) namespace: String,
-    /// `namespace/name`, or one of them.
+    /// The namespace and name as `namespace/name`, or only one of them.
     pub(in crate::review) object: String,
     pub(in crate::review) dry_run: bool,
     pub(in crate::review) admitted: bool,
-    /// `denied by NAME`.
+    /// The decision, such as `denied by NAME`.
     pub(in crate::review) decision: String,
-    /// Each webhook that was called, once.
+    /// The webhooks that were called, without duplicates.
     pub(in crate::review) webhooks: Vec<String>,
-    /// How many rounds there were; 0 if no webhook was called.
+    /// The number of rounds; 0 if no webhook was called.
     pub(in crate::review) rounds: usize,
 }
 
 impl Facts {
-    /// Whether `name` is its resource: `pods`, `deployments.apps`, also with the subresource, `pods/status`.
+    /// Returns whether `name` is the resource: `pods`, `deployments.apps`, or with a subresource `pods/status`.
     pub(in crate::review) fn is_of(&self, name: &str) -> bool {
         let (name, subresource) = name.split_once('/').unwrap_or((name, &self.subresource));
         let whole = format!("{}.{}", self.plural, self.group);
@@ -46,10 +46,10 @@ impl Facts {
 }
 
 impl Report {
-    /// The report in a line of a record.
+    /// Parses the report in a line of a record.
     ///
     /// # Errors
-    /// It is none: a failure that names the file and the line.
+    /// Returns a failure that names the file and the line if the line does not contain a report.
     pub(in crate::review) fn of_line(line: &[u8], place: &Place, number: usize) -> Result<Self, Failure> {
         let mut report: Self = serde_json::from_slice(line).map_err(|error| {
             place.failure(format!("this is not a request that --record wrote down: {error}"))
@@ -65,7 +65,7 @@ impl Report {
         Ok(report)
     }
 
-    /// What a list has of it.
+    /// Returns the facts for a list.
     pub(in crate::review) fn facts(&self) -> Facts {
         let Self { recorded, request, decision, calls, .. } = self;
         let mut webhooks: Vec<String> = Vec::new();
@@ -103,12 +103,12 @@ impl Report {
         }
     }
 
-    /// What is done.
+    /// Returns the operation of the request.
     pub(in crate::review) fn operation(&self) -> Operation {
         self.request.operation
     }
 
-    /// The decision with the webhook, the plugin or the reason that made it.
+    /// Returns the decision with the webhook, plugin, or reason that caused it.
     fn decided(&self) -> String {
         let name = verdict_name::of(self.decision.verdict);
         if self.decision.verdict == Verdict::Admitted {
@@ -118,7 +118,7 @@ impl Report {
             |outcome: Outcome| matches!(outcome, Outcome::Denied | Outcome::FailedClosed | Outcome::Refused);
         let status = self.decision.status.as_ref();
         let text = |field: &str| status.and_then(|status| status.get(field)?.as_str()).unwrap_or_default();
-        // Of several webhooks that refuse, one has the word.
+        // If several webhooks rejected the request, the message quotes one of them.
         let mut refusing = self.calls.iter().filter(|call| refuses(call.outcome));
         let message = text("message");
         let by =
@@ -130,13 +130,13 @@ impl Report {
         }
     }
 
-    /// Names a resource that the server does not have.
+    /// Sets the resource and namespace of a request for a resource that the server does not serve.
     pub(in crate::review) fn name_resource(&mut self, resource: GroupVersionResource, namespace: String) {
         self.request.resource = resource;
         self.request.namespace = namespace;
     }
 
-    /// Leaves out what only `--explain` shows.
+    /// Removes the details that only `--explain` shows.
     pub(in crate::review) fn without_explanation(&mut self) {
         self.webhooks.iter_mut().for_each(super::webhooks::WebhookReport::without_explanation);
     }

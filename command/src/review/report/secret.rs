@@ -1,4 +1,4 @@
-//! Keeps the values of Secrets out of a report.
+//! Masks the values of Secrets in a report.
 
 use harness::secrets::{self, Masker};
 use serde_json::{Map, Value};
@@ -7,11 +7,11 @@ use super::Report;
 use super::difference::Change;
 use super::webhooks::CallReport;
 
-/// The annotations of the audit log that hold a patch.
+/// The audit annotations that contain a patch.
 const PATCH_ANNOTATION: &str = "patch.webhook.admission.k8s.io/";
 
 impl Report {
-    /// Masks the values of Secrets: in objects, changes and patches, and where messages quote a whole value.
+    /// Masks the values of Secrets in objects, changes, and patches, and in messages that quote a whole value.
     pub(in crate::review) fn mask_secrets(&mut self) {
         let mut masker = Masker::default();
         let is_of_secret = secrets::is_secret_kind(&self.request.kind)
@@ -24,7 +24,7 @@ impl Report {
                 | Value::Bool(_)
                 | Value::Number(_)
                 | Value::String(_)) => {
-                    // The patch of the whole object, as a JSON patch has it.
+                    // Wraps the patch of the whole object as a JSON patch.
                     let mut whole = [Value::Object(Map::from_iter([
                         ("path".to_owned(), Value::from("")),
                         ("value".to_owned(), object.take()),
@@ -95,7 +95,7 @@ impl Report {
         }
     }
 
-    /// Messages quote values of objects that were masked before.
+    /// Masks values in messages, which may quote objects that are already masked.
     fn texts(&mut self, masker: &Masker) {
         masker.text(&mut self.decision.message);
         if let Some(status) = &mut self.decision.status {
@@ -121,7 +121,7 @@ fn is_about_a_token(object: &Value) -> bool {
     object.get("kind").is_some_and(|kind| kind == "TokenRequest" || kind == "TokenReview")
 }
 
-/// Masks every member `token` that is a text.
+/// Masks every string member `token`.
 fn mask_tokens(value: &mut Value) {
     let Value::Object(members) = value else { return };
     for (name, member) in members {
@@ -143,7 +143,7 @@ fn changes(masker: &mut Masker, is_of_secret: bool, changes: &mut [Change]) {
     }
 }
 
-/// `{"configuration":…,"webhook":…,"patch":[…],"patchType":"JSONPatch"}`.
+/// Masks an annotation of the form `{"configuration":…,"webhook":…,"patch":[…],"patchType":"JSONPatch"}`.
 fn patch_annotation(masker: &mut Masker, text: &mut String) {
     let Ok(mut annotation) = serde_json::from_str::<Value>(text) else { return };
     if let Some(operations) = annotation.get_mut("patch").and_then(Value::as_array_mut) {

@@ -1,4 +1,4 @@
-//! The way of the object: what was sent, what the server filled in, what each webhook made of it, what is stored.
+//! The changes to an object on its way: by defaults, plugins, each webhook, and the server.
 
 use harness::attributes::Operation;
 use harness::chain::{Request, Sent, Verdict};
@@ -10,47 +10,49 @@ use serde_json::Value;
 
 use super::difference::{Change, changes};
 
-/// Somebody changed the object.
+/// A step that changed the object.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Step {
-    /// Who.
+    /// The actor.
     pub(super) by: By,
-    /// The name of the webhook or of the plugins; left out for the server itself.
+    /// The name of the webhook or of the plugins; omitted for the server itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) name: String,
-    /// The configuration of the webhook; left out for others.
+    /// The configuration of the webhook; omitted for other actors.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) configuration: String,
     /// 1, or 2 for the reinvocation.
     pub(super) round: usize,
-    /// What.
+    /// The changes.
     pub(super) changes: Vec<Change>,
 }
 
-/// Who changes objects.
+/// The actors that change objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum By {
-    /// The version's defaults, before admission.
+    /// The defaults of the version, before admission.
     Defaults,
     /// The server's own admission plugins.
     Plugin,
-    /// A webhook: its patch, and the defaults of what it added.
+    /// A webhook: its patch, and the defaults of the fields that it added.
     Webhook,
-    /// The server, after admission: `uid`, times, status.
+    /// The server, after admission: `uid`, timestamps, status.
     Server,
 }
 
-/// The way of the object.
+/// All steps of an object.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     pub(super) taken: Vec<Step>,
-    /// The object at the end; none if there is none.
+    /// The final object, if there is one.
     pub(super) last: Option<Value>,
 }
 
-/// The steps of a request, made from its record: a review shows the object before the call, its patch what the call did.
+/// Reconstructs the steps of a request from its record.
+///
+/// The `AdmissionReview` contains the object before the call, and its patch the changes.
 pub(super) fn steps(request: &Request, sent: &Sent, server: &ApiServer, namespaced: bool) -> Steps {
     let mut steps = Steps::default();
     let Some(body) = &request.body else { return of_patch(request, sent, server) };
@@ -72,7 +74,8 @@ pub(super) fn steps(request: &Request, sent: &Sent, server: &ApiServer, namespac
     steps
 }
 
-/// The steps of a request without an object: a patch shows its object when a webhook is called; others have none.
+/// Returns the steps of a request without an object in its body. The object of a patch is known from the first webhook
+/// call; other requests do not have one.
 fn of_patch(request: &Request, sent: &Sent, server: &ApiServer) -> Steps {
     let mut steps = Steps::default();
     if matches!(request.operation, Operation::Create | Operation::Update) {
@@ -83,7 +86,9 @@ fn of_patch(request: &Request, sent: &Sent, server: &ApiServer) -> Steps {
     steps
 }
 
-/// The record of who set which field is no step, as `kubectl` does not show it either; that a webhook changes it is one.
+/// Copies `managedFields` from `later`.
+///
+/// The server's changes to them are not steps, and `kubectl` does not show them either; changes by webhooks are steps.
 fn follow_managed_fields(object: &mut Value, later: &Value) {
     let entries = later.pointer("/metadata/managedFields").cloned();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -98,7 +103,7 @@ fn without_managed_fields(mut object: Value) -> Value {
 }
 
 impl Steps {
-    /// From `now` on, which is not known before the first call of a patch, to the end.
+    /// Adds the steps from `now` to the end. For a patch, the object is unknown before the first call.
     fn go_on(&mut self, mut now: Option<Value>, sent: &Sent, server: &ApiServer) {
         let mut plugins = Vec::new();
         for event in &sent.record.events {
@@ -109,7 +114,7 @@ impl Steps {
             let Some(before) = shown(called).filter(|_| called.phase == Phase::Mutating) else { continue };
             if let Some(now) = &mut now {
                 follow_managed_fields(now, &before);
-                // In another version of the same object everything may stand elsewhere.
+                // Objects of different versions cannot be compared: fields may have different paths.
                 if before.get("apiVersion") == now.get("apiVersion") {
                     self.plugins(&mut plugins, called.round, now, &before);
                 }
@@ -140,7 +145,7 @@ impl Steps {
         }
     }
 
-    /// After the last call, what the server itself writes is told apart from what plugins did before it.
+    /// Adds the steps after the last call, and separates the changes of the server itself from those of plugins.
     fn end(&mut self, plugins: &[&str], changes: Vec<Change>) {
         let is_servers = |change: &Change| {
             plugins.is_empty() || SERVERS_OWN.iter().any(|field| change.path.starts_with(field))
@@ -155,7 +160,7 @@ impl Steps {
         }
     }
 
-    /// What lies between two calls is the plugins' doing.
+    /// Attributes the changes between two calls to the plugins that changed the object.
     fn plugins(&mut self, plugins: &mut Vec<&'static str>, round: Round, before: &Value, after: &Value) {
         let count = self.taken.len();
         let by = if plugins.is_empty() { By::Server } else { By::Plugin };
@@ -167,13 +172,13 @@ impl Steps {
     }
 }
 
-/// The object as a review shows it.
+/// Returns the object in the `AdmissionReview`.
 pub(in crate::review) fn shown(called: &Called) -> Option<Value> {
     let mut review: Value = serde_json::from_slice(&called.review).ok()?;
     Some(review.pointer_mut("/request/object")?.take()).filter(|object| !object.is_null())
 }
 
-/// The object after the call; none if the call did not patch it.
+/// Returns the object after the call, or `None` if the call did not patch it.
 pub(in crate::review) fn patched(called: &Called, before: &Value, server: &ApiServer) -> Option<Value> {
     let CallResult::Allowed { patch: Some(operations), .. } = &called.result else { return None };
     let patch = Patch::decode(&serde_json::to_vec(&**operations).ok()?).ok()?;
@@ -182,12 +187,12 @@ pub(in crate::review) fn patched(called: &Called, before: &Value, server: &ApiSe
     Some(after)
 }
 
-/// Whether a body is an object of the API rather than a Status.
+/// Returns whether a body is an API object rather than a Status.
 fn is_object(body: &Value) -> bool {
     body.get("kind").is_some_and(|kind| kind != "Status")
 }
 
-/// What the server writes when it stores an object.
+/// The fields that the server sets when it stores an object.
 const SERVERS_OWN: [&str; 5] = [
     "metadata.uid",
     "metadata.creationTimestamp",

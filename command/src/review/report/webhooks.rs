@@ -1,4 +1,4 @@
-//! Every webhook of the configurations, whether it was called, and what came of each call.
+//! All webhooks of the configurations, whether each was called, and the result of each call.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use super::milliseconds;
 use super::steps::{patched, shown};
 use crate::review::explain::Facts;
 
-/// All webhooks, in dispatch order: mutating before validating, from files before those of the API, then by the name of
-/// their configuration.
+/// All webhooks in dispatch order: mutating before validating, those from files before those from the API, then sorted
+/// by the name of the configuration.
 #[derive(Debug, Default)]
 pub(in crate::review) struct Webhooks {
     all: Vec<(Phase, Arc<Webhook>)>,
 }
 
-/// One webhook of a configuration.
+/// A webhook of a configuration.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WebhookReport {
@@ -40,13 +40,13 @@ pub(super) struct WebhookReport {
     pub(super) name: String,
     /// `Fail` or `Ignore`.
     failure_policy: Cow<'static, str>,
-    /// Whether the server got as far as asking whether to call it.
+    /// Whether the server reached the decision whether to call the webhook.
     considered: bool,
-    /// Whether it was called, or would have been but for a dry run.
+    /// Whether the webhook was called, or would have been called without a dry run.
     pub(super) called: bool,
-    /// Why it was not called, for each round in which it was not.
+    /// Why the webhook was not called, for each round in which it was not.
     pub(super) skipped: Vec<Skipped>,
-    /// Its match conditions, for each round in which they were evaluated; only with `--explain`.
+    /// The match conditions for each round in which they were evaluated; only with `--explain`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) conditions: Vec<ConditionReport>,
 }
@@ -61,13 +61,13 @@ pub(super) struct ConditionReport {
     pub(super) name: String,
     /// `expression` of the condition.
     expression: String,
-    /// Its value; left out if it has none.
+    /// The value of the expression; omitted if the evaluation failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) value: Option<bool>,
-    /// Why it has no value; left out if it has one.
+    /// The evaluation error; omitted if the expression has a value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) error: String,
-    /// What it cost; 1,000,000 is the limit for one, 2,500,000 for all of a webhook.
+    /// The CEL cost. The limit is 1,000,000 for one expression and 2,500,000 for all conditions of a webhook.
     pub(super) cost: u64,
 }
 
@@ -77,83 +77,83 @@ pub(super) struct ConditionReport {
 pub(super) struct Skipped {
     /// 1, or 2 for the reinvocation.
     pub(super) round: usize,
-    /// `exempt`, `namespaceSelector`, `objectSelector`, `rules`, `matchConditions`, `notReinvoked`, or `error`: the first
-    /// test that said no.
+    /// The first test that excluded the webhook: `exempt`, `namespaceSelector`, `objectSelector`, `rules`,
+    /// `matchConditions`, `notReinvoked`, or `error`.
     pub(super) test: Cow<'static, str>,
-    /// The same in words.
+    /// The same reason as a sentence.
     pub(super) reason: String,
-    /// What was compared; only with `--explain`.
+    /// The compared values; only with `--explain`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) compared: Vec<String>,
 }
 
-/// One call.
+/// A call of a webhook.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CallReport {
     /// `mutating` or `validating`.
     #[serde(rename = "type")]
     pub(super) phase: Cow<'static, str>,
-    /// 1, or 2 for the reinvocation. Validating webhooks have the first only.
+    /// 1, or 2 for the reinvocation. Validating webhooks are called only in round 1.
     pub(super) round: usize,
-    /// The number in the audit annotations.
+    /// The index in the audit annotations.
     index: usize,
     /// `metadata.name` of the configuration.
     pub(super) configuration: String,
     /// `name` of the webhook.
     pub(super) webhook: String,
-    /// When the call began, in milliseconds from the beginning of the request.
+    /// When the call began, in milliseconds since the start of the request.
     started_ms: f64,
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     pub(super) duration_ms: f64,
-    /// How it ended.
+    /// The outcome of the call.
     pub(super) outcome: Outcome,
-    /// The HTTP status of the reply; left out if none came.
+    /// The HTTP status of the response; omitted if there was no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     http_status: Option<u16>,
-    /// Why, where it did not allow the request; left out where it did.
+    /// Why the webhook did not allow the request; omitted if it did.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) message: String,
-    /// What to do about it, where that is known; left out where it is not.
+    /// A suggestion for fixing the problem; omitted if none is known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) hint: String,
-    /// The operations of the patch; left out without one.
+    /// The operations of the patch; omitted if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) patch: Option<Vec<Value>>,
-    /// Whether the object was another one after it.
+    /// Whether the call changed the object.
     pub(super) changed: bool,
-    /// What it changed.
+    /// The changes to the object.
     pub(super) changes: Vec<Change>,
-    /// Its warnings.
+    /// The warnings that the webhook returned.
     pub(super) warnings: Vec<String>,
-    /// Its audit annotations, without the webhook's name before the key.
+    /// The audit annotations, without the prefix with the webhook's name.
     pub(super) audit_annotations: std::collections::BTreeMap<String, String>,
-    /// `request.uid` of its review.
+    /// `request.uid` of the `AdmissionReview`.
     uid: String,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Outcome {
-    /// It allowed the request.
+    /// The webhook allowed the request.
     Allowed,
-    /// It denied it.
+    /// The webhook denied the request.
     Denied,
-    /// It gave no valid answer, and the request went on.
+    /// The webhook did not return a valid response, and the request continued.
     FailedOpen,
-    /// It gave no valid answer, and the request was refused.
+    /// The webhook did not return a valid response, and the request was rejected.
     FailedClosed,
-    /// The server could not go on, whatever the failure policy: a patch that does not apply, a dry run of a webhook with
-    /// side effects.
+    /// The server could not continue, whatever the failure policy: the patch could not be applied, or a dry run matched
+    /// a webhook with side effects.
     Refused,
 }
 
 impl Webhooks {
-    /// The webhooks from files and those of stored configurations.
+    /// Returns the webhooks from files and those of stored configurations.
     ///
     /// # Errors
-    /// A configuration cannot be read.
+    /// Returns an error if a configuration cannot be read.
     pub(in crate::review) fn new(
         manifests: &StaticManifests,
         configurations: &[Arc<Value>],
@@ -171,17 +171,17 @@ impl Webhooks {
                     .map(|webhook| (webhook.phase, Arc::new(webhook))),
             );
         }
-        // Those of one half stay as they are.
+        // The sort is stable: webhooks of the same phase keep their order.
         all.sort_by_key(|(phase, _)| *phase);
         Ok(Self { all })
     }
 
-    /// Those of a server, in dispatch order.
+    /// Returns the webhooks of a server, in dispatch order.
     pub(in crate::review) fn in_order(all: Vec<(Phase, Arc<Webhook>)>) -> Self {
         Self { all }
     }
 
-    /// Every call of a record.
+    /// Returns every call of a record.
     pub(super) fn calls(&self, record: &Record, server: &ApiServer) -> Vec<CallReport> {
         let report = |called: &Called| {
             let of = |(phase, webhook): &&(Phase, Arc<Webhook>)| {
@@ -199,18 +199,18 @@ impl Webhooks {
 }
 
 impl WebhookReport {
-    /// Whether it is `mutating` or `validating`, as the word says.
+    /// Returns whether the webhook's phase is `phase`, which is `mutating` or `validating`.
     pub(super) fn is(&self, phase: &str) -> bool {
         self.phase == phase
     }
 
-    /// Leaves out what only `--explain` shows.
+    /// Removes the details that only `--explain` shows.
     pub(super) fn without_explanation(&mut self) {
         self.conditions.clear();
         self.skipped.iter_mut().for_each(|skipped| skipped.compared.clear());
     }
 
-    /// Whether the server got as far as this webhook.
+    /// Returns whether the server reached this webhook.
     pub(super) fn is_considered(&self) -> bool {
         self.considered
     }
@@ -243,7 +243,7 @@ fn report(phase: Phase, webhook: &Webhook, record: &Record, explained: Option<&F
             skipped.push(cannot_tell(*round, status));
         }
     }
-    // Attempts after the first, of a write or of a deletion in several steps, mostly say the same.
+    // Further attempts of a write, or of a deletion in several steps, usually give the same reason.
     skipped.dedup();
     WebhookReport {
         phase: name(phase).into(),
@@ -323,7 +323,7 @@ fn reason(mismatch: &Mismatch, webhook: &Webhook, conditions: Option<&Conditions
     text.to_owned()
 }
 
-/// A service of a cluster is nowhere on this machine.
+/// Suggests `--service` if a call failed because its Service was not found.
 fn hint(called: &Called, webhook: &Webhook) -> Option<String> {
     let WebhookTarget::Service(service) = &webhook.client_config.target else { return None };
     let CallResult::Failed { failure, .. } = &called.result else { return None };

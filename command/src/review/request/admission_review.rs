@@ -1,4 +1,4 @@
-//! An `AdmissionReview` under review: the request that a webhook once saw, sent again.
+//! Replays the request of an `AdmissionReview` that a webhook received.
 
 use harness::attributes::{GroupVersionResource, Operation, UserInfo};
 use harness::chain::{Request, RequestError};
@@ -11,7 +11,7 @@ use crate::Failure;
 use crate::documents::Document;
 use crate::review::arguments::{DryRun, Review};
 
-/// `request` of an `AdmissionReview`, as far as it says what was asked of the server.
+/// The `request` of an `AdmissionReview`: the fields that describe what the client requested.
 ///
 /// Source: k8s.io/api admission/v1/types.go, `AdmissionRequest`.
 #[derive(Deserialize)]
@@ -21,7 +21,7 @@ struct AdmissionRequest {
     resource: GroupVersionResource,
     #[serde(default)]
     sub_resource: String,
-    /// What the client asked for, where the webhook saw an equivalent of it.
+    /// What the client requested, if the webhook received an equivalent resource.
     request_resource: Option<GroupVersionResource>,
     request_sub_resource: Option<String>,
     #[serde(default)]
@@ -40,10 +40,10 @@ struct AdmissionRequest {
     options: Option<Map<String, Value>>,
 }
 
-/// The request that the review holds.
+/// Returns the request in the review.
 ///
 /// # Errors
-/// It holds none, or the command line contradicts it.
+/// Returns an error if the review does not contain a request, or if the command line contradicts it.
 pub(super) fn plan(
     arguments: &Review,
     document: &Document,
@@ -74,7 +74,7 @@ pub(super) fn plan(
     let is_own_kind = |object: &Value| object.get("kind").is_some_and(|kind| *kind == known.kind.kind);
     let mut existing = request.old_object.clone().filter(is_own_kind);
     if existing.is_none() {
-        // Of a Scale that was sent, nobody knows what it belongs to.
+        // A Scale does not specify its parent object.
         let object = request.object.as_ref().or(request.old_object.as_ref()).unwrap_or(&Value::Null);
         existing = before(old, object, &request.name).map(|old| old.object.clone());
     }
@@ -100,7 +100,7 @@ pub(super) fn plan(
     Ok(Planned { place: place.clone(), request, before: existing })
 }
 
-/// Options as a query has them; what says which options they are stays away, and so does the dry run.
+/// Converts options to query parameters, without `apiVersion`, `kind`, and `dryRun`.
 fn pairs(options: &Map<String, Value>) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     for (key, value) in options {

@@ -1,4 +1,4 @@
-//! What is sent for the objects under review, and what has to be there before.
+//! The requests for the objects under review, and the objects that must exist first.
 
 mod admission_review;
 mod subresource;
@@ -12,21 +12,21 @@ use super::arguments::{DryRun, Review};
 use crate::Failure;
 use crate::documents::{Document, Place};
 
-/// One request, and what it needs.
+/// A request and its prerequisites.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Planned {
-    /// Where the object under review stands.
+    /// The location of the object under review.
     pub(super) place: Place,
-    /// The request.
+    /// The request to send.
     pub(super) request: Request,
-    /// What has to be there before.
+    /// The object that must exist before the request.
     pub(super) before: Option<Value>,
 }
 
-/// The requests for `documents`, in that order.
+/// Returns the requests for `documents`, in the same order.
 ///
 /// # Errors
-/// A usage failure that names the object about which something is missing or contradictory.
+/// Returns a usage failure that names the object whose information is missing or contradictory.
 pub(super) fn plan(
     arguments: &Review,
     documents: Vec<Document>,
@@ -74,7 +74,7 @@ fn plan_one(
         if let Some(parent) = of {
             target = parent.map_err(|message| place.failure(message))?;
         } else if operation != Operation::Update {
-            // The file is what the subresource belongs to.
+            // The file contains the parent object of the subresource.
             existing = existing.or_else(|| Some(object.clone()));
             object = subresource::body(&subresource, &object).unwrap_or(object);
         } else if let Some(body) = subresource::body(&subresource, &object) {
@@ -114,7 +114,7 @@ fn plan_one(
     Ok(Planned { place, request, before: existing })
 }
 
-/// The namespace of the request; `default` if nobody names one.
+/// Returns the namespace of the request, which defaults to `default`.
 fn namespace(arguments: &Review, place: &Place, object: &Value) -> Result<String, Failure> {
     let own = text(object, "/metadata/namespace");
     match &arguments.namespace {
@@ -128,7 +128,7 @@ fn namespace(arguments: &Review, place: &Place, object: &Value) -> Result<String
     }
 }
 
-/// What `--old` has of this object: of the same kind and name, or for a subresource whatever has its name.
+/// Returns the object in `--old` with the same kind and name, or for a subresource any object with the same name.
 fn before<'a>(old: &'a [Document], object: &Value, name: &str) -> Option<&'a Document> {
     let named = |old: &&Document| text(&old.object, "/metadata/name") == name;
     let kind = text(object, "/kind");
@@ -140,7 +140,7 @@ fn before<'a>(old: &'a [Document], object: &Value, name: &str) -> Option<&'a Doc
     exact.or_else(|| same.find(|_| subresource::is_body(kind)))
 }
 
-/// `Pod web`, for messages.
+/// Returns the kind and name of an object for messages, such as `Pod web`.
 fn called(object: &Value) -> String {
     format!("{} {}", text(object, "/kind"), text(object, "/metadata/name"))
 }

@@ -1,10 +1,10 @@
-//! What a subresource is asked for, and with what.
+//! The operations and bodies of requests to subresources.
 
 use harness::attributes::{GroupVersionKind, Operation};
 use harness::json::set;
 use serde_json::{Value, json};
 
-/// What is done with a subresource, unless somebody says otherwise.
+/// Returns the default operation of a subresource.
 pub(super) fn operation(subresource: &str) -> Operation {
     match subresource {
         "" | "eviction" | "binding" | "token" => Operation::Create,
@@ -13,15 +13,15 @@ pub(super) fn operation(subresource: &str) -> Operation {
     }
 }
 
-/// Whether objects of this kind exist only as what a subresource takes.
+/// Returns whether objects of this kind exist only as request bodies of a subresource.
 pub(super) fn is_body(kind: &str) -> bool {
     matches!(kind, "Scale" | "Eviction" | "Binding" | "TokenRequest")
 }
 
-/// The kind to whose `subresource` an object of `kind` is sent; none if that is the kind itself.
+/// Returns the kind that `subresource` of an object of `kind` belongs to, or `None` if that is the kind itself.
 ///
 /// # Errors
-/// What to do where nobody says it.
+/// Returns what the user must specify if the kind is ambiguous.
 pub(super) fn belongs_to(
     kind: &GroupVersionKind,
     subresource: &str,
@@ -40,7 +40,7 @@ pub(super) fn belongs_to(
     })
 }
 
-/// What `subresource` takes, made from the object that it belongs to; none if it takes that object itself.
+/// Creates the body for `subresource` from its parent object, or returns `None` if the body is that object itself.
 pub(super) fn body(subresource: &str, object: &Value) -> Option<Value> {
     let metadata = |field: &str| object.pointer(&format!("/metadata/{field}")).cloned().unwrap_or_default();
     let mut body = match subresource {

@@ -1,4 +1,4 @@
-//! Which objects, with which options, become which requests.
+//! Tests that objects and options become the expected requests.
 
 use clap::Parser as _;
 use harness::chain::Chain;
