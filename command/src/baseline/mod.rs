@@ -1,4 +1,4 @@
-//! `--baseline` of `admit verify` and `admit lint`: findings that are known and accepted, each for a reason.
+//! `--baseline` of `admit verify` and `admit lint`: known findings that are accepted, each for a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_saphyr::{Location as At, Spanned};
 use crate::run::report::ReportFile;
 use crate::{Failure, documents};
 
-/// The version of the file.
+/// The version of the file format.
 const VERSION: u32 = 1;
 
 /// The options about a baseline.
@@ -34,58 +34,58 @@ pub(crate) struct BaselineOptions {
     baseline_reason: Option<String>,
 }
 
-/// The command whose findings a baseline is about.
+/// The command whose findings a baseline lists.
 #[derive(Debug)]
 pub(crate) struct Subcommand {
-    /// `verify`, for `admit verify`.
+    /// The name of the subcommand, such as `verify`.
     pub(crate) name: &'static str,
-    /// What its checks are called, such as `check`.
+    /// The word for its checks, such as `check`.
     pub(crate) noun: &'static str,
-    /// The check with an id.
+    /// Returns the canonical id of a check, if it exists.
     pub(crate) find: fn(&str) -> Option<&'static Check>,
-    /// Whether a finding may be about a webhook of this name.
+    /// Returns whether a finding can refer to a webhook of this name.
     pub(crate) is_webhook: fn(&str) -> bool,
-    /// What such a name looks like.
+    /// The expected format of such a name.
     pub(crate) webhook: &'static str,
 }
 
-/// The findings of a run that a baseline may accept.
+/// The findings of a run, for a baseline.
 pub(crate) trait Findings {
-    /// Each finding: what has to be known for it to be accepted, and where the reason goes.
+    /// Returns for each finding the keys that must be accepted, and the field for the reason.
     fn findings(&mut self) -> Vec<(BTreeSet<Known>, &mut Option<String>)>;
 
-    /// Whether this run would have found what is known: its check was made, and of the webhook.
+    /// Returns whether this run would have reported the finding: its check ran for the webhook.
     fn would_find(&self, known: &Known) -> bool;
 
     /// Records the entries whose findings no longer exist.
     fn report_stale(&mut self, stale: Vec<StaleEntry>);
 }
 
-/// Which findings are accepted: what one check finds of one kind about one webhook.
+/// Identifies findings: those of one check and kind for one webhook.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Known {
     /// The id of the check.
     pub(crate) check: String,
     /// The kind of the finding.
     pub(crate) kind: String,
-    /// What it is about, mostly `CONFIGURATION/WEBHOOK`.
+    /// The subject, usually `CONFIGURATION/WEBHOOK`.
     pub(crate) webhook: String,
 }
 
-/// What becomes of the findings that are known.
+/// How a run treats known findings.
 #[derive(Debug)]
 pub(crate) enum Accepting {
     /// There is no baseline.
     Nothing,
-    /// These are accepted.
+    /// Accept the findings in this baseline.
     These(Baseline),
-    /// All are accepted from now on.
+    /// Accept all current findings by writing a baseline.
     All {
         /// The file to write.
         file: ReportFile,
-        /// What it says now.
+        /// The current content of the file.
         known: Baseline,
-        /// The reason of what is new in it.
+        /// The reason for new entries.
         reason: String,
     },
 }
@@ -97,19 +97,19 @@ pub(crate) struct Baseline {
     entries: BTreeMap<Known, Accepted>,
 }
 
-/// Why a finding is accepted, and where that is written.
+/// The reason why a finding is accepted, and the line of its entry.
 #[derive(Debug)]
 struct Accepted {
     reason: String,
     place: Location,
 }
 
-/// Whether every entry has to have its reason.
+/// Whether every entry must have a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reasons {
-    /// It has: findings are accepted by it.
+    /// Yes, because the baseline is used to accept findings.
     Required,
-    /// It may still be missing: the file is written again.
+    /// No, because the file is rewritten.
     Optional,
 }
 
@@ -129,14 +129,14 @@ struct WrittenEntry {
     reason: Spanned<String>,
 }
 
-/// The same to be written.
+/// The accepted findings, as written to a file.
 #[derive(Debug, Serialize)]
 struct Written<'a> {
     version: u32,
     findings: Vec<Entry<'a>>,
 }
 
-/// An entry to be written.
+/// An entry, as written to a file.
 #[derive(Debug, Serialize)]
 struct Entry<'a> {
     check: &'a str,
@@ -146,23 +146,23 @@ struct Entry<'a> {
 }
 
 impl BaselineOptions {
-    /// Reads the baseline, and makes the file of one that is to be written.
+    /// Reads the baseline, and creates the output file if one is to be written.
     ///
     /// # Errors
-    /// A baseline that cannot be read or is wrong; a file that cannot be written.
+    /// Returns an error if a baseline is invalid or cannot be read, or if a file cannot be written.
     pub(crate) fn open(&self, subcommand: &'static Subcommand) -> Result<Accepting, Failure> {
         if let Some(path) = &self.baseline {
             return Ok(Accepting::These(Baseline::read(path, subcommand, Reasons::Required)?));
         }
         let Some(path) = &self.write_baseline else { return Ok(Accepting::Nothing) };
-        // A device has no reasons to keep.
+        // A device does not contain reasons to keep.
         let is_there = path.is_file();
         let known = if is_there {
             Baseline::read(path, subcommand, Reasons::Optional)?
         } else {
             Baseline::empty(subcommand)
         };
-        // It has no objects in it, and belongs to the repository.
+        // The file does not contain objects and is meant to be committed, so others may read it.
         let file = ReportFile::create(path, Readers::Umask)?;
         let reason = self.baseline_reason.clone().unwrap_or_default();
         Ok(Accepting::All { file, known, reason })
@@ -170,11 +170,10 @@ impl BaselineOptions {
 }
 
 impl Accepting {
-    /// Marks the findings that are accepted, and lists the entries of which nothing is found any more. Writes the file that
-    /// is to be written.
+    /// Marks accepted findings, reports entries without a finding, and writes the new baseline, if any.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub(crate) fn apply(self, report: &mut impl Findings) -> Result<(), Failure> {
         match self {
             Self::Nothing => Ok(()),
@@ -209,7 +208,7 @@ impl Baseline {
     /// Reads the file.
     ///
     /// # Errors
-    /// A usage failure that names file, line and field of the first thing that is wrong.
+    /// Returns a usage failure with the file, line, and field of the first error.
     fn read(path: &Path, subcommand: &'static Subcommand, reasons: Reasons) -> Result<Self, Failure> {
         let file = path.display().to_string();
         let bytes =
@@ -245,7 +244,7 @@ impl Baseline {
     /// Adds an entry of `file`.
     ///
     /// # Errors
-    /// Where and in which field something is wrong with it, and what.
+    /// Returns the invalid field and what is wrong with it.
     fn add(
         &mut self,
         entry: WrittenEntry,
@@ -287,9 +286,10 @@ impl Baseline {
         Ok(())
     }
 
-    /// Marks the findings that are accepted, and lists the entries of which nothing is found any more.
+    /// Marks accepted findings, and reports entries without a finding.
     ///
-    /// A finding is accepted if it is for each of its webhooks: a further webhook that shows it is news.
+    /// A finding is accepted only if the baseline lists all of its webhooks, so that an additional webhook makes it a
+    /// new finding.
     fn apply(&self, report: &mut impl Findings) {
         let mut found = BTreeSet::new();
         for (known, accepted) in report.findings() {
@@ -310,8 +310,10 @@ impl Baseline {
         report.report_stale(stale);
     }
 
-    /// A baseline that accepts all findings of `report`: for the reasons of this one, or else for `reason`. What it accepts
-    /// and `report` says nothing about, such as checks that were not made, stays.
+    /// Creates a baseline that accepts all findings of `report`.
+    ///
+    /// Entries keep their reasons, and new ones get `reason`. Entries that `report` cannot confirm, such as those of
+    /// checks that did not run, are kept.
     fn rewritten(&self, report: &mut impl Findings, reason: &str) -> Result<String, Failure> {
         let found: BTreeSet<Known> = report.findings().into_iter().flat_map(|(known, _)| known).collect();
         let mut accepted: BTreeMap<&Known, &str> = found.iter().map(|known| (known, reason)).collect();
@@ -320,7 +322,7 @@ impl Baseline {
                 accepted.insert(known, reason);
             }
         }
-        // One entry for all webhooks that share a reason.
+        // Webhooks with the same reason share an entry.
         let mut entries: BTreeMap<(&str, &str, &str), Vec<&str>> = BTreeMap::new();
         for (known, reason) in accepted {
             entries.entry((&known.check, &known.kind, reason)).or_default().push(&known.webhook);
@@ -334,7 +336,7 @@ impl Baseline {
     }
 }
 
-/// The comment with which the file begins.
+/// The comment at the beginning of the file.
 fn head(name: &str) -> String {
     format!(
         "# Findings of admit {name} that are accepted, each for a reason: `admit {name} --baseline FILE` fails only for others.\n\

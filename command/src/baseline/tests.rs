@@ -1,4 +1,4 @@
-//! Which findings a baseline accepts, and what is written down.
+//! Tests which findings a baseline accepts and what is written to it.
 
 use harness::verify::report::Report;
 use serde_json::json;
@@ -10,7 +10,7 @@ fn parse(text: &str) -> Result<Baseline, String> {
     Baseline::parse(text, "b.yaml", &VERIFY, Reasons::Required).map_err(|failure| failure.to_string())
 }
 
-/// V01 finds `grows` of a and b; V22 was not checked for a, and V57 was skipped.
+/// Returns a report in which V01 finds `grows` for a and b, V22 was not checked for a, and V57 was skipped.
 fn report() -> Report {
     let result = |webhook: &str, verdict: &str| json!({"webhook": webhook, "verdict": verdict, "held": 0, "notChecked": {}, "notApplicable": {}});
     let check = |id: &str, results: serde_json::Value, findings: serde_json::Value| {
@@ -82,7 +82,7 @@ fn what_is_written_accepts_everything_and_keeps_the_reasons() {
     let after = parse(&text).unwrap();
     after.apply(&mut report);
     assert_eq!(report.checks[0].findings[0].accepted.as_deref(), Some("known; new"));
-    // What the run says nothing about stays, and what is not found any more goes.
+    // Entries that the run cannot confirm stay, and entries without a finding are removed.
     let entries = [
         entry("V22", "uid", "c/a", "kept"),
         entry("V57", "defaults", "c/a", "kept"),
@@ -90,7 +90,7 @@ fn what_is_written_accepts_everything_and_keeps_the_reasons() {
     ];
     let text = parse(&file(&entries)).unwrap().rewritten(&mut report, "new").unwrap();
     assert_eq!((text.matches("kept").count(), text.matches("gone").count()), (2, 0), "{text}");
-    // Without a reason nothing is accepted until somebody has written one.
+    // An entry is not accepted until it has a reason.
     let text = Baseline::empty(&VERIFY).rewritten(&mut report, "").unwrap();
     assert!(parse(&text).unwrap_err().contains("findings[0].reason: say why"), "{text}");
     assert!(Baseline::parse(&text, "b.yaml", &VERIFY, Reasons::Optional).is_ok());

@@ -1,4 +1,4 @@
-//! What `--baseline` of `admit lint` accepts in a report.
+//! The findings that `--baseline` of `admit lint` accepts.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use harness::verify::report::StaleEntry;
 use super::output::{NotChecked, Report};
 use crate::baseline::{Findings, Known, Subcommand};
 
-/// How a baseline of `admit lint` names findings.
+/// Names the findings of `admit lint` in a baseline.
 pub(super) const LINT: Subcommand = Subcommand {
     name: "lint",
     noun: "static check",
     find: super::find,
-    // A configuration may be refused for its name.
+    // A finding can be about a configuration with an invalid name.
     is_webhook: |_| true,
     webhook: "CONFIGURATION/WEBHOOK or CONFIGURATION",
 };
@@ -30,7 +30,7 @@ impl Findings for Report {
         findings.collect()
     }
 
-    /// A check that was not made says nothing, nor does one of webhooks that cannot be read.
+    /// Checks that were not run, and webhooks that cannot be read, do not affect the entries of a baseline.
     fn would_find(&self, known: &Known) -> bool {
         let configuration = known.webhook.split('/').next().unwrap_or_default();
         let concerns = |unchecked: &NotChecked| {

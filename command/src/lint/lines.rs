@@ -1,4 +1,4 @@
-//! On which line of a file a field of an object stands.
+//! Finds the line of a field in a file.
 
 use std::fmt;
 
@@ -10,17 +10,18 @@ use serde_saphyr::Spanned;
 #[derive(Debug)]
 pub(super) struct Outline(Spanned<Node>);
 
-/// A value, with the lines of what is in it.
+/// A value with the lines of its children.
 #[derive(Debug)]
 enum Node {
-    /// A text, or nothing where it is something else.
+    /// The string, or `None` if the value is not a string.
     Leaf(Option<String>),
     List(Vec<Spanned<Node>>),
     Map(Vec<(Spanned<String>, Spanned<Node>)>),
 }
 
-/// The outlines of the objects in a file, of which there are `count`; those of a list one by one. None if the file is not
-/// YAML throughout, such as JSON documents one after another.
+/// Returns the outlines of the `count` objects in a file, with list items as separate objects.
+///
+/// Returns `None` if the file is not valid YAML, such as a sequence of JSON documents.
 pub(super) fn outlines(text: &str, count: usize) -> Vec<Outline> {
     let Ok(documents) = serde_saphyr::from_multiple::<Spanned<Node>>(text) else { return Vec::new() };
     let mut outlines = Vec::new();
@@ -30,7 +31,8 @@ pub(super) fn outlines(text: &str, count: usize) -> Vec<Outline> {
     if outlines.len() == count { outlines } else { Vec::new() }
 }
 
-/// As documents are taken apart: the items of a list are objects of their own, and what holds nothing is none.
+/// Collects the objects of a document, as the reader of documents does: each item of a list is an object, and nodes
+/// that are not maps are skipped.
 fn collect(node: Spanned<Node>, outlines: &mut Vec<Outline>) {
     match node.value {
         Node::Leaf(_) | Node::List(_) => {}
@@ -57,7 +59,8 @@ fn collect(node: Spanned<Node>, outlines: &mut Vec<Outline>) {
 }
 
 impl Outline {
-    /// The line of a field, such as `webhooks[0].rules[1].scope`: of one that is not there, the line of what it would be in.
+    /// Returns the line of a field such as `webhooks[0].rules[1].scope`; for a missing field, the line of its nearest
+    /// existing parent.
     pub(super) fn line_of(&self, field: &str) -> Option<u64> {
         let mut line = self.0.referenced.line();
         let mut node = &self.0.value;

@@ -1,4 +1,4 @@
-//! `admit lint --list`: the static checks, for people, programs and the page of the documentation.
+//! `admit lint --list`: the static checks for people, programs, and the documentation.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::page;
 use crate::Failure;
 use crate::verify::output::{audience as webhooks, word};
 
-/// What `-o json` prints.
+/// The output of `-o json`.
 #[derive(Debug, Serialize)]
 struct List {
     version: u32,
@@ -28,7 +28,7 @@ struct Listed {
     page: &'static str,
 }
 
-/// The checks in this format.
+/// Returns the checks in this format.
 pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, Failure> {
     match format {
         Format::Text => Ok(text(checks)),
@@ -59,7 +59,7 @@ fn text(checks: &[&'static Check]) -> String {
     text
 }
 
-/// The page `docs/reference/lint-checks.md`.
+/// Returns the page `docs/reference/lint-checks.md`.
 fn markdown(checks: &[&'static Check]) -> String {
     let mut page = "\
 # Checks of admit lint

@@ -1,4 +1,4 @@
-//! `admit lint`.
+//! `admit lint`: checks webhook configurations without calling webhooks.
 
 mod baseline;
 mod lines;
@@ -101,7 +101,7 @@ fn skip(text: &str) -> Result<Skip, String> {
     Skip::parse(text, known_check)
 }
 
-/// The static check with this id, in any case.
+/// Returns the static check with this id, ignoring case.
 fn find(id: &str) -> Option<&'static Check> {
     checks::STATIC.iter().map(|(check, _)| *check).find(|check| check.id.eq_ignore_ascii_case(id))
 }
@@ -111,7 +111,7 @@ struct Located {
     file: String,
     /// The text of the file.
     text: Rc<str>,
-    /// The line on which the object begins.
+    /// The first line of the object.
     line: u64,
     outline: Option<Outline>,
     object: Value,
@@ -148,7 +148,7 @@ impl Lint {
         Ok(if fails { ExitCode::Failed } else { ExitCode::Ok })
     }
 
-    /// The checks of `--check`, or all of them.
+    /// Returns the checks of `--check`, or all of them.
     fn chosen(&self) -> Vec<&'static Check> {
         let all = checks::STATIC.iter().map(|(check, _)| *check);
         let is_chosen = |check: &&Check| self.check.iter().any(|chosen| chosen.id == check.id);
@@ -203,18 +203,18 @@ impl Lint {
     }
 }
 
-/// Returns the name of a webhook configuration; none of another object.
+/// Returns the name of a webhook configuration, or `None` for another object.
 fn configuration_name(object: &Value) -> Option<String> {
     let is_configuration = text(object, &["kind"]).ends_with("WebhookConfiguration");
     is_configuration.then(|| text(object, &["metadata", "name"]).to_owned())
 }
 
-/// The page of the documentation that a check is about.
+/// Returns the documentation page of a check.
 fn page(check: &Check) -> &'static str {
     checks::STATIC.iter().find(|(it, _)| it.id == check.id).map_or("", |(_, page)| page)
 }
 
-/// The objects of the files, each with the lines of its fields where they are known.
+/// Returns the objects in the files, with the lines of their fields if known.
 fn read(paths: &[PathBuf]) -> Result<Vec<Located>, Failure> {
     let mut all = Vec::new();
     for file in documents::read_texts(paths)? {

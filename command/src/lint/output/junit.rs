@@ -1,4 +1,4 @@
-//! JUnit: a suite for each check, a case for each finding; one that passes where nothing was found.
+//! The JUnit report: a suite for each check, and a case for each finding, or a passing case if there are none.
 
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 
@@ -6,7 +6,10 @@ use super::Report;
 use crate::Failure;
 use crate::verify::output::{FailOn, relative, word};
 
-/// The report as XML. Only findings that `--fail-on` counts and no baseline accepts are failures; what could not be checked is a skipped case.
+/// Returns the report as XML.
+///
+/// Only findings that `--fail-on` counts and the baseline does not accept are failures. Checks that could not be
+/// completed are skipped cases.
 pub(super) fn document(report: &Report, fail_on: FailOn) -> Result<String, Failure> {
     let mut junit = Junit::new("admit lint");
     for check in &report.checks {

@@ -1,4 +1,4 @@
-//! What `admit lint` prints.
+//! The output of `admit lint`.
 
 mod junit;
 mod sarif;
@@ -15,7 +15,7 @@ use crate::diagnostic::{self, several};
 use crate::verify::output::{self as shared, FailOn, cell, line, word};
 use crate::{Failure, screen};
 
-/// The version of [`Report`] and of the list. It grows when a member changes its meaning or goes.
+/// The version of [`Report`] and of the list. It increases when a field is removed or changes its meaning.
 pub(super) const VERSION: u32 = 1;
 
 /// The format of standard output.
@@ -33,7 +33,7 @@ pub(super) enum Format {
     Sarif,
 }
 
-/// What was found.
+/// The result of a run.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {
@@ -42,7 +42,7 @@ pub(super) struct Report {
     pub(super) findings: Vec<Finding>,
     pub(super) not_checked: Vec<NotChecked>,
     pub(super) skipped: Vec<Skipped>,
-    /// Entries of the baseline of which nothing is found any more.
+    /// The entries of the baseline that no longer match a finding.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) stale: Vec<StaleEntry>,
     /// The names of the configurations, in the order of the files.
@@ -51,36 +51,36 @@ pub(super) struct Report {
     /// The checks that ran.
     #[serde(skip)]
     pub(super) checks: Vec<&'static Check>,
-    /// The names of configurations that no webhook could be read from.
+    /// The names of configurations whose webhooks could not be read.
     #[serde(skip)]
     pub(super) unreadable: Vec<String>,
 }
 
-/// One thing that is wrong.
+/// A finding.
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
     pub(super) check: &'static str,
     pub(super) severity: Severity,
-    /// The file as it was given, or `STDIN`.
+    /// The file as the user gave it, or `STDIN`.
     pub(super) file: String,
     pub(super) line: u64,
-    /// `CONFIGURATION/WEBHOOK`, or the configuration alone.
+    /// The webhook as `CONFIGURATION/WEBHOOK`, or only the configuration.
     pub(super) webhook: String,
-    /// The path of the field; empty for all of the configuration.
+    /// The path of the field; empty for the whole configuration.
     pub(super) field: String,
     pub(super) kind: String,
     pub(super) message: String,
-    /// The page of the documentation of Kubernetes.
+    /// The page of the Kubernetes documentation.
     pub(super) page: &'static str,
-    /// The line of the file.
+    /// The line in the file.
     #[serde(skip)]
     pub(super) source: Option<String>,
-    /// Why it is accepted, if a baseline says so.
+    /// The reason in the baseline why the finding is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) accepted: Option<String>,
 }
 
-/// What could not be checked.
+/// A check that could not be completed.
 #[derive(Debug, Serialize)]
 pub(super) struct NotChecked {
     pub(super) check: &'static str,
@@ -92,14 +92,14 @@ pub(super) struct NotChecked {
     pub(super) reason: String,
 }
 
-/// A check that the user left out.
+/// A check that the user skipped.
 #[derive(Debug, Serialize)]
 pub(super) struct Skipped {
     pub(super) check: &'static str,
     pub(super) reason: String,
 }
 
-/// Prints the report in this format; as text with `lists_checks` also what became of each check.
+/// Prints the report in this format; as text with `lists_checks`, also the result of each check.
 pub(super) fn print(
     report: &Report,
     format: Format,
@@ -123,25 +123,25 @@ fn document(report: &Report, format: Format, fail_on: FailOn) -> Result<String, 
     }
 }
 
-/// A value as JSON, with the end of the line.
+/// Formats a value as JSON, with a final line break.
 pub(super) fn json(value: &impl Serialize) -> Result<String, Failure> {
     Ok(shared::json(value)? + "\n")
 }
 
 impl Report {
-    /// The findings that no baseline accepts.
+    /// Returns the findings that the baseline does not accept.
     pub(super) fn new_findings(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|finding| finding.accepted.is_none())
     }
 
-    /// The findings that the baseline accepts, with the reason.
+    /// Returns the findings that the baseline accepts, each with its reason.
     fn accepted(&self) -> impl Iterator<Item = (&Finding, &str)> {
         self.findings.iter().filter_map(|finding| Some((finding, finding.accepted.as_deref()?)))
     }
 }
 
 impl Finding {
-    /// `WEBHOOK FIELD: MESSAGE`.
+    /// Formats a finding as `WEBHOOK FIELD: MESSAGE`.
     fn sentence(&self) -> String {
         let about = [self.webhook.as_str(), self.field.as_str()];
         let about: Vec<&str> = about.into_iter().filter(|part| !part.is_empty()).collect();

@@ -1,4 +1,4 @@
-//! SARIF: rules are checks, results are findings, each with the line of its field.
+//! The SARIF report: rules are checks, and results are findings, each with the line of its field.
 //!
 //! Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
 
@@ -11,7 +11,7 @@ use crate::baseline::stale;
 use crate::lint::page;
 use crate::verify::output::{relative, sarif, word};
 
-/// The log as JSON.
+/// Returns the log as JSON.
 pub(super) fn document(report: &Report) -> String {
     let checks = report.checks.as_slice();
     let notification = |check: &str, text: String| json!({"level": "note", "message": {"text": text}, "associatedRule": {"id": check}});
@@ -64,7 +64,7 @@ fn rule(check: &'static Check) -> Value {
 fn result(finding: &Finding, checks: &[&'static Check]) -> Value {
     let name = format!("{} {}", finding.webhook, finding.field);
     let mut location = json!({"logicalLocations": [{"fullyQualifiedName": name.trim()}]});
-    // Standard input is no artifact.
+    // Standard input is not an artifact.
     if finding.file != "STDIN" {
         let uri = sarif::uri(&relative(&finding.file));
         let physical = json!({"artifactLocation": {"uri": uri}, "region": {"startLine": finding.line}});
@@ -76,7 +76,7 @@ fn result(finding: &Finding, checks: &[&'static Check]) -> Value {
         "level": word(finding.severity),
         "message": {"text": finding.sentence()},
         "locations": [location],
-        // Not the line: a finding is the same one after it has moved.
+        // The fingerprint excludes the line, so that a finding stays the same if it moves.
         "partialFingerprints": {
             "admitFinding/v1": format!("{} {} {} {}", finding.check, finding.webhook, finding.field, finding.kind),
         },

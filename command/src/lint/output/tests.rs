@@ -1,11 +1,13 @@
-//! Every report of the same findings. `UPDATE_EXPECT=1 cargo test -p admit --lib lint::output` writes the golden files.
+//! Compares every format of the same findings with golden files.
+//!
+//! `UPDATE_EXPECT=1 cargo test -p admit --lib lint::output` writes them.
 
 use expect_test::{ExpectFile, expect_file};
 use harness::verify::report::Location;
 
 use super::*;
 
-/// Texts that mean something in every format.
+/// Texts with characters that are special in at least one format.
 fn report() -> Report {
     let finding = |check, severity, line, field: &str, message: &str| Finding {
         check,

@@ -1,4 +1,4 @@
-//! The report for people: the answer about each configuration, the findings, and what was not checked.
+//! The report for people: the result for each configuration, the findings, and what was not checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ use crate::check_help::{help, lint_docs};
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 
 const FAINT: Style = Style::new().dimmed();
-/// More checks than this are counted without their ids.
+/// The maximum number of checks that are listed by id; more are only counted.
 const MOST_IDS: usize = 10;
 
-/// Returns the whole report; with `lists_checks` also what became of each check.
+/// Returns the whole report; with `lists_checks`, also the result of each check.
 pub(super) fn text(report: &Report, lists_checks: bool) -> String {
     let mut text = String::new();
     verdicts(&mut text, report);
@@ -48,7 +48,7 @@ pub(super) fn text(report: &Report, lists_checks: bool) -> String {
     text
 }
 
-/// One line for each configuration with findings, and one for all others.
+/// Lists each configuration with findings on a line, and summarizes all others on one line.
 fn verdicts(text: &mut String, report: &Report) {
     let mut found: BTreeMap<&str, Vec<Severity>> = BTreeMap::new();
     for finding in report.new_findings() {
@@ -91,7 +91,7 @@ fn diagnostic(report: &Report, finding: &Finding, explains: bool) -> Diagnostic 
     shown
 }
 
-/// What became of each check.
+/// Lists the result of each check.
 fn checks(text: &mut String, report: &Report) {
     for check in &report.checks {
         let findings = report.findings.iter().filter(|finding| finding.check == check.id).count();
@@ -116,7 +116,7 @@ fn checks(text: &mut String, report: &Report) {
     }
 }
 
-/// How many checks passed, which did not run, and how many findings there are.
+/// Returns how many checks passed, which did not run, and how many findings there are.
 fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     let has_finding = |id: &str| report.findings.iter().any(|finding| finding.check == id);
     let unchecked: BTreeSet<&str> = report.not_checked.iter().map(|unchecked| unchecked.check).collect();
