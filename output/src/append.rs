@@ -1,4 +1,4 @@
-//! Files that grow.
+//! Files that commands append to.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -7,11 +7,11 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens `path` to append to it, and makes it if there is none. A regular file can be read by its owner alone from then
-/// on, also if others could read it before.
+/// Opens `path` for appending and creates it if needed. From then on, only its owner can read a regular file, even if
+/// others could read it before.
 ///
 /// # Errors
-/// It cannot be opened or belongs to somebody else; a FIFO has no reader.
+/// Returns an error if the file cannot be opened or belongs to another user, or if a FIFO does not have a reader.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
     let file = open(OpenOptions::new().append(true).create(true).mode(0o600), path)?;
     let metadata = file.metadata()?;
@@ -21,8 +21,9 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Cuts off what follows the last line break of a regular file, such as half a line of a process that was killed.
-/// Returns how many bytes were cut off; other files are left as they are.
+/// Truncates a regular file after its last line break, which removes a line that a killed process did not complete.
+///
+/// Returns the number of removed bytes. Other files are not changed.
 ///
 /// # Errors
 ///
@@ -65,7 +66,7 @@ pub(crate) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
             error
         }
     })?;
-    // What is written later waits for a reader that is slow.
+    // Later writes wait for a slow reader.
     let flags = rustix::fs::fcntl_getfl(&file)?;
     rustix::fs::fcntl_setfl(&file, flags & !OFlags::NONBLOCK)?;
     Ok(file)

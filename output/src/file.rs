@@ -13,14 +13,15 @@ use crate::append;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "its owner, or whom the umask allows")]
 pub enum Readers {
-    /// Its owner alone: mode 0600.
+    /// Only its owner (mode 0600).
     Owner,
-    /// Whom the umask allows.
+    /// Everyone whom the umask allows.
     Umask,
 }
 
-/// A file that takes its name when it is whole. It is made when this is, so that a path that cannot be written is known
-/// at once.
+/// A file that gets its final name when it is complete.
+///
+/// The temporary file is created together with this value, so that an unwritable path is reported immediately.
 ///
 /// A regular file, or a symbolic link to one, is replaced. A device, a FIFO, and an open descriptor such as `/dev/stdout`
 /// are written to in place.
@@ -29,17 +30,17 @@ pub struct OutputFile(Place);
 
 #[derive(Debug)]
 enum Place {
-    /// To be renamed to the path.
+    /// The temporary file that is renamed to the path.
     Beside(NamedTempFile, PathBuf),
-    /// The path itself.
+    /// The file at the path itself.
     There(File),
 }
 
 impl OutputFile {
-    /// Makes the file beside `path`, or opens what is there.
+    /// Creates a temporary file next to `path`, or opens a device, FIFO, or descriptor at `path`.
     ///
     /// # Errors
-    /// `path` is a folder, or nothing can be written there; a FIFO has no reader.
+    /// Returns an error if `path` is a folder or is not writable, or if a FIFO does not have a reader.
     pub fn create(path: &Path, readers: Readers) -> io::Result<Self> {
         if is_in_place(path)? {
             return Ok(Self(Place::There(append::open(OpenOptions::new().write(true).append(true), path)?)));
@@ -56,20 +57,19 @@ impl OutputFile {
         Ok(Self(Place::Beside(file, path.to_owned())))
     }
 
-    /// Writes `text` and gives the file its name.
+    /// Writes `text` and renames the file to its final path.
     ///
     /// # Errors
-    /// Not all of it could be written: what was at the path before is still there.
+    /// Returns an error if `text` could not be written completely. The previous file at the path is then unchanged.
     pub fn write(mut self, text: &[u8]) -> io::Result<()> {
         self.fill(text)?;
         self.publish()
     }
 
-    /// Writes `text`; the file has its name only when it is [published](Self::publish), so that several files can take
-    /// theirs when all are whole.
+    /// Writes `text` without renaming the file. Call [`publish`](Self::publish) when all files of a set are complete.
     ///
     /// # Errors
-    /// Not all of it could be written.
+    /// Returns an error if `text` could not be written completely.
     pub fn fill(&mut self, text: &[u8]) -> io::Result<()> {
         match &mut self.0 {
             Place::Beside(file, _) => {
@@ -80,10 +80,10 @@ impl OutputFile {
         }
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its final path.
     ///
     /// # Errors
-    /// It cannot be renamed.
+    /// Returns an error if the file cannot be renamed.
     pub fn publish(self) -> io::Result<()> {
         match self.0 {
             Place::Beside(file, path) => Ok(file.persist(path).map(drop)?),
@@ -95,16 +95,16 @@ impl OutputFile {
 /// Writes `text` to `path` as [`OutputFile`] does.
 ///
 /// # Errors
-/// Not all of it could be written.
+/// Returns an error if `text` could not be written completely.
 pub fn write(path: &Path, text: &[u8], readers: Readers) -> io::Result<()> {
     OutputFile::create(path, readers)?.write(text)
 }
 
-/// Whether what is at `path` must not be replaced by a file.
+/// Returns whether the file at `path` must be written in place instead of being replaced.
 fn is_in_place(path: &Path) -> io::Result<bool> {
     let found = match fs::metadata(path) {
         Ok(found) => found,
-        // A link that leads nowhere is replaced.
+        // A dangling link is replaced.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     };
@@ -114,7 +114,8 @@ fn is_in_place(path: &Path) -> io::Result<bool> {
     Ok(!found.is_file() || is_descriptor(path))
 }
 
-/// Whether `path` is a name of an open descriptor. Behind `/dev/stdout` may be a regular file; the name has to stay.
+/// Returns whether `path` names an open descriptor. `/dev/stdout` may refer to a regular file, but must not be
+/// replaced.
 ///
 /// Source: proc(5), `/proc/self/fd`; `/dev/stdout` and `/dev/fd` are links there.
 fn is_descriptor(path: &Path) -> bool {
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn devices_stay_devices() {
-        // By a link, so that nothing of the machine is at stake.
+        // The test uses a link, so that it cannot damage files of the machine.
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("null");
         symlink("/dev/null", &link).unwrap();
@@ -203,7 +204,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
         let error = write(&path, b"text", Readers::Owner).unwrap_err();
         assert_eq!(error.to_string(), "no process reads this FIFO");
-        // More than a pipe holds, so that the writer has to wait.
+        // The text exceeds the capacity of a pipe, so the writer must wait.
         let text = vec![b'x'; 1 << 18];
         let reader = {
             let path = path.clone();

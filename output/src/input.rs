@@ -1,16 +1,16 @@
-//! What commands read, which may be a device that never ends.
+//! Reads the input of commands, which may be a device that never ends.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// How many bytes a file may have that is read as a whole.
+/// The maximum size in bytes of a file that is read into memory.
 pub const MAX_FILE: u64 = 64 << 20;
 
-/// The content of a file, or of standard input for `-`.
+/// Returns the content of a file, or of standard input for `-`.
 ///
 /// # Errors
-/// It cannot be read, or has more than [`MAX_FILE`] bytes.
+/// Returns an error if the file cannot be read or has more than [`MAX_FILE`] bytes.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     if path.as_os_str() == "-" {
         read_within(io::stdin(), MAX_FILE)
@@ -19,8 +19,10 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Returns the content of a regular file that a configuration names. Unlike [`read`] it never waits: a FIFO or a device is an
-/// error of the kind [`io::ErrorKind::Unsupported`].
+/// Returns the content of a regular file that a configuration names.
+///
+/// Unlike [`read`], it never waits: for a FIFO or a device, it returns an error of the kind
+/// [`io::ErrorKind::Unsupported`].
 ///
 /// # Errors
 ///
@@ -28,7 +30,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     let file = crate::append::open(OpenOptions::new().read(true), path)?;
     let metadata = file.metadata()?;
-    // Reading a folder fails at once, with the error of the system.
+    // Reading a folder fails immediately with the operating system's error.
     if !metadata.is_file() && !metadata.is_dir() {
         return Err(io::Error::new(io::ErrorKind::Unsupported, "not a regular file"));
     }

@@ -1,5 +1,5 @@
-//! What commands write: [files](OutputFile) that are there whole or not at all, and [texts](one_line) that cannot steer
-//! a terminal; and what they [read], which may never end.
+//! Input and output of commands: atomic [files](OutputFile), [texts](one_line) that cannot control a terminal, and
+//! bounded [reads](read).
 
 mod append;
 mod file;

@@ -1,4 +1,4 @@
-//! Text from other sources: webhooks, files, clusters.
+//! Escapes text from other sources: webhooks, files, and clusters.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -41,10 +41,10 @@ pub fn styled(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// Escapes a JSON document so that a terminal can show it, and YAML can have it: it remains the same JSON.
+/// Escapes a JSON document so that it is safe to print on a terminal and to embed in YAML; its value does not change.
 ///
-/// JSON escapes only some of the characters that can control a terminal, or that YAML does not allow. The others occur
-/// only in strings, where each of them can be written as `\uXXXX`.
+/// JSON escapes only some of the characters that can control a terminal or that YAML does not allow. The others occur
+/// only in strings, where each can be written as `\uXXXX`.
 pub fn json(document: &str) -> Cow<'_, str> {
     let is_unsafe = |character| match character {
         '\n' | '\t' => false,
