@@ -1,6 +1,6 @@
-//! Objects of built-in kinds, and variants of them with one field made wrong, on a kube-apiserver and in process.
+//! Compares objects of built-in kinds, and variants with one invalid field, on a kube-apiserver and in process.
 //!
-//! Each is created in a dry run: what is accepted, its defaults, the errors and the warnings have to be the same.
+//! Each is created in a dry run: acceptance, defaults, errors, and warnings must be the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::published::{self, PublishedError};
 use crate::server::Server;
 use crate::transport::{Answer, Message};
 
-/// The folders of modules whose manifests are tried if none is named.
+/// The directories of modules whose manifests are compared by default.
 const UPSTREAM: [(&str, &[&str]); 3] = [
     (
         "k8s.io/kubernetes@v1.37.1",
@@ -25,37 +25,37 @@ const UPSTREAM: [(&str, &[&str]); 3] = [
     ("k8s.io/kubectl@v0.37.1", &["testdata"]),
     ("k8s.io/api@v0.37.1", &["testdata/HEAD"]),
 ];
-/// The most fields of one object that are made wrong.
+/// The maximum number of fields of one object that are made invalid.
 const MOST_FIELDS: usize = 200;
 
-/// What is tried.
+/// The objects to compare.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Wanted {
-    /// Folders of YAML files; those of upstream's modules if there is none
+    /// Directories of YAML files; by default those of upstream's modules
     pub folders: Vec<PathBuf>,
-    /// Of how many accepted objects of each kind variants are made
+    /// Number of accepted objects of each kind to make variants of
     #[arg(long, default_value_t = 0)]
     pub varied: usize,
-    /// The only kind, such as `Ingress`
+    /// Compare only this kind, such as `Ingress`
     #[arg(long)]
     pub kind: Option<String>,
 }
 
-/// What came of it.
+/// The results of the comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
-    /// Objects that were sent, by kind.
+    /// The number of objects that were sent, by kind.
     pub objects: BTreeMap<String, usize>,
-    /// Variants that were sent.
+    /// The number of variants that were sent.
     pub variants: usize,
-    /// What admit does not imitate, and how often that was asked for.
+    /// The features that admit does not support, with the number of requests.
     pub unsupported: BTreeMap<String, usize>,
-    /// Differences, by kind and by what differs, each with one example and how often there is such a one.
+    /// The differences by kind and nature, each with an example and the number of occurrences.
     pub differences: BTreeMap<(String, String), (String, usize)>,
 }
 
 impl Comparison {
-    /// How many answers differ.
+    /// Returns the number of answers that differ.
     pub fn differing(&self) -> usize {
         self.differences.values().map(|(_, count)| count).sum()
     }
@@ -83,10 +83,10 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Tries all of them.
+/// Compares all objects.
 ///
 /// # Errors
-/// A module cannot be fetched, or a server does not answer.
+/// Returns an error if a module cannot be fetched, or a server does not answer.
 pub async fn compare(wanted: &Wanted) -> Result<Comparison, PublishedError> {
     let mut folders = wanted.folders.clone();
     if folders.is_empty() {
@@ -120,7 +120,7 @@ pub async fn compare(wanted: &Wanted) -> Result<Comparison, PublishedError> {
     Ok(run.comparison)
 }
 
-/// The objects of a folder, also those of lists.
+/// Returns the objects in a directory, including those in lists.
 fn objects(folder: &Path) -> Vec<Value> {
     let mut objects = Vec::new();
     for document in published::documents(folder) {
@@ -132,18 +132,19 @@ fn objects(folder: &Path) -> Vec<Value> {
     objects
 }
 
-/// The servers, and what came of them so far.
+/// The servers, and the results so far.
 struct Run {
     real: Server,
     own: Server,
-    /// The kinds of each version of the API.
+    /// The kinds of each API version.
     served: BTreeMap<String, Value>,
     comparison: Comparison,
 }
 
 impl Run {
-    /// Where an object is created in a dry run, and the object in a namespace that is there; none for what cannot be
-    /// created.
+    /// Returns the URI to create an object in a dry run, and the object in an existing namespace.
+    ///
+    /// Returns `None` if objects of this kind cannot be created.
     async fn destination(&mut self, mut object: Value) -> Result<Option<(String, Value)>, PublishedError> {
         let (Some(version), Some(kind)) = (object["apiVersion"].as_str(), object["kind"].as_str()) else {
             return Ok(None);
@@ -170,7 +171,7 @@ impl Run {
         Ok(Some((uri, object)))
     }
 
-    /// Sends one request to both and compares the answers. Whether the real server accepts it.
+    /// Sends one request to both servers and compares the answers. Returns whether the real server accepts it.
     async fn one(&mut self, uri: &str, object: &Value, what: &str) -> Result<bool, PublishedError> {
         let post = || Message::new(Method::POST, uri, Some(object.clone()));
         let (real, own) = (self.real.ask(post()).await?, self.own.ask(post()).await?);
@@ -195,7 +196,7 @@ impl Run {
     }
 }
 
-/// A Job has its uid in labels, too.
+/// A Job has its UID in labels, too.
 fn without_uid(compared: &Value, answer: &Answer) -> Value {
     match answer.body.pointer("/metadata/uid").and_then(Value::as_str) {
         Some(uid) if uid.len() == 36 => serde_json::from_str(&compared.to_string().replace(uid, "UID"))
@@ -204,7 +205,7 @@ fn without_uid(compared: &Value, answer: &Answer) -> Value {
     }
 }
 
-/// What two answers differ in, so that alike differences are counted together.
+/// Returns a summary of a difference, so that similar differences are counted together.
 fn nature(real: &Answer, own: &Answer) -> String {
     let fields = |answer: &Answer| -> BTreeSet<String> {
         let causes = answer.body.pointer("/details/causes").and_then(Value::as_array);
@@ -220,7 +221,7 @@ fn nature(real: &Answer, own: &Answer) -> String {
     if real.warnings == own.warnings { "another body".to_owned() } else { "other warnings".to_owned() }
 }
 
-/// A path without the numbers and keys in it.
+/// Removes the numbers and keys from a path.
 fn generic(field: &str) -> String {
     let mut depth = 0_usize;
     let mut kept = String::new();
@@ -235,7 +236,7 @@ fn generic(field: &str) -> String {
     kept
 }
 
-/// The same object with one field removed or made wrong, and what was done to it.
+/// Returns variants of an object with one field removed or made invalid, with a description of the change.
 pub(crate) fn variants(object: &Value) -> Vec<(String, Value)> {
     let mut paths = Vec::new();
     for (name, member) in object.as_object().into_iter().flatten() {
@@ -262,7 +263,7 @@ fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// The pointers to a value and to all below it; of a list only to the first two items.
+/// Collects the pointers to a value and to all values below it; for a list only to the first two items.
 fn collect(value: &Value, path: &str, paths: &mut Vec<String>) {
     paths.push(path.to_owned());
     match value {
@@ -280,7 +281,7 @@ fn collect(value: &Value, path: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// What a value must not be in many a field; null removes it.
+/// Returns invalid replacements for a value; null removes it.
 fn wrong_values(value: &Value) -> Vec<Value> {
     match value {
         Value::Null => Vec::new(),

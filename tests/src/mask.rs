@@ -1,8 +1,8 @@
-//! What two runs of a case never have in common, replaced by named placeholders.
+//! Replaces the values that differ between two runs of a case by named placeholders.
 //!
-//! This is the only place where anything is masked. What must repeat keeps its identity: `<uid-1>` is the same uid
-//! wherever it stands, numbered by where it stands first. Left out entirely: `metadata.managedFields`, unless a case
-//! compares them, and by [`crate::annotations`] the audit annotations of other parts of the server.
+//! Values are masked only here. Equal values get equal placeholders: `<uid-1>` is the same UID everywhere, numbered
+//! by first occurrence. The mask omits `metadata.managedFields`, unless a case compares them, and by
+//! [`crate::annotations`] the audit annotations of other parts of the server.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -22,19 +22,19 @@ pub struct Mask<'a> {
     ports: Vec<(u16, String)>,
     numbered: BTreeMap<String, String>,
     counts: BTreeMap<&'static str, usize>,
-    /// What names begin with that the server makes.
+    /// The prefixes of names that the server generates.
     prefixes: Vec<String>,
     managed_fields: ManagedFields,
 }
 
-/// What becomes of `metadata.managedFields`.
+/// The treatment of `metadata.managedFields`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "they are compared or not")]
 pub enum ManagedFields {
-    /// They are left out.
+    /// They are omitted.
     #[default]
     LeftOut,
-    /// They are compared. In which second each entry was written is chance: they are sorted by everything else.
+    /// They are compared. The time of each entry varies, so they are sorted by everything else.
     Compared,
 }
 
@@ -42,7 +42,7 @@ static UID: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new("(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok());
 static TIME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").ok());
-/// kube-apiserver has a random number behind it.
+/// kube-apiserver appends a random number.
 static SELF_TYPE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\bselfType\d+").ok());
 /// In a message that quotes an object.
 static VERSION: LazyLock<Option<Regex>> =
@@ -50,26 +50,26 @@ static VERSION: LazyLock<Option<Regex>> =
 /// In a message about a precondition.
 static PRECONDITION: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(ResourceVersion in (?:precondition|object meta): )(\d+)()").ok());
-/// In another one about it.
+/// In another message about a precondition.
 static IN_RECORD: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(the ResourceVersion in (?:the precondition|record) \()(\d+)(\))").ok());
-/// In a message about an object that cannot be read.
+/// In a message about an object that cannot be decoded.
 static REVISION: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(object not decodable revision=)(\d+)(:)").ok());
-/// In a message about a cache that stays behind: how far is chance.
+/// In a message about a cache that lags behind by a random number of versions.
 static TOO_LARGE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"Too large resource version: \d+, current: \d+").ok());
-/// In a message that quotes an object, too.
+/// In a message that also quotes an object.
 static MANAGED_FIELDS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#""managedFields":\[[^\]]*\],|,"managedFields":\[[^\]]*\]"#).ok());
-/// In a cell of a Table: how many seconds ago something was.
+/// In a cell of a Table: the age in seconds.
 static AGE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\d{1,3}s$").ok());
-/// In the same, the node port that a service was given.
+/// In a cell of a Table: the node port of a service.
 static NODE_PORT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r":3\d{4}/").ok());
-/// Where the server has the keys by which others verify tokens.
+/// The path of the server's public keys for verifying tokens.
 static OWN_KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"127\.0\.0\.1:\d+/openid/").ok());
-/// What Go's HTTP client reports of a server that demands a client certificate and gets none: its reader or its writer meets
-/// the alert, or finds the connection closed by the other of them.
+/// The errors of Go's HTTP client if a server requires a client certificate and does not get one: either its reader
+/// or its writer receives the alert, or finds the connection closed by the other.
 static CERTIFICATE_REQUIRED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         "(?:write tcp .+?: )?(?:remote error: tls: certificate required|use of closed network connection)",
@@ -78,7 +78,8 @@ static CERTIFICATE_REQUIRED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 static PEER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"127\.0\.0\.1:\d+->").ok());
 
-/// The controller that judges the approval of a definition writes its condition before, between or after those of the others.
+/// Sorts the conditions of a definition: the controller for API approval writes its condition before, between, or
+/// after those of the others.
 fn with_sorted_conditions(status: &Value) -> Value {
     let mut status = status.clone();
     if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
@@ -87,7 +88,7 @@ fn with_sorted_conditions(status: &Value) -> Value {
     status
 }
 
-/// The token of a page, in which the `resourceVersion` is chance: it is that of its list, or another one.
+/// Decodes the token of a page, in which the `resourceVersion` is random: it is that of its list, or another one.
 fn with_readable_token(metadata: &Value) -> Value {
     let mut metadata = metadata.clone();
     let token = metadata.get("continue").and_then(Value::as_str).filter(|token| !token.is_empty());
@@ -105,7 +106,7 @@ fn with_readable_token(metadata: &Value) -> Value {
     metadata
 }
 
-/// The conflicts of an apply, which the server lists in no order of the managers.
+/// Sorts the conflicts of an apply, because the server lists the managers in random order.
 ///
 /// Source: structured-merge-diff merge/conflict.go, `ConflictsFromManagers`.
 fn with_sorted_conflicts(details: &Value) -> Value {
@@ -118,7 +119,7 @@ fn with_sorted_conflicts(details: &Value) -> Value {
     details
 }
 
-/// The server lists the custom resources of a group in no order.
+/// Sorts a list by a field, because the server lists the custom resources of a group in random order.
 fn sorted_by(list: &Value, field: &str) -> Value {
     let mut list = list.clone();
     if let Some(items) = list.as_array_mut() {
@@ -127,12 +128,12 @@ fn sorted_by(list: &Value, field: &str) -> Value {
     list
 }
 
-/// What Go's HTTP client adds to one of two errors, or to none, when its own timeout ends a call: whichever of its timers is
-/// first.
+/// The text that Go's HTTP client adds to one of two errors, or to neither, when its own timeout ends a call. This
+/// depends on which of its timers is first.
 const CLIENT_TIMEOUT: &str = " (Client.Timeout exceeded while awaiting headers)";
 
 impl<'a> Mask<'a> {
-    /// A mask for a run with these names, whose webhooks have these ports.
+    /// Creates a mask for a run with these names, whose webhooks have these ports.
     pub fn new(names: &'a Names, ports: Vec<(u16, String)>) -> Self {
         Self {
             names,
@@ -144,21 +145,21 @@ impl<'a> Mask<'a> {
         }
     }
 
-    /// The same for a run of a case that says what becomes of `metadata.managedFields`.
+    /// Sets the treatment of `metadata.managedFields`.
     #[must_use]
     pub fn with_managed_fields(mut self, managed_fields: ManagedFields) -> Self {
         self.managed_fields = managed_fields;
         self
     }
 
-    /// The same for a run whose requests have these `generateName`s: the server may tell no more of an object than its name.
+    /// Adds the `generateName`s of the run's requests: the server may return only the name of an object.
     #[must_use]
     pub fn of_generated_names(mut self, prefixes: Vec<String>) -> Self {
         self.prefixes = prefixes;
         self
     }
 
-    /// The document without noise. Documents of one run go through one mask, in order.
+    /// Masks a document. The documents of one run must go through one mask, in order.
     pub fn apply(&mut self, document: &Value) -> Value {
         self.note_generated_names(document);
         self.value(document, "")
@@ -171,10 +172,10 @@ impl<'a> Mask<'a> {
             Value::String(text) if key == "resourceVersion" && !text.is_empty() => {
                 Value::String(self.number("resourceVersion", text))
             }
-            // What a case writes itself is shorter than any certificate.
+            // Values in a case are shorter than any certificate.
             Value::String(text) if key == "caBundle" && text.len() > 300 => Value::from("<caBundle>"),
             Value::String(text)
-                // A dry run shows that of the network.
+                // A dry run returns the address of the network itself.
                 if ["clusterIP", "clusterIPs"].contains(&key) && text.starts_with("10.0.0.") && text != "10.0.0.0" =>
             {
                 Value::String(self.number("clusterIP", text))
@@ -218,7 +219,7 @@ impl<'a> Mask<'a> {
                 continue;
             }
             if key == "storageVersionHash" {
-                // It is that of a group, which has another name in each run.
+                // The hash of a group, whose name differs in each run.
                 masked.insert(key.clone(), Value::from("<hash>"));
                 continue;
             }
@@ -245,7 +246,7 @@ impl<'a> Mask<'a> {
             } else if is_status && key == "details" {
                 self.value(&with_sorted_conflicts(member), key)
             } else if is_list && key == "metadata" {
-                // It is the whole server's, whose other objects change too.
+                // The version is that of the whole server, in which other objects change too.
                 let mut metadata = with_readable_token(member);
                 metadata["resourceVersion"] = Value::from("<resourceVersion of the list>");
                 self.value(&metadata, "metadata of a list")
@@ -321,14 +322,14 @@ impl<'a> Mask<'a> {
         text
     }
 
-    /// The placeholder of a uid, in capitals if the uid is.
+    /// Returns the placeholder of a UID, in capitals if the UID is.
     fn uid(&mut self, uid: &str) -> String {
         let lower = uid.to_lowercase();
         let placeholder = self.number("uid", &lower);
         if uid == lower { placeholder } else { placeholder.to_uppercase() }
     }
 
-    /// The placeholder of a value: the next number, unless it was seen.
+    /// Returns the placeholder of a value: the next number, unless the value was seen before.
     fn number(&mut self, what: &'static str, value: &str) -> String {
         if let Some(known) = self.numbered.get(value).filter(|known| known.starts_with(&format!("<{what}-")))
         {
@@ -341,14 +342,14 @@ impl<'a> Mask<'a> {
         placeholder
     }
 
-    /// Where an object has a `generateName`, its `name` ends in five letters of the server's choice.
+    /// Notes objects with a `generateName`: their `name` ends in five random letters.
     fn note_generated_names(&mut self, value: &Value) {
         match value {
             Value::Object(members) => {
                 let text = |key: &str| members.get(key).and_then(Value::as_str);
                 let own = text("generateName").map(str::to_owned).into_iter().collect::<Vec<_>>();
                 let mut prefixes = if own.is_empty() { self.prefixes.clone() } else { own };
-                // The volume of a Pod for the token of its service account.
+                // The volume of a Pod for its service account token.
                 prefixes.push("kube-api-access-".to_owned());
                 let name = text("name").unwrap_or_default();
                 let is_of = |prefix: &&String| {
@@ -373,7 +374,7 @@ impl<'a> Mask<'a> {
     }
 }
 
-/// The entries of `metadata.managedFields` in the order of everything but their times.
+/// Sorts the entries of `metadata.managedFields` by everything but their times.
 fn in_order(entries: &[Value]) -> Value {
     let mut entries = entries.to_vec();
     entries.sort_by_cached_key(|entry| {

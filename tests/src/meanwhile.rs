@@ -1,4 +1,4 @@
-//! What webhooks ask of the server before they answer: how a case lets another request be faster.
+//! Requests that webhooks send before they respond, by which a case lets another request finish first.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,28 +19,28 @@ use crate::run::{RunError, title};
 use crate::server::Server;
 use crate::transport::send;
 
-/// Sends the requests that webhooks make. A fake only knocks here, so that the request goes the same way as those of the
-/// case itself.
+/// Sends the requests of webhooks. A fake only sends a signal here, so that the request is sent in the same way as
+/// those of the case itself.
 pub(crate) struct Meanwhile {
     address: SocketAddr,
     requests: Arc<Requests>,
     serving: JoinHandle<()>,
 }
 
-/// The name of a request that stands for that of the object in the review.
+/// The placeholder for the name of the object in the review.
 const NAME_OF_THE_CALL: &str = "<name of the review>";
 
 struct Requests {
     client: kube::Client,
     names: Names,
-    /// By the name of the webhook: what it still asks for, call by call.
+    /// The pending requests of each webhook, by name, one for each call.
     pending: Mutex<BTreeMap<String, Vec<Option<Request>>>>,
-    /// What was asked for and what came of it.
+    /// The requests that were sent, with their answers.
     answered: Mutex<Vec<Value>>,
 }
 
 impl Meanwhile {
-    /// Listens for the webhooks of `case`; none if they make no requests.
+    /// Listens for the webhooks of `case`, or returns `None` if they send no requests.
     pub(crate) async fn start(case: &Case, names: &Names, server: &Server) -> Result<Option<Self>, RunError> {
         let ended = |error: std::io::Error| RunError::Ended(error.to_string());
         let mut pending = BTreeMap::new();
@@ -62,13 +62,13 @@ impl Meanwhile {
         let address = listener.local_addr().map_err(ended)?;
         let router = Router::new().route("/{webhook}", post(knock)).with_state(Arc::clone(&requests));
         let serving = tokio::spawn(async move {
-            // It ends with the run of the case, which aborts it.
+            // The server stops when the run of the case ends, which aborts its task.
             drop(axum::serve(listener, router).await);
         });
         Ok(Some(Self { address, requests, serving }))
     }
 
-    /// The behavior of a webhook that makes its next request first.
+    /// Returns the behavior of a webhook that sends its next request first.
     pub(crate) fn behavior(&self, webhook: &str, then: &Behavior) -> Result<Behavior, RunError> {
         let url = format!("http://{}/{webhook}", self.address);
         let url = Target::try_from(url).map_err(RunError::Ended)?;
@@ -82,7 +82,7 @@ impl Meanwhile {
         Ok(Behavior::SideEffect(SideEffect { write: Some(write), then: Box::new(then.clone()) }))
     }
 
-    /// What was asked for since the last look, and the answers.
+    /// Returns the requests since the last call of this function, with their answers.
     pub(crate) fn answers(&self) -> Vec<Value> {
         std::mem::take(&mut *self.requests.answered.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -94,7 +94,7 @@ impl Drop for Meanwhile {
     }
 }
 
-/// Sends the next request of the webhook that knocks, and lets it wait for the answer.
+/// Sends the next request of the webhook, and makes the webhook wait for the answer.
 async fn knock(State(requests): State<Arc<Requests>>, Path(webhook): Path<String>, Json(call): Json<Value>) {
     let next = {
         let mut pending = requests.pending.lock().unwrap_or_else(PoisonError::into_inner);

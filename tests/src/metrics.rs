@@ -1,4 +1,4 @@
-//! The admission counters of a server that a case may be judged by.
+//! The admission counters of a server that a case compares.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::server::MARKER;
 
-/// Families whose samples name a webhook. Of histograms only the count is no matter of time.
+/// Families with a webhook label. For histograms, only the count does not depend on time.
 const COUNTERS: [&str; 7] = [
     "apiserver_admission_webhook_request_total",
     "apiserver_admission_webhook_rejection_count",
@@ -17,19 +17,19 @@ const COUNTERS: [&str; 7] = [
     "apiserver_admission_match_condition_evaluation_seconds_count",
 ];
 
-/// Families whose samples name no webhook: a case that runs alone is judged by what nobody else counts there. The server
-/// itself makes no connections and is refused nothing.
+/// Families without a webhook label, which only cases that run alone compare. The server itself opens no connections
+/// and is not rejected.
 const SHARED: [&str; 2] = [
     "apiserver_admission_controller_admission_duration_seconds_count{",
     "apiserver_admission_step_admission_duration_seconds_count{",
 ];
 
-/// Which samples may be those of a case.
+/// The samples that belong to a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope<'a> {
-    /// Those of webhooks whose name contains this id.
+    /// Samples of webhooks whose name contains this ID.
     Shared(&'a str),
-    /// Also those that name no webhook.
+    /// The same, and samples without a webhook label.
     Alone(&'a str),
 }
 
@@ -48,8 +48,8 @@ impl Scope<'_> {
     }
 }
 
-/// The lines of an exposition that may be about a case: a hundredth of them once many cases ran, and each is looked at
-/// for every case.
+/// Returns the lines of an exposition that may belong to a case. After many cases this is a hundredth of the lines,
+/// and each line is read for every case.
 pub(crate) fn counters(exposition: &str) -> String {
     let is_counter = |line: &&str| {
         line.split_once('{').is_some_and(|(name, _)| COUNTERS.contains(&name))
@@ -58,7 +58,7 @@ pub(crate) fn counters(exposition: &str) -> String {
     exposition.lines().filter(is_counter).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// The samples of a case, by name and labels, in order.
+/// Returns the samples of a case, by name and labels, in order.
 pub(crate) fn samples(exposition: &str, scope: Scope<'_>) -> BTreeMap<String, f64> {
     let mut samples = BTreeMap::new();
     for line in exposition.lines() {
@@ -78,11 +78,11 @@ pub(crate) fn samples(exposition: &str, scope: Scope<'_>) -> BTreeMap<String, f6
     samples
 }
 
-/// What was counted between two looks, as a recording has it.
+/// Returns the differences between two readings, in the format of recordings.
 pub(crate) fn delta(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) -> Value {
     let grown = after.iter().filter_map(|(sample, value)| {
         let grown = value - before.get(sample).copied().unwrap_or_default();
-        // Counts are whole numbers.
+        // The counts are integers.
         #[expect(clippy::cast_possible_truncation, reason = "no case makes 2^53 calls")]
         (grown != 0.0).then(|| (sample.clone(), Value::from(grown as i64)))
     });

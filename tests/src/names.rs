@@ -1,6 +1,6 @@
-//! The names that keep cases apart which run on one server at the same time.
+//! The names that separate cases that run on one server at the same time.
 //!
-//! A case says `<id>` where a name must be its own, and `<ns>` for its first namespace. Both stand in recordings too.
+//! A case uses `<id>` in unique names, and `<ns>` for its first namespace. Recordings contain both, too.
 
 use uuid::Uuid;
 
@@ -10,42 +10,42 @@ pub struct Names {
     id: String,
 }
 
-/// The label of every namespace of a case; its value is the id of the run.
+/// The label of every namespace of a case; its value is the ID of the run.
 pub const CASE_LABEL: &str = "admit.example.com/case";
 
 impl Names {
-    /// Names that no other run has.
+    /// Returns names that no other run has.
     pub fn random() -> Self {
         let id = Uuid::new_v4().simple().to_string();
         Self { id: std::iter::once('c').chain(id.chars().take(9)).collect() }
     }
 
-    /// The text that no other run has.
+    /// Returns the unique ID of the run.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The first namespace of the case.
+    /// Returns the first namespace of the case.
     pub fn namespace(&self) -> String {
         format!("{}-ns", self.id)
     }
 
-    /// The whole name of a webhook; one with a dot is whole already.
+    /// Returns the full name of a webhook; a name with a dot is already full.
     pub fn webhook(&self, short: &str) -> String {
         if short.contains('.') { short.to_owned() } else { format!("{short}.{}.example.com", self.id) }
     }
 
-    /// The whole name of a configuration: those of one case stand together in the order of dispatch.
+    /// Returns the full name of a configuration: those of one case are adjacent in dispatch order.
     pub fn configuration(&self, short: &str) -> String {
         format!("{}-{short}", self.id)
     }
 
-    /// The text of a case with the names of this run.
+    /// Replaces the placeholders in a case by the names of this run.
     pub fn expand(&self, text: &str) -> String {
         text.replace("<ns>", &self.namespace()).replace("<id>", &self.id)
     }
 
-    /// What the server says, as the case would have written it.
+    /// Replaces the names of this run in server output by the placeholders.
     pub fn shorten(&self, text: &str) -> String {
         text.replace(&self.namespace(), "<ns>").replace(&self.id, "<id>")
     }

@@ -1,4 +1,4 @@
-//! Where the objects of a case live: from kinds and resources to paths.
+//! Maps the kinds and resources of a case to paths.
 
 use http::Method;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use crate::case::{PatchFormat, Request, Verb};
 use crate::names::{CASE_LABEL, Names};
 use crate::transport::Message;
 
-/// What a cluster has beside the namespaces.
+/// Cluster-scoped resources other than namespaces.
 const CLUSTER_SCOPED: [&str; 13] = [
     "namespaces",
     "nodes",
@@ -24,11 +24,11 @@ const CLUSTER_SCOPED: [&str; 13] = [
     "runtimeclasses",
 ];
 
-/// Objects whose `apiVersion` and `kind` a case may leave out.
+/// Objects whose `apiVersion` and `kind` a case may omit.
 const SHORT: [(&str, &str); 4] =
     [("configmaps", "ConfigMap"), ("secrets", "Secret"), ("pods", "Pod"), ("namespaces", "Namespace")];
 
-/// The collection in which an object of the cluster is made, and the object with the label of the case.
+/// Returns the collection in which to create an object of `cluster`, and the object with the label of the case.
 pub fn placed(object: &Value, cluster: &[Value], names: &Names) -> (String, Value) {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("/apiVersion"), text("/kind"));
@@ -65,7 +65,7 @@ pub fn placed(object: &Value, cluster: &[Value], names: &Names) -> (String, Valu
     (path, object)
 }
 
-/// A request of a case as it is sent.
+/// Converts a request of a case to the message to send.
 pub fn message(request: &Request, names: &Names) -> Message {
     let (api_version, resource) = match request.resource.rsplit_once('/') {
         Some((api_version, resource)) => (api_version, resource),
@@ -129,7 +129,7 @@ pub fn message(request: &Request, names: &Names) -> Message {
     }
 }
 
-/// The body with what a case may leave out.
+/// Returns the body with the fields that a case may omit.
 fn body(request: &Request, resource: &str) -> Option<Value> {
     let is_object = matches!(request.verb, Verb::Create | Verb::Update) && request.subresource.is_empty();
     if !is_object {
@@ -167,7 +167,7 @@ fn impersonation(request: &Request) -> Vec<(String, String)> {
     headers
 }
 
-/// The object at `key`, made if there is none.
+/// Returns the object at `key`, and creates it if it is missing.
 pub(crate) fn member<'a>(value: &'a mut Value, key: &str) -> &'a mut Value {
     if !value.get(key).is_some_and(Value::is_object) {
         value[key] = json!({});

@@ -1,4 +1,4 @@
-//! What admit answers to a case that is a known difference, so that one difference cannot hide another.
+//! The recorded answers of admit for known differences, so that one difference cannot hide another.
 
 use std::fs;
 use std::path::Path;
@@ -12,17 +12,17 @@ use crate::yaml;
 const HEAD: &str =
     "# Written by `cargo run -p tests -- own`: what admit answers here. apiserver.yaml says what is right.\n";
 
-/// What admit answers to a case; several answers if it may give one or another.
+/// The answer of admit to a case; several answers if they vary.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OwnAnswer {
     alternatives: Vec<Value>,
 }
 
 impl OwnAnswer {
-    /// Reads what was written down of a case.
+    /// Reads the recorded answer of a case.
     ///
     /// # Errors
-    /// Nothing was, or it cannot be read: what to do.
+    /// Returns an error with instructions if the answer is missing or cannot be read.
     pub fn read(case: &CaseFile) -> Result<Self, String> {
         let path = case.own_answer();
         let wrong = |error: &dyn std::fmt::Display| {
@@ -35,23 +35,23 @@ impl OwnAnswer {
         Ok(Self { alternatives })
     }
 
-    /// Adds an answer, unless it is there.
+    /// Adds an answer, unless it is already present.
     pub fn add(&mut self, answer: Value) {
         if !self.alternatives.contains(&answer) {
             self.alternatives.push(answer);
         }
     }
 
-    /// Writes it down beside the case.
+    /// Writes the answers next to the case.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write(&self, path: &Path) -> std::io::Result<()> {
         let document = json!({"version": 1, "anyOf": self.alternatives});
         fs::write(path, format!("{HEAD}{}", yaml::write(&document)))
     }
 
-    /// Where the nearest of the answers differs from what admit answers now; none if one is the same.
+    /// Returns how the closest answer differs from the current one, or `None` if one is equal.
     pub fn difference(&self, now: &Value) -> Option<String> {
         let all = self.alternatives.iter().map(|alternative| differences(alternative, now));
         let nearest = all.min_by_key(Vec::len)?;

@@ -1,7 +1,7 @@
-//! Definitions of custom resources that projects publish, with their example objects, on a kube-apiserver and in process.
+//! Compares published custom resource definitions and their example objects on a kube-apiserver and in process.
 //!
-//! Each definition is created in a dry run, then installed, and each object of its kinds is created in a dry run: what is
-//! accepted, defaulted and pruned, and the errors, have to be the same.
+//! Each definition is created in a dry run, then installed, and each object of its kinds is created in a dry run:
+//! acceptance, defaulting, pruning, and errors must be the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,40 +21,40 @@ use crate::transport::{Answer, Message, SendError};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The most example objects of one module: some have thousands that are alike.
+/// The maximum number of example objects of one module: some have thousands of similar ones.
 const MOST_OBJECTS: usize = 400;
 const LARGEST_FILE: u64 = 4 << 20;
 
-/// Why modules cannot be tried.
+/// An error that prevents the comparison.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PublishedError {
-    /// There is no server, or it does not do what it must.
+    /// The server does not start, or rejects a required request.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// A request has no answer.
+    /// A request is not answered.
     #[error(transparent)]
     NotSent(#[from] SendError),
-    /// Go does not fetch a module.
+    /// Go cannot fetch a module.
     #[error("go mod download {module}: {why}")]
     NoModule {
-        /// With its version.
+        /// The module with its version.
         module: String,
-        /// What Go says.
+        /// The output of Go.
         why: String,
     },
 }
 
-/// What came of one module.
+/// The results for one module.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
-    /// Definitions that were tried.
+    /// The number of definitions.
     pub definitions: usize,
-    /// Objects that were tried.
+    /// The number of objects.
     pub objects: usize,
-    /// What admit does not imitate, and how often that was asked for.
+    /// The features that admit does not support, with the number of requests.
     pub unsupported: BTreeMap<String, usize>,
-    /// Where the servers differ.
+    /// The differences between the servers.
     pub differences: Vec<String>,
 }
 
@@ -71,16 +71,16 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// The modules that are tried if none is named.
+/// Returns the default modules.
 pub fn modules() -> Vec<&'static str> {
     let lines = include_str!("../published.txt").lines();
     lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
 }
 
-/// Tries the definitions and objects of some modules, such as `sigs.k8s.io/gateway-api@v1.3.0`, or of folders.
+/// Compares the definitions and objects of modules, such as `sigs.k8s.io/gateway-api@v1.3.0`, or of directories.
 ///
 /// # Errors
-/// A module cannot be fetched, or a server does not answer.
+/// Returns an error if a module cannot be fetched, or a server does not answer.
 pub async fn compare(
     modules: &[String],
     tell: &(dyn Fn(&str, &Comparison) + Sync),
@@ -88,7 +88,7 @@ pub async fn compare(
     let mut agrees = true;
     for module in modules {
         let folder = if Path::new(module).is_dir() { PathBuf::from(module) } else { fetched(module)? };
-        // New ones each time: a kube-apiserver takes long to delete many definitions.
+        // Uses new servers for each module, because kube-apiserver takes long to delete many definitions.
         let real = Server::apiserver().await?;
         let own = Server::in_process(Arc::clone(&real.authority), &Plugins::default()).await?;
         let both = Both { real: &real, own: &own };
@@ -99,7 +99,7 @@ pub async fn compare(
     Ok(agrees)
 }
 
-/// Where Go keeps the files of a module, which it downloads if need be.
+/// Returns the directory of a module in Go's module cache, and downloads the module if necessary.
 pub(crate) fn fetched(module: &str) -> Result<PathBuf, PublishedError> {
     let failed = |why: String| PublishedError::NoModule { module: module.to_owned(), why };
     let output = Command::new("go").args(["mod", "download", "-json", module]).current_dir("/").output();
@@ -111,7 +111,7 @@ pub(crate) fn fetched(module: &str) -> Result<PathBuf, PublishedError> {
     }
 }
 
-/// All objects in the YAML files of a folder, in the order of their paths. Templates and the like are left out.
+/// Returns all objects in the YAML files of a directory, in path order. Templates and the like are skipped.
 pub(crate) fn documents(folder: &Path) -> Vec<Value> {
     let mut seen = BTreeSet::new();
     let mut documents = Vec::new();
@@ -119,7 +119,7 @@ pub(crate) fn documents(folder: &Path) -> Vec<Value> {
         let text = fs::read_to_string(file).unwrap_or_default();
         for document in text.split("\n---") {
             let document = document.split_once('\n').map_or(document, |(first, rest)| {
-                // What follows the separator on its line is no part of the document.
+                // Text after the separator on its line is not part of the document.
                 if first.trim_start_matches('-').trim().is_empty() { rest } else { document }
             });
             if !document.contains("apiVersion:") || !document.contains("kind:") || document.contains("{{") {
@@ -201,7 +201,7 @@ impl Both<'_> {
         Ok(comparison)
     }
 
-    /// Sends one request to both and compares the answers.
+    /// Sends one request to both servers and compares the answers.
     async fn one(
         &self,
         comparison: &mut Comparison,
@@ -224,7 +224,7 @@ impl Both<'_> {
         Ok(())
     }
 
-    /// Waits until a definition is served, or never will be.
+    /// Waits until a definition is served, or fails permanently.
     async fn wait(&self, name: &str) -> Result<(), PublishedError> {
         let path = format!("{DEFINITIONS}/{name}");
         let is_done = |answer: &Answer| {
@@ -250,7 +250,7 @@ impl Both<'_> {
     }
 }
 
-/// Where objects of this kind and version are created, if a definition serves them.
+/// Returns the collection in which to create the object, if the definition serves its kind and version.
 fn collection(definition: &Value, object: &Value) -> Option<String> {
     let spec = &definition["spec"];
     let (group, version) = object["apiVersion"].as_str()?.split_once('/')?;
@@ -263,7 +263,7 @@ fn collection(definition: &Value, object: &Value) -> Option<String> {
     is_it.then(|| format!("/apis/{group}/{version}{place}/{plural}"))
 }
 
-/// An answer without what differs each time. The server reports several errors in no order.
+/// Returns an answer without variable fields. The server reports several errors in any order.
 pub(crate) fn comparable(answer: &Answer, has_name: bool) -> Value {
     let mut body = answer.body.clone();
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -271,7 +271,7 @@ pub(crate) fn comparable(answer: &Answer, has_name: bool) -> Value {
             metadata.remove(field);
         }
         if !has_name {
-            // The server has made one.
+            // The server has generated the name.
             metadata.remove("name");
         }
     }

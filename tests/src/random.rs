@@ -1,4 +1,4 @@
-//! Random choices that a seed repeats on every machine.
+//! Random numbers that are reproducible from a seed on every machine.
 
 /// `SplitMix64`: a counter with a step of `0x9e3779b97f4a7c15`, each value mixed by two multiplications.
 ///
@@ -11,13 +11,13 @@ pub(crate) struct Random {
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Random {
-    /// The choices of situation `number` of `seed`, which depend on nothing else.
+    /// Returns a generator for situation `number` of `seed`, which depends on nothing else.
     pub(crate) fn new(seed: u64, number: u64) -> Self {
         let start = Self { state: seed }.next();
         Self { state: start ^ Self { state: number }.next().rotate_left(32) }
     }
 
-    /// The next value, each as likely as any other.
+    /// Returns the next value, uniformly distributed.
     pub(crate) fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(STEP);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,30 +25,30 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 to `end` less one; 0 if `end` is 0.
+    /// Returns a number from 0 to `end - 1`, or 0 if `end` is 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         // The remainder fits, because it is less than `end`.
         let remainder = self.next().checked_rem(end as u64).unwrap_or_default();
         usize::try_from(remainder).unwrap_or_default()
     }
 
-    /// A number from `first` to `last`.
+    /// Returns a number from `first` to `last`.
     pub(crate) fn between(&mut self, first: usize, last: usize) -> usize {
         first + self.below(last + 1 - first)
     }
 
-    /// True in `percent` of 100 calls.
+    /// Returns true in `percent` of 100 calls.
     pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of `choices`, of which there is at least one.
+    /// Returns one of `choices`, which must not be empty.
     pub(crate) fn one_of<T: Clone>(&mut self, choices: &[T]) -> T {
         let place = self.below(choices.len());
         choices[place].clone()
     }
 
-    /// One of `choices`, each as likely as its weight is heavy.
+    /// Returns one of `choices` with a probability that is proportional to its weight.
     pub(crate) fn weighted<T: Copy>(&mut self, choices: &[(usize, T)]) -> T {
         let mut left = self.below(choices.iter().map(|(weight, _)| weight).sum());
         for (weight, choice) in choices {
@@ -60,7 +60,7 @@ impl Random {
         choices[0].1
     }
 
-    /// Some of `choices`, at least one, in their order.
+    /// Returns at least one of `choices`, in order.
     pub(crate) fn some_of<T: Clone>(&mut self, choices: &[T]) -> Vec<T> {
         let sure = self.below(choices.len());
         let mut chosen = Vec::new();

@@ -1,4 +1,4 @@
-//! Recordings of cases on a real kube-apiserver.
+//! Records cases on a real kube-apiserver.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,31 +13,31 @@ use crate::recording::Recording;
 use crate::run::{Manner, RunError, Seen, run};
 use crate::server::Server;
 
-/// What became of one case.
+/// The outcome of one case.
 #[derive(Debug)]
 pub struct Recorded {
-    /// Which case.
+    /// The case.
     pub case: CaseFile,
-    /// The recording, or why there is none.
+    /// The recording, or an error.
     pub outcome: Result<Recording, RunError>,
 }
 
-/// The cases by the plugins of the server that each needs.
+/// Groups the cases by the plugins of the server that each needs.
 pub fn by_plugins(cases: Vec<CaseFile>) -> BTreeMap<Plugins, Vec<CaseFile>> {
     let mut batches: BTreeMap<Plugins, Vec<CaseFile>> = BTreeMap::new();
     for case in cases {
         let text = fs::read_to_string(case.path()).unwrap_or_default();
-        // A case that cannot be read has no plugins: its run says why.
+        // An unreadable case has no plugins: its run reports the error.
         let parsed = Case::parse(&Names::random().expand(&text));
         batches.entry(parsed.map(|case| case.plugins).unwrap_or_default()).or_default().push(case);
     }
     batches
 }
 
-/// Runs the cases on `server`, the serial ones alone and then `jobs` at a time, and says what they came to.
+/// Runs the cases on `server`, first the serial ones alone and then `jobs` at a time, and returns the outcomes.
 ///
 /// # Errors
-/// The server does not tell its version or its metrics.
+/// Returns an error if the server does not return its version or its metrics.
 pub async fn record(
     cases: Vec<CaseFile>,
     server: &Server,
@@ -46,14 +46,14 @@ pub async fn record(
     let version = server.version().await?;
     let texts = cases.into_iter().map(|case| {
         let text = fs::read_to_string(case.path()).unwrap_or_default();
-        // A case that cannot be read is no serial one: its run says why.
+        // An unreadable case is not serial: its run reports the error.
         let parsed = Case::parse(&Names::random().expand(&text));
         let (serial, race) = parsed.map_or((false, Vec::new()), |case| (case.serial, case.race));
         (case, text, serial, race)
     });
     let (serial, parallel): (Vec<_>, Vec<_>) = texts.partition(|(_, _, serial, _)| *serial);
     let mut seen = Vec::new();
-    // First, since they look at all that the server has counted, which grows with each case.
+    // Serial cases run first, because they read all metrics of the server, which grow with each case.
     for (case, text, _, race) in serial {
         seen.push((case, alternatives(&text, &race, server).await));
     }
@@ -63,7 +63,7 @@ pub async fn record(
     while let Some(one) = running.next().await {
         seen.push(one);
     }
-    // Every run has names of its own, so that one look at the metrics serves all.
+    // Every run has its own names, so all runs can share one read of the metrics.
     let exposition = server.metrics().await?;
     let mut recorded: Vec<Recorded> = seen
         .into_iter()
@@ -84,7 +84,7 @@ pub async fn record(
     Ok(recorded)
 }
 
-/// One run, or of a race one for each that may be first.
+/// Runs the case once, or for a race once for each webhook that may be first.
 async fn alternatives(text: &str, race: &[String], server: &Server) -> Result<Vec<Seen>, RunError> {
     if race.is_empty() {
         return Ok(vec![run(text, server, Manner::default()).await?]);

@@ -1,7 +1,7 @@
-//! Any answer of a webhook is refused in words or taken, and a request that no webhook changed is as it came.
+//! Any webhook response is rejected with a message or accepted, and requests that no webhook changes stay unchanged.
 //!
-//! The input: a line with phase (`m` or `v`), review version (`v1`, `v1beta1`), failure policy (`f` or `i`), status and
-//! content type; then the body, in which `$UID` is the uid of the review.
+//! The input: a line with the phase (`m` or `v`), review version (`v1`, `v1beta1`), failure policy (`f` or `i`),
+//! status, and content type; then the body, in which `$UID` is replaced by the UID of the review.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,12 +17,13 @@ use tokio::time::Instant;
 
 use super::{documents, runtime, webhook};
 
-/// What a reply, which is at most as long as the input, may make of an object: its copies have 3 MiB together.
+/// The maximum size of an object after the patch in a reply that is at most as long as the input; copies are limited
+/// to 3 MiB in total.
 const LONGEST: usize = 8 * 1024 * 1024;
 
 static FIXTURE: LazyLock<ClusterFixture> = LazyLock::new(|| ClusterFixture::new([]));
 
-/// Answers every call so.
+/// Answers every call with this reply.
 struct Answering(Reply);
 
 impl Caller for Answering {
@@ -33,7 +34,7 @@ impl Caller for Answering {
 }
 
 /// # Panics
-/// The law does not hold.
+/// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {
     let end = input.iter().position(|&byte| byte == b'\n').unwrap_or(input.len());
     let (head, body) = input.split_at(end);
@@ -94,7 +95,7 @@ async fn admit(reply: Reply, phase: Phase, webhooks: &[Arc<Webhook>]) {
     match &done {
         Ok(()) => {}
         Err(Refusal::Status(status)) => {
-            // Any code from 400 on is the webhook's to choose.
+            // The webhook may choose any code from 400 on.
             assert!(status.code >= 400, "a refusal with {}: {}", status.code, status.message);
             assert!(!status.message.is_empty());
         }

@@ -1,6 +1,6 @@
-//! Any `caBundle`, any certificate and any kubeconfig is refused in words or taken.
+//! Any `caBundle`, any certificate, and any kubeconfig is rejected with a message or accepted.
 //!
-//! The input: a line with what it is. `bundle`: a `caBundle`. `leaf`: a certificate that the server shows, as DER.
+//! The input: a line with the type. `bundle`: a `caBundle`. `leaf`: a certificate that the server presents, as DER.
 //! `kubeconfig`: YAML.
 
 use std::path::Path;
@@ -14,11 +14,11 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use super::runtime;
 use super::webhook::Webhook;
 
-/// Nothing here waits for anybody.
+/// The maximum duration; nothing here waits for other processes.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// # Panics
-/// The law does not hold.
+/// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {
     let end = input.iter().position(|&byte| byte == b'\n').unwrap_or(input.len());
     let (what, rest) = input.split_at(end);
@@ -31,7 +31,7 @@ pub(super) fn check(input: &[u8]) {
     }
 }
 
-/// Shakes hands with a server: with this `caBundle` or its own, and this certificate or its own.
+/// Performs a TLS handshake with a server: with this `caBundle` or its own, and this certificate or its own.
 async fn inspect(ca_bundle: Option<Vec<u8>>, leaf: Option<Vec<u8>>) {
     let webhook = Webhook::of_this_thread().await;
     let is_own = ca_bundle.is_none() && leaf.is_none();
@@ -45,7 +45,7 @@ async fn inspect(ca_bundle: Option<Vec<u8>>, leaf: Option<Vec<u8>>) {
     match seen {
         Ok(inspection) => {
             let complaint = inspection.complaint.unwrap_or_default();
-            // Nobody but its own authority vouches for the webhook.
+            // Only the webhook's own authority signs its certificate.
             let is_trusted = complaint.is_empty();
             let has_own = config
                 .ca_bundle
@@ -59,7 +59,7 @@ async fn inspect(ca_bundle: Option<Vec<u8>>, leaf: Option<Vec<u8>>) {
     }
 }
 
-/// What an exec plugin would do is not done: no client is made.
+/// Checks a kubeconfig. Exec plugins are not run, because no client is created.
 async fn check_kubeconfig(text: &str) {
     if let Err(error) = Credentials::parse(text, Path::new("/")) {
         assert!(!error.is_empty());

@@ -1,7 +1,7 @@
-//! Any configuration is refused in words or read; defaults are set once, what is valid can be read, and the static checks end
-//! with sentences.
+//! Any configuration is rejected with a message or read; defaulting is idempotent, valid configurations can be read,
+//! and the static checks end with messages.
 //!
-//! The input: the configuration as in [`documents`], and behind `---` another one that replaces it.
+//! The input: the configuration as in [`documents`], and after `---` another one that replaces it.
 
 use harness::config::{
     ConfigError, check_types, set_defaults, stored_webhooks, update_warnings, upgraded, v1_differences,
@@ -19,7 +19,7 @@ const GROUP: &str = "admissionregistration.k8s.io/v1";
 const KINDS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
 /// # Panics
-/// The law does not hold.
+/// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {
     with_text(input, |text| {
         let [configuration, other] = documents::parts(text);
@@ -36,7 +36,7 @@ pub(super) fn check(input: &[u8]) {
     });
 }
 
-/// The same in v1beta1: what is read of it is complete, and the checks of manifests end with sentences.
+/// Checks the same in v1beta1: it is read completely, and the manifest checks end with messages.
 fn check_old(configuration: &Value) {
     let mut old = configuration.clone();
     set(&mut old, &["apiVersion"], "admissionregistration.k8s.io/v1beta1");
@@ -60,9 +60,9 @@ fn is_configuration(object: &Value) -> bool {
     is_known && object.get("apiVersion").is_some_and(|version| version == GROUP)
 }
 
-/// The configuration with its defaults; none if it is of a wrong type.
+/// Returns the configuration with its defaults, or `None` if a field has a wrong type.
 fn check_one(mut configuration: Value) -> Option<Value> {
-    // Whoever does not go through the server may bring anything.
+    // Input that does not go through the server may contain anything.
     for read in [webhooks, stored_webhooks] {
         if let Err(ConfigError::Field { field, what, .. }) = read(&configuration) {
             assert!(!field.is_empty() && !what.is_empty(), "{configuration}");

@@ -1,7 +1,7 @@
-//! Any definition of custom resources is refused in words or served; what is served can be sent again, and takes or
-//! refuses any object.
+//! Any custom resource definition is rejected with a message or served; a served one can be sent again, and accepts
+//! or rejects any object.
 //!
-//! The input: the definition as in [`documents`], `---`, an object, `---`, another one in its place.
+//! The input: the definition as in [`documents`], `---`, an object, `---`, and an object that replaces it.
 
 use harness::attributes::GroupVersionResource;
 use harness::chain::{Chain, Request, RequestError};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{documents, runtime, with_text};
 
 /// # Panics
-/// The law does not hold.
+/// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {
     with_text(input, |text| {
         let [definition, object, other] = documents::parts(text);
@@ -28,7 +28,7 @@ async fn check_definition(definition: Value, [object, other]: [Option<Value>; 2]
     let chain = Chain::new(Options::default());
     let created = send(&chain, Request::create(definition)).await;
     let Some((201, created)) = created else { return };
-    // The controllers have written its status since.
+    // The controllers have written its status in the meantime.
     let name = created["metadata"]["name"].as_str().unwrap_or_default();
     let definitions = GroupVersionResource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
     let Some(definition) = chain.server().stored(&definitions, "", name) else {
@@ -48,7 +48,7 @@ async fn check_definition(definition: Value, [object, other]: [Option<Value>; 2]
     assert!(matches!(code, 200 | 409), "{code}: {answer}");
 }
 
-/// Code and body; none if it is no request.
+/// Returns the code and the body, or `None` if the request is invalid.
 async fn send(chain: &Chain, request: Request) -> Option<(u16, Value)> {
     match chain.send(&request).await {
         Ok(sent) => {

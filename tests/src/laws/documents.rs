@@ -1,17 +1,17 @@
-//! Objects from texts that stay objects when a fuzzer changes a byte of them.
+//! Builds objects from text that stays valid when a fuzzer changes a byte.
 //!
-//! The first line names an object of `documents.yaml` by its kind, or is JSON itself. Each further line is an edit: a JSON
-//! pointer, a space and the new value, or a pointer alone for what is removed. A value that is no JSON is a string, and
-//! `@1000 VALUE` is a list of a thousand values, each with its index in the place of `%`.
+//! The first line is the kind of an object in `documents.yaml`, or JSON. Each further line is an edit: a JSON
+//! pointer, a space, and the new value, or only a pointer to remove a value. A value that is not JSON is a string,
+//! and `@1000 VALUE` is a list of a thousand values in which `%` is replaced by the index.
 
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-/// What separates the parts of an input, on a line of its own.
+/// The separator of the parts of an input, on its own line.
 const SEPARATOR: &str = "---";
 
-/// The most items that one edit makes.
+/// The maximum number of items that one edit creates.
 const MOST_ITEMS: usize = 2_000;
 
 /// Objects of many kinds with most of their fields.
@@ -20,7 +20,7 @@ static EXAMPLES: LazyLock<Vec<Value>> = LazyLock::new(|| {
         .unwrap_or_else(|error| panic!("documents.yaml: {error}"))
 });
 
-/// The parts of an input, and an empty one for each that it lacks.
+/// Splits an input into its parts; missing parts are empty.
 pub(super) fn parts<const COUNT: usize>(text: &str) -> [String; COUNT] {
     let mut parts = [const { String::new() }; COUNT];
     let mut current = 0;
@@ -35,7 +35,7 @@ pub(super) fn parts<const COUNT: usize>(text: &str) -> [String; COUNT] {
     parts
 }
 
-/// The object that a text stands for; none if its first line is neither JSON nor a known kind.
+/// Parses an object, or returns `None` if the first line is neither JSON nor a known kind.
 pub(super) fn object(text: &str) -> Option<Value> {
     let (first, edits) = text.split_once('\n').unwrap_or((text, ""));
     let mut object = match example(first) {
@@ -75,7 +75,7 @@ fn edit(object: &mut Value, line: &str) {
         (Value::Array(items), None) if index < items.len() => {
             items.remove(index);
         }
-        // What is no container begins to be one.
+        // A value that is not a container becomes one.
         (parent @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)), Some(value)) => {
             *parent = Value::Object(Map::from_iter([(key, self::value(value))]));
         }
@@ -116,13 +116,13 @@ mod tests {
         assert_eq!(object("Nothing"), None);
     }
 
-    /// What the server refuses is no beginning for a search.
+    /// Objects that the server rejects are not useful seeds.
     #[tokio::test]
     async fn the_server_takes_every_example() {
         let chain = Chain::new(Options::default());
         for example in EXAMPLES.iter() {
             let kind = GroupVersionKind::from_object(example).kind;
-            // These are sent to subresources, or hold a request.
+            // These are sent to subresources, or contain a request.
             if ["Scale", "Eviction", "AdmissionReview"].contains(&kind.as_str()) {
                 continue;
             }
@@ -130,7 +130,7 @@ mod tests {
             assert_eq!(sent.code, 201, "{kind}: {}", sent.body);
             assert!(sent.warnings.is_empty(), "{kind}: {:?}", sent.warnings);
             if kind.ends_with("WebhookConfiguration") {
-                // It would be called.
+                // The server would call the webhooks of this configuration.
                 assert_eq!(chain.send(&Request::delete(example)).await.unwrap().code, 200);
             }
         }

@@ -1,4 +1,4 @@
-//! Any feature and any `--tags` are refused in words, with the file, or select scenarios.
+//! Any feature and any `--tags` expression is rejected with a message that names the file, or selects scenarios.
 //!
 //! The input: a line with a tag expression, then a feature.
 
@@ -7,7 +7,7 @@ use std::io::Write as _;
 use super::with_text;
 
 /// # Panics
-/// The law does not hold.
+/// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {
     with_text(input, |text| {
         let (tags, feature) = text.split_once('\n').unwrap_or((text, ""));

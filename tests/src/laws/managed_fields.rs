@@ -1,8 +1,8 @@
-//! An apply without null that is sent twice changes the object once, one that fails changes nothing, and what stands in
-//! `fieldsV1` afterward can be read. Sets of fields obey the laws of sets.
+//! Sending the same apply without null twice changes the object once, a failed apply changes nothing, and the
+//! resulting `fieldsV1` can be read. Sets of fields obey the laws of sets.
 //!
-//! The input: the object that is there, and what the managers `one` and `two` apply, each as in [`documents`]; then two texts
-//! of `fieldsV1`; all separated by `---`.
+//! The input: an existing object, and what the managers `one` and `two` apply, each as in [`documents`]; then two
+//! texts of `fieldsV1`; all separated by `---`.
 
 use kubernetes_managed_fields::Set;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::stored::Stored;
 use super::{documents, runtime, with_text};
 
 /// # Panics
-/// The law does not hold.
+/// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {
     with_text(input, |text| {
         let [object, one, two, left, right] = documents::parts(text);
@@ -45,7 +45,7 @@ async fn check_applies(stored: &Stored, one: &str, two: &str) {
             apply(stored, manager, true, &applied).await;
             continue;
         }
-        // Without force it conflicts, or does what it does with force.
+        // Without force it conflicts, or has the same result as with force.
         let polite = apply(stored, manager, false, &applied).await;
         let forced = apply(stored, manager, true, &applied).await;
         if let Some(polite) = polite {
@@ -54,7 +54,7 @@ async fn check_applies(stored: &Stored, one: &str, two: &str) {
         let Some(object) = forced else { continue };
         check_same(object, apply(stored, manager, false, &applied).await, &applied);
     }
-    // What is in the way of an apply is not in the way of an update.
+    // Conflicts with an apply do not affect an update.
     stored
         .patch(
             "fieldManager=three",
@@ -73,8 +73,8 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-/// What is applied again changes nothing. Where one manager's second is over meanwhile, its entry may come behind another one's,
-/// which is a write.
+/// Checks that applying again changes nothing. If the second of a manager's entry has passed, the entry may move
+/// behind that of another manager, which is a write.
 ///
 /// Source: apiserver pkg/endpoints/handlers/fieldmanager/equality.go, `IgnoreManagedFieldsTimestampsTransformer`.
 fn check_same(mut before: Value, after: Option<Value>, applied: &Value) {
@@ -105,7 +105,7 @@ fn forget_times(object: &mut Value) {
     }
 }
 
-/// The object as it is afterward; none if the server refused.
+/// Returns the resulting object, or `None` if the server rejected the apply.
 async fn apply(stored: &Stored, manager: &str, force: bool, applied: &Value) -> Option<Value> {
     let query = format!("fieldManager={manager}&force={force}");
     let object = stored.patch(&query, "application/apply-patch+yaml", &applied.to_string()).await?;

@@ -1,8 +1,8 @@
-//! Laws that hold for any input: what a fuzzer searches for a counterexample of, and what the inputs that it found are
-//! replayed on.
+//! Laws that hold for any input: a fuzzer searches for counterexamples, and tests replay the inputs that it found.
 //!
-//! A law is a function of bytes that panics where it does not hold. `fuzz/` has a target for each, which only hands the
-//! bytes over; `fuzz/corpus/NAME/` has the inputs that `cargo test` replays, those that once broke the law among them.
+//! A law is a function of bytes that panics if the law does not hold. `fuzz/` has a target for each law, which only
+//! passes the bytes on; `fuzz/corpus/NAME/` has the inputs that `cargo test` replays, including those that once broke
+//! the law.
 
 mod answers;
 mod certificates;
@@ -23,13 +23,13 @@ mod stored;
 mod verify;
 mod webhook;
 
-/// A law, by the name of its fuzz target and of its corpus.
+/// A law, with the name of its fuzz target and corpus.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "a law is a name and a function")]
 pub struct Law {
-    /// The name.
+    /// The name of the law.
     pub name: &'static str,
-    /// Panics where the law does not hold for these bytes.
+    /// Panics if the law does not hold for these bytes.
     pub check: fn(&[u8]),
 }
 
@@ -50,16 +50,16 @@ pub const ALL: [Law; 13] = [
     Law { name: "verify", check: verify::check },
 ];
 
-/// Checks the law of this name.
+/// Checks the law with this name.
 ///
 /// # Panics
-/// The law does not hold, or there is none of this name.
+/// Panics if the law does not hold, or does not exist.
 pub fn check(name: &str, input: &[u8]) {
     let law = ALL.iter().find(|law| law.name == name).unwrap_or_else(|| panic!("there is no law {name}"));
     (law.check)(input);
 }
 
-/// Input that is no text says nothing.
+/// Runs the check if the input is UTF-8.
 fn with_text(input: &[u8], check: impl FnOnce(&str)) {
     if let Ok(text) = std::str::from_utf8(input) {
         check(text);

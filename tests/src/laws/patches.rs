@@ -1,8 +1,8 @@
-//! A patch that fails changes nothing, one that does not fails the same way each time, and what comes of it is bounded by
-//! what was given and by the limit on copies.
+//! A failed patch changes nothing, and the result of a patch is the same each time and is limited by the size of the
+//! input and the limit on copies.
 //!
-//! The input: a line with the format (`json`, `merge`, `strategic`) and how often the operations of a JSON patch are
-//! repeated; the object as in [`documents`], `---`, the patch.
+//! The input: a line with the format (`json`, `merge`, `strategic`) and the number of repetitions of the operations
+//! of a JSON patch; the object as in [`documents`], `---`, and the patch.
 
 use harness::patch::Patch;
 use serde_json::{Value, json};
@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 use super::stored::Stored;
 use super::{documents, runtime, with_text};
 
-/// The most operations of one patch.
+/// The maximum number of operations of one patch.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.
 const MOST_OPERATIONS: usize = 10_000;
-/// What copies may add, times what a byte may become when it is escaped.
+/// The limit on copies, times the maximum length of an escaped byte.
 const MOST_COPIED: usize = 6 * 3 * 1024 * 1024;
 
 /// # Panics
-/// The law does not hold.
+/// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {
     with_text(input, |text| {
         let Some((head, rest)) = text.split_once('\n') else { return };
@@ -51,7 +51,7 @@ fn check_operations(object: &Value, patch: &[u8], times: usize) {
     if patch.is_empty() || times < 2 {
         return;
     }
-    // In time, however many there are: libFuzzer ends what takes too long.
+    // Must be fast for any number of operations, because libFuzzer stops slow inputs.
     let operations: Vec<&Value> = patch
         .operations()
         .iter()
@@ -68,12 +68,12 @@ fn check_operations(object: &Value, patch: &[u8], times: usize) {
     }
 }
 
-/// A merge patch does nothing the second time.
+/// Checks that a merge patch does nothing the second time.
 async fn check_merge(object: Value, patch: &str) {
     let Some(stored) = Stored::new(object) else { return };
     let Some(first) = stored.patch("", "application/merge-patch+json", patch).await else { return };
     let patch: Value = serde_json::from_str(patch).unwrap_or_default();
-    // A version that was asked for is no longer the one that is there.
+    // The requested version is no longer the current one.
     if patch.pointer("/metadata/resourceVersion").is_none() {
         let second = stored.patch("", "application/merge-patch+json", &patch.to_string()).await;
         assert_eq!(second, Some(first), "{patch} is not idempotent");

@@ -1,6 +1,6 @@
-//! Any body in protobuf is refused in words, or is the object that its JSON is.
+//! Any protobuf body is rejected with a message, or yields the same object as its JSON.
 //!
-//! The input: a path of the server, a line end, and the body.
+//! The input: a path of the server, a newline, and the body.
 
 use std::sync::LazyLock;
 
@@ -17,12 +17,13 @@ static CHAIN: LazyLock<Chain> = LazyLock::new(|| Chain::new(Options::default()))
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// # Panics
-/// The law does not hold.
+/// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {
     let Some(end) = input.iter().position(|&byte| byte == b'\n') else { return };
     let (path, body) = input.split_at(end);
     let body = body.get(1..).unwrap_or_default();
-    // With a query or a fragment of its own the request is no dry run, and the second one finds the object of the first.
+    // With a query or a fragment in the path the request is not a dry run, so the second request finds the first
+    // object.
     if path.iter().any(|byte| b"?#".contains(byte)) {
         return;
     }
@@ -41,7 +42,7 @@ pub(super) fn check(input: &[u8]) {
     });
 }
 
-/// The code, the answer, and the body as the server read it.
+/// Returns the code, the answer, and the body as the server read it.
 async fn post(uri: &Uri, content_type: &'static str, body: Vec<u8>) -> Option<(u16, Value, Option<Value>)> {
     let mut request = http::Request::new(Bytes::from(body));
     *request.method_mut() = Method::POST;

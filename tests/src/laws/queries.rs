@@ -1,6 +1,6 @@
 //! Any HTTP request gets an answer that clients understand.
 //!
-//! The input: requests as HTTP/1.1 writes them (`METHOD URI`, headers, an empty line, the body), separated by `---`.
+//! The input: requests in HTTP/1.1 format (`METHOD URI`, headers, an empty line, the body), separated by `---`.
 
 use axum::body::Body;
 use harness::attributes::UserInfo;
@@ -13,7 +13,7 @@ use tower::ServiceExt as _;
 use super::{documents, runtime, with_text};
 
 /// # Panics
-/// The law does not hold.
+/// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {
     with_text(input, |text| {
         let requests: [String; 3] = documents::parts(text);
@@ -21,7 +21,7 @@ pub(super) fn check(input: &[u8]) {
             let mode =
                 if text.contains("RBAC") { AuthorizationMode::Rbac } else { AuthorizationMode::AlwaysAllow };
             let server = ApiServer::new(Options { authorization_mode: mode, ..Options::default() });
-            // Watches end at once.
+            // Watches end immediately.
             server.end_watches();
             for request in requests {
                 if let Some(request) = parsed(&request) {
@@ -61,7 +61,7 @@ async fn check_request(server: &ApiServer, request: Request<Body>) {
         && status.get("code").is_some_and(|found| found == code);
     let text = String::from_utf8_lossy(&body);
     let is_plain = match code {
-        // OAPI-02, OAPI-04: of documents that are not there, or in no form that the client takes, nothing is said.
+        // OAPI-02, OAPI-04: a missing document, or one in a format that the client does not accept, has no details.
         404 => text == "404 page not found\n" || (text.is_empty() && path.starts_with("/openapi/v3/")),
         406 => text.is_empty() && path.starts_with("/openapi/v"),
         _ => false,

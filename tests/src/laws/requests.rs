@@ -1,8 +1,9 @@
-//! Any request is a URI or is refused in words; the URI names what the request names, and a dry run stores nothing.
+//! Any request is a URI or is rejected with a message; the URI contains the names in the request, and a dry run
+//! stores nothing.
 //!
-//! The input: a line each for the operation, the resource (`GROUP/VERSION/RESOURCE`), the namespace, the name, the
-//! subresource and the query, in which `%0A` and the like stand for what is no line; then the body as an object of
-//! [`documents`].
+//! The input: one line each for the operation, the resource (`GROUP/VERSION/RESOURCE`), the namespace, the name, the
+//! subresource, and the query, in which `%0A` and the like encode characters that lines cannot contain; then the body
+//! as an object of [`documents`].
 
 use std::sync::LazyLock;
 
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 use super::{documents, runtime, with_text};
 
-/// The longest URI that there is.
+/// The maximum length of a URI.
 const LONGEST_URI: usize = u16::MAX as usize - 1;
 
 static CHAIN: LazyLock<Chain> = LazyLock::new(|| {
@@ -27,7 +28,7 @@ static CHAIN: LazyLock<Chain> = LazyLock::new(|| {
 });
 
 /// # Panics
-/// The law does not hold.
+/// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {
     with_text(input, |text| runtime::block_on(check_request(&CHAIN, text)));
 }
@@ -63,7 +64,7 @@ async fn check_request(chain: &Chain, text: &str) {
     match chain.send(&request).await {
         Ok(sent) => {
             assert!((200..600).contains(&sent.code), "{}: {}", sent.code, sent.body);
-            // Only of what the path names does the server say that it is not there.
+            // The server reports only objects in the path as missing.
             let details = sent.body.pointer("/details/name").and_then(Value::as_str);
             if let (Some(found), 404, Operation::Delete) = (details, sent.code, operation) {
                 assert_eq!(found, request.name, "{request:?}: {}", sent.body);
@@ -85,7 +86,7 @@ fn operation(text: &str) -> Option<Operation> {
     }
 }
 
-/// A text in which `%` and two digits are a byte, and bytes that are no UTF-8 are replaced.
+/// Decodes `%` and two digits to a byte, and replaces bytes that are not UTF-8.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
@@ -105,7 +106,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// How often anything was stored until now.
+/// Returns the revision of the storage, which counts the writes so far.
 async fn revision(chain: &Chain) -> String {
     let mut request = http::Request::new(Bytes::new());
     *request.uri_mut() = http::Uri::from_static("/api/v1/namespaces");

@@ -1,8 +1,8 @@
-//! `admit review` of anything prints a report or says which file is wrong.
+//! `admit review` with any input prints a report or says which file is invalid.
 //!
-//! The input: a line with options, then four files, separated by `---`: the objects, `--old`, `--with` and the
-//! configurations; an empty one is not given, and of configurations `CONFIGURATIONS` are then. A file may be an object of
-//! [`documents`].
+//! The input: a line with options, then four files, separated by `---`: the objects, `--old`, `--with`, and the
+//! configurations. Empty files are not passed; if the configurations are empty, `CONFIGURATIONS` is used. A file may
+//! be an object of [`documents`].
 
 use std::fs;
 use std::path::Path;
@@ -11,15 +11,15 @@ use serde_json::Value;
 
 use super::{documents, runtime, with_text};
 
-/// One that matches nothing, one whose conditions decide, and one that cannot be reached.
+/// Configurations: one that matches nothing, one with match conditions, and one that is unreachable.
 const CONFIGURATIONS: &str = include_str!("configurations.yaml");
 
 /// # Panics
-/// The law does not hold.
+/// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {
     with_text(input, |text| {
         let Some((options, files)) = text.split_once('\n') else { return };
-        // What names another file, or another host, is none of the input.
+        // Options that refer to another file, or another host, are not part of the input.
         let named = ["--service", "--fakes", "-c", "-f", "--with", "--old", "--filename", "--configurations"];
         if options.split(' ').any(|word| named.iter().any(|name| word.starts_with(name))) {
             return;
@@ -40,7 +40,7 @@ pub(super) fn check(input: &[u8]) {
     });
 }
 
-/// Writes a file that is not empty, and gives it to an option.
+/// Writes a file that is not empty, and passes it as an option.
 fn add(arguments: &mut Vec<String>, folder: &Path, option: &str, text: &str) {
     if text.trim().is_empty() {
         return;

@@ -21,9 +21,9 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// None where the server does not take the object.
+    /// Creates the object, or returns `None` if the server rejects it.
     pub(super) fn new(object: Value) -> Option<Self> {
-        // What a plugin adds to a list that two managers own is in the way of the next apply.
+        // An item that a plugin adds to a list with two managers would conflict with the next apply.
         let plugins = AdmissionPlugins::select(&[], &["DefaultTolerationSeconds"]).ok()?;
         let chain = Chain::new(Options { plugins, ..Options::default() });
         if let Some(definition) = documents::object("CustomResourceDefinition") {
@@ -45,7 +45,7 @@ impl Stored {
         self.chain.server().stored(&self.resource, &self.namespace, &self.name)
     }
 
-    /// The object as it is afterward; none if the server refused the patch, and then left it as it was.
+    /// Returns the resulting object, or `None` if the server rejected the patch, and left the object unchanged.
     pub(super) async fn patch(&self, query: &str, format: &str, patch: &str) -> Option<Value> {
         let before = self.read();
         let mut request = http::Request::new(Bytes::from(patch.to_owned()));

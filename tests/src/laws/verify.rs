@@ -1,8 +1,8 @@
-//! Each check of `admit verify` judges any answer to any object.
+//! Each check of `admit verify` can judge any response to any object.
 //!
-//! The input: a line with the check, the phase (`m` or `v`), the status and the content type; the object as in
-//! [`documents`], `---`, further fields of the webhook as JSON, `---`, the body that the webhook answers to every
-//! review, in which `$UID` is the uid of the review.
+//! The input: a line with the check, the phase (`m` or `v`), the status, and the content type; the object as in
+//! [`documents`], `---`, further fields of the webhook as JSON, `---`, and the body that the webhook returns for
+//! every review, in which `$UID` is replaced by the UID of the review.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use super::{documents, runtime, with_text};
 const LONG: [&str; 3] = ["V36", "V41", "V44"];
 
 /// # Panics
-/// The law does not hold.
+/// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {
     with_text(input, |text| {
         let Some((head, rest)) = text.split_once('\n') else { return };

@@ -1,4 +1,4 @@
-//! A webhook on loopback that answers whatever it is told to.
+//! A webhook on the loopback interface that responds as configured.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -23,27 +23,27 @@ use tokio_rustls::TlsAcceptor;
 /// An HTTP answer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answer {
-    /// The status; 200 where it is none.
+    /// The status, or 200 if it is invalid.
     pub(super) status: u16,
-    /// The `Content-Type`; empty for none.
+    /// The `Content-Type`; empty omits the header.
     pub(super) content_type: String,
-    /// The body, in which `$UID` is the uid of the review that is answered.
+    /// The body, in which `$UID` is replaced by the UID of the review.
     pub(super) body: Vec<u8>,
 }
 
 /// A webhook that runs on the runtime of this thread.
 #[derive(Clone)]
 pub(super) struct Webhook {
-    /// Where it listens: `https://127.0.0.1:PORT/`.
+    /// The URL of the webhook: `https://127.0.0.1:PORT/`.
     pub(super) url: String,
-    /// Who signed its certificate, as PEM.
+    /// The CA of its certificate, as PEM.
     pub(super) ca_bundle: String,
     state: Arc<State>,
 }
 
 struct State {
     answer: Mutex<Answer>,
-    /// The certificate that it shows, in place of its own.
+    /// The certificate to present instead of its own.
     shown: Mutex<Option<Vec<u8>>>,
     leaf: Leaf,
 }
@@ -53,7 +53,7 @@ thread_local! {
 }
 
 impl Webhook {
-    /// The webhook of this thread, which is started when it is first asked for.
+    /// Returns the webhook of this thread, and starts it on first use.
     pub(super) async fn of_this_thread() -> Rc<Self> {
         if let Some(webhook) = WEBHOOK.with_borrow(Clone::clone) {
             return webhook;
@@ -79,12 +79,12 @@ impl Webhook {
         Ok(Self { url, ca_bundle: authority.certificate_pem().to_owned(), state })
     }
 
-    /// Answers so from now on.
+    /// Sets the response of the webhook.
     pub(super) fn answer(&self, answer: Answer) {
         *self.state.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer;
     }
 
-    /// Shows this certificate (DER) to connections from now on; its own without one.
+    /// Sets the certificate (DER) for new connections, or its own certificate if `None`.
     pub(super) fn show(&self, der: Option<Vec<u8>>) {
         *self.state.shown.lock().unwrap_or_else(PoisonError::into_inner) = der;
     }
@@ -94,7 +94,7 @@ async fn serve(stream: TcpStream, state: Arc<State>) {
     let Some(tls) = server_config(&state) else { return };
     let Ok(stream) = TlsAcceptor::from(Arc::new(tls)).accept(stream).await else { return };
     let service = service_fn(|request| respond(request, &state));
-    // A client that goes away is none of its business.
+    // A client may disconnect at any time.
     let _: Result<(), hyper::Error> =
         http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
@@ -107,7 +107,7 @@ fn server_config(state: &State) -> Option<ServerConfig> {
     };
     let key = PrivateKeyDer::from_pem_slice(state.leaf.key_pem.as_bytes()).ok()?;
     let key = ring::default_provider().key_provider.load_private_key(key).ok()?;
-    // Whether the key belongs to the certificate is not asked: the client has to find out.
+    // Does not check that the key belongs to the certificate: the client must detect this.
     let certified = rustls::sign::CertifiedKey::new(vec![certificate], key);
     Some(
         ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -131,7 +131,7 @@ async fn respond(request: Request<Incoming>, state: &State) -> Result<Response<F
     Ok(response)
 }
 
-/// The body with the uid of `review` in the place of each `$UID`.
+/// Replaces each `$UID` in the body by the UID of `review`.
 pub(super) fn with_uid(body: &[u8], review: &[u8]) -> Vec<u8> {
     const PLACE: &[u8] = b"$UID";
     let review: serde_json::Value = serde_json::from_slice(review).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The OpenAPI documents of a kube-apiserver: recorded for admit to serve, and compared with those that it serves.
+//! The OpenAPI documents of a kube-apiserver: recorded for admit, and compared with the documents that admit serves.
 
 mod pack;
 
@@ -18,12 +18,12 @@ use crate::case::Plugins;
 use crate::server::{Server, ServerError};
 use crate::transport::Message;
 
-/// The definitions that are the pattern of all others.
+/// Definitions that are the template for all others.
 const SAMPLES: &str = include_str!("../../openapi/samples.yaml");
 /// Definitions whose documents are compared.
 const DEFINITIONS: &str = include_str!("../../openapi/definitions.yaml");
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/// Requests whose status and headers are compared, with the headers that they have.
+/// Requests whose status and headers are compared, with their headers.
 const REQUESTS: [(&str, &[(&str, &str)]); 12] = [
     ("/openapi/v3", &[("accept", "application/json")]),
     ("/openapi/v3", &[("accept", "text/html")]),
@@ -38,32 +38,32 @@ const REQUESTS: [(&str, &[(&str, &str)]); 12] = [
     ("/openapi/v2", &[("accept", PROTOBUF)]),
     ("/openapi/v2", &[("accept", PROTOBUF), ("accept-encoding", "gzip")]),
 ];
-/// What kubectl asks for.
+/// The format that kubectl requests.
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-/// The headers of answers that are compared.
+/// The compared response headers.
 const HEADERS: [&str; 6] = ["content-type", "content-encoding", "etag", "location", "cache-control", "vary"];
-/// How long a server may take to publish a definition.
+/// The maximum time until a server publishes a definition.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Why documents are neither recorded nor compared.
+/// An error of recording or comparing documents.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no server, or it does not do what it should.
+    /// The server does not start, or rejects a required request.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// A request has no answer.
+    /// A request is not answered.
     #[error(transparent)]
     Request(#[from] kube::Error),
-    /// A request could not be made.
+    /// A request is invalid.
     #[error(transparent)]
     Http(#[from] http::Error),
-    /// A document is no JSON.
+    /// A document is not valid JSON.
     #[error("{what}: {source}")]
     Json {
-        /// Which document.
+        /// The name of the document.
         what: String,
-        /// What is wrong with it.
+        /// The parse error.
         source: serde_json::Error,
     },
     /// A file of definitions cannot be read.
@@ -77,14 +77,13 @@ pub enum Error {
     Unpublished(BTreeSet<String>),
 }
 
-/// Documents by their names, as they were sent: `v2`, and those of v3 as `v3/api/v1`.
+/// Documents by name, as they were sent: `v2`, and those of v3 as `v3/api/v1`.
 type Documents = BTreeMap<String, String>;
 
-/// Writes the documents of a kube-apiserver from `KUBEBUILDER_ASSETS` to where admit has them. Returns the path of the
-/// file.
+/// Records the documents of a kube-apiserver from `KUBEBUILDER_ASSETS` for admit. Returns the path of the file.
 ///
 /// # Errors
-/// [`Error`].
+/// Returns any [`Error`].
 pub async fn record() -> Result<PathBuf, Error> {
     let server = Server::apiserver().await?;
     let mut documents = Vec::new();
@@ -101,11 +100,13 @@ pub async fn record() -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// The names of documents that differ between a kube-apiserver from `KUBEBUILDER_ASSETS` and admit, with and without
-/// definitions of custom resources, and how many were compared.
+/// Compares the documents of a kube-apiserver from `KUBEBUILDER_ASSETS` with those of admit.
+///
+/// Compares them with and without custom resource definitions. Returns the number of documents, and the names of
+/// those that differ.
 ///
 /// # Errors
-/// [`Error`].
+/// Returns any [`Error`].
 pub async fn compare() -> Result<(usize, Vec<String>), Error> {
     let (mut compared, mut differences) = (0, Vec::new());
     let real = Server::apiserver().await?;
@@ -160,7 +161,7 @@ fn parse(what: &str, text: &str) -> Result<Value, Error> {
     serde_json::from_str(text).map_err(|source| Error::Json { what: what.to_owned(), source })
 }
 
-/// Where two values differ.
+/// Describes where two values differ.
 fn different(path: &str, real: &Value, own: &Value, found: &mut Vec<String>) {
     match (real, own) {
         (Value::Object(real), Value::Object(own)) => {
@@ -176,7 +177,7 @@ fn different(path: &str, real: &Value, own: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// All documents of a server.
+/// Fetches all documents of a server.
 async fn fetch(server: &Server) -> Result<Documents, Error> {
     let index = text(server, "/openapi/v3").await?;
     let mut documents = Documents::new();
@@ -190,7 +191,7 @@ async fn fetch(server: &Server) -> Result<Documents, Error> {
     Ok(documents)
 }
 
-/// The status of an answer and its headers, and the status of the same request for a document that the client already has.
+/// Returns the status and headers of an answer, and the status of the same request with the current `ETag`.
 async fn answer(
     server: &Server,
     path: &str,
@@ -219,14 +220,14 @@ async fn text(server: &Server, path: &str) -> Result<String, Error> {
     Ok(server.client().request_text(request.body(Vec::new())?).await?)
 }
 
-/// The document of v2 as protobuf.
+/// Fetches the v2 document as protobuf.
 async fn protobuf(server: &Server) -> Result<Vec<u8>, Error> {
     let request = Request::builder().method(Method::GET).uri("/openapi/v2").header("accept", PROTOBUF);
     let response = server.client().send(request.body(kube::client::Body::empty())?).await?;
     Ok(response.into_body().collect().await?.to_bytes().to_vec())
 }
 
-/// Creates definitions, and waits until these documents are published, in v2 as well.
+/// Creates definitions, and waits until their documents are published, in v2 as well.
 async fn define(server: &Server, definitions: &str, published: &[&str]) -> Result<(), Error> {
     let definitions: Vec<Value> =
         serde_saphyr::from_str(definitions).map_err(|error| Error::Definitions(error.to_string()))?;

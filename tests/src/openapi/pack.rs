@@ -1,8 +1,8 @@
-//! Documents in the form in which admit has them: what occurs more than once is there once.
+//! The file format in which admit keeps the documents: repeated parts are stored once.
 //!
-//! The text, compressed by gzip, has one line for each part, then an empty line, then one line for each document: its
-//! name, its `ETag` and its text, between tabs. In all texts `\u{1}N;` stands for the part on line N, counted from zero;
-//! a part refers to earlier ones only. Compact JSON has no control characters of its own.
+//! The text, compressed with gzip, has one line for each part, then an empty line, then one line for each document:
+//! its name, its `ETag`, and its text, separated by tabs. In all texts `\u{1}N;` refers to the part on line N,
+//! counted from zero; a part refers only to earlier parts. Compact JSON contains no control characters.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -23,10 +23,10 @@ pub(super) struct Document {
     pub(super) text: String,
 }
 
-/// Shorter texts stay where they are.
+/// Shorter texts are not replaced by references.
 const SHORTEST: usize = 24;
 
-/// The file of the documents.
+/// Returns the file content for the documents.
 pub(super) fn packed(documents: &[Document]) -> Result<Vec<u8>, Error> {
     let mut packer = Packer::default();
     for document in documents {
@@ -44,7 +44,7 @@ pub(super) fn packed(documents: &[Document]) -> Result<Vec<u8>, Error> {
     Ok(encoder.finish()?)
 }
 
-/// The `ETag` of a document, without its quotes.
+/// Returns the `ETag` of a document, without its quotes.
 ///
 /// Source: kube-openapi `pkg/handler3/handler.go`, `computeETag`.
 fn etag(text: &str) -> String {
@@ -54,7 +54,7 @@ fn etag(text: &str) -> String {
     })
 }
 
-/// Of a document of v2 only the paths and the definitions whose names contain `word`.
+/// Reduces a v2 document to the paths and definitions whose names contain `word`.
 pub(super) fn only(text: &str, word: &str) -> Result<String, Error> {
     let members = |name: &str, text: &str| -> Result<Vec<(String, Box<RawValue>)>, Error> {
         members(name, text).map(|found| found.into_iter().filter(|(key, _)| key.contains(word)).collect())
@@ -100,7 +100,7 @@ impl Packer {
         Ok(())
     }
 
-    /// The text, or a reference to its part.
+    /// Returns the text, or a reference to its part.
     fn emit(&mut self, name: &str, text: &str) -> Result<String, Error> {
         if self.occurrences.get(text).is_none_or(|occurrences| *occurrences < 2) {
             return self.emit_members(name, text);
@@ -117,7 +117,7 @@ impl Packer {
         Ok(format!("\u{1}{number};"))
     }
 
-    /// The text with references in it.
+    /// Returns the text with references in it.
     fn emit_members(&mut self, name: &str, text: &str) -> Result<String, Error> {
         if text.len() < SHORTEST {
             return Ok(text.to_owned());
@@ -139,7 +139,7 @@ impl Packer {
     }
 }
 
-/// The members of an object in their order.
+/// Returns the members of an object in order.
 fn members(what: &str, text: &str) -> Result<Vec<(String, Box<RawValue>)>, Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     serde::Deserializer::deserialize_map(&mut deserializer, Members)

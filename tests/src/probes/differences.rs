@@ -1,20 +1,20 @@
-//! What two reviews differ in, apart from what differs from request to request.
+//! Differences between two reviews, except for those between any two requests.
 
 use serde_json::Value;
 
 use crate::difference::differences;
 
-/// What the server chooses for each request or object.
+/// Fields that the server sets for each request or object.
 const CHOSEN: [&str; 5] = ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"];
-/// The addresses of Services.
+/// The prefix of the addresses of Services.
 const ADDRESSES: &str = "10.0.0.";
-/// What the names of the volumes with a token begin with.
+/// The prefix of the names of token volumes.
 const TOKEN_VOLUME: &str = "kube-api-access-";
 
-/// Times at which something happened.
+/// Fields with timestamps.
 const TIMES: [&str; 2] = ["/metadata/deletionTimestamp", "/status/lastPhaseTransitionTime"];
 
-/// A request of a review without that.
+/// Returns a request of a review without these values.
 pub(super) fn comparable(request: &Value) -> Value {
     let mut request = request.clone();
     if let Some(members) = request.as_object_mut() {
@@ -64,25 +64,25 @@ fn rename(value: &mut Value) {
     }
 }
 
-/// What the server's controllers write at a time of their own, and what the server sends several times in one request.
+/// Fields that the server's controllers write at any time, and requests that the server sends several times.
 const KNOWN: [(&str, &str); 5] = [
     ("flowschemas", "status.conditions"),
     ("customresourcedefinitions", "status.conditions"),
     ("customresourcedefinitions", "metadata.finalizers"),
     // In the newer group an event needs a time, which the old one does not have: mutating webhooks see it without.
     ("events", "eventTime"),
-    // The Pod as it is stored, which is the first review, and then as it is marked.
+    // The first review has the Pod as stored, the second one the Pod as marked for deletion.
     ("pods", "DELETE"),
 ];
 
-/// Whether a difference at `path`, or what the server says, is one of them.
+/// Returns whether a difference at `path`, or a message of the server, is one of them.
 pub(super) fn is_known(request: &Value, path: &str) -> bool {
     KNOWN.iter().any(|(resource, part)| {
         request["resource"]["resource"] == *resource && (path.contains(part) || request["operation"] == *part)
     })
 }
 
-/// What differs between the request that a probe sent and that of the server, path by path.
+/// Returns the differences between the request of a probe and that of the server, path by path.
 pub(super) fn between(sent: &Value, server: &Value) -> Vec<String> {
     let told = |side: Option<Value>| side.map_or_else(|| "nothing".to_owned(), |value| value.to_string());
     let found = differences(&comparable(sent), &comparable(server)).into_iter();

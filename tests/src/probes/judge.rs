@@ -1,4 +1,4 @@
-//! The server that judges: it gets the request of which a review tells, and what it sends to a webhook for it is compared.
+//! Sends the request of a review to a real server, and compares the review that the server sends to a webhook.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,12 +21,12 @@ use crate::transport::{Answer, Message};
 pub(super) struct Judge<'a> {
     server: &'a Server,
     seen: Arc<Mutex<Vec<Sent>>>,
-    /// They run for as long as the judge is asked.
+    /// Run as long as this value.
     _webhooks: [FakeWebhook; 2],
     number: AtomicUsize,
 }
 
-/// How often a request is made that somebody else was faster than.
+/// The number of attempts for a request that conflicts with another client.
 const ATTEMPTS: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONFLICTS: [&str; 2] = ["Operation cannot be fulfilled", "not found"];
@@ -50,14 +50,14 @@ impl<'a> Judge<'a> {
         Ok(Self { server, seen, _webhooks: webhooks, number: AtomicUsize::new(0) })
     }
 
-    /// `request` of the review that the server sends where `sent` was sent.
+    /// Returns the `request` of the server's review for the request of `sent`.
     ///
     /// # Errors
-    /// Why it sends none: what the server answered.
+    /// Returns the server's answer if it sends no review.
     pub(super) async fn replay(&self, sent: &Sent) -> Result<Value, String> {
         let mut tried = self.try_to_replay(sent).await;
         for _ in 1..ATTEMPTS {
-            // The server's own controllers write definitions and end deletions, and are faster now and then.
+            // The server's own controllers write definitions and finish deletions, and are sometimes faster.
             if tried.as_ref().is_err_and(|reason| CONFLICTS.iter().any(|it| reason.contains(it))) {
                 tried = self.try_to_replay(sent).await;
             }
@@ -82,10 +82,10 @@ impl<'a> Judge<'a> {
         Ok(place.moved_back(&found.request))
     }
 
-    /// Makes the request, once everything is there that it needs.
+    /// Sends the request, after creating everything that it needs.
     ///
     /// # Errors
-    /// What the server says if it refuses the request, or what it needs.
+    /// Returns the server's message if it rejects the request, or an object that it needs.
     async fn answer(&self, review: &Value) -> Result<(), String> {
         let stored = self.prepare(review).await?;
         self.seen().clear();
@@ -102,7 +102,7 @@ impl<'a> Judge<'a> {
         self.server.ask(message).await.map_err(|error| error.to_string())
     }
 
-    /// A namespace of its own for each review, so that nothing is in the way.
+    /// Creates a new namespace for each review, so that there are no conflicts.
     async fn place(&self) -> Result<Place, ServerError> {
         let namespace = format!("{}-{}", corpus::NAMESPACE, self.number.fetch_add(1, Ordering::Relaxed));
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
@@ -114,7 +114,7 @@ impl<'a> Judge<'a> {
         Ok(Place { namespace })
     }
 
-    /// Makes what is there before the request.
+    /// Creates the objects that must exist before the request.
     async fn prepare(&self, review: &Value) -> Result<Option<Value>, String> {
         let Some(mut object) = before(review) else { return Ok(None) };
         let (collection, by) = (collection(review), impersonation(&review["userInfo"]));
@@ -125,7 +125,7 @@ impl<'a> Judge<'a> {
         };
         let mut answer = self.ask(message(Method::POST, &collection, &object)).await?;
         if answer.status == 409 {
-            // One of the namespaces that every server has.
+            // A namespace that every server has.
             let known = self.ask(Message::new(Method::GET, &path, None)).await?;
             object["metadata"]["resourceVersion"] = known.body["metadata"]["resourceVersion"].clone();
             answer = self.ask(message(Method::PUT, &path, &object)).await?;
@@ -150,7 +150,7 @@ impl<'a> Judge<'a> {
                 json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
             self.ask(message(Method::DELETE, &path, &options)).await?;
             answer = if object["kind"] == "CustomResourceDefinition" {
-                // Once the server has deleted the custom resources, it writes no more.
+                // The server stops writing once it has deleted the custom resources.
                 let cleaned_up = json!({"type": "Terminating", "status": "False"});
                 self.wait_for_condition(&path, &cleaned_up).await?
             } else {
@@ -160,7 +160,7 @@ impl<'a> Judge<'a> {
         Ok(Some(answer.body))
     }
 
-    /// The object, once it has a condition of this type and status.
+    /// Returns the object, once it has a condition with this type and status.
     async fn wait_for_condition(&self, path: &str, wanted: &Value) -> Result<Answer, String> {
         let started = Instant::now();
         loop {
@@ -180,9 +180,9 @@ impl<'a> Judge<'a> {
         self.server.ask(Message::new(Method::GET, path, None)).await.is_ok_and(|answer| answer.is_success())
     }
 
-    /// What lives in no namespace would be in the way of the next review, and so would the address of a Service.
+    /// Deletes cluster-scoped objects and Services, whose names or addresses would conflict with the next review.
     async fn tidy(&self, review: &Value) {
-        // The deletion of a collection names none.
+        // The deletion of a collection contains no name.
         let old = text(review, "/oldObject/metadata/name");
         let name = if text(review, "/name").is_empty() { old } else { text(review, "/name") };
         let is_in_the_way = text(review, "/namespace").is_empty()

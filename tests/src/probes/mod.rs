@@ -1,7 +1,7 @@
-//! Whether a real kube-apiserver sends the reviews that `admit verify` sends.
+//! Checks that a real kube-apiserver sends the reviews that `admit verify` sends.
 //!
-//! A webhook that fails on a review that no server sends is not to blame. Each check runs in process, and what its probes
-//! send is written down; then a real kube-apiserver gets the request of which such a review tells, and what it sends is
+//! A webhook that fails on a review that no server sends is not faulty. Each check runs in process, and its reviews
+//! are recorded; then a real kube-apiserver gets the request that such a review describes, and the reviews are
 //! compared.
 
 mod differences;
@@ -20,7 +20,7 @@ use self::sent::Sent;
 use crate::case::Kind;
 use crate::server::{Server, ServerError};
 
-/// Why a probe sends on purpose what this server does not send, and a webhook is to blame nevertheless.
+/// Returns why a probe deliberately sends a review that this server does not send, although a failure is a finding.
 fn elsewhere(sent: &Sent) -> Option<&'static str> {
     let object = &sent.request["object"];
     let text = sent.request.to_string();
@@ -33,23 +33,23 @@ fn elsewhere(sent: &Sent) -> Option<&'static str> {
     )
 }
 
-/// What came of it.
+/// The results of the comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
-    /// Checks whose probes were run.
+    /// The number of checks whose probes ran.
     pub checks: usize,
-    /// Reviews that were compared.
+    /// The number of reviews that were compared.
     pub compared: usize,
-    /// What the server sends otherwise, with the checks and the request.
+    /// The differences from the server's reviews, with the checks and the request.
     pub differences: Vec<String>,
-    /// Why reviews were left out, and how many.
+    /// The numbers of skipped reviews, by reason.
     pub left_out: BTreeMap<&'static str, usize>,
 }
 
-/// Compares what the probes of the checks that `wanted` picks send.
+/// Compares the reviews of the checks that `wanted` selects.
 ///
 /// # Errors
-/// There is no server, or a fake does not start.
+/// Returns an error if there is no server, or a fake does not start.
 pub async fn compare(
     wanted: impl Fn(&Check) -> bool,
     tell: &(dyn Fn(&str) + Sync),
@@ -85,7 +85,7 @@ pub async fn compare(
     Ok(comparison)
 }
 
-/// Reviews, each once, with the checks that send it.
+/// Distinct reviews, with the checks that send each.
 #[derive(Default)]
 struct Reviews {
     known: BTreeMap<(Kind, String), usize>,

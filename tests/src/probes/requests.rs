@@ -1,4 +1,4 @@
-//! The request of which a review tells, and what must be there before it.
+//! The request that a review describes, and the objects that must exist before it.
 
 use harness::verify::corpus;
 use http::Method;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::transport::Message;
 
-/// What the server chooses for an object that it stores.
+/// Fields that the server sets on stored objects.
 const CHOSEN: [&str; 6] = [
     "uid",
     "resourceVersion",
@@ -16,24 +16,24 @@ const CHOSEN: [&str; 6] = [
     "deletionGracePeriodSeconds",
 ];
 
-/// A namespace instead of the corpus' own, so that nothing of another review is in the way.
+/// A namespace that replaces that of the corpus, so that reviews do not conflict.
 pub(super) struct Place {
     pub(super) namespace: String,
 }
 
 impl Place {
-    /// The request, in this namespace.
+    /// Returns the request, moved to this namespace.
     pub(super) fn moved_in(&self, request: &Value) -> Value {
         moved(request, corpus::NAMESPACE, &self.namespace)
     }
 
-    /// The request in the corpus' namespace.
+    /// Returns the request, moved back to the corpus' namespace.
     pub(super) fn moved_back(&self, request: &Value) -> Value {
         moved(request, &self.namespace, corpus::NAMESPACE)
     }
 }
 
-/// Where the namespace stands that a request is about.
+/// Paths to the namespace of a request.
 const NAMESPACES: [&str; 7] = [
     "/namespace",
     "/object/metadata/namespace",
@@ -56,7 +56,7 @@ fn moved(request: &Value, from: &str, to: &str) -> Value {
     request
 }
 
-/// The request of which a review tells, about what is `stored`.
+/// Returns the request that a review describes, for the object that is `stored`.
 pub(super) fn request(review: &Value, stored: Option<&Value>) -> Message {
     let (name, subresource) = (text(review, "/name"), text(review, "/subResource"));
     let mut path = collection(review);
@@ -78,7 +78,7 @@ pub(super) fn request(review: &Value, stored: Option<&Value>) -> Message {
             rename(spec, text(review, "/oldObject/metadata/uid"), uid);
         }
         for field in ["uid", "resourceVersion", "creationTimestamp"] {
-            // What a probe changes is the object's, not what the server chose for it.
+            // A probe changes fields of the object, not those that the server set.
             if body["metadata"][field] == review["oldObject"]["metadata"][field]
                 && !body["metadata"][field].is_null()
             {
@@ -86,7 +86,7 @@ pub(super) fn request(review: &Value, stored: Option<&Value>) -> Message {
             }
         }
     }
-    // The server asks for the uid itself where it does at all.
+    // The server sets the UID precondition itself where it uses one.
     let mut options = review["options"].clone();
     if let Some(members) = options.as_object_mut() {
         members.remove("preconditions");
@@ -100,14 +100,14 @@ pub(super) fn request(review: &Value, stored: Option<&Value>) -> Message {
         "UPDATE" => (Method::PUT, Some(body)),
         "DELETE" => {
             if name.is_empty() {
-                // Nothing but the one object of the collection: others are the server's own.
+                // Selects only the one object of the collection: others belong to the server.
                 let name = text(review, "/oldObject/metadata/name");
                 query.push(format!("fieldSelector=metadata.name={name}"));
             }
             (Method::DELETE, Some(options))
         }
         _ => {
-            // Of a proxy the path goes on.
+            // A proxy request has a longer path.
             path.push_str(text(review, "/object/path"));
             query.extend(parameters(&body));
             (Method::POST, None)
@@ -121,7 +121,7 @@ pub(super) fn request(review: &Value, stored: Option<&Value>) -> Message {
     message
 }
 
-/// The options of a connection, as a query has them.
+/// Returns the options of a connection as query parameters.
 fn parameters(options: &Value) -> Vec<String> {
     let members = options.as_object().into_iter().flatten();
     let options = members.filter(|(key, _)| !["apiVersion", "kind", "path"].contains(&key.as_str()));
@@ -144,7 +144,7 @@ pub(super) fn rename(value: &mut Value, from: &str, to: &str) {
     }
 }
 
-/// Whoever is known is an administrator of this server.
+/// Returns the impersonation headers; every authenticated user is an administrator of this server.
 pub(super) fn impersonation(user: &Value) -> Vec<(String, String)> {
     let header = |name: &str, value: &Value| (name.to_owned(), value.as_str().unwrap_or_default().to_owned());
     let mut headers = vec![header("Impersonate-User", &user["username"])];
@@ -175,8 +175,9 @@ pub(super) fn collection(review: &Value) -> String {
     }
 }
 
-/// What is there before the request, as it is created: the old object, or what a subresource belongs to; none if nothing
-/// must be there.
+/// Returns the object to create before the request: the old object, or the parent of a subresource.
+///
+/// Returns `None` if the request needs no object.
 pub(super) fn before(review: &Value) -> Option<Value> {
     let mut object = match (&review["oldObject"], text(review, "/subResource")) {
         (Value::Object(_), "scale") => scaled(review),
@@ -189,7 +190,7 @@ pub(super) fn before(review: &Value) -> Option<Value> {
     Some(object)
 }
 
-/// Takes from a Job what the server generates: a client must not give it.
+/// Removes the generated fields of a Job, which clients must not set.
 ///
 /// Source: kubernetes pkg/registry/batch/job/strategy.go, `generateSelector`.
 fn take_generated(object: &mut Value) {
@@ -205,7 +206,7 @@ fn take_generated(object: &mut Value) {
     }
 }
 
-/// The object whose scale a review is about.
+/// Returns the object whose scale a review is about.
 fn scaled(review: &Value) -> Value {
     let selector = json!({"matchLabels": {"app": "app"}});
     let containers = json!([{"name": "app", "image": "example.com/app:1"}]);
@@ -225,7 +226,7 @@ fn scaled(review: &Value) -> Value {
     })
 }
 
-/// What a subresource belongs to that is created or connected to.
+/// Returns the object to which a created or connected subresource belongs.
 fn parent(review: &Value) -> Value {
     let metadata = json!({"name": review["name"]});
     match text(review, "/resource/resource") {

@@ -1,4 +1,4 @@
-//! What the probes of a check send.
+//! Records the reviews that the probes of a check send.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -18,25 +18,25 @@ use super::differences::comparable;
 use crate::case::Kind;
 use crate::server::{ServerError, configuration_kind};
 
-/// Objects of each kind.
+/// The number of objects of each kind.
 const OF_A_KIND: usize = 1;
-/// Pods differ more than other objects do.
+/// The number of Pods, which vary more than other objects.
 const PODS: usize = 4;
-/// Reviews about the same operation on the same kind that one check is compared in.
+/// The maximum number of compared reviews of one check for the same operation on the same kind.
 const ALIKE: usize = 4;
 
-/// One review that a probe sent.
+/// A review that a probe sent.
 #[derive(Clone, Debug)]
 pub(super) struct Sent {
-    /// To which kind of webhook.
+    /// The kind of the webhook.
     pub(super) kind: Kind,
-    /// `request` of the review.
+    /// The `request` of the review.
     pub(super) request: Value,
 }
 
 type Seen = Arc<Mutex<Vec<Sent>>>;
 
-/// The reviews that `check` sends to webhooks for everything, a few of each sort.
+/// Returns the reviews that `check` sends to webhooks for everything, a few of each sort.
 pub(super) async fn of(check: &'static Check) -> Result<Vec<Sent>, ServerError> {
     let seen = Seen::default();
     let mutating = webhook(Kind::Mutating, labeling(), &seen).await?;
@@ -57,7 +57,7 @@ pub(super) async fn of(check: &'static Check) -> Result<Vec<Sent>, ServerError> 
     Ok(a_few(seen))
 }
 
-/// Sets a label: most probes ask what a mutation becomes.
+/// Returns a behavior that sets a label: most probes check the effect of a mutation.
 fn labeling() -> Behavior {
     let change = json!({"always-mutate": {"labels": {"probed": "yes"}}});
     serde_json::from_value(change).unwrap_or_else(|error| unreachable!("{error}"))
@@ -88,7 +88,7 @@ async fn webhook(kind: Kind, behavior: Behavior, seen: &Seen) -> Result<(FakeWeb
     Ok((fake, configuration))
 }
 
-/// A configuration of a webhook that is called for everything.
+/// Returns the configuration of a webhook that is called for everything.
 pub(super) fn everything(kind: Kind, url: &str, ca_bundle: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": configuration_kind(kind).0,
@@ -101,7 +101,7 @@ pub(super) fn everything(kind: Kind, url: &str, ca_bundle: &str) -> Value {
     })
 }
 
-/// Some of each operation on each kind, none twice.
+/// Returns some distinct reviews for each operation on each kind.
 fn a_few(seen: Vec<Sent>) -> Vec<Sent> {
     let mut known = BTreeSet::new();
     let mut alike: BTreeMap<String, usize> = BTreeMap::new();
@@ -116,7 +116,7 @@ fn a_few(seen: Vec<Sent>) -> Vec<Sent> {
     seen.into_iter().filter(is_new).collect()
 }
 
-/// Operation, kind and whatever else tells sorts of reviews apart.
+/// Formats the operation, the kind, and other distinguishing fields.
 impl fmt::Display for Sent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |pointer: &str| self.request.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
