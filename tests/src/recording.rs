@@ -1,4 +1,4 @@
-//! A recording: what a real kube-apiserver made of a case.
+//! Recordings: the results of cases on a real kube-apiserver.
 
 use std::fs;
 use std::path::Path;
@@ -7,32 +7,32 @@ use serde_json::{Value, json};
 
 use crate::yaml;
 
-/// What a real kube-apiserver made of a case.
+/// The result of a case on a real kube-apiserver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
-    /// Which server, such as `v1.37.1`.
+    /// The version of the server, such as `v1.37.1`.
     pub apiserver: String,
-    /// What it did; several if it may do one or another.
+    /// The results; several if the behavior of the server varies.
     pub alternatives: Vec<Value>,
 }
 
-/// Why there is no recording.
+/// An error of reading or writing a recording.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
     /// The file cannot be read or written.
     #[error("{0}")]
     File(#[from] std::io::Error),
-    /// It is no recording.
+    /// The file is not a valid recording.
     #[error("{0}")]
     Syntax(#[from] Box<serde_saphyr::Error>),
-    /// It is none of this version.
+    /// The recording has another format version.
     #[error("no recording of version 1")]
     Version,
 }
 
 impl Recording {
-    /// The recording as text; equal recordings give equal bytes.
+    /// Returns the recording as text; equal recordings have equal text.
     pub fn text(&self) -> String {
         let mut document = json!({"version": 1, "apiserver": self.apiserver});
         match self.alternatives.as_slice() {
@@ -51,7 +51,7 @@ impl Recording {
     /// Reads a recording.
     ///
     /// # Errors
-    /// There is none, or it is none.
+    /// Returns an error if the file is missing or invalid.
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
         Self::parse(&fs::read_to_string(path)?)
     }
@@ -59,7 +59,7 @@ impl Recording {
     /// Parses a recording.
     ///
     /// # Errors
-    /// It is none.
+    /// Returns an error if the text is not a valid recording.
     pub fn parse(text: &str) -> Result<Self, RecordingError> {
         let mut document: Value = serde_saphyr::from_str(text).map_err(Box::new)?;
         if document["version"] != 1 {

@@ -1,4 +1,4 @@
-//! A case in process against its recording.
+//! Runs a case in process and compares the result with its recording.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,19 +15,19 @@ use crate::names::Names;
 use crate::recording::Recording;
 use crate::run::{Manner, run_in_process};
 
-/// How admit and the recording differ.
+/// The result of the comparison.
 #[derive(Debug)]
 pub enum Verdict {
-    /// They do not.
+    /// Admit agrees with the recording.
     Agrees,
-    /// They do; the text shows where.
+    /// Admit differs; the text shows where.
     Differs(String),
 }
 
-/// Runs the case in process and compares.
+/// Runs the case in process and compares the result.
 ///
 /// # Errors
-/// There is no recording, or the case cannot be run: what to do.
+/// Returns an error with instructions if the recording is missing, or the case cannot run.
 pub async fn replay(
     case: &CaseFile,
     authority: Arc<CertificateAuthority>,
@@ -36,10 +36,10 @@ pub async fn replay(
     verdict(case, &answer(case, authority, fault).await?)
 }
 
-/// What admit makes of the case; `error` alone where it cannot even prepare it.
+/// Returns the result of the case in admit, or only `error` if admit cannot prepare the case.
 ///
 /// # Errors
-/// The case cannot be read.
+/// Returns an error if the case cannot be read.
 pub async fn answer(
     case: &CaseFile,
     authority: Arc<CertificateAuthority>,
@@ -52,24 +52,24 @@ pub async fn answer(
     Ok(answer.unwrap_or_else(|error| json!({"error": error.to_string()})))
 }
 
-/// Compares what admit made of the case with its recording.
+/// Compares admit's result of a case with its recording.
 ///
 /// # Errors
-/// There is no recording: what to do.
+/// Returns an error with instructions if the recording is missing.
 pub fn verdict(case: &CaseFile, actual: &Value) -> Result<Verdict, String> {
     let place = case.path().display().to_string();
     let text = fs::read_to_string(case.path()).map_err(|error| format!("{place}: {error}"))?;
     let recording = Recording::read(&case.recording()).map_err(|error| {
         format!("{place}: no recording: {error}\n  make it with: just record {}", case.name)
     })?;
-    // What admit cannot even prepare is a difference: the real server could.
+    // If admit cannot prepare the case, this is a difference, because the real server could.
     if let Some(error) = actual.get("error").and_then(Value::as_str) {
         return Ok(Verdict::Differs(format!("{place}: admit does not run it: {error}")));
     }
     Ok(compare(&place, &text, &recording, actual))
 }
 
-/// Compares with the nearest alternative of the recording.
+/// Compares a result with the closest alternative of the recording.
 pub(crate) fn compare(place: &str, text: &str, recording: &Recording, actual: &Value) -> Verdict {
     let nearest = recording
         .alternatives
@@ -102,7 +102,7 @@ fn request_of(difference: &Difference) -> Option<usize> {
     difference.path.strip_prefix("requests[")?.split(']').next()?.parse().ok()
 }
 
-/// The line of each request.
+/// Returns the line of each request.
 fn lines(text: &str) -> Vec<u64> {
     let names = Names::random();
     let case = Case::parse(&names.expand(text));

@@ -10,17 +10,17 @@ use crate::names::Names;
 use crate::server::{Server, ServerError};
 use crate::transport::Message;
 
-/// The clients of a run that are no administrator's.
+/// The clients of a run that are not the administrator's.
 #[derive(Default)]
 pub(crate) struct Requestors {
     clients: BTreeMap<Requestor, kube::Client>,
 }
 
 impl Requestors {
-    /// The client of a requestor, who is another user in every run.
+    /// Returns the client of a requestor, which is another user in every run.
     ///
     /// # Errors
-    /// There is no such service account or pod, or it gets no token.
+    /// Returns an error if the service account or the pod does not exist, or gets no token.
     pub(crate) async fn client(
         &mut self,
         requestor: &Requestor,

@@ -1,4 +1,4 @@
-//! One run of a case on a server, and what was seen of it.
+//! Runs a case on a server and collects the results.
 
 use admit_command::target::AuditEvent;
 use fake_webhooks::Entry;
@@ -21,21 +21,21 @@ use crate::transport::{Answer, SendError, send};
 use crate::webhooks::{Call, Webhooks};
 use crate::websocket::converse;
 
-/// How the message begins with which the server gives a request up.
+/// The prefix of the message with which the server times out a request.
 const TIMED_OUT: &str = "Timeout: request did not complete";
 
-/// How a case is run.
+/// The options of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manner<'a> {
     /// The webhook of a race that answers first.
     pub first: Option<&'a str>,
-    /// What is deliberately wrong.
+    /// The deliberate fault of the run.
     pub fault: Option<Fault>,
 }
 
 type Samples = std::collections::BTreeMap<String, f64>;
 
-/// What was seen of one run, before it is masked. What the server counted is added later.
+/// The results of a run before masking. The counters of the server are added later.
 #[derive(Debug)]
 pub struct Seen {
     names: Names,
@@ -44,27 +44,27 @@ pub struct Seen {
     prefixes: Vec<String>,
     requests: Vec<Value>,
     before: Samples,
-    /// Of a case that ran alone on a shared server, which was counted at its end.
+    /// The counters at the end of a case that ran alone on a shared server.
     after: Option<Samples>,
     is_alone: bool,
     managed_fields: ManagedFields,
     fault: Option<Fault>,
 }
 
-/// Why a case did not run to its end.
+/// An error that ends a run early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// It cannot be read.
+    /// The case cannot be parsed.
     #[error(transparent)]
     Case(#[from] Box<serde_saphyr::Error>),
-    /// The server does not do what the judge needs.
+    /// The server rejects a request that the suite requires.
     #[error(transparent)]
     Server(#[from] ServerError),
     /// A request has no audit event.
     #[error("request {0} has no audit event")]
     NoAuditEvent(usize),
-    /// The run came to an end of its own.
+    /// The run was ended, with the reason.
     #[error("the run ended: {0}")]
     Ended(String),
 }
@@ -81,10 +81,10 @@ impl From<SendError> for RunError {
     }
 }
 
-/// Runs the case that `text` is, and removes afterward what it made.
+/// Runs the case in `text`, and removes the objects that it created.
 ///
 /// # Errors
-/// The case cannot be read or run; what the server refuses of the requests is no error but a result.
+/// Returns an error if the case cannot be parsed or run. Rejected requests are results, not errors.
 pub async fn run(text: &str, server: &Server, manner: Manner<'_>) -> Result<Seen, RunError> {
     let names = Names::random();
     let mut case = Case::parse(&names.expand(text)).map_err(Box::new)?;
@@ -109,7 +109,7 @@ async fn run_case(
 ) -> Result<Seen, RunError> {
     let mut converters = Converters::start(case, &server.authority).await?;
     prepare(case, names, server, &converters, made).await?;
-    // Before there are webhooks that are called for what this makes.
+    // Runs before any webhooks exist that would be called for these objects.
     if case.cluster.iter().any(is_of_rbac) {
         made.extend(server.settle_roles(names).await?);
     }
@@ -142,7 +142,7 @@ async fn run_case(
             answer.body = events(&answer.body);
         }
         answered.push(Answered::of(&answer.body));
-        // What the controllers write is seen with the request that caused it, although it comes after the answer.
+        // Writes of the controllers are recorded with the request that caused them, although they follow the answer.
         made.extend(definitions.settle(Moment::BeforeCalls, server, names, request, &answer).await?);
         let mut seen = json!({"request": title(request)});
         if let Some(version) = version_of_page(asked, &answered) {
@@ -161,7 +161,7 @@ async fn run_case(
         }
         let is_relative = server.is_shared() && !case.serial;
         let annotations = annotations::judged(&audited.annotations, &order, is_relative);
-        // What was told of the webhooks by the time at which a request ends that takes too long is chance.
+        // When a request times out, it is random which webhooks already have annotations.
         if !annotations.is_empty() && !has_timed_out(&answer) {
             seen["audit"] = Value::Object(annotations);
         }
@@ -209,7 +209,7 @@ async fn run_case(
     })
 }
 
-/// Adds to what was seen of each request the events of the audit log about it, where the case has an audit policy.
+/// Adds the audit events of each request, if the case has an audit policy.
 async fn add_events(
     case: &Case,
     server: &Server,
@@ -225,7 +225,7 @@ async fn add_events(
     Ok(())
 }
 
-/// What a server that other cases use, too, has counted, if the case runs alone.
+/// Returns the counters of a shared server, if the case runs alone.
 async fn counters(case: &Case, names: &Names, server: &Server) -> Result<Option<Samples>, RunError> {
     if !case.serial || !server.is_shared() {
         return Ok(None);
@@ -233,7 +233,7 @@ async fn counters(case: &Case, names: &Names, server: &Server) -> Result<Option<
     Ok(Some(metrics::samples(&server.metrics().await?, scope(names, case.serial))))
 }
 
-/// Makes the configurations of the webhooks, or stores them.
+/// Creates the configurations of the webhooks, or writes them to the storage.
 async fn configure(
     case: &Case,
     names: &Names,
@@ -261,8 +261,8 @@ async fn configure(
     Ok(())
 }
 
-/// The request with what only a run knows: `answered` are the answers so far. What has happened by then the server tells
-/// a watch at once, so that one second is enough for it.
+/// Replaces the placeholders in a request; `answered` are the answers so far. The server sends earlier events to a
+/// watch immediately, so one second is enough for a watch.
 fn as_sent(request: &Request, answered: &[Answered]) -> Result<Request, RunError> {
     let mut request = request.clone();
     if let Some(body) = &mut request.body {
@@ -289,8 +289,8 @@ fn as_sent(request: &Request, answered: &[Answered]) -> Result<Request, RunError
     Ok(request)
 }
 
-/// Of a list at the `resourceVersion` of an earlier answer: whether it has that one. Those of other lists are chance, since
-/// others write to a shared server.
+/// Returns whether a list has the `resourceVersion` of an earlier answer. That of other lists is random, because
+/// other clients write to a shared server.
 fn version_of_page(request: &Request, answered: &[Answered]) -> Option<Value> {
     let query = |name: &str| request.query.get(name).map(String::as_str).unwrap_or_default();
     let limit: i64 = query("limit").parse().unwrap_or_default();
@@ -306,15 +306,15 @@ fn version_of_page(request: &Request, answered: &[Answered]) -> Option<Value> {
     Some(json!(if earlier.version == last.version { "that of the request" } else { "another" }))
 }
 
-/// The events of a watch: a document each, of which one alone was read already.
+/// Parses the events of a watch: one document each. The body of a single event is already parsed.
 fn events(body: &Value) -> Value {
     let Some(lines) = body.as_str() else { return json!([body]) };
     let event = |line| serde_json::from_str(line).unwrap_or_else(|_| Value::from(line));
     lines.lines().map(event).filter(|event| !is_chance(event)).collect()
 }
 
-/// Whether an event is a bookmark that a server sends now and then, and not the one that ends the objects. In a Table without
-/// objects they are alike.
+/// Returns whether an event is a bookmark that a server sends occasionally, and not the one after the initial events.
+/// In a Table without objects they look the same.
 fn is_chance(event: &Value) -> bool {
     let is_bookmark = event["type"] == "BOOKMARK";
     let metadata = event.pointer("/object/rows/0/object/metadata").or_else(|| {
@@ -325,12 +325,12 @@ fn is_chance(event: &Value) -> bool {
         && metadata.is_some_and(|metadata| metadata["annotations"]["k8s.io/initial-events-end"] != "true")
 }
 
-/// By which samples a case is judged.
+/// Returns the samples that the case compares.
 fn scope(names: &Names, is_alone: bool) -> Scope<'_> {
     if is_alone { Scope::Alone(names.id()) } else { Scope::Shared(names.id()) }
 }
 
-/// Whether an object is a role or a binding.
+/// Returns whether an object is a role or a binding.
 fn is_of_rbac(object: &Value) -> bool {
     object["apiVersion"] == "rbac.authorization.k8s.io/v1"
 }
@@ -339,8 +339,8 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Waits until the server's own cache has what was written: an update that begins with a stale object runs admission
-/// twice, which is a matter of luck.
+/// Waits until the server's cache has the written objects: an update that begins with a stale object runs admission
+/// twice, which is random.
 ///
 /// Source: apiserver pkg/storage/cacher/cacher.go, `GuaranteedUpdate`; a read "not older than" waits for the cache.
 async fn catch_up(
@@ -365,7 +365,7 @@ async fn catch_up(
     send(server.client(), objects::message(&read, names)).await.map(drop)
 }
 
-/// Makes what is there before the webhooks are.
+/// Creates the objects that exist before the webhooks.
 async fn prepare(
     case: &Case,
     names: &Names,
@@ -382,8 +382,8 @@ async fn prepare(
         let (collection, object) = objects::placed(&converters.filled(object), &case.cluster, names);
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         server.make(&collection, object.clone()).await?;
-        // Namespaces stay: no controller would empty them, and webhooks whose configurations are gone, but not yet for
-        // the server, would be counted for their deletion. Custom resources go with their definition.
+        // Namespaces are kept: no controller would empty them, and webhooks whose deleted configurations the server
+        // still uses would be counted for the deletion. Custom resources are deleted with their definition.
         let is_custom = case.cluster.iter().any(|it| it.pointer("/spec/names/kind") == Some(&object["kind"]));
         let stays = collection.contains("/namespaces/") && !collection.contains("/namespaces/default/");
         if !stays && object["kind"] != "Namespace" && !is_custom {
@@ -404,7 +404,7 @@ async fn prepare(
 }
 
 impl Seen {
-    /// What was seen as a recording has it, with what the server's `exposition` of its metrics says.
+    /// Returns the results in the format of recordings, with the counters in the server's `exposition`.
     pub fn masked(&self, exposition: &str) -> Value {
         let after = match &self.after {
             Some(after) => after.clone(),
@@ -420,16 +420,16 @@ impl Seen {
     }
 }
 
-/// Runs a case on a server of its own, in process.
+/// Runs a case on its own in-process server.
 ///
 /// # Errors
-/// As [`run`].
+/// Returns the same errors as [`run`].
 pub async fn run_in_process(
     text: &str,
     authority: std::sync::Arc<certs::CertificateAuthority>,
     manner: Manner<'_>,
 ) -> Result<Value, RunError> {
-    // A case that cannot be read has no plugins: its run says why.
+    // An unreadable case has no plugins: its run reports the error.
     let plugins = Case::parse(&Names::random().expand(text)).map(|case| case.plugins).unwrap_or_default();
     let server = Server::in_process(authority, &plugins).await?;
     let seen = run(text, &server, manner).await?;
@@ -437,7 +437,7 @@ pub async fn run_in_process(
     Ok(seen.masked(&exposition))
 }
 
-/// Whether the server gave a request up: it answers then while webhooks are still called.
+/// Returns whether the server timed out the request: it then answers while webhooks are still called.
 ///
 /// Source: apiserver pkg/server/filters/timeout.go and pkg/endpoints/handlers/finisher/finisher.go.
 fn has_timed_out(answer: &Answer) -> bool {
@@ -466,7 +466,7 @@ pub(crate) fn title(request: &Request) -> String {
     title
 }
 
-/// Of the headers only those that do not tell a length.
+/// Keeps only the headers that do not state a length.
 fn recorded(call: &Call) -> Value {
     let kind = match call.kind {
         Kind::Mutating => "mutating",
@@ -481,7 +481,7 @@ fn recorded(call: &Call) -> Value {
     recorded
 }
 
-/// What was sent to a webhook.
+/// Returns the data that was sent to a webhook.
 pub(crate) fn sent(entry: &Entry) -> Value {
     let query = if entry.query.is_empty() { String::new() } else { format!("?{}", entry.query) };
     let headers: Map<String, Value> = entry

@@ -1,7 +1,9 @@
-//! Which sections of the documents about admission webhooks the scenarios in `features/` show: the page `docs/project/coverage.md`.
+//! Maps sections of the admission webhook documentation to scenarios in `features/`: the page
+//! `docs/project/coverage.md`.
 //!
-//! A feature, rule or scenario says in the paragraph `Source:` at the end of its description what it shows: documents, separated by
-//! semicolons, each with the titles of its sections in quotes. Without such a paragraph that of the one above counts.
+//! The paragraph `Source:` at the end of the description of a feature, rule, or scenario lists the documents that it
+//! covers, separated by semicolons, each with the titles of its sections in quotes. Without such a paragraph, that of
+//! the parent applies.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,7 +13,7 @@ use std::path::Path;
 use gherkin::{Feature, GherkinEnv};
 use serde::Deserialize;
 
-/// A document, and what shows its sections.
+/// A document, and the scenarios that cover its sections.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
@@ -25,13 +27,13 @@ pub struct Document {
 #[serde(deny_unknown_fields)]
 struct Section {
     title: String,
-    /// Why it has no scenario.
+    /// The reason why it has no scenario.
     without: Option<String>,
     #[serde(skip)]
     shown: Vec<Place>,
 }
 
-/// Scenarios of one rule that show a section.
+/// Scenarios of one rule that cover a section.
 #[derive(Clone, Debug)]
 struct Place {
     file: String,
@@ -39,11 +41,11 @@ struct Place {
     scenarios: Vec<String>,
 }
 
-/// Reads the list of sections and the features, and finds for each section what shows it.
+/// Reads the list of sections and the features, and finds the scenarios of each section.
 ///
 /// # Errors
-/// A file cannot be read; a scenario names a section that its document does not have; a section has neither scenario nor
-/// reason, or both: all of them, a line each.
+/// Returns an error if a file cannot be read, a scenario names an unknown section, or a section has neither a
+/// scenario nor a reason, or both. The error lists all problems, one per line.
 pub fn read(list: &Path, features: &Path) -> io::Result<Vec<Document>> {
     let mut documents: Vec<Document> = serde_saphyr::from_str(&fs::read_to_string(list)?)
         .map_err(|error| io::Error::other(format!("{}: {error}", list.display())))?;
@@ -61,7 +63,7 @@ pub fn read(list: &Path, features: &Path) -> io::Result<Vec<Document>> {
     if problems.is_empty() { Ok(documents) } else { Err(io::Error::other(problems.join("\n"))) }
 }
 
-/// Enters the scenarios of a feature under the sections that they show. Returns what it names and no document has.
+/// Adds the scenarios of a feature to the sections that they cover. Returns the unknown sections that it names.
 fn collect(documents: &mut [Document], file: &str, feature: &Feature) -> Vec<String> {
     let mut problems = Vec::new();
     let of_feature = source(feature.description.as_deref()).unwrap_or_default();
@@ -111,9 +113,9 @@ impl Section {
     }
 }
 
-/// The documents and titles of the paragraph `Source:`; none if there is no such paragraph.
+/// Returns the documents and titles of the paragraph `Source:`, or `None` if there is no such paragraph.
 fn source(description: Option<&str>) -> Option<Vec<(String, String)>> {
-    // The parser leaves out blank lines, so that the paragraph ends with the description.
+    // The parser removes blank lines, so the paragraph ends with the description.
     let lines = description?.lines().map(str::trim).skip_while(|line| !line.starts_with("Source:"));
     let text = lines.collect::<Vec<_>>().join(" ");
     let text = text.strip_prefix("Source:")?;

@@ -1,4 +1,4 @@
-//! The two servers of the judge: a real kube-apiserver, and admit in process.
+//! The two servers of the conformance suite: a real kube-apiserver, and admit in process.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,11 +25,11 @@ use crate::transport::{Answer, Message, SendError, send};
 #[derive(Debug)]
 pub struct Server {
     launched: Launched,
-    /// What it was started with.
+    /// The launch settings.
     launch: Launch,
-    /// Of a server with an audit policy of its own.
+    /// The audit events of a server that has its own audit policy.
     audit_events: Option<AuditEvents>,
-    /// Signs what fakes show, so that one suffices for all.
+    /// The CA of all fakes.
     pub(crate) authority: Arc<CertificateAuthority>,
     marker: Option<Marker>,
     has_leftovers: AtomicBool,
@@ -51,14 +51,14 @@ async fn start(
     Ok((launched, launch, audit_events))
 }
 
-/// A webhook whose calls tell which configurations the server uses.
+/// A webhook whose calls show which configurations the server uses.
 #[derive(Debug)]
 struct Marker {
     fake: FakeWebhook,
     called: Arc<Mutex<HashSet<String>>>,
 }
 
-/// Why there is no server, or none that does as it is told.
+/// An error of starting or using a server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
@@ -68,22 +68,22 @@ pub enum ServerError {
     /// A fake could not start.
     #[error("a fake cannot start: {0}")]
     Fake(#[from] fake_webhooks::StartError),
-    /// The file that configures the plugins could not be written.
+    /// The file that configures the plugins cannot be written.
     #[error("the configuration of the plugins cannot be written: {0}")]
     Configuration(#[from] std::io::Error),
-    /// No certificates.
+    /// Certificates cannot be created.
     #[error("no certificates: {0}")]
     Certificates(#[from] certs::Error),
-    /// A request could not be sent.
+    /// A request cannot be sent.
     #[error("the server cannot be asked: {0}")]
     Unreachable(#[from] kube::Error),
-    /// A request has no answer.
+    /// A request is not answered.
     #[error(transparent)]
     NotSent(#[from] SendError),
-    /// What the judge itself asked for was refused.
+    /// The server rejected a request of the suite itself.
     #[error("{what}: {answer}")]
     Refused {
-        /// What was asked for.
+        /// The request.
         what: String,
         /// The server's answer.
         answer: String,
@@ -91,7 +91,7 @@ pub enum ServerError {
 }
 
 impl ServerError {
-    /// What a kube-apiserver said that ended because of what it was started with.
+    /// Returns the error of a kube-apiserver that exited because of its launch settings.
     pub(crate) fn refusal(&self) -> Option<String> {
         let Self::ClusterFixture(failure) = self else { return None };
         let said = failure.to_string();
@@ -99,7 +99,7 @@ impl ServerError {
     }
 }
 
-/// How kube-apiserver says that it does not start with a file.
+/// Prefixes of errors with which kube-apiserver does not start because of a file.
 const REFUSALS: [&str; 3] =
     ["failed to initialize admission", "failed to apply admission", "loading audit policy file"];
 
@@ -107,18 +107,18 @@ const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Server {
-    /// etcd and kube-apiserver from `KUBEBUILDER_ASSETS` with the default plugins; they end when this is dropped.
+    /// Starts etcd and kube-apiserver from `KUBEBUILDER_ASSETS` with the default plugins; they stop on drop.
     ///
     /// # Errors
-    /// They do not start.
+    /// Returns an error if they do not start.
     pub async fn apiserver() -> Result<Self, ServerError> {
         Self::apiserver_with(&Plugins::default()).await
     }
 
-    /// The same with these plugins.
+    /// Starts etcd and kube-apiserver with these plugins.
     ///
     /// # Errors
-    /// They do not start.
+    /// Returns an error if they do not start.
     pub async fn apiserver_with(plugins: &Plugins) -> Result<Self, ServerError> {
         let authority = Arc::new(CertificateAuthority::new("admit judge CA")?);
         let (launched, launch, audit_events) = start(TargetKind::Envtest, plugins, &authority).await?;
@@ -139,10 +139,10 @@ impl Server {
         })
     }
 
-    /// A new server of this repository, without objects.
+    /// Starts an in-process server without objects.
     ///
     /// # Errors
-    /// It does not start.
+    /// Returns an error if it does not start.
     pub async fn in_process(
         authority: Arc<CertificateAuthority>,
         plugins: &Plugins,
@@ -158,65 +158,67 @@ impl Server {
         })
     }
 
-    /// What requests are sent to.
+    /// Returns the target of requests.
     pub(crate) fn target(&self) -> &Target {
         &self.launched.target
     }
 
-    /// The client of that.
+    /// Returns the client of the target.
     pub(crate) fn client(&self) -> &kube::Client {
         &self.launched.target.client
     }
 
-    /// The webhook of this name that runs as long as the server.
+    /// Returns the webhook with this name that runs as long as the server.
     pub(crate) fn standing(&self, name: &str) -> Option<Arc<FakeWebhook>> {
         self.launch.standing.get(name).cloned()
     }
 
-    /// Has those webhooks allow everything again.
+    /// Resets these webhooks, so that they allow everything again.
     pub(crate) fn calm(&self) {
         self.launch.standing.values().for_each(|fake| fake.set_behavior(Behavior::default()));
     }
 
-    /// What was seen, without the name of the folder that the server's files are in.
+    /// Removes the path of the server's files from the results.
     pub(crate) fn without_folder(&self, seen: Vec<Value>) -> Vec<Value> {
         let text = self.launch.masked(&json!(seen).to_string());
         serde_json::from_str(&text).unwrap_or(seen)
     }
 
-    /// Its audit events, if it has a policy for them.
+    /// Returns its audit events, if it has its own audit policy.
     pub(crate) fn audit_events(&self) -> Option<&AuditEvents> {
         self.audit_events.as_ref()
     }
 
-    /// Whether other cases may run on it at the same time, so that what it counts is not one case's alone.
+    /// Returns whether other cases may use the server at the same time, so that its counters include theirs.
     pub(crate) fn is_shared(&self) -> bool {
         self.marker.is_some()
     }
 
-    /// The version that the server tells, such as `v1.37.1`.
+    /// Returns the version of the server, such as `v1.37.1`.
     ///
     /// # Errors
-    /// It does not answer.
+    /// Returns an error if it does not answer.
     pub async fn version(&self) -> Result<String, ServerError> {
         Ok(self.client().apiserver_version().await?.git_version)
     }
 
-    /// The answer to `message`, asked once more while the server says that it is shutting down: so it does for a moment of
-    /// custom resources whose definition is new, before it looks at the request.
+    /// Sends `message`, and sends it again while the server answers that it is shutting down.
+    ///
+    /// The server answers this for a moment for custom resources of a new definition, before it processes the
+    /// request.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `ServeHTTP`.
     ///
     /// # Errors
-    /// There is no answer.
+    /// Returns an error if there is no answer.
     pub(crate) async fn ask(&self, message: Message) -> Result<Answer, SendError> {
         self.ask_by(self.client(), message).await
     }
 
-    /// The same by another client.
+    /// Sends `message` with another client, as [`Self::ask`] does.
     ///
     /// # Errors
-    /// There is no answer.
+    /// Returns an error if there is no answer.
     pub(crate) async fn ask_by(&self, client: &kube::Client, message: Message) -> Result<Answer, SendError> {
         let started = tokio::time::Instant::now();
         loop {
@@ -229,14 +231,14 @@ impl Server {
         }
     }
 
-    /// Makes an object.
+    /// Creates an object.
     ///
     /// # Errors
-    /// The server refuses it, or warns of it.
+    /// Returns an error if the server rejects the object, or warns about it.
     pub(crate) async fn make(&self, collection: &str, object: Value) -> Result<Value, ServerError> {
         let what = format!("making {} {}", object["kind"], object["metadata"]["name"]);
         let answer = self.ask(Message::new(Method::POST, collection, Some(object))).await?;
-        // A case may be about what is deprecated, and a webhook from a file may warn of whatever is made.
+        // A case may use deprecated versions, and a webhook from a file may warn about any object.
         let is_warned = self.launch.standing.is_empty()
             && answer.warnings.iter().any(|warning| !warning.contains(": deprecated in v"));
         if answer.is_success() && !is_warned {
@@ -246,10 +248,10 @@ impl Server {
         Err(ServerError::Refused { what, answer })
     }
 
-    /// Puts a configuration into the storage without a request, with what a server would have given it.
+    /// Writes a configuration directly to the storage, with the fields that a server sets.
     ///
     /// # Errors
-    /// The storage does not take it.
+    /// Returns an error if the storage rejects it.
     pub(crate) async fn store(&self, kind: Kind, mut object: Value) -> Result<(), ServerError> {
         let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         object["metadata"]["uid"] = json!(uuid::Uuid::new_v4().to_string());
@@ -259,10 +261,10 @@ impl Server {
         self.target().store(resource, object).await.map_err(ServerError::ClusterFixture)
     }
 
-    /// Asks until `path` is there: a definition of custom resources is served some time after it was made.
+    /// Waits until `path` exists: a custom resource definition is served some time after its creation.
     ///
     /// # Errors
-    /// It does not come.
+    /// Returns an error if it does not appear.
     pub(crate) async fn wait_for(&self, path: &str) -> Result<(), ServerError> {
         let started = tokio::time::Instant::now();
         loop {
@@ -278,11 +280,13 @@ impl Server {
         }
     }
 
-    /// Waits until the server uses every configuration as it was written last. Nothing tells that but a call of a webhook
-    /// whose configuration was made later: what is watched arrives in order. Each wait of a run has a `number` of its own.
+    /// Waits until the server uses the latest version of every configuration.
+    ///
+    /// Only a call of a webhook in a later configuration shows this: watch events arrive in order. Each wait of a run
+    /// has its own `number`.
     ///
     /// # Errors
-    /// The marker is not called.
+    /// Returns an error if the marker is not called.
     pub(crate) async fn settle(
         &self,
         names: &Names,
@@ -313,11 +317,11 @@ impl Server {
         }
     }
 
-    /// Waits until the server decides by every role and binding that was made so far. It learns of them by four watches:
-    /// each has what was made before once it has an object that was made last.
+    /// Waits until the server uses all roles and bindings that exist so far. It reads them with four watches: a watch
+    /// that has a later object also has all earlier ones.
     ///
     /// # Errors
-    /// What was made last does not come to count.
+    /// Returns an error if the later objects do not take effect.
     pub(crate) async fn settle_roles(&self, names: &Names) -> Result<Vec<String>, ServerError> {
         if self.marker.is_none() {
             return Ok(Vec::new());
@@ -339,7 +343,7 @@ impl Server {
                 object["kind"] = json!(kind);
                 object["metadata"] = json!({"name": name});
                 self.make(&collection, object).await?;
-                // What is in a namespace stays with it: webhooks could be called for its deletion.
+                // Objects in a namespace are kept with it: webhooks could be called for their deletion.
                 if place.is_empty() {
                     made.push(format!("{collection}/{name}"));
                 }
@@ -376,16 +380,16 @@ impl Server {
         Ok(())
     }
 
-    /// The admission counters of the server, as text.
+    /// Returns the admission counters of the server, as text.
     ///
     /// # Errors
-    /// It does not answer.
+    /// Returns an error if it does not answer.
     pub(crate) async fn metrics(&self) -> Result<String, ServerError> {
         let answer = send(self.client(), Message::new(Method::GET, "/metrics", None)).await?;
         Ok(metrics::counters(answer.body.as_str().unwrap_or_default()))
     }
 
-    /// Removes what a case made; what is gone already is gone.
+    /// Deletes the objects of a case; missing objects are ignored.
     pub(crate) async fn remove(&self, paths: &[String]) {
         for path in paths.iter().rev() {
             let answer = send(self.client(), Message::new(Method::DELETE, path.as_str(), None)).await;
@@ -396,8 +400,8 @@ impl Server {
         }
     }
 
-    /// Whether there are configurations of cases that have ended: a webhook from a file may keep them from being deleted, and
-    /// the places of those of later cases are not what they were.
+    /// Returns whether configurations of earlier cases remain: a webhook from a file may prevent their deletion,
+    /// which changes the positions of later webhooks.
     pub(crate) fn has_leftovers(&self) -> bool {
         self.has_leftovers.load(Ordering::Relaxed)
     }
@@ -417,7 +421,7 @@ impl Marker {
         self.called.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
-    /// Its name sorts behind those of all cases, whose webhooks it must not move in the order of dispatch.
+    /// Its name sorts after those of all cases, so that it does not change the dispatch order of their webhooks.
     fn configuration(&self, names: &Names, kind: Kind, number: usize) -> (String, Value) {
         let (kind_name, resource) = configuration_kind(kind);
         let url = format!("https://{}{}", self.fake.address(), Self::path(names, kind, number));
@@ -439,7 +443,7 @@ impl Marker {
     }
 }
 
-/// The kind and the resource of a configuration.
+/// Returns the kind and the resource of a configuration.
 pub(crate) fn configuration_kind(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Mutating => ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
@@ -447,14 +451,14 @@ pub(crate) fn configuration_kind(kind: Kind) -> (&'static str, &'static str) {
     }
 }
 
-/// The kind of the configurations that a resource such as `admissionregistration.k8s.io/v1/…` is about; none if it is
+/// Returns the kind of the configurations for a resource such as `admissionregistration.k8s.io/v1/…`, or `None` for
 /// another resource.
 pub(crate) fn kind_of_configurations(resource: &str) -> Option<Kind> {
     let resource = resource.strip_prefix("admissionregistration.k8s.io/v1/")?;
     [Kind::Mutating, Kind::Validating].into_iter().find(|kind| configuration_kind(*kind).1 == resource)
 }
 
-/// The collection of configurations of a kind.
+/// Returns the collection of configurations of a kind.
 pub(crate) fn configurations(kind: Kind) -> String {
     format!("{ROOT}/{}", configuration_kind(kind).1)
 }

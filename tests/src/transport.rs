@@ -1,4 +1,4 @@
-//! One request to a server and its answer, with nothing of either hidden by a client library.
+//! Sends one request to a server and returns the complete answer, without the abstractions of a client library.
 
 use std::time::Duration;
 
@@ -9,32 +9,32 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-/// The longest that an answer may take: more than the 34 s after which kube-apiserver gives up.
+/// The maximum response time: more than the 34 s after which kube-apiserver times out.
 const LONGEST_ANSWER: Duration = Duration::from_secs(45);
 
-/// A request as it is sent.
+/// A request to send.
 #[derive(Clone, Debug, Default)]
 pub struct Message {
     /// The method.
     pub method: Method,
     /// Path and query.
     pub uri: String,
-    /// The body's type; JSON if it is empty.
+    /// The content type of the body; JSON if it is empty.
     pub content_type: &'static str,
     /// The body.
     pub body: Option<Value>,
-    /// A body that is no JSON, in place of `body`.
+    /// A body that is not JSON, instead of `body`.
     pub text: Option<String>,
     /// Further headers.
     pub headers: Vec<(String, String)>,
 }
 
-/// What the server answered.
+/// The answer of the server.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The HTTP status; 0 if the server closed the connection without one.
+    /// The HTTP status; 0 if the server closed the connection without a response.
     pub status: u16,
-    /// The object or the Status; a string if it is no JSON.
+    /// The object or the Status; a string if it is not JSON.
     pub body: Value,
     /// The `Warning` headers, in order.
     pub warnings: Vec<String>,
@@ -44,14 +44,14 @@ pub struct Answer {
     pub audit_id: String,
 }
 
-/// Why there is no answer.
+/// An error of sending a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The request cannot be sent at all.
+    /// The request cannot be sent.
     #[error(transparent)]
     Client(#[from] kube::Error),
-    /// The server keeps the connection open and says nothing.
+    /// The server keeps the connection open and does not answer.
     #[error("no answer to {request} within {} s", LONGEST_ANSWER.as_secs())]
     NoAnswer {
         /// Method and path.
@@ -60,19 +60,19 @@ pub enum SendError {
 }
 
 impl Message {
-    /// A request with a JSON body.
+    /// Creates a request with a JSON body.
     pub fn new(method: Method, uri: impl Into<String>, body: Option<Value>) -> Self {
         Self { method, uri: uri.into(), body, ..Self::default() }
     }
 }
 
 impl Answer {
-    /// Whether the server did what it was asked to do.
+    /// Returns whether the request succeeded.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// Takes over the body; an answer whose body breaks off is none.
+    /// Reads the body; a response with an incomplete body does not count as an answer.
     pub(crate) async fn read(&mut self, body: Body) {
         let Ok(body) = body.collect().await else {
             let audit_id = std::mem::take(&mut self.audit_id);
@@ -84,7 +84,7 @@ impl Answer {
             .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
     }
 
-    /// The server closed the connection.
+    /// Returns the answer for a connection that the server closed.
     fn none() -> Self {
         Self {
             status: 0,
@@ -95,7 +95,7 @@ impl Answer {
         }
     }
 
-    /// The answer as a recording has it.
+    /// Returns the answer in the format of recordings.
     pub fn recorded(&self) -> Value {
         let mut answer = json!({"status": self.status, "body": self.body});
         if !self.warnings.is_empty() {
@@ -108,16 +108,16 @@ impl Answer {
     }
 }
 
-/// Sends a request and waits for the whole answer.
+/// Sends a request and waits for the complete answer.
 ///
 /// # Errors
-/// The request cannot be sent at all, or the server hangs. A connection that the server closes is an answer.
+/// Returns an error if the request cannot be sent, or the server hangs. A closed connection is an answer.
 pub async fn send(client: &kube::Client, message: Message) -> Result<Answer, SendError> {
     let request = format!("{} {}", message.method, message.uri);
     in_time(request, exchange(client, message)).await
 }
 
-/// Waits for an answer, but not for ever.
+/// Waits for an answer, with a timeout.
 pub(crate) async fn in_time(
     request: String,
     answer: impl Future<Output = Result<Answer, kube::Error>>,
@@ -138,8 +138,8 @@ async fn exchange(client: &kube::Client, message: Message) -> Result<Answer, kub
     }
 }
 
-/// The head of the answer, and the answer without the body that is yet to be read; the answer that is none if the server
-/// closes the connection.
+/// Returns the head of the response, and the answer without the body, which is yet to be read. If the server closes
+/// the connection, the answer has the status 0.
 pub(crate) async fn answer_head(
     client: &kube::Client,
     message: Message,

@@ -1,7 +1,9 @@
-//! A walk through discovery: what each resource and subresource answers to each method, on a kube-apiserver and in process.
+//! Compares the answers of every discovered resource and subresource to every method, on a kube-apiserver and in
+//! process.
 //!
-//! Each is asked about an object that is not there, about one without a spec, and about a valid one if there is an example
-//! of it. A server that answers 2xx without having done what was asked, or refuses what the real one does, is found so.
+//! Each resource is requested with a missing object, with one without a spec, and with a valid one if there is an
+//! example. This finds requests to which admit answers 2xx without doing what they ask, or which it rejects and the
+//! real server does not.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +24,7 @@ const FURTHER_EXAMPLES: &str = include_str!("walk.yaml");
 const NAMESPACE: &str = "walk";
 /// The name of the valid object.
 const NAME: &str = "walked";
-/// The name of an address, which is the address.
+/// The name of an IP address object, which is the address.
 const ADDRESS: &str = "10.0.0.9";
 
 /// A valid object of a resource.
@@ -33,16 +35,16 @@ struct Example {
     object: Value,
 }
 
-/// What came of it.
+/// The results of the walk.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
-    /// Requests that were sent to both.
+    /// The number of requests that were sent to both servers.
     pub requests: usize,
-    /// Resources and subresources.
+    /// The number of resources and subresources.
     pub resources: usize,
-    /// How often admit answered that it does not imitate something.
+    /// The features that admit does not support, with the number of requests.
     pub unsupported: BTreeMap<String, usize>,
-    /// Differences.
+    /// The differences.
     pub differences: Vec<String>,
 }
 
@@ -65,10 +67,10 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Walks through what a kube-apiserver from `KUBEBUILDER_ASSETS` has in its discovery.
+/// Walks through the discovery documents of a kube-apiserver from `KUBEBUILDER_ASSETS`.
 ///
 /// # Errors
-/// A server does not start, or does not answer.
+/// Returns an error if a server does not start, or does not answer.
 pub async fn compare() -> Result<Comparison, PublishedError> {
     let real = Server::apiserver().await?;
     let own = Server::in_process(Arc::clone(&real.authority), &Plugins::default()).await?;
@@ -94,13 +96,13 @@ fn items<'a>(value: &'a Value, member: &str) -> impl Iterator<Item = &'a Value> 
     value[member].as_array().into_iter().flatten()
 }
 
-/// A body; what is sent may have to name the object as each server has it.
+/// A request body, which may have to contain fields of the object on each server.
 #[derive(Clone, Debug)]
 enum Sent {
     Nothing,
     Json(Value),
     MergePatch(Value),
-    /// What each server answered last, with a label.
+    /// The last answer of each server, with a label.
     Again,
 }
 
@@ -112,7 +114,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// All that is served below a path, such as `/apis/apps/v1`.
+    /// Compares everything that is served below a path, such as `/apis/apps/v1`.
     async fn version(&mut self, path: &str) -> Result<(), PublishedError> {
         self.one(&Method::GET, path, Sent::Nothing).await?;
         let served = self.real.ask(Message::new(Method::GET, path, None)).await?.body;
@@ -159,7 +161,7 @@ impl Walk {
         Ok(())
     }
 
-    /// A resource without any object.
+    /// Compares a resource without objects.
     async fn resource(&mut self, collection: &str, typed: &Value) -> Result<(), PublishedError> {
         let nobody = format!("{collection}/nobody");
         let of = |metadata: Value| {
@@ -183,7 +185,7 @@ impl Walk {
         Ok(())
     }
 
-    /// A valid object, which stays.
+    /// Creates a valid object, which is kept.
     async fn example(
         &mut self,
         collection: &str,
@@ -200,7 +202,7 @@ impl Walk {
         self.one(&Method::PATCH, object, Sent::MergePatch(labels)).await
     }
 
-    /// A subresource of an object that may be there.
+    /// Compares a subresource of an object that may exist.
     async fn subresource(&mut self, path: &str, name: &str, typed: &Value) -> Result<(), PublishedError> {
         let mut object = typed.clone();
         object["metadata"] = json!({"name": name});
@@ -214,7 +216,7 @@ impl Walk {
         self.one(&Method::POST, path, Sent::Json(object)).await
     }
 
-    /// Sends one request to both and compares the answers.
+    /// Sends one request to both servers and compares the answers.
     async fn one(&mut self, method: &Method, path: &str, sent: Sent) -> Result<(), PublishedError> {
         self.comparison.requests += 1;
         let real = ask(&self.real, method, path, &sent).await?;
@@ -261,7 +263,7 @@ async fn ask(server: &Server, method: &Method, path: &str, sent: &Sent) -> Resul
     Ok(server.ask(message).await?)
 }
 
-/// What of an answer does not depend on the time or on chance.
+/// Returns an answer without values that depend on the time or are random.
 fn comparable(answer: &Answer, has_name: bool) -> Value {
     let mut comparable = published::comparable(answer, has_name);
     for pointer in ["/body/details/uid", "/body/status/token"] {

@@ -1,4 +1,4 @@
-//! The webhooks of a case: fakes that run, and the configurations that name them.
+//! The webhooks of a case: running fakes, and the configurations that refer to them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::objects::member;
 use crate::run::RunError;
 use crate::server::{MARKER, Server, configuration_kind};
 
-/// The webhooks of a case, running.
+/// The running webhooks of a case.
 #[derive(Debug)]
 pub(crate) struct Webhooks {
     running: Vec<Running>,
@@ -28,13 +28,13 @@ struct Running {
     webhook: Webhook,
     behavior: Behavior,
     fake: Arc<FakeWebhook>,
-    /// Whether it runs as long as the server, and does what the case says only while its requests are sent.
+    /// Whether it runs as long as the server, and follows the case only while its requests are sent.
     is_standing: bool,
-    /// Calls of the journal that were looked at.
+    /// The number of journal entries that were read.
     seen: u64,
 }
 
-/// One call, with the place of its webhook among those of the case.
+/// One call, with the position of its webhook in the case.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) place: usize,
@@ -43,11 +43,11 @@ pub(crate) struct Call {
     pub(crate) entry: Entry,
 }
 
-/// How long those wait that are not to be first.
+/// The delay of webhooks that are not to be first.
 const HANDICAP: Duration = Duration::from_millis(400);
 
 impl Webhooks {
-    /// Starts the fakes. If `first` names one, those of a race that are not it answer later.
+    /// Starts the fakes. If `first` names one, the others in the race answer later.
     pub(crate) async fn start(
         case: &Case,
         server: &Server,
@@ -94,7 +94,7 @@ impl Webhooks {
         Ok(Self { running })
     }
 
-    /// The kinds of configuration that there are.
+    /// Returns the kinds of configurations in the case.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
         let made = self.running.iter().filter(|it| !it.webhook.in_file);
         let mut kinds: Vec<Kind> = made.map(|it| it.webhook.kind).collect();
@@ -103,7 +103,7 @@ impl Webhooks {
         kinds
     }
 
-    /// The configurations as they are written, by kind and name.
+    /// Returns the configurations to write, by kind and name.
     pub(crate) fn configurations(&self, names: &Names) -> Vec<(Kind, Value)> {
         let mut configurations: BTreeMap<(Kind, String), Vec<Value>> = BTreeMap::new();
         for running in self.running.iter().filter(|it| !it.webhook.in_file) {
@@ -121,7 +121,7 @@ impl Webhooks {
         configurations.collect()
     }
 
-    /// The mutating webhooks in the order of dispatch, as configuration and name.
+    /// Returns the mutating webhooks in dispatch order, as configuration and name.
     pub(crate) fn dispatch_order(&self, names: &Names) -> Vec<(String, String)> {
         let mut order: Vec<(String, String)> = self
             .running
@@ -133,15 +133,15 @@ impl Webhooks {
         order
     }
 
-    /// The calls since the last look, in the order in which they came. Calls to validating webhooks come at the same
-    /// time: beside each other they stand in the order of the case.
+    /// Returns the calls since the last time, in order of arrival. Validating webhooks are called at the same time:
+    /// their calls are in the order of the case.
     pub(crate) fn new_calls(&mut self, unordered: bool) -> Vec<Call> {
         let mut calls = Vec::new();
         for (place, running) in self.running.iter_mut().enumerate() {
             for entry in running.fake.journal() {
                 if entry.number > running.seen {
                     running.seen = entry.number;
-                    // What the judge itself asks of a server that it shares.
+                    // Requests of the suite itself on a shared server.
                     if running.is_standing && subject(&entry).contains(MARKER) {
                         continue;
                     }
@@ -167,7 +167,7 @@ impl Webhooks {
         calls
     }
 
-    /// Forgets the calls so far, and every count of them.
+    /// Discards all calls so far, and resets their counts.
     pub(crate) fn start_anew(&mut self) {
         let calls = self.new_calls(true);
         for running in self.running.iter().filter(|it| it.is_standing || !calls.is_empty()) {
@@ -175,13 +175,13 @@ impl Webhooks {
         }
     }
 
-    /// The ports, with the webhooks that have them.
+    /// Returns the ports with the names of their webhooks.
     pub(crate) fn ports(&self) -> Vec<(u16, String)> {
         self.running.iter().map(|it| (it.fake.address().port(), it.webhook.name.clone())).collect()
     }
 }
 
-/// What a review is about, to sort reviews that come in no order.
+/// Returns the subject of a review, by which unordered reviews are sorted.
 fn subject(entry: &Entry) -> String {
     let review = entry.review().unwrap_or_default();
     let name = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -189,7 +189,7 @@ fn subject(entry: &Entry) -> String {
 }
 
 impl Running {
-    /// The entry of the configuration, with what a case may leave out.
+    /// Returns the entry of the configuration, with the fields that a case may omit.
     fn entry(&self, names: &Names) -> Value {
         let webhook = &self.webhook;
         let mut entry = Map::new();
@@ -205,7 +205,7 @@ impl Running {
         entry.insert("clientConfig".to_owned(), json!({"url": url, "caBundle": bundle}));
         for (name, value) in &webhook.fields {
             if name == "clientConfig" {
-                // What the case says stands beside, or instead of, what the fake needs.
+                // Fields of the case are added to those that the fake needs, or replace them.
                 let mut merged = json!({"url": url, "caBundle": bundle});
                 merge(&mut merged, value);
                 entry.insert(name.clone(), with_port(merged, self.fake.address().port()));
@@ -225,7 +225,7 @@ impl Running {
     }
 }
 
-/// RFC 7396.
+/// Applies a merge patch (RFC 7396).
 fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(members) = patch else {
         *target = patch.clone();
@@ -245,7 +245,7 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// `<port>` in a URL stands for the fake's, and so does a service's port 0.
+/// Replaces `<port>` in a URL, and port 0 of a service, by the port of the fake.
 fn with_port(mut config: Value, port: u16) -> Value {
     if let Some(url) = config.get("url").and_then(Value::as_str) {
         config["url"] = json!(url.replace("<port>", &port.to_string()));

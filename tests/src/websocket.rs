@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message as Received, 
 use crate::case::{Frame, WebSocket};
 use crate::transport::{Answer, Message, SendError, answer_head, in_time};
 
-/// What a browser sends; the key is the one of RFC 6455.
+/// The headers that a browser sends; the key is the one in RFC 6455.
 const HANDSHAKE: [(&str, &str); 5] = [
     ("Connection", "Upgrade"),
     ("Upgrade", "websocket"),
@@ -19,7 +19,7 @@ const HANDSHAKE: [(&str, &str); 5] = [
     ("Origin", "http://localhost"),
 ];
 
-/// What the handshake says in an answer.
+/// The headers of the handshake response.
 const ANSWERED: [&str; 6] = [
     "connection",
     "upgrade",
@@ -29,10 +29,10 @@ const ANSWERED: [&str; 6] = [
     "sec-websocket-version",
 ];
 
-/// Asks for a WebSocket, sends what the case says, and waits until the server has closed it.
+/// Opens a WebSocket, sends the frames of the case, and waits until the server closes the connection.
 ///
 /// # Errors
-/// The request cannot be sent at all, or the server hangs.
+/// Returns an error if the request cannot be sent, or the server hangs.
 pub(crate) async fn converse(
     client: &kube::Client,
     mut message: Message,
@@ -62,7 +62,7 @@ async fn exchange(client: &kube::Client, message: Message, sends: &[Frame]) -> R
         .collect();
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         answer.read(response.into_body()).await;
-        // That a connection ends is no matter of the handshake, nor how its end is told.
+        // The end of the connection, and how it is announced, are not part of the handshake.
         let headers: Map<_, _> = headers.into_iter().filter(|(name, _)| name != "connection").collect();
         if !headers.is_empty() {
             answer.body = json!({"text": answer.body, "headers": headers});
@@ -79,7 +79,7 @@ async fn exchange(client: &kube::Client, message: Message, sends: &[Frame]) -> R
                 Received::Close(Some(CloseFrame { code: (*code).into(), reason: "".into() }))
             }
         };
-        // What the server says last is read in any case.
+        // The last frames of the server are read in any case.
         if socket.send(sent).await.is_err() {
             break;
         }
@@ -92,7 +92,7 @@ async fn exchange(client: &kube::Client, message: Message, sends: &[Frame]) -> R
     Ok(answer)
 }
 
-/// A frame, with its event where it is one, and whether a line ends with it.
+/// Formats a frame: its event if it contains one, and whether it ends with a newline.
 fn recorded(frame: &Received) -> Value {
     match frame {
         Received::Text(text) => {

@@ -1,10 +1,10 @@
-//! Recordings as text: YAML whose every string is a JSON string, short values on one line.
+//! Writes recordings as YAML in which every string is a JSON string, and short values are on one line.
 
 use serde_json::Value;
 
 const WIDTH: usize = 110;
 
-/// The document as text; equal documents give equal bytes.
+/// Returns the document as text; equal documents have equal text.
 pub(crate) fn write(document: &Value) -> String {
     let mut text = String::new();
     block(document, 0, &mut text);
@@ -58,7 +58,7 @@ fn nested(value: &Value, indent: usize, deeper: usize, used: usize, text: &mut S
         text.push('\n');
         return;
     }
-    // A list stands at its key's own depth.
+    // A list has the same indentation as its key.
     let depth = if value.is_array() { indent } else { deeper };
     text.push('\n');
     text.push_str(&" ".repeat(depth));
@@ -78,7 +78,7 @@ fn fits(value: &Value, column: usize) -> bool {
     }
 }
 
-/// JSON with a blank after each colon and comma, as YAML needs it after plain keys.
+/// Returns JSON with a space after each colon and comma, as YAML requires after plain keys.
 fn flow(value: &Value) -> String {
     match value {
         Value::Object(members) => {

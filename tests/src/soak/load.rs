@@ -1,4 +1,4 @@
-//! What the server has to bear, and the client that behaves.
+//! The load on the server, and the well-behaved client.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,42 +25,42 @@ use super::server::Attacked;
 use super::{Soak, SoakError};
 use crate::transport::{Message, send};
 
-/// What a load came to in a stretch.
+/// The results of a load in an interval.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Tally {
-    /// Watchers that are connected at its end.
+    /// Watchers that are connected at the end.
     pub watching: usize,
     /// Watches that the server ended.
     pub cut_off: usize,
-    /// Peers that say nothing and are connected at its end.
+    /// Idle clients that are connected at the end.
     pub idle: usize,
-    /// Such peers that the server closed.
+    /// Idle clients that the server disconnected.
     pub closed: usize,
     /// Large objects that were written.
     pub written: usize,
-    /// Large objects that the server did not take.
+    /// Large objects that the server rejected.
     pub refused: usize,
-    /// Objects that stay in the storage.
+    /// Objects that remain in the storage.
     pub kept: usize,
-    /// Objects of many small values that the server answered, by taking or refusing them.
+    /// Objects with many small values that the server accepted or rejected.
     pub tangled: usize,
-    /// Reviews that hostile webhooks got.
+    /// Reviews that hostile webhooks received.
     pub reviews: usize,
-    /// How long the answers to the well-behaved client took, in order.
+    /// The response times of the well-behaved client, in order.
     pub calm: Vec<Duration>,
-    /// What it got instead of an answer.
+    /// The errors of the well-behaved client.
     pub failures: Vec<String>,
 }
 
 impl Tally {
-    /// The time within which so many of a hundred answers came.
+    /// Returns the given percentile of the response times.
     pub fn percentile(&self, percent: usize) -> Duration {
         let rank = (self.calm.len() * percent).div_ceil(100);
         self.calm.get(rank.saturating_sub(1)).copied().unwrap_or_default()
     }
 
-    /// Adds what a later stretch came to.
+    /// Adds the results of a later interval.
     pub(super) fn add(&mut self, later: &Self) {
         self.watching = self.watching.max(later.watching);
         self.idle = self.idle.max(later.idle);
@@ -76,7 +76,7 @@ impl Tally {
         self.failures.extend(later.failures.iter().cloned());
     }
 
-    /// What must not be: the well-behaved client waits or fails, or there was no attack.
+    /// Returns the problems: the well-behaved client waits or fails, or there was no load.
     pub(super) fn complaints(&self, soak: &Soak, longest: Duration) -> Vec<String> {
         let mut complaints = Vec::new();
         let p99 = self.percentile(99);
@@ -104,7 +104,7 @@ impl Tally {
     }
 }
 
-/// Everything that is under way; it ends when this is dropped.
+/// The running load, which stops on drop.
 pub(super) struct Load {
     counts: Arc<Counts>,
     tasks: JoinSet<()>,
@@ -112,7 +112,8 @@ pub(super) struct Load {
     _calm: Calm,
 }
 
-/// The well-behaved client, on a thread of its own: how long it waits says nothing of the load's own work.
+/// The well-behaved client. It runs on its own thread, so that its response times do not include the work of the
+/// load.
 struct Calm(CancellationToken);
 
 impl Calm {
@@ -157,7 +158,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// What the well-behaved client has got after so long.
+    /// Adds a result of the well-behaved client.
     fn tell(&self, took: Duration, failure: Option<String>) {
         let mut calm = self.calm.lock().unwrap_or_else(PoisonError::into_inner);
         match failure {
@@ -167,28 +168,29 @@ impl Counts {
     }
 }
 
-/// Objects of any size.
+/// The path of objects that can have any size.
 const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
-/// Beside the others, whose lists and watches would never end.
+/// The path of objects that stay. They are separate, so that lists and watches of the others end.
 const KEPT_REVISIONS: &str = "/apis/apps/v1/namespaces/kube-public/controllerrevisions";
-/// As much as etcd takes, and a little less.
+/// Slightly below the size limit of etcd.
 const LARGE: usize = 1_400_000;
-/// Between two requests of the well-behaved client.
+/// The pause between two requests of the well-behaved client.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long a watcher does not read, and then looks whether the server has ended its watch.
+/// How long a watcher does not read before it checks whether the server has ended its watch.
 const STALL: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_secs(1);
-/// Before one that was cut off comes back.
+/// The delay before a disconnected watcher reconnects.
 const RETURN: Duration = Duration::from_secs(1);
-/// How long the well-behaved client waits for an answer.
+/// The timeout of the well-behaved client.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Bytes of the objects that fill the storage.
+/// The size, in bytes, of the objects that fill the storage.
 const KEPT: usize = 100_000;
-/// How many clients fill it, how many ask for lists and do not read them, and how many send objects of many small values.
+/// The number of clients that fill the storage, that request lists without reading them, and that send objects with
+/// many small values.
 const FILLERS: usize = 4;
 const LISTERS: usize = 20;
 const TANGLERS: usize = 4;
-/// What webhooks do to the server: nothing for long, byte by byte, too much, much, and nonsense.
+/// The faults of the hostile webhooks: no response, byte by byte, too much data, much data, and invalid data.
 const HOSTILE: [&str; 6] = ["H01", "H02", "H20-padding", "H20-patch", "E15-many", "M22"];
 
 impl Load {
@@ -247,7 +249,7 @@ impl Load {
         Ok(load)
     }
 
-    /// What it came to since the last time.
+    /// Returns the results since the last call.
     pub(super) fn take(&self) -> Tally {
         let counts = &self.counts;
         let since = |count: &AtomicUsize| count.swap(0, Ordering::Relaxed);
@@ -277,7 +279,7 @@ impl Load {
 async fn config(kubeconfig: &PathBuf) -> Result<Config, SoakError> {
     let options = KubeConfigOptions::default();
     let mut config = Config::from_custom_kubeconfig(Kubeconfig::read_from(kubeconfig)?, &options).await?;
-    // Who attacks does not wait longer each time when told that there are too many requests.
+    // Hostile clients do not back off when the server answers that there are too many requests.
     config.default_retry = false;
     Ok(config)
 }
@@ -305,12 +307,12 @@ fn revision(name: &str, labels: &Value, bytes: usize) -> Value {
     })
 }
 
-/// A POST, or a PUT, of JSON text; whether the server did it. None if there is no answer.
+/// Sends a POST or a PUT of JSON text. Returns whether the server accepted it, or `None` if it did not answer.
 async fn write(client: &Client, method: Method, path: &str, body: Vec<u8>) -> Option<bool> {
     let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
     let answer = client.send(request.body(Body::from(body)).ok()?).await.ok()?;
     let status = answer.status();
-    // It is read to its end, and not looked at.
+    // Reads the body to its end, and discards it.
     let mut body = answer.into_body();
     while let Some(piece) = body.frame().await {
         piece.ok()?;
@@ -318,7 +320,7 @@ async fn write(client: &Client, method: Method, path: &str, body: Vec<u8>) -> Op
     Some(status.is_success())
 }
 
-/// Writes a large object again and again.
+/// Writes a large object repeatedly.
 async fn writes(client: Client, number: usize, counts: Arc<Counts>) {
     let name = format!("large-{number}");
     let (path, mut exists) = (format!("{REVISIONS}/{name}"), false);
@@ -339,7 +341,7 @@ async fn writes(client: Client, number: usize, counts: Arc<Counts>) {
     }
 }
 
-/// Fills the storage, until there is no room for more, and goes on.
+/// Fills the storage until it is full, and continues.
 async fn fills(client: Client, names: Arc<AtomicUsize>, counts: Arc<Counts>) {
     loop {
         let name = format!("kept-{}", names.fetch_add(1, Ordering::Relaxed));
@@ -352,7 +354,7 @@ async fn fills(client: Client, names: Arc<AtomicUsize>, counts: Arc<Counts>) {
     }
 }
 
-/// Asks for all objects, and does not read them.
+/// Lists all objects, and does not read the response.
 async fn lists(config: Config) {
     loop {
         if let (Ok(client), Ok(request)) =
@@ -366,13 +368,13 @@ async fn lists(config: Config) {
     }
 }
 
-/// Many small objects: a hundred times their bytes in memory, and nearly all that all requests may have.
+/// Returns many small objects, which need a hundred times their size in memory: almost the limit of all requests.
 fn tangled() -> Vec<u8> {
     let items = vec![r#"{"a":0}"#; 30_000].join(",");
     format!(r#"{{"metadata":{{"name":"tangled"}},"revision":1,"data":{{}},"tangle":[{items}]}}"#).into_bytes()
 }
 
-/// Sends such an object again and again.
+/// Sends such an object repeatedly.
 async fn tangles(client: Client, object: Vec<u8>, counts: Arc<Counts>) {
     let path = format!("{REVISIONS}?dryRun=All");
     loop {
@@ -383,7 +385,7 @@ async fn tangles(client: Client, object: Vec<u8>, counts: Arc<Counts>) {
     }
 }
 
-/// Watches all objects, and does not read.
+/// Watches all objects, and does not read the events.
 async fn watches(config: Config, counts: Arc<Counts>) {
     loop {
         let request = Request::get(format!("{REVISIONS}?watch=true")).body(Body::empty());
@@ -395,7 +397,7 @@ async fn watches(config: Config, counts: Arc<Counts>) {
             && answer.status().is_success()
         {
             counts.watching.fetch_add(1, Ordering::Relaxed);
-            // What the buffers of the kernel and of the client hold is all that it takes.
+            // It receives only what fits in the buffers of the kernel and of the client.
             sleep(STALL).await;
             let mut body = answer.into_body();
             let rest = async { while let Some(Ok(_)) = body.frame().await {} };
@@ -408,12 +410,12 @@ async fn watches(config: Config, counts: Arc<Counts>) {
     }
 }
 
-/// Connects and says nothing.
+/// Connects, and sends nothing.
 async fn idles(address: String, counts: Arc<Counts>) {
     loop {
         if let Ok(mut peer) = TcpStream::connect(&address).await {
             counts.idle.fetch_add(1, Ordering::Relaxed);
-            // Until the server closes it.
+            // Waits until the server closes the connection.
             while matches!(peer.read(&mut [0; 64]).await, Ok(read) if read > 0) {}
             counts.idle.fetch_sub(1, Ordering::Relaxed);
             counts.closed.fetch_add(1, Ordering::Relaxed);
@@ -422,7 +424,7 @@ async fn idles(address: String, counts: Arc<Counts>) {
     }
 }
 
-/// Makes the server call a hostile webhook again and again.
+/// Makes the server call a hostile webhook repeatedly.
 async fn provokes(client: Client, fault: &str, counts: Arc<Counts>) {
     let labels = json!({"hostile": fault.to_lowercase()});
     let object = revision("provoking", &labels, 1000);
@@ -436,7 +438,7 @@ async fn provokes(client: Client, fault: &str, counts: Arc<Counts>) {
     }
 }
 
-/// Reads and creates small objects, as anybody would.
+/// Reads and creates small objects, as an ordinary client does.
 async fn behaves(client: Client, counts: &Counts) {
     for round in 0.. {
         let began = Instant::now();

@@ -1,6 +1,6 @@
-//! A long attack on `admit serve`, by those that it must bear: watchers that do not read, peers that say nothing, writers
-//! of large objects and of many small values, lists that nobody reads, webhooks that hang or send too much, while the storage
-//! fills. One client that does as it should tells what they cost it.
+//! Puts `admit serve` under hostile load: watchers and list clients that do not read, idle clients, writers of large
+//! objects and of many small values, and webhooks that hang or send too much, while the storage fills. One
+//! well-behaved client measures the effect.
 
 mod load;
 mod server;
@@ -17,38 +17,38 @@ use self::load::Load;
 pub use self::load::Tally;
 use self::server::Attacked;
 
-/// How hard, and for how long.
+/// The size and duration of the load.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "these are the options of the command")]
 pub struct Soak {
     /// The `admit` command.
     pub command: PathBuf,
-    /// How long.
+    /// The duration.
     pub lasts: Duration,
-    /// What it may have in memory, in MiB.
+    /// The memory limit of the server, in MiB.
     pub memory: u64,
-    /// Watchers that do not read.
+    /// The number of watchers that do not read.
     pub watchers: usize,
-    /// Connections on which nothing is said.
+    /// The number of idle connections.
     pub idle: usize,
-    /// Writers, each of an object of a megabyte.
+    /// The number of clients that write 1 MB objects.
     pub writers: usize,
 }
 
-/// Why there was no attack.
+/// An error that prevents the load.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SoakError {
     /// The command does not start, or ends early.
     #[error("{0}")]
     Command(String),
-    /// It was not prepared.
+    /// The server cannot be prepared.
     #[error(transparent)]
     Server(#[from] ServerError),
     /// The kubeconfig cannot be used.
     #[error("the kubeconfig: {0}")]
     Kubeconfig(#[from] kube::config::KubeconfigError),
-    /// The client cannot be made, or has no answer.
+    /// The client cannot be created, or gets no answer.
     #[error(transparent)]
     Client(#[from] kube::Error),
     /// A fake does not start.
@@ -56,44 +56,44 @@ pub enum SoakError {
     Fake(#[from] fake_webhooks::StartError),
 }
 
-/// What was seen in one stretch of time.
+/// The results of one interval.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stretch {
-    /// When it ended, after the beginning.
+    /// The end of the interval, from the start.
     pub until: Duration,
-    /// What the server had in memory at its end, in MiB.
+    /// The resident memory of the server at the end, in MiB.
     pub resident: u64,
-    /// What the load came to in it.
+    /// The results of the load in the interval.
     pub tally: Tally,
 }
 
-/// What came of it.
+/// The results of all intervals.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Survival {
-    /// The most that the server ever had in memory, in MiB.
+    /// The peak memory of the server, in MiB.
     pub peak: u64,
-    /// Whether a control group held it to its limit.
+    /// Whether a control group enforced the limit.
     pub is_confined: bool,
-    /// What the load came to in all stretches.
+    /// The total results of the load.
     pub whole: Tally,
-    /// What must not be.
+    /// The problems.
     pub complaints: Vec<String>,
 }
 
-/// How many lines the table has at least, and how long a stretch takes at most.
+/// The minimum number of lines in the table, and the maximum duration of an interval.
 const STRETCHES: u32 = 6;
 const STRETCH: Duration = Duration::from_secs(60);
-/// The longest that 99 of 100 answers to the well-behaved client may take. They take 0.2 s on two busy cores, and up to 4 s of
-/// a build without optimization: longer than this is a stall.
+/// The maximum 99th percentile of the well-behaved client's response times. It is 0.2 s on two busy cores, and up to
+/// 4 s in an unoptimized build: more than this is a stall.
 const LONGEST: Duration = Duration::from_secs(10);
 
 impl Soak {
-    /// Attacks, and tells each stretch as it ends.
+    /// Runs the load, and reports each interval when it ends.
     ///
     /// # Errors
-    /// The attack could not begin.
+    /// Returns an error if the load cannot start.
     pub async fn run(&self, tell: &dyn Fn(&Stretch)) -> Result<Survival, SoakError> {
         let mut server = Attacked::start(&self.command, self.memory).await?;
         let load = Load::begin(self, &server).await?;
@@ -130,7 +130,7 @@ impl Soak {
     }
 }
 
-/// The head of the table of stretches.
+/// The table header.
 pub const HEAD: &str = "  time  memory  watchers (cut off)  idle (closed)  written (refused)  kept  tangled  reviews  p50      p99      \
                         longest";
 

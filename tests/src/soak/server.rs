@@ -1,4 +1,4 @@
-//! The process that is attacked.
+//! The server process under load.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,24 +9,25 @@ use tokio::process::{Child, Command};
 
 use super::SoakError;
 
-/// What the README says for a container of 512 MiB: the environment of its image, and flags.
+/// The settings that the documentation recommends for a container with 512 MiB: environment variables of the image,
+/// and flags.
 const ENVIRONMENT: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "0");
 const FITTING: [&str; 3] =
     ["--max-inflight-bytes=48Mi", "--quota-backend-bytes=96Mi", "--watch-cache-bytes=16Mi"];
 
-/// `admit serve`, confined to so much memory where there are control groups; it ends when this is dropped.
+/// An `admit serve` process with a memory limit if control groups are available; it stops on drop.
 pub(super) struct Attacked {
     child: Child,
     folder: PathBuf,
     group: Option<PathBuf>,
 }
 
-/// How long it may take until it is ready.
+/// The maximum time until the server is ready.
 const PATIENCE: Duration = Duration::from_secs(30);
 const MEBIBYTE: u64 = 1 << 20;
 
 impl Attacked {
-    /// Starts it.
+    /// Starts the server.
     pub(super) async fn start(command: &Path, memory: u64) -> Result<Self, SoakError> {
         let failed = |what: &str, error: std::io::Error| SoakError::Command(format!("{what}: {error}"));
         let folder = std::env::temp_dir().join(format!("admit-soak-{}", uuid::Uuid::new_v4().simple()));
@@ -71,7 +72,7 @@ impl Attacked {
         self.group.is_some()
     }
 
-    /// Waits until it ends: how, with the last that it said.
+    /// Waits until the server exits; returns its exit status and the last output.
     pub(super) async fn ended(&mut self) -> String {
         let status = match self.child.wait().await {
             Ok(status) => status.to_string(),
@@ -81,17 +82,17 @@ impl Attacked {
         format!("{status}, {}", log.lines().last().unwrap_or("without a word"))
     }
 
-    /// What it has in memory, in MiB.
+    /// Returns its resident memory, in MiB.
     pub(super) fn resident(&self) -> u64 {
         self.status("VmRSS:")
     }
 
-    /// The most that it ever had, in MiB.
+    /// Returns its peak memory, in MiB.
     pub(super) fn peak(&self) -> u64 {
         self.status("VmHWM:")
     }
 
-    /// A line of `/proc/PID/status`, which counts kB.
+    /// Returns a value of `/proc/PID/status`, in kB.
     fn status(&self, name: &str) -> u64 {
         let text = self.child.id().and_then(|id| fs::read_to_string(format!("/proc/{id}/status")).ok());
         let text = text.unwrap_or_default();
@@ -106,7 +107,7 @@ impl Drop for Attacked {
         drop(self.child.start_kill());
         drop(fs::remove_dir_all(&self.folder));
         if let Some(group) = &self.group {
-            // It is empty once the process is gone, which takes a moment.
+            // The control group is empty shortly after the process has exited.
             for _ in 0..100 {
                 if fs::remove_dir(group).is_ok() {
                     break;
@@ -118,14 +119,14 @@ impl Drop for Attacked {
     }
 }
 
-/// Puts a process into a control group of its own that may have so many MiB; none where this may not be done.
+/// Moves a process into a new control group with a limit in MiB, or returns `None` if this is not permitted.
 fn confine(id: u32, memory: u64) -> Option<PathBuf> {
     let bytes = (memory * MEBIBYTE).to_string();
-    // Of version 2, and of version 1.
+    // Version 2, and version 1.
     [("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")]
         .into_iter()
         .find_map(|(root, limit)| {
-            // Elsewhere a folder can be made, too, and confines nobody.
+            // Elsewhere a directory can be created, too, but it has no effect.
             if !Path::new(root).join("cgroup.procs").exists() {
                 return None;
             }
