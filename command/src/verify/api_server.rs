@@ -1,4 +1,4 @@
-//! The API server that stands behind the webhooks and writes down what they do.
+//! An API server for the webhooks, which records their requests.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -18,18 +18,19 @@ use crate::Failure;
 use crate::serve::administrator;
 use crate::serve::kubeconfig::{self, Kubeconfig};
 
-/// A server that runs until it is dropped.
+/// An API server that runs until it is dropped.
 pub(crate) struct RecordingServer {
-    /// What it was asked.
+    /// Records the requests.
     pub(crate) recorder: Recorder,
     _listener: Listener,
 }
 
 impl RecordingServer {
-    /// Starts it on `listen`, with `objects` as what the cluster has, and writes a kubeconfig for the webhooks.
+    /// Starts the server on `listen` with `objects` as its content, and writes a kubeconfig for the webhooks.
     ///
     /// # Errors
-    /// An object that the server does not take, by name; an address or a file that cannot be used.
+    /// Returns an error if the server rejects an object, which the error names, or if the address or file cannot be
+    /// used.
     pub(crate) fn start<'a>(
         listen: SocketAddr,
         kubeconfig_out: &Path,
@@ -65,7 +66,7 @@ impl RecordingServer {
                         return response;
                     }
                     let (parts, body) = response.into_parts();
-                    // The server has the whole of it in memory already.
+                    // The server already holds the complete response in memory.
                     let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
                     let query = uri.query().unwrap_or_default();
                     told.refused(method.as_str(), uri.path(), query, status.as_u16(), &message(&bytes));
@@ -78,14 +79,14 @@ impl RecordingServer {
     }
 }
 
-/// What a Status says, or a text.
+/// Returns the message of a Status, or the body as text.
 fn message(bytes: &[u8]) -> String {
     let status: Option<Value> = serde_json::from_slice(bytes).ok();
     let message = status.as_ref().and_then(|status| status["message"].as_str());
     message.map_or_else(|| String::from_utf8_lossy(bytes).into_owned(), str::to_owned)
 }
 
-/// Puts `objects` into the server, definitions of custom resources first: the others may be of those kinds.
+/// Stores `objects` in the server. Custom resource definitions come first, because other objects may be of their kinds.
 fn fill<'a>(server: &ApiServer, objects: impl IntoIterator<Item = &'a Value>) -> Result<(), Failure> {
     let (definitions, others): (Vec<&Value>, Vec<&Value>) =
         objects.into_iter().partition(|object| object["kind"] == "CustomResourceDefinition");

@@ -1,4 +1,4 @@
-//! What `--baseline` of `admit verify` accepts in a report.
+//! The findings that `--baseline` of `admit verify` accepts.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use harness::verify::report::{CheckReport, Report, StaleEntry, TOGETHER, Tally};
 
 use crate::baseline::{Findings, Known, Subcommand};
 
-/// How a baseline of `admit verify` names findings.
+/// Names the findings of `admit verify` in a baseline.
 pub(crate) const VERIFY: Subcommand = Subcommand {
     name: "verify",
     noun: "check",
@@ -32,7 +32,7 @@ impl Findings for Report {
         all
     }
 
-    /// A part of a corpus, and a check that was not made, say nothing.
+    /// A run on one shard, and checks that were not run, do not affect the entries of a baseline.
     fn would_find(&self, known: &Known) -> bool {
         let was_made = |check: &&CheckReport| check.id == known.check && check.skipped.is_none();
         let Some(check) = self.checks.iter().find(was_made) else { return false };

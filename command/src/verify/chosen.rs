@@ -1,8 +1,8 @@
-//! How `--check` and `--skip` name checks, in `admit verify` and in `admit lint`.
+//! Parses the values of `--check` and `--skip` for `admit verify` and `admit lint`.
 
 use harness::verify::Check;
 
-/// One `--skip`.
+/// The value of `--skip`.
 #[derive(Clone, Debug)]
 pub(crate) struct Skip {
     pub(crate) check: &'static Check,
@@ -10,10 +10,10 @@ pub(crate) struct Skip {
 }
 
 impl Skip {
-    /// `ID=REASON`, where `known_check` knows the id.
+    /// Parses `ID=REASON`; `known_check` looks up the id.
     ///
     /// # Errors
-    /// What was expected.
+    /// Returns what was expected.
     pub(crate) fn parse(
         text: &str,
         known_check: fn(&str) -> Result<&'static Check, String>,
@@ -26,10 +26,10 @@ impl Skip {
     }
 }
 
-/// The one of `all` with this id, in any case; `what` they are called together.
+/// Returns the check in `all` with this id, ignoring case. `what` is the word for these checks.
 ///
 /// # Errors
-/// There is none: the ids that there are.
+/// Returns an error that lists the known ids if there is no such check.
 pub(crate) fn find(
     id: &str,
     what: &str,

@@ -1,4 +1,4 @@
-//! Reads configurations from a cluster: nothing is written there.
+//! Reads configurations from a cluster, without writing to it.
 
 use harness::json::set;
 use kube::api::{Api, DynamicObject, ListParams};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::Failure;
 
-/// What is read: the webhooks, and what is around them.
+/// The webhook configurations and the related objects.
 const KINDS: [(&str, &str, &str); 4] = [
     ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration"),
     ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"),
@@ -16,7 +16,7 @@ const KINDS: [(&str, &str, &str); 4] = [
     ("", "v1", "Namespace"),
 ];
 
-/// The webhook configurations, definitions of custom resources and namespaces of the cluster that a context of the
+/// Reads the webhook configurations, custom resource definitions, and namespaces of the cluster that a context of the
 /// kubeconfig names.
 pub(crate) async fn read(context: &str) -> Result<Vec<Value>, Failure> {
     let options = KubeConfigOptions { context: Some(context.to_owned()), ..KubeConfigOptions::default() };
@@ -34,7 +34,7 @@ pub(crate) async fn read(context: &str) -> Result<Vec<Value>, Failure> {
         let list = api.list(&ListParams::default()).await;
         for object in list.map_err(|error| failed(&format!("list {}", resource.plural), error))? {
             let mut object = serde_json::to_value(object).map_err(Failure::environment)?;
-            // The items of a list do not say what they are.
+            // The items of a list do not contain `apiVersion` and `kind`.
             set(&mut object, &["apiVersion"], &*resource.api_version);
             set(&mut object, &["kind"], kind);
             objects.push(object);

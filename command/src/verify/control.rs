@@ -1,4 +1,5 @@
-//! A webhook of admit's own that answers at once: what it takes longer than that is the machine's fault, and nobody else's.
+//! A built-in webhook that responds immediately. A delay of its responses is caused by the machine, not by the
+//! webhooks.
 
 use std::sync::Arc;
 
@@ -10,22 +11,22 @@ use serde_json::json;
 
 use crate::Failure;
 
-/// The check that compares a webhook under load with the control.
+/// The check that compares the latency of webhooks under load with the control.
 const COMPARES: &str = "V44";
 
-/// A fake that runs for as long as this lives.
+/// A fake webhook that runs until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Control {
-    /// How it is called.
+    /// The webhook, as the dispatcher calls it.
     pub(super) webhook: Arc<Webhook>,
     _fake: FakeWebhook,
 }
 
 impl Control {
-    /// The control of `checks`, each with the reason why it is skipped; none if no check that runs needs it.
+    /// Starts the control for `checks`, each with the reason if it is skipped; returns `None` if no check needs it.
     ///
     /// # Errors
-    /// It cannot listen on loopback.
+    /// Returns an error if the control cannot listen on loopback.
     pub(super) async fn of(checks: &[(&'static Check, Option<String>)]) -> Result<Option<Self>, Failure> {
         if !checks.iter().any(|(check, skipped)| check.id == COMPARES && skipped.is_none()) {
             return Ok(None);

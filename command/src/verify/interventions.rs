@@ -1,4 +1,4 @@
-//! What the user wants to be done to the webhooks, and how that is run.
+//! Runs the user's commands that renew certificates and stop webhooks.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -34,11 +34,11 @@ pub(super) struct Interventions {
     drain: u32,
 }
 
-/// How long a webhook may take to end: what the kubelet grants unless a pod says otherwise.
+/// How long a webhook may take to stop: the default grace period of a pod.
 const GRACE: Duration = Duration::from_secs(30);
 
 impl Interventions {
-    /// How the certificates are renewed, if the user said so.
+    /// Returns how the certificates are renewed, if the user specified a command.
     pub(super) fn rotation(&self) -> Option<Rotation> {
         let shell = self.rotate_command.as_ref()?;
         let file = self.rotated_ca_bundle.clone();
@@ -49,7 +49,7 @@ impl Interventions {
         })
     }
 
-    /// How the webhooks are ended, if the user said so.
+    /// Returns how the webhooks are stopped, if the user specified a command.
     pub(super) fn stop(&self) -> Option<Stop> {
         let shell = self.stop_command.as_ref()?;
         let drain = Duration::from_secs(self.drain.into());
@@ -57,14 +57,14 @@ impl Interventions {
     }
 }
 
-/// A command for the shell. What it prints goes to standard error: standard output is for the report.
+/// Creates a shell command whose output goes to standard error, because standard output is for the report.
 fn intervention(shell: &str) -> Intervention {
     let shell = shell.to_owned();
     Intervention::new(move || run(shell.clone()))
 }
 
 /// # Errors
-/// It cannot be started, or does not end with 0.
+/// Returns an error if the command cannot be started or fails.
 async fn run(text: String) -> Result<(), String> {
     let mut command = shell(&text);
     let status = command.stdout(std::io::stderr()).status().await;
@@ -72,9 +72,9 @@ async fn run(text: String) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("`{text}`: {status}")) }
 }
 
-/// A command that the user gave as text. It ends when it is dropped.
+/// Creates a command from the user's text. The process is killed when it is dropped.
 pub(super) fn shell(text: &str) -> Command {
-    // As system(3) does: PATH need not have it.
+    // The path is absolute, as in system(3), because PATH may not contain it.
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(text).stdin(Stdio::null()).kill_on_drop(true);
     command

@@ -1,4 +1,4 @@
-//! `admit verify --list`: the checks, for people, programs and the page of the documentation.
+//! `admit verify --list`: the checks for people, programs, and the documentation.
 
 use std::fmt::Write as _;
 
@@ -8,17 +8,17 @@ use serde::Serialize;
 use super::output::{self, Format};
 use crate::Failure;
 
-/// The version of [`List`]. It grows when a member changes its meaning or goes.
+/// The version of [`List`]. It increases when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
 
-/// What `-o json` and `-o yaml` print.
+/// The output of `-o json` and `-o yaml`.
 #[derive(Debug, Serialize)]
 struct List {
     version: u32,
     checks: Vec<Listed>,
 }
 
-/// One check, with the members that it has in a report.
+/// A check, with the same fields as in a report.
 #[derive(Debug, Serialize)]
 struct Listed {
     id: &'static str,
@@ -27,15 +27,15 @@ struct Listed {
     why: &'static str,
     help: &'static str,
     source: &'static str,
-    /// Which webhooks it is for, in words.
+    /// A description of the webhooks that the check applies to.
     #[serde(skip)]
     audience: &'static str,
-    /// What it checks or calls, for the page.
+    /// What the check inspects or calls, for the documentation.
     #[serde(skip)]
     looks_at: &'static str,
 }
 
-/// The checks in this format.
+/// Returns the checks in this format.
 pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, Failure> {
     let checks: Vec<Listed> = checks.iter().copied().map(Listed::of).collect();
     match format {
@@ -70,7 +70,7 @@ impl Listed {
     }
 }
 
-/// For people on a terminal.
+/// Formats the checks for a terminal.
 fn text(checks: &[Listed]) -> String {
     let mut text = String::new();
     for Listed { id, title, severity, why, help, source, .. } in checks {
@@ -83,7 +83,7 @@ fn text(checks: &[Listed]) -> String {
     text
 }
 
-/// The page `docs/reference/checks.md`.
+/// Returns the page `docs/reference/checks.md`.
 fn page(checks: &[Listed]) -> String {
     let mut page = "\
 # Checks of admit verify

@@ -1,4 +1,4 @@
-//! Where the webhooks are declared: file, and the line of the entry.
+//! Finds where the webhooks are declared: the file and the line of the entry.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde_saphyr::Spanned;
 
 use crate::documents::{Document, Place};
 
-/// As much of a document as it takes to find the webhooks in it.
+/// The parts of a document that are needed to find its webhooks.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Outline {
@@ -28,8 +28,10 @@ struct Named {
     name: String,
 }
 
-/// Where the webhooks of configurations are declared, by the name of [`harness::verify::Subject::name`]. Where the line
-/// of an entry cannot be told, it is that of its document; what came from standard input is nowhere.
+/// Returns the locations of webhooks, by [`harness::verify::Subject::name`].
+///
+/// If the line of an entry is unknown, its location is the line of its document. Webhooks from standard input do not
+/// have a location.
 pub(super) fn of<'a>(configurations: impl Iterator<Item = &'a Document>) -> BTreeMap<String, Location> {
     let mut outlines: HashMap<String, Vec<Outline>> = HashMap::new();
     let mut found = Vec::new();
@@ -68,7 +70,8 @@ pub(super) fn of<'a>(configurations: impl Iterator<Item = &'a Document>) -> BTre
     found.into_iter().map(|(id, phase, location)| (name(id, phase), location)).collect()
 }
 
-/// What the file holds; nothing if it is not YAML throughout, such as JSON documents one after another.
+/// Returns the outlines of the documents in a file, or none if it is not valid YAML, such as a sequence of JSON
+/// documents.
 fn read(file: &str) -> Vec<Outline> {
     let text = output::read(Path::new(file)).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     text.and_then(|text| serde_saphyr::from_multiple(&text).ok()).unwrap_or_default()
@@ -138,7 +141,7 @@ webhooks:
         check("c.yaml", list, &[("c/a", 8)]);
         let json = "{\"apiVersion\": \"v1\", \"kind\": \"K\",\n\"metadata\": {\"name\": \"c\"},\n\"webhooks\": [\n{\"name\": \"a\"}]}";
         check("c.json", json, &[("c/a", 4)]);
-        // Not one YAML document: the line of the document.
+        // The file is not a single YAML document, so the location is the line of the document.
         let second = json.replace("\"c\"", "\"d\"");
         check("c.json", &format!("{json}\n{second}"), &[("c/a", 1), ("d/a", 5)]);
     }

@@ -1,4 +1,4 @@
-//! `admit verify`.
+//! `admit verify`: checks third-party webhooks.
 
 mod api_server;
 mod baseline;
@@ -197,7 +197,7 @@ Exit status:
   130  stopped by SIGINT
   143  stopped by SIGTERM";
 
-/// The kinds of which an object decides whether a webhook is called for another one.
+/// The kinds whose objects affect whether a webhook is called for another object.
 const MATTER_TO_MATCHING: [&str; 6] =
     ["Namespace", "CustomResourceDefinition", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"];
 
@@ -209,28 +209,29 @@ fn skip(text: &str) -> Result<Skip, String> {
     Skip::parse(text, known_check)
 }
 
-/// What the files of `-c` say.
+/// The content of the files of `-c`.
 #[derive(Clone, Debug, Default)]
 struct Configurations {
     webhooks: Vec<Value>,
-    /// Those from the files of the API server.
+    /// Configurations from the manifest directories of the API server.
     manifests: Vec<Value>,
-    /// Where each of them begins, `FILE:LINE: `; empty for those of a cluster.
+    /// The location of each configuration as `FILE:LINE: `; empty for those from a cluster.
     places: Vec<String>,
-    /// Where the webhooks are declared.
+    /// The locations of the webhooks.
     locations: BTreeMap<String, Location>,
-    /// Namespaces, definitions of custom resources, and whatever else is in the cluster.
+    /// Namespaces, custom resource definitions, and all other objects in the cluster.
     around: Vec<Value>,
 }
 
 impl Configurations {
-    /// `FILE:LINE: ` of a webhook, by `CONFIGURATION/WEBHOOK`; nothing if it is in no file.
+    /// Returns the location of the webhook `CONFIGURATION/WEBHOOK` as `FILE:LINE: `, or an empty string if it is not in
+    /// a file.
     fn place(&self, webhook: &str) -> String {
         let location = self.locations.get(webhook);
         location.map_or_else(String::new, |Location { file, line }| format!("{file}:{line}: "))
     }
 
-    /// The same of the webhook with the field that `error` is about, or else of the configuration.
+    /// Returns the location of the webhook whose field `error` names, or else that of the configuration.
     fn place_of(&self, configuration: &Value, place: &str, error: &ConfigError) -> String {
         let ConfigError::Field { field, .. } = error else { return place.to_owned() };
         let rest = field.strip_prefix("webhooks[");
@@ -242,7 +243,7 @@ impl Configurations {
         if own.is_empty() { place.to_owned() } else { own }
     }
 
-    /// The webhooks, in dispatch order.
+    /// Returns the webhooks in dispatch order.
     fn subjects(&self) -> Result<Vec<Subject>, Failure> {
         for (configuration, place) in self.webhooks.iter().zip(&self.places) {
             let read = Subject::of(std::slice::from_ref(configuration));
@@ -257,9 +258,9 @@ impl Configurations {
 /// How a signal ends the run.
 #[derive(Debug, Default)]
 struct Interruption {
-    /// Whether the checks are running, so that there is a report.
+    /// Whether the checks are running, so that a report is available.
     is_running: AtomicBool,
-    /// Ends the checks.
+    /// Stops the checks.
     stop: CancellationToken,
 }
 
@@ -289,7 +290,7 @@ impl Verify {
         };
         if interruption.has_report() {
             interruption.stop.cancel();
-            // The exit status is that of the signal, whatever was found.
+            // The exit status is that of the signal, regardless of the findings.
             verification.await?;
         } else {
             screen::print_status("interrupted before the first check ran");
@@ -365,7 +366,7 @@ impl Verify {
         self.outputs.write(files, &mut report)
     }
 
-    /// Says in the report what only the command line knows.
+    /// Adds facts to the report that only the command line knows.
     fn complete(&self, report: &mut Report, locations: BTreeMap<String, Location>) {
         report.shard = self.objects.shard;
         report.locations = locations;
@@ -419,7 +420,7 @@ impl Verify {
         Ok(found)
     }
 
-    /// The conversion webhooks of the definitions among `objects`.
+    /// Returns the conversion webhooks of the definitions among `objects`.
     fn converters(&self, objects: &[Value]) -> Result<Vec<Converter>, Failure> {
         let mut converters = Vec::new();
         for definition in objects {
@@ -485,7 +486,7 @@ fn is_configuration(object: &Value) -> bool {
         .any(|kind| object["kind"] == *kind)
 }
 
-/// Who makes the requests.
+/// Returns the user who makes the requests.
 fn user() -> UserInfo {
     UserInfo {
         username: "admit-verify".to_owned(),

@@ -1,4 +1,4 @@
-//! The objects that are tried: `-f`, or the built-in ones.
+//! The objects to try: those of `-f`, or the built-in corpus.
 
 use std::fs;
 use std::ops::Range;
@@ -43,22 +43,22 @@ pub(super) struct Objects {
     pub(super) shard: Option<Shard>,
 }
 
-/// The objects of a run, read as they are needed.
+/// The objects of a run, which are read as they are needed.
 pub(super) struct Corpus {
     pub(super) objects: Box<dyn Iterator<Item = Result<Value, Failure>> + Send>,
-    /// How many there are; none if that cannot be known before they are read.
+    /// The number of objects, or `None` if it is unknown before they are read.
     pub(super) count: Option<u64>,
-    /// How many objects of the built-in corpus are left out because they are not representative.
+    /// The number of built-in objects that are skipped because they are not representative.
     pub(super) left_out: u64,
 }
 
-/// Why objects of the built-in corpus are left out.
+/// The reason why objects of the built-in corpus are skipped.
 pub(super) const NOT_REPRESENTATIVE: &str =
     "without --thorough, only representative objects of the built-in corpus are tried";
 
 impl Objects {
-    /// The objects of `-f`, or the built-in ones, and of them those of the shard. `around` has the definitions of custom
-    /// resources.
+    /// Returns the objects of `-f`, or the built-in ones, limited to the shard. `around` contains the custom resource
+    /// definitions.
     pub(super) fn corpus(
         &self,
         subjects: &[Subject],
@@ -70,12 +70,12 @@ impl Objects {
             self.built_in(subjects, around, environment, is_quiet)
         } else {
             let objects = documents::stream(&self.filename)?.map(|document| Ok(document?.object));
-            // Nobody sees the count of who is quiet.
+            // Without progress, the count is not shown.
             let count = if is_quiet { None } else { self.count() };
             Corpus { objects: Box::new(objects), count, left_out: 0 }
         };
         let Some(shard) = self.shard else { return Ok(Corpus { objects, count, left_out }) };
-        // What cannot be read concerns every shard.
+        // Every shard reports objects that cannot be read.
         let own =
             (0..).zip(objects).filter(move |(position, object)| object.is_err() || shard.includes(*position));
         let included =
@@ -110,7 +110,8 @@ impl Objects {
         Corpus { objects: Box::new(objects(extent).map(marked)), count: Some(count), left_out }
     }
 
-    /// How many objects the files have; none if one of them can be read only once, such as standard input or a pipe.
+    /// Returns the number of objects in the files, or `None` if a file can be read only once, such as standard input or
+    /// a pipe.
     fn count(&self) -> Option<u64> {
         let is_kept = |path: &PathBuf| fs::metadata(path).is_ok_and(|it| it.is_file() || it.is_dir());
         if !self.filename.iter().all(is_kept) {
@@ -121,7 +122,8 @@ impl Objects {
     }
 }
 
-/// `object` with entries added to these maps, if it has them: webhooks must stand objects without labels, too.
+/// Adds entries to these maps of `object` if the maps exist. Objects without labels stay as they are, because webhooks
+/// must handle them, too.
 fn marked(mut object: Value, added: &[(&str, Vec<(String, String)>)]) -> Value {
     for (map, entries) in added {
         if let Some(own) = object.pointer_mut(map).and_then(Value::as_object_mut) {
@@ -131,13 +133,13 @@ fn marked(mut object: Value, added: &[(&str, Vec<(String, String)>)]) -> Value {
     object
 }
 
-/// One `--annotation` or `--label`.
+/// Parses the value of `--annotation` or `--label`.
 fn key_and_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("expected KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))
 }
 
-/// Says of which kinds the built-in corpus has no objects.
+/// Formats the note that lists kinds without objects in the built-in corpus.
 fn without_objects(kinds: &[String]) -> String {
     const MOST: usize = 5;
     let more = match kinds.len().saturating_sub(MOST) {

@@ -1,4 +1,4 @@
-//! The proof of a finding: a folder that can be sent to somebody who has never seen admit.
+//! The proof of a finding: a folder that readers who do not know admit can use.
 
 mod claims;
 mod feature;
@@ -24,27 +24,27 @@ use super::target::Services;
 use crate::Failure;
 use crate::serve::shell_word;
 
-/// What is to be known of a proof about a Secret.
+/// The note in a proof that masks values of Secrets.
 const MASKED: &str = "
 Values of Secrets are masked: `Kioq`, which is `***` in Base64, in `data`, and `***` elsewhere. The commands below send the
 masked values. If the finding depends on what the values were, run `admit verify` again with `--show-secrets`.
 ";
 
-/// What the commands of a proof need to know.
+/// The inputs of the commands in a proof.
 #[derive(Debug)]
 pub(crate) struct Proofs {
-    /// Where the folders go.
+    /// The parent folder of the proofs.
     pub(crate) folder: PathBuf,
     /// The webhooks.
     pub(crate) subjects: Vec<Subject>,
-    /// Where they are reached.
+    /// The addresses of the webhooks' services.
     pub(crate) services: Services,
     /// Namespaces and definitions of custom resources.
     pub(crate) around: Vec<Value>,
 }
 
 impl Proofs {
-    /// Writes a folder for each finding, and its path into the report.
+    /// Writes a folder for each finding, and records its path in the report.
     pub(crate) fn write(&self, report: &mut Report) -> Result<(), Failure> {
         for check in &mut report.checks {
             let about = check.clone();
@@ -128,7 +128,7 @@ impl Proofs {
         write(folder.join("README.md"), text)
     }
 
-    /// The feature that shows the finding on an API server, and how to run it; or why there is none.
+    /// Writes the feature that shows the finding on an API server and returns how to run it, or why there is none.
     fn on_an_api_server(
         &self,
         text: &mut String,
@@ -172,7 +172,7 @@ impl Proofs {
         Ok(())
     }
 
-    /// The ` --service` of a webhook that is reached by its service.
+    /// Returns the ` --service` option for a webhook that is called through its service.
     fn service(&self, subject: &Subject) -> Option<String> {
         let WebhookTarget::Service(service) = &subject.webhook.client_config.target else { return None };
         let (host, port) = self.services.resolve(service).ok()?;
@@ -181,13 +181,14 @@ impl Proofs {
         Some(format!(" --service {}", shell_word(&option)))
     }
 
-    /// Who was called: of a mutating and a validating webhook of one name the one that the finding is about.
+    /// Returns the webhook that was called. If a mutating and a validating webhook have the same name, prefers the one
+    /// with the finding.
     fn subject_of(&self, step: &Step, finding: &Finding) -> Option<&Subject> {
         let named = self.subjects.iter().filter(|subject| id(subject) == step.webhook);
         named.max_by_key(|subject| finding.webhooks.contains_key(&subject.name()))
     }
 
-    /// One call: what it was, and how to make it again.
+    /// Describes a call and the commands that repeat it.
     fn step(
         &self,
         text: &mut String,
@@ -214,7 +215,7 @@ impl Proofs {
             configured.push(name.clone());
         }
         let (curl, service) = self.commands(subject, &format!("{name}.pem"), step, number);
-        // What goes past the dispatcher, it cannot repeat.
+        // `admit review` cannot repeat calls that bypass the dispatcher.
         let review = match step.direct {
             Some(_) => String::new(),
             None => format!(
@@ -225,7 +226,7 @@ impl Proofs {
         Ok(())
     }
 
-    /// A curl line that sends a step as it was sent, and the `--service` of an admit line.
+    /// Returns a curl command that sends the original request, and the `--service` option for admit.
     fn commands(&self, subject: &Subject, ca_file: &str, step: &Step, number: usize) -> (String, String) {
         let webhook = &subject.webhook;
         let trust = if webhook.client_config.ca_bundle.is_empty() {
@@ -242,7 +243,7 @@ impl Proofs {
             Some(name) => format!(" -H 'Content-Type: {content_type}' --data-binary @{name}"),
             None => String::new(),
         };
-        // curl takes what has a body for a POST, and everything else for a GET.
+        // curl sends a POST if there is a body, and otherwise a GET.
         let method = match (method, body.is_empty()) {
             ("POST", false) | ("GET", true) => String::new(),
             _ => format!(" -X {method}"),
@@ -270,12 +271,12 @@ impl Proofs {
     }
 }
 
-/// Writes a file of a new folder, for its owner alone.
+/// Writes a file in a new folder; only its owner can read it.
 fn write(path: PathBuf, text: impl AsRef<[u8]>) -> io::Result<()> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(text.as_ref())
 }
 
-/// The file with the body of a step; none if it has no body.
+/// Returns the name of the file with the body of a step, or `None` if the step has no body.
 fn sent(step: &Step, number: usize) -> Option<String> {
     if step.direct.as_ref().is_some_and(|direct| direct.content_type.is_empty()) {
         return None;
@@ -287,13 +288,14 @@ fn sent(step: &Step, number: usize) -> Option<String> {
     })
 }
 
-/// How a step names the webhook.
+/// Returns the name of the webhook as in `Step::webhook`.
 fn id(subject: &Subject) -> String {
     format!("{}/{}", configuration_name(subject), subject.webhook.id.name)
 }
 
-/// The name of the configuration in a proof. The proof creates it by the API, which reserves names of configurations from
-/// files.
+/// Returns the name of the configuration in a proof.
+///
+/// A proof creates it through the API, which does not accept the suffix that is reserved for configurations from files.
 fn configuration_name(subject: &Subject) -> &str {
     let name = &subject.webhook.id.configuration;
     match subject.webhook.source {
@@ -302,7 +304,7 @@ fn configuration_name(subject: &Subject) -> &str {
     }
 }
 
-/// The configuration with this webhook alone.
+/// Returns the configuration with only this webhook.
 fn own_configuration(subject: &Subject) -> Value {
     json!({
         "apiVersion": subject.configuration.get("apiVersion"),
@@ -312,7 +314,7 @@ fn own_configuration(subject: &Subject) -> Value {
     })
 }
 
-/// A letter of a file's name.
+/// Replaces a character that is not allowed in file names.
 fn plain(letter: char) -> char {
     if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '_' }
 }
@@ -322,6 +324,6 @@ fn yaml(value: &Value) -> String {
 }
 
 fn pretty(value: &Value) -> String {
-    // A reply that is no JSON stays the text that it is.
+    // A reply that is not JSON is written as text.
     value.as_str().map_or_else(|| serde_json::to_string_pretty(value).unwrap_or_default(), str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! Whether the webhooks can be called yet.
+//! Waits until the webhooks can be called.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
@@ -10,16 +10,16 @@ use tokio::time::Instant;
 use super::interventions::shell;
 use super::target::{Services, place};
 
-/// How often a webhook that is not ready yet is tried.
+/// The interval between attempts to reach a webhook that is not ready.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// What servers answer for a path that nobody has told them of yet, and while they start.
+/// The statuses that servers return while they start and for paths that are not registered yet.
 const NOT_YET: [u16; 2] = [404, 503];
 
-/// When `--wait` ends.
+/// The deadline of `--wait`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
-    /// How long that is from the beginning.
+    /// The duration of `--wait`.
     wait: Duration,
     at: Instant,
 }
@@ -30,8 +30,10 @@ impl Deadline {
     }
 }
 
-/// Waits until all webhooks are there, until `deadline` at most. Those of a server that shows no certificate by then cannot be
-/// called: their names, by what is to be said of them. Whether the others answer is what the checks say.
+/// Waits until all webhooks can be called, at most until `deadline`.
+///
+/// Returns the names of the webhooks whose servers did not present a certificate by then, by reason. The checks report
+/// whether the others respond.
 pub(super) async fn wait(
     subjects: &[Subject],
     environment: &Environment,
@@ -42,7 +44,7 @@ pub(super) async fn wait(
     let mut unreached: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for subject in subjects {
         let place = place(subject, services);
-        // One server is waited for once.
+        // Each server is awaited only once.
         while Instant::now() < until && !silent.contains(&place) && !is_there(subject, environment).await {
             tokio::time::sleep(PERIOD).await;
         }
@@ -59,8 +61,8 @@ pub(super) async fn wait(
     unreached
 }
 
-/// Whether a webhook takes connections, shows a certificate, and knows its path: servers listen before they have all
-/// three.
+/// Returns whether a webhook accepts connections, presents a certificate, and serves its path. Servers may listen
+/// before all three are ready.
 async fn is_there(subject: &Subject, environment: &Environment) -> bool {
     if !has_certificate(subject, environment).await {
         return false;
@@ -74,10 +76,10 @@ async fn has_certificate(subject: &Subject, environment: &Environment) -> bool {
     inspection.is_ok_and(|inspection| inspection.complaint.is_none() || !inspection.chain.is_empty())
 }
 
-/// Runs a command of `--ready-command` again and again until it succeeds.
+/// Repeats the command of `--ready-command` until it succeeds.
 ///
 /// # Errors
-/// It has not succeeded by the deadline: how it failed the last time, with what it wrote to standard error.
+/// Returns the last failure, including its standard error, if the command does not succeed by the deadline.
 pub(super) async fn run_until_success(command: &str, deadline: Deadline) -> Result<(), String> {
     let mut last = "it has not ended".to_owned();
     loop {
@@ -95,10 +97,10 @@ pub(super) async fn run_until_success(command: &str, deadline: Deadline) -> Resu
     Err(format!("--ready-command: `{command}` has not succeeded within the {seconds} s of --wait: {last}"))
 }
 
-/// # Errors
+/// Returns an error if the command cannot be started or fails.
 /// It cannot be started, or does not end with 0.
 async fn run(command: &str) -> Result<(), String> {
-    // It fails until it does not: only the last failure is of interest.
+    // Only the last failure is reported.
     let output = shell(command).stdout(Stdio::null()).output().await.map_err(|error| error.to_string())?;
     if output.status.success() {
         return Ok(());

@@ -1,13 +1,13 @@
-//! `--shard`: which part of a corpus is tried.
+//! `--shard`: selects a part of the corpus.
 
 use harness::verify::report::Shard;
 
-/// What Kubernetes tells the pods of an Indexed Job, from 0.
+/// The variable with the index of a pod in an Indexed Job, counted from 0.
 ///
 /// Source: Kubernetes documentation, Jobs, Completion mode
 const INDEX: &str = "JOB_COMPLETION_INDEX";
 
-/// `3/16`, from 1, or `auto/16`, which is the part of the pod of a Kubernetes Job.
+/// Parses `3/16`, counted from 1, or `auto/16`, which selects the part for the pod of an Indexed Job.
 pub(super) fn parse(text: &str) -> Result<Shard, String> {
     parse_in(text, std::env::var(INDEX).ok().as_deref())
 }

@@ -1,4 +1,4 @@
-//! Where the webhooks are reached, and whether they may be.
+//! Resolves the addresses of webhooks, and asks before calling webhooks on other machines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal as _;
@@ -17,12 +17,12 @@ use url::Url;
 
 use crate::{Failure, screen};
 
-/// Finds services by `--service` and `--endpoint`.
+/// Resolves services with `--service` and `--endpoint`.
 #[derive(Clone, Debug)]
 pub(crate) struct Services {
-    /// By name.
+    /// The addresses by service name.
     pub(crate) known: BTreeMap<ServiceName, (String, u16)>,
-    /// All others.
+    /// The address for all other services.
     pub(crate) endpoint: Option<(String, u16)>,
 }
 
@@ -38,7 +38,7 @@ impl ServiceResolver for Services {
     }
 }
 
-/// Makes the configuration's webhooks trust `ca_file`, and those with a URL be reached at `endpoint`.
+/// Makes the configuration's webhooks trust `ca_file`, and replaces URLs with `endpoint`.
 pub(crate) fn redirect(
     configuration: &mut Value,
     ca_file: Option<&Path>,
@@ -72,11 +72,13 @@ pub(crate) fn redirect(
     Ok(())
 }
 
-/// Asks before anything is called that is not on this machine. Whoever agrees to that agrees to follow redirects as
-/// kube-apiserver does; nobody else is sent to another host, since a webhook on this machine may name any.
+/// Asks for consent before calling webhooks that are not on this machine.
+///
+/// Consent includes following redirects as kube-apiserver does. Without it, redirects to other hosts are not followed,
+/// because a webhook on this machine may redirect to any host.
 ///
 /// # Errors
-/// Nobody can be asked, or the answer is no.
+/// Returns an error if there is no terminal to ask on, or if the user declines.
 pub(crate) fn consent(subjects: &[Subject], services: &Services, yes: bool) -> Result<Redirects, Failure> {
     if yes {
         return Ok(Redirects::All);
@@ -110,7 +112,7 @@ pub(crate) fn consent(subjects: &[Subject], services: &Services, yes: bool) -> R
     Err(Failure::usage("nothing was called"))
 }
 
-/// Host and port that a webhook is reached at; none if nobody knows.
+/// Returns the host and port of a webhook, or `None` if they are unknown.
 pub(super) fn place(subject: &Subject, services: &Services) -> Option<(String, u16)> {
     match &subject.webhook.client_config.target {
         WebhookTarget::Service(service) => services.resolve(service).ok(),
@@ -158,7 +160,7 @@ mod tests {
             (json!({"url": "https://example.com/"}), false),
             (json!({"url": "https://localhost.example.com/"}), false),
             (json!({"service": {"namespace": "a", "name": "b"}}), false),
-            // Nobody knows where it is: it is not called at all.
+            // The address is unknown, so the webhook is not called.
             (json!({"service": {"namespace": "a", "name": "c"}}), true),
         ] {
             let subjects = Subject::of(&[configuration(&client_config)]).unwrap();

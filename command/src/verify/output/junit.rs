@@ -8,7 +8,9 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use super::{FailOn, details, differences, relative, table, word};
 use crate::Failure;
 
-/// The report as XML. What is not checked, not applicable or skipped is a skipped case that says why; only findings that
+/// Returns the report as XML.
+///
+/// Checks that are not completed, not applicable, or skipped are skipped cases with a reason. Only findings that
 /// `--fail-on` counts are failures.
 pub(super) fn document(verification: &Verification, fail_on: FailOn) -> Result<String, Failure> {
     let mut report = Report::new("admit verify");
@@ -77,14 +79,15 @@ fn status(
     }
 }
 
-/// The worst finding, if it is a failure.
+/// Returns the most severe finding, if it is a failure.
 fn fails<'a>(check: &'a CheckReport, result: &'a CheckResult, fail_on: FailOn) -> Option<&'a Finding> {
     check
         .findings_of(&result.webhook)
         .find(|finding| finding.accepted.is_none() && fail_on.includes(finding.severity))
 }
 
-/// Every finding with what differs. Of one that several webhooks show, the case of the first one has all of it.
+/// Lists every finding with its differences. If several webhooks share a finding, only the case of the first one lists
+/// them.
 fn findings(verification: &Verification, check: &CheckReport, result: &CheckResult) -> String {
     let mut text = String::new();
     for finding in check.findings_of(&result.webhook) {

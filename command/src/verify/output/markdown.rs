@@ -1,4 +1,4 @@
-//! The report of `--summary`: Markdown for a page beside the run.
+//! The report of `--summary`: Markdown for the page of a workflow run.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::text::{self as people, MOST_DIFFERENCES};
 use super::{details, table, word};
 use crate::baseline::stale;
 
-/// The whole summary.
+/// Returns the whole summary.
 pub(super) fn summary(report: &Report) -> String {
     let mut text = format!("## admit verify\n\n{}\n", people::counts(report));
     for (webhook, what) in report.unseen() {
@@ -117,7 +117,7 @@ fn outcome(check: &CheckReport, result: &CheckResult) -> String {
     }
 }
 
-/// What differs, as the lines of a diff.
+/// Returns the differences as lines of a diff.
 pub(super) fn differences(differences: &[Difference]) -> String {
     let mut text = String::new();
     for difference in differences.iter().take(MOST_DIFFERENCES) {
@@ -136,7 +136,7 @@ pub(super) fn differences(differences: &[Difference]) -> String {
     text
 }
 
-/// A fence that the text does not contain.
+/// Returns a code fence that the text does not contain.
 fn fence(text: &str) -> String {
     let mut fence = "```".to_owned();
     while text.contains(&fence) {
@@ -145,7 +145,7 @@ fn fence(text: &str) -> String {
     fence
 }
 
-/// What a webhook says is text, not markup, and steers no terminal that shows the page.
+/// Escapes text from webhooks, so that it is neither markup nor controls a terminal.
 pub(crate) fn line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for letter in output::one_line(&text.replace(['\n', '\r'], " ")).chars() {
@@ -160,7 +160,7 @@ pub(crate) fn line(text: &str) -> String {
     line
 }
 
-/// A cell of a table.
+/// Formats a table cell.
 pub(crate) fn cell(text: &str) -> String {
     line(text).replace('|', "\\|")
 }

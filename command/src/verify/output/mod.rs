@@ -1,4 +1,4 @@
-//! Where a report goes, and which exit status it has.
+//! Writes reports and determines the exit status.
 
 mod annotations;
 mod junit;
@@ -74,7 +74,7 @@ pub(super) enum Format {
     Markdown,
 }
 
-/// Which findings are failures.
+/// The findings that count as failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FailOn {
     Note,
@@ -114,7 +114,7 @@ impl FailOn {
     }
 }
 
-/// The files, made before the first call, so that a path that cannot be written is known at once.
+/// The output files, created before the first call so that an unwritable path is reported immediately.
 #[derive(Debug)]
 pub(super) struct Files {
     junit: Option<ReportFile>,
@@ -124,12 +124,12 @@ pub(super) struct Files {
     github: GitHub,
 }
 
-/// What a GitHub workflow tells.
+/// The settings from a GitHub workflow.
 #[derive(Debug)]
 struct GitHub {
-    /// Whether this is one.
+    /// Whether the command runs in a workflow.
     annotates: bool,
-    /// Where its summary goes.
+    /// The file for the summary.
     summary: Option<PathBuf>,
 }
 
@@ -144,14 +144,14 @@ impl GitHub {
 }
 
 impl Outputs {
-    /// Masks the values of Secrets, unless the user wants to see them. Nothing is written of a report before that.
+    /// Masks the values of Secrets unless the user wants to see them. This must be called before the report is written.
     pub(super) fn mask(&self, report: &mut Report) {
         if !self.show_secrets {
             report.mask_secrets();
         }
     }
 
-    /// Makes the files.
+    /// Creates the output files.
     pub(super) fn create(&self) -> Result<Files, Failure> {
         let create = |path: &Option<PathBuf>| {
             path.as_deref().map(|path| ReportFile::create(path, Readers::Owner)).transpose()
@@ -165,7 +165,7 @@ impl Outputs {
         })
     }
 
-    /// Accepts what is known, writes the report everywhere, and judges it.
+    /// Applies the baseline, writes all reports, and returns the exit status.
     pub(super) fn write(&self, files: Files, report: &mut Report) -> Result<ExitCode, Failure> {
         files.baseline.apply(report)?;
         let report = &*report;
@@ -176,7 +176,7 @@ impl Outputs {
             file.write(&sarif::document(report))?;
         }
         if files.github.annotates {
-            // A workflow reads both streams, and standard output may be a report.
+            // A workflow reads both streams, and standard output may contain a report.
             screen::prompt(&annotations::commands(report));
         }
         match (files.summary, &files.github.summary) {
@@ -201,15 +201,15 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
         .map_err(|error| Failure::environment(format!("cannot write the report as JSON: {error}")))
 }
 
-/// Returns `value` as YAML that is safe to show on a terminal: as JSON, which is YAML too, if nothing else escapes its
-/// texts.
+/// Returns `value` as YAML that is safe to show on a terminal. If a string needs escapes, returns JSON, which is valid
+/// YAML.
 pub(crate) fn yaml(value: &impl serde::Serialize) -> Result<String, Failure> {
     let document = serde_saphyr::to_string(value)
         .map_err(|error| Failure::environment(format!("cannot write the report as YAML: {error}")))?;
     if output::json(&document) == document { Ok(document) } else { Ok(json(value)? + "\n") }
 }
 
-/// What other steps of the workflow wrote there stays.
+/// Appends to a file, so that the output of other workflow steps is kept.
 fn append(path: &Path, text: &str) -> Result<(), Failure> {
     let written = OpenOptions::new()
         .append(true)
@@ -221,7 +221,7 @@ fn append(path: &Path, text: &str) -> Result<(), Failure> {
     })
 }
 
-/// Which webhooks a check is for, in words.
+/// Describes the webhooks that a check applies to.
 pub(crate) fn audience(audience: Audience) -> &'static str {
     match audience {
         Audience::All => "all webhooks",
@@ -231,7 +231,7 @@ pub(crate) fn audience(audience: Audience) -> &'static str {
     }
 }
 
-/// The file of a location as a repository has it: relative, if it lies in the current folder.
+/// Returns the path of a file as in the repository: relative if it is in the current folder.
 pub(crate) fn relative(file: &str) -> String {
     let path = Path::new(file);
     let here = std::env::current_dir().ok();

@@ -1,4 +1,4 @@
-//! The report of `--sarif`: rules are checks, results are findings, and the place is the webhook's entry.
+//! The report of `--sarif`: rules are checks, results are findings, and locations are webhook entries.
 //!
 //! Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0; GitHub's documentation, "SARIF support
 //! for code scanning", for what is shown there.
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{details, differences, relative, table};
 use crate::baseline::stale;
 
-/// The log as JSON.
+/// Returns the log as JSON.
 pub(super) fn document(report: &Report) -> String {
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -85,7 +85,7 @@ fn result(report: &Report, (index, check): (usize, &CheckReport), finding: &Find
         "level": level(finding.severity),
         "message": {"text": text},
         "locations": [location(webhook)],
-        // Neither the object nor the line: a finding is the same one after both have changed.
+        // The fingerprint excludes the object and the line, so that a finding stays the same when they change.
         "partialFingerprints": {"admitFinding/v1": format!("{} {webhook} {}", check.id, finding.kind)},
         "occurrenceCount": finding.count().max(1),
     });
@@ -93,7 +93,7 @@ fn result(report: &Report, (index, check): (usize, &CheckReport), finding: &Find
         let suppression = json!({"kind": "external", "status": "accepted", "justification": reason});
         set(&mut result, &["suppressions"], json!([suppression]));
     }
-    // One change may be enough for all of them: several `locations` would say that each has to be changed.
+    // One fix may suffice for all webhooks, while several `locations` would mean that each of them needs a fix.
     let others: Vec<Value> = finding.webhooks.keys().skip(1).map(|webhook| location(webhook)).collect();
     if !others.is_empty() {
         set(&mut result, &["relatedLocations"], others);
@@ -101,7 +101,7 @@ fn result(report: &Report, (index, check): (usize, &CheckReport), finding: &Find
     result
 }
 
-/// What nobody may take for passed.
+/// Returns notifications about checks that must not be mistaken for passed.
 fn notifications(report: &Report) -> Vec<Value> {
     let notification = |check: &CheckReport, level: &str, text: String| json!({"level": level, "message": {"text": text}, "associatedRule": {"id": check.id}});
     let mut notifications: Vec<Value> = report
@@ -122,7 +122,7 @@ fn notifications(report: &Report) -> Vec<Value> {
     notifications
 }
 
-/// A relative path as a URI.
+/// Returns a relative path as a URI.
 pub(crate) fn uri(path: &str) -> String {
     use std::fmt::Write as _;
     let mut uri = String::new();

@@ -1,4 +1,4 @@
-//! The table of `-v`: what became of each check.
+//! The table of `-v`: the result of each check.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::diagnostic::{BAD, GOOD, WARNING};
 
 const FAINT: Style = Style::new().dimmed();
 
-/// Returns the table: each check with what became of it for each webhook.
+/// Returns the table: each check with its result for each webhook.
 pub(super) fn table(report: &Report) -> String {
     let mut text = String::new();
     for line in lines(report) {
@@ -20,7 +20,7 @@ pub(super) fn table(report: &Report) -> String {
     text
 }
 
-/// One line of the table: what came of one check for some webhooks, or of several checks for the same reason.
+/// A line of the table: the result of a check for some webhooks, or of several checks for the same reason.
 struct Line<'a> {
     verdict: Option<Tally>,
     checks: Vec<&'a CheckReport>,
@@ -30,7 +30,8 @@ struct Line<'a> {
     notes: &'a [String],
 }
 
-/// The table: what is the same for several webhooks, or for the same reason not told by several checks, is one line.
+/// Returns the lines of the table. Equal results for several webhooks, or of several checks without a result for the
+/// same reason, share a line.
 fn lines(report: &Report) -> Vec<Line<'_>> {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for check in &report.checks {
@@ -85,7 +86,8 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Whether a line of the same check is this one with another webhook. What was measured stands beside its own.
+    /// Returns whether another line of the same check can be merged into this one. Lines with measurements are not
+    /// merged.
     fn takes_webhook(&self, other: &Self) -> bool {
         self.verdict == other.verdict
             && self.findings == other.findings
@@ -94,7 +96,7 @@ impl<'a> Line<'a> {
             && other.notes.is_empty()
     }
 
-    /// Whether a line of another check is this one, for the same reason.
+    /// Returns whether a line of another check has the same reason, so that it can be merged into this one.
     fn takes_check(&self, other: &Self) -> bool {
         matches!(self.verdict, None | Some(Tally::NotChecked | Tally::NotApplicable))
             && self.verdict == other.verdict
@@ -128,7 +130,7 @@ impl<'a> Line<'a> {
         let reason = OneLine(&self.reason);
         let title = match self.verdict {
             Some(Tally::Found) => &check.title,
-            // Its name will do where there is nothing to be done.
+            // The short title suffices if no action is needed.
             _ => check.title.split(": ").next().unwrap_or_default(),
         };
         let what = match (others.is_empty(), self.reason.is_empty()) {
@@ -152,7 +154,7 @@ fn named(webhook: &str, detail: &str) -> String {
     if detail.is_empty() { webhook.to_owned() } else { format!("{webhook} ({detail})") }
 }
 
-/// How often it held, and how often it could not be told.
+/// Returns the number of objects that passed and that were not checked.
 pub(super) fn held(result: &CheckResult) -> String {
     let unclear: u64 = result.not_checked.values().sum();
     match (result.held, unclear) {
@@ -162,7 +164,7 @@ pub(super) fn held(result: &CheckResult) -> String {
     }
 }
 
-/// Every reason, with how often where there are several: the most frequent need not be the one that matters.
+/// Returns all reasons, with counts if there are several: the most frequent reason may not be the most important one.
 pub(super) fn reasons(reasons: &std::collections::BTreeMap<String, u64>) -> String {
     if let (1, Some(only)) = (reasons.len(), reasons.keys().next()) {
         return only.clone();
@@ -173,7 +175,7 @@ pub(super) fn reasons(reasons: &std::collections::BTreeMap<String, u64>) -> Stri
     all.join("; ")
 }
 
-/// The most frequent reason.
+/// Returns the most frequent reason.
 pub(super) fn most(reasons: &std::collections::BTreeMap<String, u64>) -> String {
     reasons.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone()).unwrap_or_default()
 }

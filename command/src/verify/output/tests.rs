@@ -1,11 +1,13 @@
-//! Every report of the same run. `UPDATE_EXPECT=1 cargo test -p admit --lib verify::output` writes the golden files.
+//! Compares every report of the same run with golden files.
+//!
+//! `UPDATE_EXPECT=1 cargo test -p admit --lib verify::output` writes them.
 
 use expect_test::{ExpectFile, expect_file};
 use serde_json::json;
 
 use super::*;
 
-/// A run with one check of each outcome, and texts that mean something in every format.
+/// Returns a run with a check of each outcome, and texts that are special in at least one format.
 fn report() -> Report {
     let counts = json!({});
     let mut report = json!({
@@ -154,7 +156,7 @@ fn the_exit_status_says_how_the_run_ended() {
     assert_eq!(FailOn::Error.exit_code(&with(&["V01"])), ExitCode::NotChecked);
     assert_eq!(FailOn::Note.exit_code(&with(&["V01", "V20", "V37", "V38", "V41"])), ExitCode::NothingRun);
 
-    // What is accepted is no failure, however bad it is.
+    // Accepted findings are not failures, whatever their severity.
     assert_eq!(FailOn::Note.exit_code(&with(&["V01", "V37", "V38", "V41"])), ExitCode::Ok);
 
     let mut unequipped = with(&["V01", "V20", "V37", "V38"]);
@@ -208,7 +210,7 @@ fn what_could_not_be_reached_or_was_not_served_is_said_once() {
     }
 }
 
-/// Appends `end` to every text in `value` that may come from elsewhere.
+/// Appends `end` to every string in `value` that may come from another source.
 fn append(value: &mut serde_json::Value, end: &str) {
     use serde_json::Value;
     const KEPT: [&str; 6] = ["severity", "verdict", "id", "title", "why", "source"];
@@ -254,7 +256,7 @@ fn nothing_in_a_report_steers_a_terminal() {
     let mut report = serde_json::to_value(report()).unwrap();
     append(&mut report, "\u{1b}[2J\n\u{9b}31mfoo\u{202e}");
     let text = report.to_string();
-    // Names of members, too: webhooks and reasons.
+    // The keys of maps are also hostile: webhooks and reasons.
     let text = text
         .replace("a.example.com\":", "a.example.com\\u001b[2J\\n\":")
         .replace("refused\":", "refused\\n\\u009b\":");
@@ -264,7 +266,7 @@ fn nothing_in_a_report_steers_a_terminal() {
         ("markdown", markdown::summary(&report)),
         ("annotations", annotations::commands(&report)),
     ] {
-        // Styles are the report's own; a page has none.
+        // Only the text report has styles of its own; the other formats must not contain escape sequences.
         assert!(
             !text.contains("\u{1b}[2J") && (what == "text" || !text.contains('\u{1b}')),
             "{what}: {text:?}"
@@ -273,7 +275,7 @@ fn nothing_in_a_report_steers_a_terminal() {
         assert!(plain.contains("[2J") && plain.contains("31mfoo"), "{what}: {text}");
         let steers = |letter: char| (letter.is_control() && letter != '\n') || letter == '\u{202e}';
         assert!(!plain.contains(steers), "{what}: {plain:?}");
-        // Behind each line break of a hostile text.
+        // A hostile text must not start a line after its own line break.
         assert!(!plain.lines().any(|line| line.trim_start().starts_with(r"\u{9b}31m")), "{what}: {plain}");
     }
 }

@@ -1,4 +1,4 @@
-//! The report for people: the answer about each webhook, the findings, and what was not checked.
+//! The report for people: the result for each webhook, the findings, and what was not checked.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,17 +17,17 @@ use crate::check_help::{help, verify_docs};
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 
 const FAINT: Style = Style::new().dimmed();
-/// More checks than this are counted without their ids.
+/// The maximum number of checks that are listed by id; more are only counted.
 const MOST_IDS: usize = 10;
 
-/// More differences of one finding than this are counted.
+/// The maximum number of differences that are shown for a finding; more are only counted.
 pub(super) const MOST_DIFFERENCES: usize = 12;
-/// A longer value is cut.
+/// The maximum length of a value; longer ones are truncated.
 const LONGEST_VALUE: usize = 160;
-/// A longer object, too: the folder of proof has all of it.
+/// The maximum length of an object; longer ones are truncated. The proof contains the whole object.
 const LONGEST_OBJECT: usize = 400;
 
-/// Returns the whole report; with `lists_checks` also what became of each check.
+/// Returns the whole report; with `lists_checks`, also the result of each check.
 pub(crate) fn text(report: &Report, lists_checks: bool) -> String {
     let mut text = String::new();
     if report.interrupted {
@@ -68,7 +68,8 @@ pub(crate) fn text(report: &Report, lists_checks: bool) -> String {
     text
 }
 
-/// The findings, the worst first; why a check matters is said with its first finding.
+/// Lists the findings by severity, starting with the most severe. The first finding of each check explains why the
+/// check matters.
 fn findings(text: &mut String, report: &Report) {
     let mut findings: Vec<(&CheckReport, &Finding)> = report.new_findings().collect();
     findings.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.severity));
@@ -121,7 +122,7 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
     shown
 }
 
-/// What limits the report as a whole.
+/// Lists what limits the whole report.
 fn remarks(text: &mut String, report: &Report) {
     let mut remark = |severity: Severity, message: String| {
         text.push('\n');
@@ -157,7 +158,7 @@ fn several_objects(count: u64) -> String {
     if count == 1 { "1 object was".to_owned() } else { format!("{count} objects were") }
 }
 
-/// What the baseline accepts, and what it accepts for nothing.
+/// Lists what the baseline accepts, and its entries without a finding.
 fn accepted(text: &mut String, report: &Report) {
     let accepted =
         report.findings().filter_map(|(check, finding)| Some((check, finding, finding.accepted.as_ref()?)));
@@ -180,7 +181,7 @@ fn accepted(text: &mut String, report: &Report) {
     }
 }
 
-/// How many checks passed, which were not completed, and how many findings there are.
+/// Returns how many checks passed, which were not completed, and how many findings there are.
 fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     let (mut passed, mut not_applicable) = (0, 0);
     let (mut incomplete, mut skipped): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
@@ -191,7 +192,7 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool) {
         } else if any(Tally::NotChecked) {
             incomplete.push(&check.id);
         } else if any(Tally::Found) {
-            // A finding, or accepted.
+            // These checks have a finding, which may be accepted.
         } else if any(Tally::Passed) {
             passed += 1;
         } else {
@@ -229,7 +230,7 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     }
 }
 
-/// A value in one line that is not too long. JSON escapes most of what steers a terminal, but not all of it.
+/// Formats a value on one line and truncates it. JSON escapes most characters that control a terminal, but not all.
 pub(super) fn short(value: &Value) -> String {
     cut(value, LONGEST_VALUE)
 }
@@ -245,13 +246,13 @@ fn cut(value: &Value, longest: usize) -> String {
 
 /// What a webhook denied.
 pub(super) struct Denials<'a> {
-    /// `denied 12 of 216 objects`.
+    /// The summary, such as `denied 12 of 216 objects`.
     pub(super) sum: String,
     /// The reasons, the most frequent first.
     pub(super) reasons: Vec<(u64, &'a str)>,
 }
 
-/// The webhooks that denied anything.
+/// Returns the webhooks that denied at least one object.
 pub(super) fn denials(report: &Report) -> impl Iterator<Item = (&str, Denials<'_>)> {
     report.webhooks.iter().filter(|(_, tried)| !tried.denied.is_empty()).map(|(webhook, tried)| {
         let denied: u64 = tried.denied.values().sum();

@@ -1,34 +1,35 @@
-//! The answer about each webhook, in a few words.
+//! The result for each webhook, in a few words.
 
 use harness::verify::report::{CheckResult, Report, Tally};
 use harness::verify::{Probe, Severity, checks};
 
 use super::table::most;
 
-/// Checks that answer a question of their own about mutating webhooks, with the answer if they report an error.
+/// The checks with a verdict of their own on mutating webhooks, which is shown if they report an error.
 const HEADLINES: [(&str, &str); 3] =
     [("V01", "NOT idempotent"), ("V02", "NOT safe to reinvoke"), ("V38", "has side effects in dry runs")];
 
-/// The answer about one webhook.
+/// The verdict on a webhook.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// Such as `NOT idempotent`; empty if the findings are the answer.
+    /// The verdict, such as `NOT idempotent`; empty if only the findings matter.
     pub(super) words: String,
     pub(super) outcome: Outcome,
     /// The severities of its findings.
     pub(super) findings: Vec<Severity>,
 }
 
-/// What a verdict is.
+/// Whether a verdict is good or bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Good,
     Bad,
-    /// Nothing can be said.
+    /// The checks do not allow a verdict.
     Unknown,
 }
 
-/// Returns the webhooks of the report with their verdicts, by name; what all webhooks do together comes last.
+/// Returns the webhooks of the report with their verdicts, sorted by name; findings about all webhooks together come
+/// last.
 pub(super) fn verdicts(report: &Report) -> Vec<(&str, Verdict)> {
     let mut names: Vec<&str> = Vec::new();
     let results = report.checks.iter().flat_map(|check| &check.results);
@@ -72,7 +73,7 @@ fn verdict(report: &Report, webhook: &str) -> Verdict {
     Verdict { words, outcome, findings: severities }
 }
 
-/// `idempotent`, if that was checked.
+/// Returns `idempotent` if that was checked.
 fn said(report: &Report, webhook: &str) -> Option<&'static str> {
     let check = report.checks.iter().find(|check| check.id == "V01")?;
     let result = check.results.iter().find(|result| result.webhook == webhook)?;
@@ -85,7 +86,7 @@ fn said(report: &Report, webhook: &str) -> Option<&'static str> {
     }
 }
 
-/// Why nothing can be said about the webhook.
+/// Returns why there is no verdict on the webhook.
 fn unknown(report: &Report, webhook: &str) -> Option<String> {
     let unreached = report.unreached.iter().find(|(_, webhooks)| webhooks.iter().any(|name| name == webhook));
     if let Some((reason, _)) = unreached {
@@ -125,20 +126,20 @@ fn unknown(report: &Report, webhook: &str) -> Option<String> {
     })
 }
 
-/// Whether a check sends objects to the webhook.
+/// Returns whether a check sends objects to the webhook.
 fn calls(id: &str) -> bool {
     let probe = checks::find(id).map(|check| check.probe);
     matches!(probe, Some(Probe::Object(_) | Probe::Collection(_) | Probe::Conversion(_)))
 }
 
-/// Returns the cause of a failed call in a few words; other reasons as they are.
+/// Shortens the cause of a failed call to a few words; returns other reasons unchanged.
 fn brief(reason: &str) -> String {
     let Some((_, error)) = reason.split_once("failed to call webhook: ") else { return reason.to_owned() };
     if error.contains("context deadline exceeded") || error.contains("Client.Timeout exceeded") {
         let timeout = error.split_once("timeout=").and_then(|(_, rest)| rest.split(['s', 'm', '"']).next());
         return timeout.map_or("times out".to_owned(), |timeout| format!("times out after {timeout} s"));
     }
-    // Go names the request before the cause.
+    // Go's error starts with the request, followed by the cause.
     error.split_once("\": ").map_or(error, |(_, cause)| cause).to_owned()
 }
 

@@ -1,14 +1,14 @@
 //! What the findings of each check claim about an API server.
 
-/// What a finding claims about an API server, and so what its `proof.feature` asserts.
+/// A claim of a finding about an API server, which its `proof.feature` asserts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// How its requests end: refused, failed open. Findings with another claim are shown this way, too, where one of their
-    /// requests is not admitted.
+    /// The requests end in a certain way, such as denied or failed open. Findings with another claim also use this one
+    /// if one of their requests is not admitted.
     Ending,
     /// The webhook changes the object of the last request.
     Change,
-    /// The webhook changes the object of the last request, and what comes out is not what was stored.
+    /// The webhook changes the object of the last request, and the result differs from the stored object.
     Drift,
     /// The requests end with different objects.
     Difference,
@@ -16,9 +16,9 @@ pub(super) enum Claim {
     Dropped,
     /// The object lacks what another webhook added.
     LostAddition,
-    /// The object lacks something that was sent.
+    /// The object lacks something that the client sent.
     LostField,
-    /// Nothing that one request to an API server could show, since: the reason.
+    /// No request to an API server can show the finding, for this reason.
     None(&'static str),
 }
 
@@ -36,12 +36,12 @@ const CONVERSION: &str =
     "it is about what a conversion webhook answers to a review that it gets without a request";
 const VALIDATION: &str = "it is about the server's validation, which comes after the webhooks";
 
-/// What a finding of this check and kind claims.
+/// Returns the claim of a finding of this check and kind.
 pub(super) fn of(check: &str, kind: &str) -> Claim {
     match check {
         "V09" if kind.contains("replacement") => Claim::Drift,
         "V01" | "V04" | "V05" | "V07" | "V09" | "V10" | "V18" | "V21" | "V34" => Claim::Change,
-        // Whether a webhook is called in another version (V33) is seen in what becomes of the object.
+        // The final object shows whether a webhook is called in another version (V33).
         "V02" | "V06" | "V08" | "V33" => Claim::Difference,
         "V38" if !kind.starts_with("writes") => Claim::Difference,
         "V03" => Claim::LostAddition,
@@ -85,7 +85,7 @@ mod tests {
         let words = table.split(|letter: char| !letter.is_ascii_alphanumeric());
         let named: BTreeSet<&str> =
             words.filter(|word| checks::ALL.iter().any(|check| check.id == *word)).collect();
-        // Some findings of these have none.
+        // Some findings of these checks do not have a feature.
         let in_part = ["V38", "V50"];
         assert_eq!(named, ids.iter().copied().chain(in_part).collect());
         let declared = |id: &&str| of(id, "") == Claim::None(DECLARED);

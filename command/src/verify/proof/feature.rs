@@ -1,4 +1,4 @@
-//! The feature of a proof: the requests of a finding in the sentences of `admit run`, and how they end.
+//! The feature of a proof: the requests of a finding as steps of `admit run`, with their outcomes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,45 +20,45 @@ use crate::steps::contains;
 
 /// The name of the file with the feature.
 pub(super) const FILE: &str = "proof.feature";
-/// The length in bytes from which an object has a file of its own.
+/// The minimum length in bytes of an object that is written to a separate file.
 const LONG: usize = 16 * 1024;
-/// The tags of a feature that needs a server of the run's own, and that for itself.
+/// The tags of a feature that needs exclusive use of a server started for the run.
 pub(super) const OUTSIDE: &str = "@in-process @envtest @serial";
-/// The file with definitions of custom resources.
+/// The name of the file with custom resource definitions.
 const DEFINITIONS: &str = "definitions.yaml";
 
-/// Where nobody answers: no process may listen on this port of its own accord.
+/// An address that refuses connections, because port 1 is normally unused.
 const NOBODY: &str = "https://127.0.0.1:1/";
 
-/// A feature, and the manifests that it names.
+/// A feature and the manifests that it names.
 #[derive(Debug)]
 pub(super) struct ProofFeature {
     pub(super) text: String,
-    /// Texts by file name.
+    /// The content of the manifests by file name.
     pub(super) manifests: BTreeMap<String, String>,
 }
 
-/// What surrounds the requests.
+/// The context of the requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting<'a> {
     pub(super) subjects: &'a [Subject],
-    /// Namespaces and definitions of custom resources.
+    /// Namespaces and custom resource definitions.
     pub(super) around: &'a [Value],
 }
 
-/// A request, and what is asserted of it.
+/// A request and the assertions about it.
 struct Scenario<'a> {
     shown: &'a SampleRequest,
     then: Vec<Then>,
 }
 
-/// A step, and the object below it.
+/// A step, and the object in its doc string.
 type Then = (String, Option<Value>);
 
-/// The feature of a finding.
+/// Returns the feature of a finding.
 ///
 /// # Errors
-/// Why there is none: the end of a sentence.
+/// Returns why there is no feature, as the end of a sentence.
 pub(super) fn feature(
     check: &CheckReport,
     finding: &Finding,
@@ -88,7 +88,7 @@ pub(super) fn feature(
     Ok(ProofFeature { text, manifests })
 }
 
-/// Which requests show the finding, and what is to be asserted of each.
+/// Returns the requests that show the finding, each with its assertions.
 fn scenarios<'a>(
     check: &str,
     finding: &'a Finding,
@@ -144,7 +144,7 @@ fn scenarios<'a>(
     Ok(vec![Scenario { shown, then }])
 }
 
-/// How a request ends.
+/// Asserts how a request ends.
 fn ending(shown: &SampleRequest, setting: Setting<'_>) -> Vec<Then> {
     let step = |text: String| (text, None);
     let refused = |code: i32| step(format!("the request is rejected with {code}"));
@@ -160,7 +160,7 @@ fn ending(shown: &SampleRequest, setting: Setting<'_>) -> Vec<Then> {
         }
         End::Failed { webhook } | End::NoConditions { webhook, .. } if fails_open(webhook, setting) => {
             let mut then = vec![step("the request is admitted".to_owned())];
-            // Of conditions without a value the audit log says nothing.
+            // The audit log does not record match conditions without a value.
             if matches!(shown.end, End::Failed { .. }) {
                 then.push(step(format!("the audit log records that \"{}\" failed open", short(webhook))));
             }
@@ -170,7 +170,7 @@ fn ending(shown: &SampleRequest, setting: Setting<'_>) -> Vec<Then> {
             vec![step(format!("the message contains 'failed calling webhook \"{}\"'", short(webhook)))]
         }
         End::NoConditions { reason, .. } => {
-            // Expressions have quotes of their own, which the sentence would have to escape.
+            // Expressions contain quotes, which would have to be escaped in the step.
             let plain = reason.split(['\'', '\\', '\n']).max_by_key(|part| part.len()).unwrap_or_default();
             vec![step(format!("the message contains '{}'", plain.trim()))]
         }
@@ -182,7 +182,7 @@ fn fails_open(webhook: &WebhookRef, setting: Setting<'_>) -> bool {
     subject.is_some_and(|subject| subject.webhook.failure_policy == FailurePolicy::Ignore)
 }
 
-/// That the webhooks changed the object which did.
+/// Asserts that the object was changed by the webhooks that changed it in the sample.
 fn changes(shown: &SampleRequest) -> Result<Vec<Then>, String> {
     let is_other =
         |call: &&SampleCall| shown.webhooks.iter().any(|it| it.is_other && it.webhook == call.webhook);
@@ -205,20 +205,20 @@ fn changes(shown: &SampleRequest) -> Result<Vec<Then>, String> {
     Ok(changing)
 }
 
-/// What of `object` the result lacks.
+/// Returns the part of `object` that is missing in the result.
 fn lost(object: &Value, shown: &SampleRequest) -> Result<Value, String> {
     let found = shown.object.as_ref().unwrap_or(&Value::Null);
     pattern::missing(object, found).ok_or_else(|| "the result has all of what was there before".to_owned())
 }
 
-/// What the webhooks wrote.
+/// Returns what the webhooks wrote.
 fn dropped(shown: &SampleRequest) -> Result<Value, String> {
     let [before, after] =
         [&shown.request.object, &shown.object].map(|it| it.as_ref().unwrap_or(&Value::Null));
     pattern::missing(after, before).ok_or_else(|| "the webhook adds nothing that could be dropped".to_owned())
 }
 
-/// What the other webhook, whose part admit played, added.
+/// Returns what the other webhook added, which admit simulated.
 fn added(shown: &SampleRequest) -> Option<Value> {
     let other = shown.webhooks.iter().find(|webhook| webhook.is_other)?;
     let call = shown.calls.iter().find(|call| call.webhook == other.webhook)?;
@@ -226,7 +226,7 @@ fn added(shown: &SampleRequest) -> Option<Value> {
     Some(pattern::at(operation.get("path")?.as_str()?, operation.get("value")?))
 }
 
-/// That one object has what the other lacks.
+/// Asserts that one object contains a part that the other does not.
 fn differing(requests: &[SampleRequest]) -> Result<Vec<Scenario<'_>>, String> {
     let objects: Vec<(&SampleRequest, &Value)> =
         requests.iter().filter_map(|shown| Some((shown, shown.object.as_ref()?))).collect();
@@ -242,7 +242,7 @@ fn differing(requests: &[SampleRequest]) -> Result<Vec<Scenario<'_>>, String> {
     Ok(scenarios.collect())
 }
 
-/// The steps of a scenario; what they name is put into `manifests`.
+/// Returns the steps of a scenario, and adds the manifests that they name to `manifests`.
 fn steps(
     number: usize,
     scenario: &Scenario<'_>,
@@ -306,7 +306,8 @@ fn steps(
     Ok(steps.0)
 }
 
-/// The file with an object that is too long for a sentence; none if it is not.
+/// Adds an object that is too long for a step to `manifests` and returns the file name, or returns `None` if it is
+/// short enough.
 pub(super) fn long(object: &Value, name: String, manifests: &mut BTreeMap<String, String>) -> Option<String> {
     let text = yaml(object);
     if text.len() < LONG {
@@ -339,9 +340,11 @@ impl Steps {
     }
 }
 
-/// The file with the configuration of a webhook alone. Where it is not the only one, `place` says where it is called,
-/// and whether after the webhook that the feature itself has: configurations are called in the order of their names, and
-/// that one's begins with `admit-`.
+/// Returns the name and content of a file with the configuration of only this webhook.
+///
+/// If there are other webhooks, `place` is its position in the call order, and whether it is called after the webhook
+/// that the feature defines. Configurations are called in alphabetical order, and the name of the feature's own
+/// configuration begins with `admit-`.
 fn manifest(
     webhook: &SampleWebhook,
     place: Option<(usize, bool)>,
@@ -390,7 +393,8 @@ fn manifest(
     Ok((format!("{file}.yaml"), yaml(&configuration)))
 }
 
-/// The labels of the namespace of a request for which the scenario's own will do, without that which the server sets.
+/// Returns the labels of the request's namespace, without the one that the server sets, if the scenario's namespace can
+/// replace it.
 fn labels_of<'a>(shown: &'a SampleRequest, around: &'a [Value]) -> impl Iterator<Item = (&'a str, &'a str)> {
     let is_another = !shown.is_about_namespace && !sending::is_namespace(&shown.request);
     let namespace = Some(&shown.request.namespace).filter(|_| is_another);
@@ -408,7 +412,7 @@ fn defines(object: &Value, group: &str) -> bool {
     text(object, &["kind"]) == "CustomResourceDefinition" && text(object, &["spec", "group"]) == group
 }
 
-/// The webhook's own name, as a step has it.
+/// Returns the webhook's name without its configuration, as steps use it.
 fn short(webhook: &WebhookRef) -> &str {
     &webhook.id.name
 }

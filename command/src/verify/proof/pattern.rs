@@ -1,14 +1,14 @@
-//! Parts of objects, as steps that say `contains:` take them.
+//! Extracts parts of objects for steps with `contains:`.
 
 use harness::verify::comparison::key;
 use serde_json::{Map, Value, json};
 
 use crate::steps::contains;
 
-/// What a server writes by itself, differently each time.
+/// The fields that the server generates, with a different value each time.
 const GENERATED: [&str; 5] = ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"];
 
-/// The first part of `whole` that `other` does not contain; none if `other` has all of it.
+/// Returns the first part of `whole` that `other` does not contain, or `None` if it contains everything.
 pub(super) fn missing(whole: &Value, other: &Value) -> Option<Value> {
     let part = part(whole, other)?;
     (contains(&part, whole) && !contains(&part, other)).then_some(part)
@@ -33,7 +33,7 @@ fn part(whole: &Value, other: &Value) -> Option<Value> {
                 let same = others.iter().find(|other| key(other) == key(item));
                 let Some(same) = same else { return Some(json!([item])) };
                 let mut part = part(item, same)?;
-                // Says which item is meant.
+                // Identifies the item.
                 if let (Some(members), Some(name)) = (part.as_object_mut(), item.get("name")) {
                     members.entry("name").or_insert_with(|| name.clone());
                 }
@@ -44,7 +44,7 @@ fn part(whole: &Value, other: &Value) -> Option<Value> {
     }
 }
 
-/// The object that has `value` at the JSON pointer of an `add`, and nothing else.
+/// Returns an object that contains only `value`, at the JSON pointer of an `add`.
 pub(super) fn at(pointer: &str, value: &Value) -> Value {
     let segments: Vec<String> =
         pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect();

@@ -1,4 +1,4 @@
-//! The request of a proof in steps: what is stored before it, and the `When` that sends it.
+//! The request of a proof as steps: the objects that exist before it, and the `When` step that sends it.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use super::feature::{Steps, long};
 
 pub(super) const RENAMED: &str = "kube-apiserver refuses an update that gives the object another name";
 
-/// Namespaces that a server makes for itself.
+/// The namespaces that every server creates.
 ///
 /// Source: kubernetes pkg/controlplane/controller/systemnamespaces.
 const OF_EVERY_SERVER: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// Why no step sends a request: the end of a sentence.
+/// Returns why no step can send the request, as the end of a sentence.
 pub(super) fn obstacle(request: &Attributes) -> Option<String> {
     let name =
         |object: &Option<Value>| object.as_ref().map(|object| at(object, &["metadata", "name"]).clone());
@@ -31,18 +31,18 @@ pub(super) fn obstacle(request: &Attributes) -> Option<String> {
     None
 }
 
-/// Whether the request is for a Namespace.
+/// Returns whether the request is for a Namespace.
 pub(super) fn is_namespace(request: &Attributes) -> bool {
     request.resource.group.is_empty() && request.resource.resource == "namespaces"
 }
 
-/// Whether the request is about something outside of the scenario's namespace, so that the server must belong to the run,
-/// and no other scenario may run meanwhile.
+/// Returns whether the request affects objects outside of the scenario's namespace. It then needs a server started for
+/// the run, and no other scenario may run at the same time.
 pub(super) fn is_outside(shown: &SampleRequest) -> bool {
     shown.is_about_namespace || shown.request.namespace.is_empty() || is_namespace(&shown.request)
 }
 
-/// The steps of an object's own request.
+/// Adds the steps of a request for an object itself.
 pub(super) fn of_object(
     steps: &mut Steps,
     number: usize,
@@ -81,10 +81,10 @@ pub(super) fn of_object(
     }
 }
 
-/// The steps of a request for a subresource, with what it belongs to.
+/// Adds the steps of a request for a subresource, including its parent object.
 ///
 /// # Errors
-/// Why there are none: the end of a sentence.
+/// Returns why there are no steps, as the end of a sentence.
 pub(super) fn of_subresource(
     steps: &mut Steps,
     request: &Attributes,
@@ -98,7 +98,7 @@ pub(super) fn of_subresource(
     let object = request.object.as_ref().map(|object| sent(object, false)).unwrap_or_default();
     let path = format!("the {subresource} subresource of the {word} \"{name}\"");
     if request.operation == Operation::Connect {
-        // Admission comes first: nothing need be there to connect to.
+        // Admission runs before the connection, so the target need not exist.
         steps.add("When", &format!("a client connects to {path} with:"), Some(object));
         return Ok(());
     }
@@ -108,7 +108,7 @@ pub(super) fn of_subresource(
     set(&mut parent, &["metadata", "name"], name.as_str());
     let change = match (request.operation, subresource.as_str()) {
         (Operation::Create, _) => None,
-        // It can only be replaced.
+        // This subresource supports only replacement.
         (Operation::Update, "finalize") => {
             steps.given("this object exists:", Some(parent));
             steps.add("When", &format!("{path} is updated:"), Some(object));
@@ -117,12 +117,12 @@ pub(super) fn of_subresource(
         (Operation::Update, "scale" | "resize" | "ephemeralcontainers") => {
             Some(json!({"spec": at(&object, &["spec"])}))
         }
-        // What nobody changes is patched, too.
+        // An empty patch sends a request for an object without changes.
         (Operation::Update, "status") => {
             let status = object.get("status");
             Some(status.map_or_else(|| json!({}), |status| json!({ "status": status })))
         }
-        // Nothing else of it is written.
+        // The server updates only these fields.
         (Operation::Update, "approval") => {
             Some(json!({"status": {"conditions": at(&object, &["status", "conditions"])}}))
         }
@@ -136,7 +136,8 @@ pub(super) fn of_subresource(
     Ok(())
 }
 
-/// The object as a client sends it: into the namespace of the scenario, unless it keeps its own.
+/// Returns the object as a client sends it, without generated fields, and without its namespace unless
+/// `keeps_namespace` is set.
 fn sent(object: &Value, keeps_namespace: bool) -> Value {
     const SERVERS_OWN: [&str; 7] = [
         "uid",
