@@ -49,8 +49,8 @@ impl AdmissionControl {
     /// It is empty without the option, or for plugins without a configuration.
     ///
     /// # Errors
-    /// A usage failure that names the file and contains kube-apiserver's error; [`Failure::unsupported`] for a
-    /// configuration that admit does not support.
+    /// Returns a usage failure that names the file and contains kube-apiserver's error, or [`Failure::unsupported`] for
+    /// a configuration that admit does not support.
     pub(crate) fn read(&self, selection: &AdmissionPlugins) -> Result<Plugins, Failure> {
         let Some(file) = &self.file else { return Ok(Plugins::default()) };
         let configured = plugins(file)?;
@@ -153,7 +153,7 @@ fn refuse_policies(
     Ok(())
 }
 
-/// Returns the configuration of a plugin; none if it has none. Only the first entry of a plugin is used.
+/// Returns the configuration of a plugin, or `None` if it does not have one. Only the first entry of a plugin is used.
 ///
 /// Rule: LOAD-02.
 fn configuration(

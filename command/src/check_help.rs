@@ -1,16 +1,16 @@
-//! What to change when a check reports a finding, and where the check is documented.
+//! How to fix the findings of a check, and where the check is documented.
 
 use harness::verify::checks;
 
 /// The folder of the documentation in the repository and in the book.
 const DOCUMENTATION: &str = "docs/reference";
 
-/// Returns the place of a check of `admit verify` in the documentation.
+/// Returns the location of an `admit verify` check in the documentation.
 pub(crate) fn verify_docs(id: &str) -> String {
     format!("{DOCUMENTATION}/checks.md#{}", id.to_lowercase())
 }
 
-/// Returns the place of a check of `admit lint` in the documentation.
+/// Returns the location of an `admit lint` check in the documentation.
 pub(crate) fn lint_docs(id: &str) -> String {
     format!("{DOCUMENTATION}/lint-checks.md#{}", id.to_lowercase())
 }

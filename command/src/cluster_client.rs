@@ -22,7 +22,7 @@ impl ClusterArguments {
     /// Connects to the cluster and checks that it answers.
     ///
     /// # Errors
-    /// There is no usable kubeconfig, or the cluster does not answer; the failure suggests what to do.
+    /// Returns an error if there is no usable kubeconfig or the cluster does not respond. The error suggests a fix.
     pub(crate) async fn connect(&self) -> Result<kube::Client, Failure> {
         let client = self.client().await?;
         client.apiserver_version().await.map_err(|error| {

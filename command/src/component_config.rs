@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// Reads the only object in a YAML or JSON file.
 ///
 /// # Errors
-/// The file cannot be read, or does not contain an object.
+/// Returns an error if the file cannot be read or does not contain an object.
 pub(crate) fn object(file: &Path) -> Result<Map<String, Value>, String> {
     match document(file)? {
         Value::Object(members) => Ok(members),
@@ -24,7 +24,7 @@ pub(crate) fn object(file: &Path) -> Result<Map<String, Value>, String> {
 /// Reads the content of a YAML or JSON file; null if it is empty.
 ///
 /// # Errors
-/// The file cannot be read, or is neither YAML nor JSON.
+/// Returns an error if the file cannot be read, or is neither YAML nor JSON.
 pub(crate) fn document(file: &Path) -> Result<Value, String> {
     let bytes = output::read(file).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|_error| "this is not UTF-8 text".to_owned())?;
@@ -34,7 +34,7 @@ pub(crate) fn document(file: &Path) -> Result<Value, String> {
 /// Returns the version of the object, which must be one of these; errors name the first one.
 ///
 /// # Errors
-/// The object has another kind or version, or none.
+/// Returns an error if the kind or version is different or missing.
 pub(crate) fn check_kind<'a>(
     object: &'a Map<String, Value>,
     wanted: &str,
@@ -55,7 +55,7 @@ pub(crate) fn check_kind<'a>(
 /// Returns the string in a field; empty if it is missing. `path` is Go's name of the field.
 ///
 /// # Errors
-/// The value is not a string.
+/// Returns an error if the value is not a string.
 pub(crate) fn text(object: &Map<String, Value>, field: &str, path: &str) -> Result<String, String> {
     match object.get(field) {
         None | Some(Value::Null) => Ok(String::new()),

@@ -1,4 +1,4 @@
-//! Findings as text, in the shape of the diagnostics of rustc.
+//! Formats findings in the style of rustc diagnostics.
 
 use std::fmt::Write as _;
 
@@ -6,15 +6,15 @@ use anstyle::{AnsiColor, Style};
 use harness::verify::Severity;
 use output::{OneLine, one_line};
 
-/// Good news: passed, added.
+/// The style of successes and additions.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// Errors, and what was removed.
+/// The style of errors and removals.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// Warnings, and what was not checked.
+/// The style of warnings and of what was not checked.
 pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-/// Notes.
+/// The style of notes.
 pub(crate) const NOTE: Style = AnsiColor::Cyan.on_default().bold();
-/// The frame: arrows, bars, and line numbers.
+/// The style of the frame: arrows, bars, and line numbers.
 const FRAME: Style = AnsiColor::Blue.on_default().bold();
 const BOLD: Style = Style::new().bold();
 
@@ -34,7 +34,7 @@ pub(crate) struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A finding that says `message`; texts from other sources are escaped.
+    /// Creates a finding with `message`; texts from other sources are escaped.
     pub(crate) fn new(severity: Severity, message: impl Into<String>) -> Self {
         Self {
             severity,
@@ -65,7 +65,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a line below the place: removed with the sign `-`, added with `+`.
+    /// Adds a line below the location; the sign `-` marks a removed line, and `+` an added one.
     pub(crate) fn line(&mut self, sign: Option<char>, line: impl Into<String>) {
         self.body.push((sign, line.into()));
     }

@@ -16,7 +16,8 @@ pub enum ExitCode {
     Failed = 1,
     /// The command line, a feature, or another input file is invalid. (clap also exits with 2.)
     Usage = 2,
-    /// An environment error, such as a port, the cluster, or a webhook without a valid response that was required.
+    /// An environment error, such as an unavailable port or cluster, or a webhook without a valid response where one is
+    /// required.
     Environment = 3,
     /// Nothing was selected to run.
     NothingRun = 4,
@@ -58,7 +59,7 @@ impl From<ExitCode> for std::process::ExitCode {
     }
 }
 
-/// A message for the user, what to do about it, and the exit status.
+/// A failed command: a message for the user that suggests what to do, and the exit status.
 #[derive(Debug)]
 pub struct Failure {
     /// The exit status.

@@ -1,8 +1,8 @@
-//! Texts that try to break a report or to control a terminal, and readers that reject a broken report.
+//! Hostile texts for tests of reports and of terminal output, and parsers that reject a broken report.
 
 use proptest::prelude::*;
 
-/// Characters and sequences that mean something to a terminal, to XML, to JSON, to YAML, or to Markdown.
+/// Characters and sequences that are special to a terminal, XML, JSON, YAML, or Markdown.
 const PIECES: [&str; 32] = [
     "\u{0}",
     "\u{7}",
@@ -38,7 +38,7 @@ const PIECES: [&str; 32] = [
     "a: b",
 ];
 
-/// Texts made of those pieces and of any other characters.
+/// Generates texts from these pieces and arbitrary characters.
 pub(crate) fn texts() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => proptest::sample::select(&PIECES[..]).prop_map(str::to_owned),
@@ -47,7 +47,7 @@ pub(crate) fn texts() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 1..8).prop_map(|pieces| pieces.concat())
 }
 
-/// Fails unless `document` is well-formed XML that has only the characters that XML 1.0 allows.
+/// Panics unless `document` is well-formed XML and contains only characters that XML 1.0 allows.
 #[track_caller]
 pub(crate) fn is_xml(document: &str) {
     use quick_xml::events::Event;
@@ -72,7 +72,7 @@ pub(crate) fn is_xml(document: &str) {
     assert!(elements > 0, "{document}");
 }
 
-/// Fails if `text` controls a terminal by anything but its own styles.
+/// Panics if `text` contains terminal control sequences other than its own styles.
 #[track_caller]
 pub(crate) fn is_safe(text: &str) {
     let plain = anstream::adapter::strip_str(text).to_string();

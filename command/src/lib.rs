@@ -122,7 +122,7 @@ pub fn main() -> std::process::ExitCode {
     }
 }
 
-/// Prints what is wrong with the command line, or the help or version that it asks for.
+/// Prints the error in the command line, or the requested help or version.
 fn explain_usage(error: &clap::Error) -> std::process::ExitCode {
     let text = error.render().ansi().to_string();
     if error.use_stderr() {

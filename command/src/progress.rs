@@ -8,16 +8,16 @@ use tokio::time::Instant;
 
 use crate::screen;
 
-/// How often a line is written where no bar is drawn, such as to the log of a workflow.
+/// The interval between lines where no bar is drawn, such as in the log of a workflow.
 const PERIOD: Duration = Duration::from_secs(10);
-/// How often the spinner turns.
+/// The interval between frames of the spinner.
 const TICK: Duration = Duration::from_millis(120);
 
 /// Reports the progress of one command. Dropping it removes the bar.
 #[derive(Debug)]
 pub(crate) struct ProgressReporter {
     form: Form,
-    /// Hidden unless it is drawn: it also estimates the time that is left.
+    /// Hidden unless it is drawn, because it also estimates the remaining time.
     bar: ProgressBar,
     state: Mutex<State>,
 }
@@ -31,14 +31,14 @@ enum Form {
 
 #[derive(Debug)]
 struct State {
-    /// What the command does now.
+    /// What the command is doing.
     activity: String,
     /// When the next line is due.
     next: Instant,
 }
 
 impl ProgressReporter {
-    /// A reporter that draws nothing before the first report.
+    /// Creates a reporter that draws nothing before the first report.
     pub(crate) fn new(is_quiet: bool) -> Self {
         let form = match (is_quiet, screen::redraws()) {
             (true, _) => Form::Quiet,
@@ -51,9 +51,9 @@ impl ProgressReporter {
         Self { form, bar, state: Mutex::new(state) }
     }
 
-    /// Reports that `done` of `total` parts of an activity are done; `detail` is the rest of the line.
+    /// Reports that `done` of `total` parts of an activity are complete; `detail` is the rest of the line.
     ///
-    /// The time that is left is estimated for this activity alone.
+    /// The remaining time is estimated for this activity alone.
     pub(crate) fn report(&self, activity: &str, done: u64, total: Option<u64>, detail: &str) {
         if self.form == Form::Quiet {
             return;
@@ -111,7 +111,7 @@ fn line(activity: &str, done: u64, total: Option<u64>, left: Option<Duration>, d
     output::one_line(&format!("{activity}{of}{left}{detail}")).into_owned()
 }
 
-/// Returns a duration as precise as an estimate is: `about 40 s`, `about 3 min`.
+/// Formats an estimated duration, such as `about 40 s` or `about 3 min`.
 fn about(left: Duration) -> String {
     match left.as_secs() {
         seconds @ 0..=9 => format!("about {} s", seconds + 1),

@@ -26,7 +26,7 @@ static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 /// Styles are kept if the terminal shows colors. Other escape sequences are printed as text.
 ///
 /// # Errors
-/// Standard output cannot be written to. A closed pipe is not an error.
+/// Returns an error if standard output cannot be written to. A closed pipe is not an error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     write(&output::styled(text))
 }
@@ -34,7 +34,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// Prints a document for programs on standard output, as it is.
 ///
 /// # Errors
-/// Standard output cannot be written to. A closed pipe is not an error.
+/// Returns an error if standard output cannot be written to. A closed pipe is not an error.
 pub(crate) fn print_document(text: &str) -> Result<(), Failure> {
     outcome(without_bars(|| {
         let mut out = io::stdout().lock();
@@ -92,12 +92,12 @@ pub(crate) fn redraws() -> bool {
     io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// The symbols in front of what passed and what failed.
+/// The symbols in front of passed and failed items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Marks {
-    /// In front of what passed.
+    /// The symbol for passed items.
     pub(crate) passed: &'static str,
-    /// In front of what failed.
+    /// The symbol for failed items.
     pub(crate) failed: &'static str,
 }
 
@@ -106,7 +106,7 @@ impl Marks {
     pub(crate) const UNICODE: Self = Self { passed: "\u{2714}", failed: "\u{2718}" };
     /// For scenarios and steps, in files, pipes, and plain terminals.
     pub(crate) const ASCII: Self = Self { passed: "ok", failed: "FAIL" };
-    /// For what webhooks decided, in files, pipes, and plain terminals.
+    /// For decisions of webhooks, in files, pipes, and plain terminals.
     pub(crate) const ASCII_DECISIONS: Self = Self { passed: "ok", failed: "x" };
 
     /// Returns the marks for standard output: `plain` where colors are off.

@@ -1,4 +1,5 @@
-//! Parts of the command as functions, for the laws of the package `tests`: no process, nothing on standard output.
+//! Parts of the command as functions for the property tests of the package `tests`. They start no process and print
+//! nothing.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -11,13 +12,13 @@ use crate::screen::Marks;
 use crate::steps::world::World;
 use crate::{Admit, Command, Failure, run};
 
-/// Made once: it compiles an expression for each step.
+/// Created once, because each step compiles an expression.
 static STEPS: LazyLock<Collection<World>> = LazyLock::new(World::collection);
 
-/// What `admit review` with these arguments prints.
+/// Returns what `admit review` prints with these arguments.
 ///
 /// # Errors
-/// The failure that the command ends with; one of usage where clap does not understand the arguments.
+/// Returns the failure that the command ends with, or a usage failure if clap rejects the arguments.
 pub async fn review(arguments: &[String]) -> Result<String, Failure> {
     let words = ["admit", "review"].into_iter().chain(arguments.iter().map(String::as_str));
     let admit = Admit::try_parse_from(words).map_err(Failure::usage)?;
@@ -33,10 +34,11 @@ pub async fn review(arguments: &[String]) -> Result<String, Failure> {
     Ok(printed)
 }
 
-/// How many scenarios `admit run --tags TAGS` selects in a file, all of whose steps are known.
+/// Returns how many scenarios of a file `admit run --tags TAGS` selects, after checking that all of their steps are
+/// defined.
 ///
 /// # Errors
-/// The file is no feature, a sentence is no step, or the tag expression is none.
+/// Returns an error if the file is not a feature, a step is not defined, or the tag expression is invalid.
 pub fn features(file: &Path, tags: Option<&str>) -> Result<usize, Failure> {
     run::selected(file, tags, &STEPS)
 }
