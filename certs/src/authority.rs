@@ -25,7 +25,7 @@ pub struct Leaf {
     pub certificate_pem: String,
     /// The private key (PKCS #8).
     pub key_pem: String,
-    /// The contents of a `caBundle`, usually the CA certificate.
+    /// The contents of the `caBundle` field, usually the CA certificate.
     pub ca_bundle_pem: String,
 }
 
@@ -39,7 +39,7 @@ pub enum Error {
     /// The common name is longer than the 64 bytes that X.509 allows.
     #[error("invalid common name `{0}`: must be at most 64 bytes long")]
     CommonNameTooLong(String),
-    /// No name can have the defect.
+    /// None of the names can have the defect.
     #[error("the defect `{0}` requires a DNS name, for example `hook.ns.svc`")]
     NoSuchName(Defect),
     /// An RSA key or signature could not be created.
@@ -51,7 +51,7 @@ pub enum Error {
     /// The PEM is not a private key.
     #[error("invalid private key: {0}")]
     NotAKey(rcgen::Error),
-    /// The certificate does not belong to the key.
+    /// The certificate was issued for another key.
     #[error("the private key does not belong to the certificate")]
     OtherKey,
     /// The key or the signature could not be created.
@@ -61,14 +61,14 @@ pub enum Error {
 
 const MAX_COMMON_NAME_LENGTH: usize = 64;
 pub(crate) const DAY: Duration = Duration::days(1);
-/// How far in the past certificates start, because the clocks of machines differ.
+/// The time by which certificates are backdated, because the clocks of machines differ.
 const CLOCK_SKEW: Duration = Duration::hours(1);
 
 impl CertificateAuthority {
     /// Creates an authority with the subject `common_name`, valid for ten years.
     ///
     /// # Errors
-    /// `common_name` is longer than 64 bytes, or the key could not be created.
+    /// Returns an error if `common_name` is longer than 64 bytes, or if the key cannot be created.
     pub fn new(common_name: &str) -> Result<Self, Error> {
         if common_name.len() > MAX_COMMON_NAME_LENGTH {
             return Err(Error::CommonNameTooLong(common_name.to_owned()));
@@ -76,7 +76,7 @@ impl CertificateAuthority {
         Self::with_params(common_name, authority(common_name))
     }
 
-    /// Creates an authority with these parameters.
+    /// Creates a self-signed authority with a new key from certificate parameters.
     pub(crate) fn with_params(common_name: &str, params: CertificateParams) -> Result<Self, Error> {
         let key = KeyPair::generate()?;
         let certificate_pem = params.self_signed(&key)?.pem();
@@ -88,7 +88,7 @@ impl CertificateAuthority {
         &self.common_name
     }
 
-    /// Returns the issuer for signing.
+    /// Returns the issuer that signs the certificates of this authority.
     pub(crate) fn issuer(&self) -> &Issuer<'static, KeyPair> {
         &self.issuer
     }
@@ -96,7 +96,8 @@ impl CertificateAuthority {
     /// Loads an existing authority, for example from a Secret.
     ///
     /// # Errors
-    /// The certificate or the key is invalid, the certificate is not a CA certificate, or they do not belong together.
+    /// Returns an error if the certificate or the key is invalid, if the certificate is not a CA certificate, or if it
+    /// is for another key.
     pub fn from_pem(certificate_pem: &str, key_pem: &str) -> Result<Self, Error> {
         let not_an_authority = |error: String| Error::NotAnAuthority(error);
         let (_, pem) = x509_parser::pem::parse_x509_pem(certificate_pem.as_bytes())
@@ -128,7 +129,7 @@ impl CertificateAuthority {
     /// Issues a server certificate for `names`, valid for one year.
     ///
     /// # Errors
-    /// `names` is empty, or the key could not be created.
+    /// Returns an error if `names` is empty, or if the key cannot be created.
     pub fn issue(&self, names: &[Name]) -> Result<Leaf, Error> {
         let (params, key) = leaf(names)?;
         let certificate = params.signed_by(&key, &self.issuer)?;
@@ -138,7 +139,7 @@ impl CertificateAuthority {
     /// Issues a client certificate for the user `common_name`, valid for one year.
     ///
     /// # Errors
-    /// `common_name` is longer than 64 bytes, or the key could not be created.
+    /// Returns an error if `common_name` is longer than 64 bytes, or if the key cannot be created.
     pub fn issue_for_client(&self, common_name: &str) -> Result<Leaf, Error> {
         self.issue_for_member(common_name, None)
     }
@@ -146,7 +147,7 @@ impl CertificateAuthority {
     /// Issues a client certificate for the user `common_name` in the group `organization`, valid for one year.
     ///
     /// # Errors
-    /// `common_name` is longer than 64 bytes, or the key could not be created.
+    /// Returns an error if `common_name` is longer than 64 bytes, or if the key cannot be created.
     pub fn issue_for_member(&self, common_name: &str, organization: Option<&str>) -> Result<Leaf, Error> {
         if common_name.len() > MAX_COMMON_NAME_LENGTH {
             return Err(Error::CommonNameTooLong(common_name.to_owned()));
@@ -220,7 +221,7 @@ fn subject(common_name: &str) -> DistinguishedName {
     subject
 }
 
-/// Returns a common name, which is only informational and must be short enough.
+/// Returns the name as a common name, or only its first label if the name is too long.
 fn common_name(name: &Name) -> String {
     match name {
         Name::Dns(dns) if dns.as_str().len() > MAX_COMMON_NAME_LENGTH => dns.first_label().to_owned(),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A single defect of an otherwise valid certificate; some defects are accepted by callers.
+/// A single defect of an otherwise valid certificate; callers accept some defects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Defect {
@@ -68,7 +68,7 @@ impl Defect {
         Self::BothBundles,
     ];
 
-    /// Reports whether kube-apiserver accepts the certificate for a DNS name.
+    /// Returns whether kube-apiserver accepts a certificate with the defect.
     pub const fn is_accepted(self) -> bool {
         match self {
             Self::WildcardName
@@ -92,7 +92,7 @@ impl Defect {
         }
     }
 
-    /// Returns the name in fakes files and steps, such as `not-yet-valid`.
+    /// Returns the name that fakes files and steps use, such as `not-yet-valid`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Expired => "expired",
@@ -123,7 +123,7 @@ impl fmt::Display for Defect {
     }
 }
 
-/// The name of an unknown defect.
+/// The error for a name that is not the name of a defect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid certificate defect `{0}`: must be {defects}", defects = names())]
 pub struct UnknownDefect(String);

@@ -10,7 +10,7 @@ impl CertificateAuthority {
     /// Issues a server certificate for `names` that is valid except for `defect`.
     ///
     /// # Errors
-    /// `names` is empty or has no name that can have the defect, or the key could not be created.
+    /// Returns an error if `names` is empty, if none of the names can have the defect, or if the key cannot be created.
     pub fn issue_with(&self, names: &[Name], defect: Defect) -> Result<Leaf, Error> {
         let (mut params, key) = leaf(names)?;
         match defect {
@@ -78,14 +78,14 @@ impl CertificateAuthority {
         self.signed_by(self, params, key)
     }
 
-    /// Issues a leaf that is signed by `signer`, with this authority in the bundle.
+    /// Issues a leaf certificate that is signed by `signer`, and puts this authority in the `caBundle`.
     fn signed_by(&self, signer: &Self, params: &CertificateParams, key: &KeyPair) -> Result<Leaf, Error> {
         let certificate = params.signed_by(key, signer.issuer())?;
         Ok(Leaf::new(certificate.pem(), key, self.certificate_pem().to_owned()))
     }
 }
 
-/// Issues a leaf with an intermediate authority, below a root that allows one.
+/// Issues a leaf certificate of an intermediate authority, and returns the intermediate certificate and the leaf.
 fn below_an_intermediate(params: &CertificateParams, key: &KeyPair) -> Result<(String, Leaf), Error> {
     let mut root = authority("an authority above another");
     root.is_ca = IsCa::Ca(BasicConstraints::Constrained(1));
@@ -98,14 +98,14 @@ fn below_an_intermediate(params: &CertificateParams, key: &KeyPair) -> Result<(S
     Ok((pem, Leaf::new(certificate.pem(), key, root.certificate_pem().to_owned())))
 }
 
-/// Issues a leaf of an RSA authority, with that authority in the bundle.
+/// Issues a leaf certificate of a new authority with an RSA key, and puts that authority in the `caBundle`.
 fn rsa_signed(bits: usize, digest: Digest, params: &CertificateParams, key: &KeyPair) -> Result<Leaf, Error> {
     let rsa = RsaKey::generate(bits, digest)?;
     let (bundle, issuer) = rsa.authority(authority("an authority with an RSA key"))?;
     Ok(Leaf::new(RsaKey::sign(&issuer, digest, params, key)?, key, bundle))
 }
 
-/// Applies `change` to the DNS names among `names`.
+/// Applies `change` to each DNS name, and omits IP addresses and names for which `change` returns `None`.
 fn dns_names(
     names: &[Name],
     defect: Defect,

@@ -44,7 +44,7 @@ impl From<IpAddr> for Name {
     }
 }
 
-/// An invalid name.
+/// The error for a text that is not a DNS name or an IP address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid DNS name or IP address `{name}`: {reason}")]
 pub struct InvalidName {

@@ -33,7 +33,7 @@ impl RsaKey {
         Ok(Self { private, public_der, digest })
     }
 
-    /// Creates the CA certificate as PEM, and the issuer.
+    /// Creates a CA certificate, and returns it as PEM with its issuer.
     pub(crate) fn authority(
         self,
         params: CertificateParams,
@@ -43,7 +43,7 @@ impl RsaKey {
         Ok((pem, Issuer::new(params, self)))
     }
 
-    /// Signs a leaf and returns it as PEM.
+    /// Signs a leaf certificate and returns it as PEM.
     pub(crate) fn sign(
         issuer: &Issuer<'static, Self>,
         digest: Digest,
@@ -80,7 +80,7 @@ const SHA256_WITH_RSA: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 
 const SHA1_WITH_RSA: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 5];
 
 impl Digest {
-    /// Replaces the algorithm in a certificate of rcgen, which supports only SHA-256; both IDs have the same length.
+    /// Replaces the algorithm in a certificate from rcgen, which supports only SHA-256; both IDs have the same length.
     fn named_in(self, der: &[u8]) -> Vec<u8> {
         if self != Self::Sha1 {
             return der.to_vec();
