@@ -13,20 +13,20 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-/// The annotations of an event.
+/// The annotations of an audit event, by key.
 pub type Annotations = BTreeMap<String, String>;
 
-/// The recorded fields of an event.
+/// The fields of an audit event that are recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuditEvent {
-    /// The annotations.
+    /// The annotations of the event.
     pub annotations: Annotations,
     /// The impersonation mode that allowed the request, such as `impersonate:user-info`, or an empty string.
     pub impersonation_constraint: String,
 }
 
-/// Audit events by the Audit-ID of the request.
+/// The audit log of a target, which finds events by the Audit-ID of their request.
 #[derive(Debug)]
 pub struct AuditLog {
     source: Source,
@@ -65,12 +65,12 @@ struct Tail {
 }
 
 impl AuditLog {
-    /// Creates a log for a target that does not provide one.
+    /// Creates a log that contains no events, for a target that does not provide its audit log.
     pub fn unavailable() -> Self {
         Self::new(Source::NotShown)
     }
 
-    /// Creates a log of the events in `index`.
+    /// Creates a log that reads events from `index`.
     pub fn recorded(index: AuditIndex) -> Self {
         Self::new(Source::Recorded(index))
     }
@@ -78,7 +78,7 @@ impl AuditLog {
     /// Follows the events that a server appends to `path`, one JSON object per line.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn follow_from_end(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::End(0))?;
@@ -90,7 +90,7 @@ impl AuditLog {
         Self { source, longest_wait: TIMEOUT, unchecked: AtomicUsize::new(0) }
     }
 
-    /// Returns the annotations of the request's audit event, if [`Self::event`] finds it.
+    /// Returns the annotations of the request's audit event, or `None` if [`Self::event`] does not find the event.
     pub async fn annotations(&self, audit_id: &str) -> Option<Annotations> {
         self.event(audit_id).await.map(|event| event.annotations)
     }
@@ -142,7 +142,7 @@ impl AuditLog {
 }
 
 impl AuditIndex {
-    /// Records an audit.k8s.io/v1 event of the stage `ResponseComplete`; ignores all others.
+    /// Records an `audit.k8s.io/v1` event of the stage `ResponseComplete`; ignores all other events.
     pub fn record(&self, event: &Value) {
         if let Ok(event) = Event::deserialize(event) {
             self.keep(event);
@@ -177,7 +177,7 @@ impl AuditIndex {
 }
 
 impl Tail {
-    /// Reads new lines; an incomplete line is read later.
+    /// Adds all complete new lines to `index`; an incomplete line is read later.
     fn read_into(&mut self, index: &AuditIndex) {
         while matches!(self.reader.read_until(b'\n', &mut self.line), Ok(read) if read > 0) {
             if self.line.ends_with(b"\n") {

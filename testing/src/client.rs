@@ -59,14 +59,14 @@ where
     }
 }
 
-/// Formats a `traceparent` with any parent and without the sampled flag.
+/// Formats a `traceparent` with an arbitrary parent ID and without the sampled flag.
 ///
 /// Source: W3C Trace Context, `traceparent`.
 fn traceparent(trace_id: &str) -> String {
     format!("00-{trace_id}-0000000000000001-00")
 }
 
-/// Returns the trace ID in the headers of a request.
+/// Returns the trace ID in the `traceparent` header of a request.
 pub(crate) fn trace_id(headers: &http::HeaderMap) -> Option<String> {
     let header = headers.get(TRACEPARENT)?.to_str().ok()?;
     header.split('-').nth(1).map(str::to_owned)

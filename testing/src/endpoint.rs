@@ -24,7 +24,7 @@ use crate::record::{Call, Recorder};
 use crate::server::{Error, ServiceName};
 use crate::{LOOPBACK, client};
 
-/// The maximum size of a body, which is larger than any review.
+/// The maximum size of a request or response body in bytes.
 const MAX_BODY: usize = 64 << 20;
 
 /// The server of a webhook, which is stopped when dropped.

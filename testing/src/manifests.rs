@@ -37,7 +37,7 @@ impl Manifest {
 /// Reads the objects in a file, or in all YAML and JSON files in a folder and its subfolders, sorted by name.
 ///
 /// # Errors
-/// A file cannot be read or is not valid YAML or JSON.
+/// Returns an error if a file cannot be read or is not valid YAML or JSON.
 pub(crate) fn read(path: &Path, found: &mut Vec<Manifest>) -> Result<(), Error> {
     let failed = |message: String| Error::Manifest { file: path.to_owned(), message };
     if path.is_dir() {
@@ -76,10 +76,10 @@ pub(crate) fn read(path: &Path, found: &mut Vec<Manifest>) -> Result<(), Error> 
     Ok(())
 }
 
-/// Creates an object and its namespace; an existing Namespace is not changed.
+/// Creates an object and its namespace; a Namespace that exists is not changed.
 ///
 /// # Errors
-/// The server does not serve the kind or rejects the object.
+/// Returns an error if the server does not serve the kind or rejects the object.
 pub(crate) async fn create(client: &kube::Client, manifest: &Manifest) -> Result<(), Error> {
     let (group, version) = match manifest.text("/apiVersion").split_once('/') {
         Some(parts) => parts,
@@ -111,7 +111,7 @@ pub(crate) async fn create(client: &kube::Client, manifest: &Manifest) -> Result
     }
 }
 
-/// Creates a namespace, unless it exists.
+/// Creates a namespace if it does not exist.
 pub(crate) async fn create_namespace(client: &kube::Client, name: &str) -> Result<(), Error> {
     let object = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     let object: DynamicObject =
@@ -128,7 +128,7 @@ pub(crate) async fn create_namespace(client: &kube::Client, name: &str) -> Resul
 const TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Waits until a custom resource is established and its versions are in discovery.
+/// Waits until a custom resource definition is established and its versions are in discovery.
 async fn wait_until_served(
     client: &kube::Client,
     definitions: &Api<DynamicObject>,

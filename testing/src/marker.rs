@@ -68,7 +68,7 @@ pub(crate) async fn wait_until_used(
     configurations.delete(NAME, &DeleteParams::default()).await.map(drop).map_err(failed)
 }
 
-/// The name sorts first, because mutating webhooks are called in the order of their configuration names.
+/// The name of the marker configuration, which sorts first: mutating webhooks are called in the order of these names.
 const NAME: &str = "0-admit-testing";
 
 fn configuration(kind: &str, mark: &str, port: u16, authority: &CertificateAuthority) -> Value {

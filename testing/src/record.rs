@@ -14,20 +14,20 @@ use serde_json::Value;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RequestTrace {
-    /// The method.
+    /// The HTTP method.
     pub method: Method,
-    /// The path and query.
+    /// The path and the query of the URL.
     pub path: String,
     /// The status of the response, or `None` if the request is in progress.
     pub status: Option<StatusCode>,
     /// The calls of webhooks under test that the request caused, in order of arrival.
     pub calls: Vec<Call>,
-    /// The annotations of the audit event.
+    /// The annotations of the request's audit event.
     pub annotations: BTreeMap<String, String>,
 }
 
 impl RequestTrace {
-    /// Returns the calls to this path, such as `/mutate`.
+    /// Returns the calls to a path, such as `/mutate`.
     pub fn calls_to<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Call> {
         self.calls.iter().filter(move |call| call.path == path)
     }
@@ -60,15 +60,15 @@ impl RequestTrace {
     }
 }
 
-/// The result of a call of a mutating webhook in the audit log.
+/// The result of a call of a mutating webhook, as recorded in the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mutation {
-    /// 0, or 1 if the webhook was reinvoked.
+    /// The round: 0, or 1 if the webhook was reinvoked.
     pub round: usize,
     /// The index of the webhook among all mutating webhooks.
     pub index: usize,
-    /// The name of the configuration.
+    /// The name of the webhook configuration.
     pub configuration: String,
     /// The name of the webhook.
     pub webhook: String,
@@ -115,24 +115,24 @@ pub struct Response {
 }
 
 impl Call {
-    /// Returns `request` of the review.
+    /// Returns the `request` field of the review.
     pub fn request(&self) -> &Value {
         self.review.get("request").unwrap_or(&Value::Null)
     }
 
-    /// Returns `request.object` of the review, which is null for a deletion.
+    /// Returns the `request.object` field of the review, which is null for a deletion.
     pub fn object(&self) -> &Value {
         self.request().get("object").unwrap_or(&Value::Null)
     }
 
-    /// Returns `response.allowed`.
+    /// Returns the `response.allowed` field, or `None` if the webhook did not send a valid review.
     pub fn allowed(&self) -> Option<bool> {
         self.responded("allowed")?.as_bool()
     }
 
     /// Decodes the JSON Patch in the response.
     ///
-    /// It can be base64 or a list of bytes, which kube-apiserver accepts and the kube crate writes.
+    /// Accepts a base64 string, or a list of bytes, which kube-apiserver accepts and the kube crate writes.
     pub fn patch(&self) -> Option<Value> {
         let patch = self.responded("patch")?;
         let bytes = match patch.as_str() {
@@ -205,12 +205,12 @@ impl Recorder {
         }
     }
 
-    /// Returns the requests so far.
+    /// Returns the requests that have been recorded so far.
     pub(crate) fn requests(&self) -> Vec<SentRequest> {
         self.lock().requests.clone()
     }
 
-    /// Returns the calls so far.
+    /// Returns the calls that have been recorded so far.
     pub(crate) fn calls(&self) -> Vec<Call> {
         self.lock().calls.iter().map(|received| received.call.clone()).collect()
     }

@@ -63,7 +63,7 @@ pub enum Error {
     Listen {
         /// The Service of the webhook.
         service: String,
-        /// The cause.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// The certificate of a webhook could not be created.
@@ -118,7 +118,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Sets the backend; the default is in process.
+    /// Sets the backend; the default is [`Backend::InProcess`].
     #[must_use]
     pub fn on(self, backend: Backend) -> Self {
         Self { backend, ..self }
@@ -158,7 +158,7 @@ impl Builder {
     /// Starts the server and the webhooks, creates the objects, and waits until the server uses the configurations.
     ///
     /// # Errors
-    /// A server does not start, or an object cannot be created; the error contains the file.
+    /// Returns an error, with the path of the file, if a server does not start or an object cannot be created.
     pub async fn start(self) -> Result<TestServer, Error> {
         let mut objects = Vec::new();
         for path in &self.manifests {
@@ -200,7 +200,7 @@ async fn start_fakes(files: &[PathBuf]) -> Result<Option<Fleet>, Error> {
     started.map(Some).map_err(|error| Error::Setup(error.to_string()))
 }
 
-/// The API server and its audit log.
+/// A running API server and its audit log.
 #[derive(Debug)]
 struct Servers {
     api_server: RunningApiServer,
@@ -238,7 +238,7 @@ impl Servers {
         }
     }
 
-    /// Creates a client in the group `system:masters`, which records its requests if a recorder is given.
+    /// Creates a client in the group `system:masters`, whose requests are recorded if `recorder` is set.
     fn client(&self, recorder: Option<&Arc<Recorder>>) -> Result<kube::Client, Error> {
         match &self.api_server {
             RunningApiServer::InProcess(server) => {
@@ -263,7 +263,7 @@ impl Servers {
     }
 }
 
-/// Returns the user of [`Envtest::config`], including the uid, because reviews contain it.
+/// Returns the user of [`Envtest::config`], including the uid, because reviews contain the uid.
 fn admin() -> UserInfo {
     UserInfo {
         username: "admin".to_owned(),
@@ -273,7 +273,7 @@ fn admin() -> UserInfo {
     }
 }
 
-/// The setup before the test starts.
+/// The steps that prepare the server before the test starts.
 struct Setup<'a> {
     client: kube::Client,
     backend: Backend,
@@ -351,7 +351,7 @@ fn rank(manifest: &Manifest) -> u8 {
     }
 }
 
-/// Sets the port and the `caBundle` of the Services in a configuration.
+/// Sets the port and the `caBundle` of each `clientConfig` whose Service is under test.
 fn point_at(
     configuration: &mut Value,
     endpoints: &[(ServiceName, Endpoint)],

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 use self::watchdog::Watchdog;
 use crate::LOOPBACK;
 
-/// Running etcd and kube-apiserver with their folder, which are stopped and removed when dropped.
+/// Running etcd and kube-apiserver processes, which are stopped, and whose folder is removed, when dropped.
 #[derive(Debug)]
 pub struct Envtest {
     config: kube::Config,
@@ -44,7 +44,7 @@ pub struct Settings {
     pub audit: Option<(PathBuf, PathBuf)>,
 }
 
-/// The reason why the servers could not start, with advice.
+/// The reason why the servers could not start, with advice for the user.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct EnvtestError(String);
@@ -68,8 +68,8 @@ impl Envtest {
     /// `progress` receives progress messages.
     ///
     /// # Errors
-    /// KUBEBUILDER_ASSETS is not set or does not contain a program, or a server does not start within a minute; the error
-    /// contains the end of its log.
+    /// Returns an error if KUBEBUILDER_ASSETS is not set, if a program is missing, or if a server does not start within
+    /// a minute; the error contains the end of the server's log.
     pub async fn start(settings: Settings, progress: impl Fn(&str)) -> Result<Self, EnvtestError> {
         let assets = Assets::find()?;
         let mut attempt = 1;
@@ -94,12 +94,12 @@ impl Envtest {
         &self.etcd_url
     }
 
-    /// Returns the audit log, with one event per line, which is written before the response is sent.
+    /// Returns the path of the audit log; kube-apiserver writes each event as a line before it sends the response.
     pub fn audit_log(&self) -> &Path {
         &self.audit_log
     }
 
-    /// Returns the log of kube-apiserver.
+    /// Returns the path of kube-apiserver's log.
     pub fn server_log(&self) -> &Path {
         &self.apiserver.log
     }
@@ -186,7 +186,7 @@ impl Assets {
     }
 }
 
-/// The files of kube-apiserver.
+/// The paths of kube-apiserver's files.
 struct Files {
     authority: String,
     certificate: PathBuf,
@@ -324,7 +324,7 @@ impl Server {
     }
 }
 
-/// Kills the server and waits for its end, because its folder cannot be removed earlier.
+/// Kills the server and waits until the process has ended, because its folder cannot be removed before that.
 impl Drop for Server {
     fn drop(&mut self) {
         let killed = self.child.start_kill();
@@ -384,7 +384,7 @@ async fn is_ready(client: &kube::Client) -> bool {
     client.request_text(request).await.is_ok_and(|text| text == "ok")
 }
 
-/// Finds distinct free ports, which are reserved until all are found.
+/// Finds distinct free ports; each port stays reserved until all are found.
 fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT], EnvtestError> {
     let failed = |error: std::io::Error| EnvtestError::new(format!("no free port on {LOOPBACK}: {error}"));
     let mut held = Vec::with_capacity(COUNT);

@@ -46,7 +46,7 @@ impl Watchdog {
     }
 }
 
-/// Kills the shell before the pipe closes.
+/// Kills the shell before the pipe closes, so that the shell does not kill the processes.
 impl Drop for Watchdog {
     fn drop(&mut self) {
         // An error means that the shell has already ended.
