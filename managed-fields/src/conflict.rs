@@ -9,25 +9,25 @@ use crate::managed::{Manager, Operation};
 use crate::path;
 use crate::set::Set;
 
-/// Fields that a write would change although other managers own them; never empty.
+/// Fields that other managers own and a write would change; there is at least one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflicts(BTreeMap<Manager, Set>);
 
-/// One of `details.causes`, of type `FieldManagerConflict`.
+/// A cause in the Status of a conflict, of type `FieldManagerConflict`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cause {
-    /// The manager that owns the field.
+    /// The message, which contains the manager that owns the field.
     pub message: String,
-    /// The field, such as `.spec.replicas`.
+    /// The path of the field, such as `.spec.replicas`.
     pub field: String,
 }
 
-/// The maximum length of listed conflicts, in bytes: a name of a megabyte may have a hundred thousand fields below it.
+/// The maximum length of listed conflicts, in bytes: 100,000 fields below a name of one megabyte would fill the memory.
 const MAX_LISTED_BYTES: usize = 1 << 20;
 
 impl Conflicts {
-    /// Creates conflicts with the managers that own these fields.
+    /// Creates a conflict for each field in the set of a manager.
     pub(crate) const fn new(sets: BTreeMap<Manager, Set>) -> Self {
         Self(sets)
     }
@@ -37,19 +37,19 @@ impl Conflicts {
         &self.0
     }
 
-    /// Returns the conflicts in other fields; none if there are none.
+    /// Returns the conflicts about fields that are not in `fields`, or `None` if no conflicts remain.
     pub(crate) fn except(self, fields: &Set) -> Option<Self> {
         let rest = self.0.into_iter().map(|(manager, set)| (manager, set.difference(fields)));
         let rest: BTreeMap<_, _> = rest.filter(|(_, set)| !set.is_empty()).collect();
         (!rest.is_empty()).then_some(Self(rest))
     }
 
-    /// Returns the number of fields.
+    /// Returns the number of fields with a conflict.
     fn count(&self) -> usize {
         self.0.values().map(Set::len).sum()
     }
 
-    /// Returns the fields of each manager, up to the limit.
+    /// Returns the fields of each manager, up to a limit of 1 MiB.
     fn listed(&self) -> Vec<(&Manager, Vec<String>)> {
         let mut bytes = 0;
         let mut fields_of = |set: &Set| {
@@ -66,7 +66,7 @@ impl Conflicts {
         self.0.iter().map(|(manager, set)| (manager, fields_of(set))).collect()
     }
 
-    /// Returns the message of the Status, which lists conflicts up to the limit.
+    /// Returns the message of the Status, which lists conflicts up to a limit of 1 MiB.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/conflict.go, `getConflictMessage`.
     pub fn message(&self) -> String {
@@ -84,7 +84,7 @@ impl Conflicts {
         format!("Apply failed with {count} conflicts: {}", lines.join("\n"))
     }
 
-    /// Returns the causes in the details of the Status, up to the limit.
+    /// Returns the causes in the details of the Status, up to a limit of 1 MiB.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/conflict.go, `NewConflictError`.
     pub fn causes(&self) -> Vec<Cause> {
@@ -97,7 +97,7 @@ impl Conflicts {
     }
 }
 
-/// Formats a manager as conflicts name it.
+/// Formats a manager as in the message of a conflict.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/conflict.go, `printManager`.
 impl fmt::Display for Manager {

@@ -7,9 +7,9 @@ use crate::set::{Builder, Node, Set};
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "upstream has these two")]
 pub enum Filter {
-    /// All fields except these and the fields below them.
+    /// Selects all fields except these and the fields below them.
     Exclude(Set),
-    /// Only fields below or above one of these prefixes.
+    /// Selects only fields below or above one of these prefixes.
     Include(Vec<Vec<Pattern>>),
 }
 
@@ -33,7 +33,7 @@ impl Pattern {
 }
 
 impl Filter {
-    /// Returns the selected fields.
+    /// Returns the fields in the set that the filter selects.
     ///
     /// Source: structured-merge-diff fieldpath/set.go, `NewExcludeSetFilter` and `FilterIncludeMatches`.
     pub(crate) fn apply(&self, fields: &Set) -> Set {

@@ -27,14 +27,14 @@ impl Numeric {
     }
 }
 
-/// Which numbers Go formats with an exponent.
+/// The range of floats that Go formats with an exponent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exponents {
-    /// As `%v` does: below 1e-4 and from 1e6.
+    /// The range of `%v`: below 1e-4 and from 1e6 on.
     Verb,
-    /// As json-iterator does: below 1e-6 and from 1e21, with at least two exponent digits.
+    /// The range of json-iterator: below 1e-6 and from 1e21 on, with at least two exponent digits.
     JsonIterator,
-    /// As encoding/json does: the same ranges with the minimum number of exponent digits.
+    /// The range of encoding/json: below 1e-6 and from 1e21 on, with the minimum number of exponent digits.
     Json,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Returns whether Go prints a character as it is: not a control character, a space other than ` `, or a joiner.
+/// Returns whether Go prints a character unescaped: not a control character, a joiner, or a space other than ` `.
 fn is_printable(letter: char) -> bool {
     letter == ' '
         || !(letter.is_control()
@@ -109,7 +109,7 @@ fn is_printable(letter: char) -> bool {
                 | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..='\u{10ffff}'))
 }
 
-/// Formats a structured-merge-diff value, which is a pointer to a struct, as `%v` does.
+/// Formats a value as `%v` formats structured-merge-diff's value, which is a pointer to a struct.
 pub(crate) fn pointer(value: &Value) -> String {
     format!("&{{{}}}", plain(value))
 }
@@ -128,7 +128,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Formats a structured-merge-diff value as `%#v` does.
+/// Formats a value as `%#v` formats structured-merge-diff's value.
 pub(crate) fn syntax_of_pointer(value: &Value) -> String {
     format!("&value.valueUnstructured{{Value:{}}}", syntax(value))
 }
@@ -172,16 +172,16 @@ pub(crate) fn number_text(number: &Number) -> String {
     }
 }
 
-/// Which characters are escaped in JSON, in addition to those that must be.
+/// The characters that are escaped in JSON in addition to those that JSON requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Escapes {
-    /// No others.
+    /// Escapes no additional characters.
     Needed,
-    /// Those that are special in HTML.
+    /// Escapes the characters that are special in HTML.
     Html,
 }
 
-/// Appends `text` in double quotes.
+/// Appends `text` as a JSON string in double quotes.
 ///
 /// Source: json-iterator `stream_str.go`, `WriteString` and `WriteStringWithHTMLEscaped`; encoding/json/encode.go,
 /// `appendString`, which writes `\b` and `\f` otherwise.

@@ -14,7 +14,7 @@ const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `TotalAnnotationSizeLimitB`.
 const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
 
-/// Returns the configuration; none if the annotation is missing or empty.
+/// Returns the applied configuration, or `None` if the annotation is missing or empty.
 pub(crate) fn annotation(object: &Value) -> Option<&str> {
     let annotations = object.get("metadata")?.get("annotations")?;
     annotations.get(ANNOTATION)?.as_str().filter(|text| !text.is_empty())

@@ -52,29 +52,31 @@ impl Manager {
         }
     }
 
-    /// Returns the `fieldManager` of its requests.
+    /// Returns the `fieldManager` of the manager's requests.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the operation by which it came to own fields.
+    /// Returns the operation by which the manager came to own fields.
     pub const fn operation(&self) -> Operation {
         self.operation
     }
 
-    /// Returns the version of its requests.
+    /// Returns the version of the manager's requests.
     ///
     /// It is empty for [`Operation::Apply`], where one entry has the fields of all versions.
     pub fn api_version(&self) -> &str {
         &self.api_version
     }
 
-    /// Returns the subresource; empty for the object itself.
+    /// Returns the subresource, or an empty string for the object itself.
     pub fn subresource(&self) -> &str {
         &self.subresource
     }
 }
 
+/// Returns the JSON text that upstream uses as the identifier of a manager.
+///
 /// Source: apimachinery pkg/util/managedfields/internal/managedfields.go, `BuildManagerIdentifier`.
 fn identifier(name: &str, operation: Operation, api_version: &str, subresource: &str) -> String {
     let mut text = String::from("{");
@@ -128,7 +130,7 @@ pub(crate) struct VersionedSet {
 }
 
 impl VersionedSet {
-    /// Returns another set of fields in the same version.
+    /// Returns `set` with the version of this set.
     pub(crate) fn with(&self, set: Set) -> Self {
         Self { set, api_version: self.api_version.clone(), operation: self.operation }
     }
@@ -140,9 +142,9 @@ pub(crate) type Fields = BTreeMap<Manager, VersionedSet>;
 /// The last time at which a manager came to own a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Time {
-    /// In UTC with a precision of seconds, as the server formats it.
+    /// The time in UTC with a precision of seconds, as the server formats it.
     pub(crate) text: String,
-    /// Whether it is the time of this write.
+    /// Whether this is the time of the current write.
     pub(crate) is_now: bool,
 }
 
@@ -150,11 +152,11 @@ pub(crate) struct Time {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Managed {
     pub(crate) fields: Fields,
-    /// Also contains managers without fields, but not managers without a time.
+    /// The time of each manager; a manager without fields can have a time, and a manager without a time is missing.
     pub(crate) times: BTreeMap<Manager, Time>,
 }
 
-/// A time before all others.
+/// A time that is earlier than all others.
 const EPOCH: &str = "1970-01-01T00:00:00Z";
 
 impl Managed {
@@ -162,15 +164,15 @@ impl Managed {
         self.times.get(manager).map_or(EPOCH, |time| &time.text)
     }
 
-    /// Returns whether an entry has the time of this write.
+    /// Returns whether an entry has the time of the current write.
     pub(crate) fn is_timed(&self) -> bool {
         self.fields.keys().any(|manager| self.times.get(manager).is_some_and(|time| time.is_now))
     }
 
-    /// Decodes `metadata.managedFields`, which may be absent (null).
+    /// Decodes `metadata.managedFields`, which is null if absent.
     ///
     /// # Errors
-    /// The server's error for an invalid entry.
+    /// Returns kube-apiserver's error if an entry is invalid.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/managedfields.go, `DecodeManagedFields`.
     pub(crate) fn decode(entries: &Value) -> Result<Self, String> {
@@ -213,7 +215,7 @@ impl Managed {
         Ok(decoded)
     }
 
-    /// Encodes `metadata.managedFields`, sorted; returns none if no manager owns a field.
+    /// Encodes `metadata.managedFields`, sorted; returns `None` if no manager owns a field.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/managedfields.go, `encodeManagedFields`.
     pub(crate) fn encode(&self) -> Option<Value> {
@@ -247,10 +249,10 @@ impl Managed {
     }
 }
 
-/// Validates `metadata.managedFields` after mutating admission; null if absent.
+/// Validates `metadata.managedFields` after mutating admission; `entries` is null if absent.
 ///
 /// # Errors
-/// The server's error for an entry that cannot be decoded.
+/// Returns kube-apiserver's error if an entry cannot be decoded.
 ///
 /// Source: apimachinery pkg/util/managedfields/fieldmanager.go, `ValidateManagedFields`.
 pub fn validate_entries(entries: &Value) -> Result<(), String> {
@@ -270,7 +272,7 @@ pub(crate) fn is_reset(entries: &Value) -> bool {
     }
 }
 
-/// Formats an entry as Go prints the struct.
+/// Formats an entry as Go prints the `ManagedFieldsEntry` struct.
 fn shown(entry: &Value) -> String {
     let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
     let time = entry

@@ -59,11 +59,11 @@ pub struct FieldManager<'a, V> {
     pub versions: &'a V,
     /// The version of the requests, such as `apps/v1`, which all passed and returned objects have.
     pub api_version: &'a str,
-    /// The kind.
+    /// The kind of the objects.
     pub kind: &'a str,
-    /// The subresource of the write; empty for the object itself.
+    /// The subresource of the write; an empty string for the object itself.
     pub subresource: &'a str,
-    /// The fields that such a request can set, by version; all fields if a version is missing.
+    /// The fields that a request can set, by version; a request in a missing version can set all fields.
     pub reset_fields: &'a BTreeMap<String, Filter>,
 }
 
@@ -89,9 +89,9 @@ impl Writer<'_> {
 pub struct Written {
     /// The object.
     pub object: Value,
-    /// Whether an entry has the time of this write.
+    /// Whether an entry has the time of the current write.
     ///
-    /// It keeps its fractions of a second until the object is encoded as JSON.
+    /// That time keeps its fractions of a second until the object is encoded as JSON.
     pub is_timed: bool,
 }
 
@@ -99,11 +99,11 @@ pub struct Written {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "each is another answer to the client")]
 pub enum Error {
-    /// A Bad Request with this message.
+    /// The response is a Bad Request with this message.
     BadRequest(String),
-    /// A Conflict: other managers own fields that the write would change.
+    /// The response is a Conflict, because other managers own fields that the write would change.
     Conflicts(Conflicts),
-    /// An Internal Server Error with this message.
+    /// The response is an Internal Server Error with this message.
     Internal(String),
 }
 
@@ -116,12 +116,12 @@ impl From<Failure> for Error {
     }
 }
 
-/// Returns `metadata.managedFields`; null if there are none.
+/// Returns `metadata.managedFields`, or null if the field is absent.
 fn entries(object: &Value) -> &Value {
     object.get("metadata").and_then(|metadata| metadata.get("managedFields")).unwrap_or(&Value::Null)
 }
 
-/// Replaces `metadata.managedFields`.
+/// Sets `metadata.managedFields`, or removes the field if `entries` is `None`.
 pub(crate) fn set_entries(object: &mut Value, entries: Option<Value>) {
     let Some(members) = object.as_object_mut() else { return };
     if entries.is_none() && !members.get("metadata").is_some_and(Value::is_object) {
@@ -144,22 +144,22 @@ fn without_entries(object: &Value) -> Value {
     object
 }
 
-/// A written object; none if an apply changed nothing.
+/// The object and the owners that a write produces; the object is `None` if an apply changed nothing.
 struct Change {
     object: Option<Value>,
     managed: Managed,
 }
 
 impl<V: Versions> FieldManager<'_, V> {
-    /// Returns what a create, an update, or a patch stores.
+    /// Returns the object that a create, an update, or a patch stores.
     ///
-    /// `new` is the object to store; `live` is the stored object, or none for a create.
+    /// `new` is the object to store; `live` is the stored object, or `None` for a create.
     ///
     /// The request may set managedFields itself, except through a subresource: invalid entries are ignored, and `[]` or
     /// `[{}]` removes all. If no manager owns any field of the object, only an apply makes its manager own fields.
     ///
     /// # Errors
-    /// [`Error::Internal`] if an object does not match its type or cannot be converted.
+    /// Returns [`Error::Internal`] if an object does not match its type or cannot be converted.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `Update`; skipnonapplied.go, `Update`.
     pub fn update(&self, live: Option<&Value>, mut new: Value, by: &Writer<'_>) -> Result<Written, Error> {
@@ -167,7 +167,7 @@ impl<V: Versions> FieldManager<'_, V> {
         Ok(Written { object: new, is_timed })
     }
 
-    /// Returns what a write stores, as [`Self::update`] does, but keeps the managedFields on an error.
+    /// Returns the object that a write stores, as [`Self::update`] does, but keeps the managedFields on an error.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `UpdateNoErrors`.
     pub fn update_no_errors(&self, live: Option<&Value>, mut new: Value, by: &Writer<'_>) -> Written {
@@ -204,6 +204,8 @@ impl<V: Versions> FieldManager<'_, V> {
         live.map_or_else(|| Cow::Owned(self.versions.empty(self.api_version)), Cow::Borrowed)
     }
 
+    /// Returns the owners before an update, from the managedFields of the stored object or of the request.
+    ///
     /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `decodeLiveOrNew`.
     fn managed_before(&self, live: &Value, new: &Value) -> Managed {
         let of_live = || Managed::decode(entries(live)).unwrap_or_default();
@@ -260,16 +262,16 @@ impl<V: Versions> FieldManager<'_, V> {
         Ok(managed)
     }
 
-    /// Returns what an apply stores.
+    /// Returns the object that an apply stores.
     ///
     /// `applied` is the request's object as sent: with `apiVersion` and `kind`, without defaults. `live` is the stored
-    /// object, or none for a create.
+    /// object, or `None` for a create.
     ///
     /// Defaults are not set in new parts of the object. A struct, list, or map that becomes empty is null, which is
     /// absent for Go's types.
     ///
     /// # Errors
-    /// [`Error`] if the apply is rejected.
+    /// Returns an [`Error`] if the apply is rejected.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `Apply`; versioncheck.go,
     /// lastappliedupdater.go and managedfieldsupdater.go, `Apply`.
@@ -311,6 +313,8 @@ impl<V: Versions> FieldManager<'_, V> {
         Ok(Written { object, is_timed: change.managed.is_timed() })
     }
 
+    /// Returns the object and the owners of fields after an apply.
+    ///
     /// Source: apimachinery pkg/util/managedfields/internal/{skipnonapplied,managedfieldsupdater,stripmeta,
     /// structuredmerge}.go, `Apply`.
     fn applied(
@@ -358,7 +362,7 @@ impl<V: Versions> FieldManager<'_, V> {
         Ok(Change { object, managed: Managed { fields: owners, times } })
     }
 
-    /// Returns the fields of the live object from client-side `kubectl apply`; none if it was not used.
+    /// Returns the live object's fields from client-side `kubectl apply`, or `None` if that was not used.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/lastappliedmanager.go, `allowedConflictsFromLastApplied`.
     fn last_applied(&self, live: &Rc<Value>) -> Option<Set> {
@@ -385,12 +389,16 @@ impl<V: Versions> FieldManager<'_, V> {
         Ok(typed)
     }
 
+    /// Creates a manager for a request; an empty name becomes `unknown`.
+    ///
     /// Source: apimachinery pkg/util/managedfields/internal/buildmanagerinfo.go, `buildManagerInfo`.
     fn manager(&self, name: &str, operation: Operation) -> Manager {
         let name = if name.is_empty() { "unknown" } else { name };
         Manager::new(name, operation, self.api_version, self.subresource)
     }
 
+    /// Returns the object's namespace and name as errors show them.
+    ///
     /// Source: apimachinery pkg/util/managedfields/internal/structuredmerge.go, `objectGVKNN`.
     fn name_of(&self, object: &Value) -> String {
         let text = |name: &str| {
@@ -405,6 +413,8 @@ impl<V: Versions> FieldManager<'_, V> {
     }
 }
 
+/// Formats a group, version, and kind as errors show them: `apps/v1, Kind=Deployment`.
+///
 /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `GroupVersionKind.String`.
 fn group_version_kind(api_version: &str, kind: &str) -> String {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -451,7 +461,7 @@ fn cap(managed: &mut Managed) {
 
 /// Restores the old timestamps in the entries of `new` if only timestamps changed, so that the write is a no-op.
 ///
-/// The rest of the objects is compared by `same`: as values of their Go types, or strictly if they have none.
+/// `same` compares the rest of the objects: as values of their Go types, or strictly for objects without a Go type.
 ///
 /// Source: apiserver pkg/endpoints/handlers/fieldmanager/equality.go, `IgnoreManagedFieldsTimestampsTransformer`.
 pub fn restore_times(old: &Value, new: &mut Value, same: impl FnOnce(&Value, &Value) -> bool) {

@@ -47,10 +47,10 @@ impl PathElement {
         Self::Value(Arc::new(value))
     }
 
-    /// Parses the output of [`Self::serialize`]; returns none for an unknown kind of element, such as `x:y`.
+    /// Parses the output of [`Self::serialize`]; returns `None` for an unknown kind of element, such as `x:y`.
     ///
     /// # Errors
-    /// The server's error.
+    /// Returns kube-apiserver's error if the text is invalid.
     ///
     /// Source: structured-merge-diff fieldpath/serialize-pe.go, `DeserializePathElement`.
     pub fn parse(text: &str) -> Result<Option<Self>, String> {
@@ -85,7 +85,7 @@ impl PathElement {
         }
     }
 
-    /// Encodes the element as a member name in `fieldsV1`; returns none if it cannot be encoded.
+    /// Encodes the element as a member name in `fieldsV1`; returns `None` if the element cannot be encoded.
     ///
     /// Source: structured-merge-diff fieldpath/serialize-pe.go, `serializePathElementToWriter`.
     pub fn serialize(&self) -> Option<String> {
@@ -131,6 +131,8 @@ impl PathElement {
     }
 }
 
+/// Parses an index; returns Go's error if the text is not an integer.
+///
 /// Source: Go strconv/number.go, `Atoi`.
 fn index(text: &str) -> Result<i64, String> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);

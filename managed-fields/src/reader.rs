@@ -9,7 +9,7 @@ use crate::go;
 /// Upstream accepts 10 000, but documents from the server's own decoder are never that deep.
 pub(crate) const MAX_DEPTH: usize = 500;
 
-/// Parses JSON. The first error is kept; values read after it are meaningless.
+/// Parses JSON and keeps the first error; values that are read after an error are meaningless.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -17,23 +17,23 @@ pub(crate) struct Reader<'a> {
     at: usize,
     depth: usize,
     error: Option<String>,
-    /// Whether the parser tried to read beyond the end.
+    /// Whether the parser has tried to read beyond the end.
     is_at_end: bool,
 }
 
-/// The source of json-iterator's bytes.
+/// Where json-iterator reads bytes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// Memory: all bytes are available.
+    /// Reads from memory: all bytes are available.
     Memory,
-    /// A stream: errors show only bytes of the current chunk.
+    /// Reads from a stream: errors show only bytes of the current chunk.
     Stream,
 }
 
 /// The size of json-iterator's chunks, in bytes.
 const CHUNK_SIZE: usize = 4096;
 
-/// The json-iterator function that reads an object, which its errors name.
+/// The name of the json-iterator function that reads an object, as errors show it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Names {
     of_reader: &'static str,
@@ -42,11 +42,11 @@ pub(crate) struct Names {
     quotes_before: bool,
 }
 
-/// The function `ReadObjectCB`.
+/// The names in errors of the function `ReadObjectCB`.
 pub(crate) const OBJECT: Names =
     Names { of_reader: "ReadObjectCB", of_colon: "ReadObject", quotes_before: false };
 
-/// The function `ReadMapCB`.
+/// The names in errors of the function `ReadMapCB`.
 pub(crate) const MAP: Names = Names { of_reader: "ReadMapCB", of_colon: "ReadMapCB", quotes_before: true };
 
 impl<'a> Reader<'a> {
@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
         Self { source: Source::Stream, ..Self::new(bytes) }
     }
 
-    /// Returns whether there was an error, after which reading is pointless.
+    /// Returns whether an error occurred, after which the caller can stop reading.
     pub(crate) fn has_failed(&self) -> bool {
         self.error.is_some()
     }
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
         ));
     }
 
-    /// Returns the error, which may be that more text follows.
+    /// Returns the first error; text after the document is also an error.
     pub(crate) fn finish(mut self) -> Result<(), String> {
         if !self.has_failed() && self.token() != 0 {
             self.at -= 1;
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the next byte that is not whitespace; 0 at the end.
+    /// Reads the next byte that is not whitespace; returns 0 at the end.
     fn token(&mut self) -> u8 {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let is_token = |byte: &u8| !matches!(byte, b' ' | b'\n' | b'\t' | b'\r');
@@ -192,7 +192,7 @@ impl<'a> Reader<'a> {
         self.depth -= 1;
     }
 
-    /// Reads a value. Numbers are floats.
+    /// Reads a value; all numbers become floats.
     ///
     /// Source: json-iterator iter.go, `Read`.
     pub(crate) fn value(&mut self) -> Value {
@@ -235,7 +235,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Skips a value.
+    /// Skips a value without decoding it.
     ///
     /// Source: json-iterator `iter_skip.go`, `Skip`.
     pub(crate) fn skip(&mut self) {
@@ -287,6 +287,8 @@ impl<'a> Reader<'a> {
         self.depth -= 1;
     }
 
+    /// Reads a number as a float.
+    ///
     /// Source: json-iterator `iter_float.go`, `ReadFloat64`, and `iter_float.go`, `validateFloat`.
     fn number(&mut self) -> Value {
         let is_negative = self.bytes.get(self.at) == Some(&b'-');
@@ -331,7 +333,7 @@ impl<'a> Reader<'a> {
         Value::Null
     }
 
-    /// Reads a string in double quotes; `null` is an empty string.
+    /// Reads a string in double quotes; `null` becomes an empty string.
     ///
     /// Source: json-iterator `iter_str.go`, `ReadString`.
     fn text(&mut self) -> String {

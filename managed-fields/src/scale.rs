@@ -10,7 +10,7 @@ use crate::managed::{Managed, VersionedSet};
 use crate::path::{Path, PathElement};
 use crate::set::Set;
 
-/// The version of every Scale.
+/// The `apiVersion` of every Scale.
 const SCALE: &str = "autoscaling/v1";
 
 /// Returns the path of the replicas in a Scale.
@@ -22,10 +22,10 @@ fn replicas_of_scale() -> Path {
 ///
 /// The entries contain the owners of the replicas.
 ///
-/// `replicas` maps versions of the object to the path of its replicas, or to none.
+/// `replicas` maps versions of the object to the path of the replicas, or to `None`.
 ///
 /// # Errors
-/// The server's error for entries that cannot be decoded.
+/// Returns kube-apiserver's error if entries cannot be decoded.
 pub fn entries_of_scale(parent: &Value, replicas: &BTreeMap<String, Option<Path>>) -> Result<Value, String> {
     let parent = Managed::decode(parent)?;
     let mut scale = Managed::default();
@@ -46,7 +46,7 @@ pub fn entries_of_scale(parent: &Value, replicas: &BTreeMap<String, Option<Path>
 /// `parent` contains the object's previous entries; `api_version` is the version of the object.
 ///
 /// # Errors
-/// The server's error for entries that cannot be decoded.
+/// Returns kube-apiserver's error if entries cannot be decoded.
 pub fn entries_of_parent(
     parent: &Value,
     scale: &Value,

@@ -9,15 +9,15 @@ pub trait Schema: Copy {
     /// A reference may add restrictions to the type, such as `x-kubernetes-map-type: atomic` next to a `$ref`.
     fn atom(self) -> Atom<Self>;
 
-    /// Returns the type of a declared field of its map; none for other names.
+    /// Returns the type of a declared field of the map, or `None` if `name` is not declared.
     fn field(self, name: &str) -> Option<Type<Self>>;
 
-    /// Returns the default of a declared field. Called only for key fields.
+    /// Returns the default of a declared field. The method is called only for key fields.
     fn field_default(self, name: &str) -> Option<Value>;
 
-    /// Returns the names of the key fields of its list, in the order of the schema.
+    /// Returns the names of the list's key fields, in the order of the schema.
     ///
-    /// Called only if the list is [`Relation::Keyed`].
+    /// The method is called only if the list is [`Relation::Keyed`].
     fn keys(&self) -> Vec<&str>;
 }
 
@@ -25,7 +25,7 @@ pub trait Schema: Copy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "structured-merge-diff has these two and no others")]
 pub enum Type<T> {
-    /// A type of the caller.
+    /// A type that the caller declares.
     Declared(T),
     /// A type for values without a schema: scalars, atomic lists, and maps that are merged by member.
     Deduced,
@@ -33,15 +33,15 @@ pub enum Type<T> {
     Untyped,
 }
 
-/// The values that a type allows: several kinds only if a schema does not specify one.
+/// The values that a type allows; a type without a specified kind allows several kinds.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "callers make them")]
 pub struct Atom<T> {
-    /// The allowed scalars.
+    /// The scalars that the type allows.
     pub scalar: Option<Scalar>,
-    /// The allowed lists.
+    /// The lists that the type allows.
     pub list: Option<ListType<T>>,
-    /// The allowed structs and maps.
+    /// The structs and maps that the type allows.
     pub map: Option<MapType<T>>,
 }
 
@@ -90,11 +90,11 @@ pub struct ListType<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "structured-merge-diff has these")]
 pub enum Relation {
-    /// Not at all: the list is a single value.
+    /// Items are not matched: the list is a single value.
     Atomic,
-    /// By the items themselves.
+    /// Equal items are matched.
     Set,
-    /// By the key fields of the items.
+    /// Items with equal key fields are matched.
     Keyed,
 }
 
@@ -102,9 +102,9 @@ pub enum Relation {
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "callers make them")]
 pub struct MapType<T> {
-    /// The type of members that are not declared; without one, only declared members are allowed.
+    /// The type of members that are not declared; if `None`, only declared members are allowed.
     pub element: Option<Type<T>>,
-    /// Whether it is treated as a single value.
+    /// Whether the map is treated as a single value.
     pub is_atomic: bool,
     /// Whether fields are declared.
     pub has_fields: bool,

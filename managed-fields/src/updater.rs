@@ -17,7 +17,7 @@ use crate::versions::{ConversionError, Versioned, Versions};
 #[derive(Debug)]
 pub(crate) enum Failure {
     Conflicts(Conflicts),
-    /// Another error.
+    /// Any failure other than a conflict.
     Other(String),
 }
 
@@ -43,11 +43,11 @@ impl From<ConversionError> for Failure {
 /// The parameters that are the same for all writes of a kind.
 pub(crate) struct Updater<'a, V> {
     pub(crate) versions: &'a V,
-    /// Filters by version.
+    /// The fields that a request can set, by version.
     pub(crate) filters: &'a BTreeMap<String, Filter>,
 }
 
-/// Returns the object; none if its version no longer exists.
+/// Returns the object, or `None` if its version no longer exists.
 fn known<T>(result: Result<T, ConversionError>, what: &str) -> Result<Option<T>, Failure> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -76,7 +76,7 @@ impl<V: Versions> Updater<'_, V> {
 
     /// Merges `applied` into `live`, both in the same version, and returns the object and the owners.
     ///
-    /// The object is none if it does not change.
+    /// The returned object is `None` if the apply does not change the object.
     pub(crate) fn apply(
         &self,
         live: &Object<V>,
@@ -167,7 +167,7 @@ impl<V: Versions> Updater<'_, V> {
         Ok((managers, changes))
     }
 
-    /// Compares the objects in another version; returns none if that version does not exist.
+    /// Compares the objects in another version; returns `None` if that version does not exist.
     fn compared_in(
         &self,
         live: &Object<V>,
@@ -203,7 +203,7 @@ impl<V: Versions> Updater<'_, V> {
         Ok(reconciled)
     }
 
-    /// Removes the fields from `merged` that its manager applied last time but not this time.
+    /// Removes from `merged` the fields that the manager applied last time but not this time.
     ///
     /// Fields that another manager owns are kept.
     fn pruned(
@@ -228,7 +228,7 @@ impl<V: Versions> Updater<'_, V> {
         Ok(pruned.convert(self.versions, api_version)?)
     }
 
-    /// Restores the fields in `pruned` that any manager owns.
+    /// Adds to `pruned` the fields of `merged` that any manager owns.
     fn with_owned(
         &self,
         merged: &Object<V>,
@@ -258,7 +258,7 @@ impl<V: Versions> Updater<'_, V> {
         Ok(pruned)
     }
 
-    /// Restores the fields in `pruned` that its manager did not own either.
+    /// Adds to `pruned` the fields of `merged` that are not in the manager's last set.
     fn with_dangling(
         &self,
         merged: &Object<V>,
@@ -276,7 +276,7 @@ impl<V: Versions> Updater<'_, V> {
     }
 }
 
-/// The fields that managers lose, in one version.
+/// The fields that other managers lose in one version.
 struct Taken {
     /// Fields whose value changed.
     changed: Set,

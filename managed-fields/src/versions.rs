@@ -9,20 +9,20 @@ use crate::schema::{Schema, Type};
 use crate::set::Set;
 use crate::typed::{Duplicates, field_set, remove_items, validate};
 
-/// Provides the types of a kind in its versions, and conversion between them. The caller implements it.
+/// Provides the types of a kind in each version, and converts between versions. The caller implements this trait.
 pub trait Versions {
     /// The reference to a type.
     type Schema: Schema;
 
-    /// Returns the type of its objects in `api_version`, such as `apps/v1`; none if the version does not exist.
+    /// Returns the type of the kind in `api_version`, such as `apps/v1`, or `None` if the version does not exist.
     ///
-    /// Fields that managers own in such a version are forgotten, unless [`Self::convert`] fails for it.
+    /// Fields that managers own in a missing version are dropped, unless [`Self::convert`] fails for that version.
     fn root(&self, api_version: &str) -> Option<Type<Self::Schema>>;
 
     /// Converts `object` to another version.
     ///
     /// # Errors
-    /// [`ConversionError`] if it cannot be converted.
+    /// Returns a [`ConversionError`] if the object cannot be converted.
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConversionError>;
 
     /// Returns the zero value of the kind as Go encodes it, with `apiVersion` and `kind`.
@@ -35,7 +35,7 @@ pub trait Versions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "one of them is no failure of the request")]
 pub enum ConversionError {
-    /// The version does not exist, or no longer exists: fields owned in it are forgotten.
+    /// The version does not exist or no longer exists; fields that are owned in it are dropped.
     #[error("{0}")]
     UnknownVersion(String),
     /// The conversion failed, so the request fails, too.
@@ -59,7 +59,7 @@ impl<T: Schema> Versioned<T> {
 }
 
 impl<T: Schema> Versioned<T> {
-    /// Wraps an object that is already in the version.
+    /// Wraps an object that is in the version `api_version`; fails if that version does not exist.
     pub(crate) fn new(
         versions: &impl Versions<Schema = T>,
         object: Rc<Value>,
@@ -108,12 +108,12 @@ impl<T: Schema> Versioned<T> {
         field_set(&self.object, self.of)
     }
 
-    /// Returns the object without some of its fields.
+    /// Returns the object without `fields`.
     pub(crate) fn without(&self, fields: &Set) -> Self {
         self.with(remove_items(self.object.as_ref().clone(), fields, self.of))
     }
 
-    /// Returns a set of its fields with the declared fields above them.
+    /// Returns `fields` with the declared struct fields above them.
     pub(crate) fn with_named_fields(&self, fields: &Set) -> Set {
         fields.with_named_fields(Some(self.of))
     }

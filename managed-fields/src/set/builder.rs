@@ -20,7 +20,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// Starts from an existing set.
+    /// Creates a builder that contains the fields of an existing set.
     pub(crate) fn from_set(set: Set) -> Self {
         Self { members: set.members, children: set.children }
     }
@@ -40,7 +40,7 @@ impl Builder {
         }
     }
 
-    /// Adds a member without fields below it.
+    /// Adds a field without fields below it.
     pub(crate) fn insert(&mut self, element: PathElement) {
         self.members.push(element);
     }

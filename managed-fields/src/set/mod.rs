@@ -110,7 +110,7 @@ impl Set {
         paths
     }
 
-    /// Calls `visit` with each field in the same order until it breaks.
+    /// Calls `visit` with each field, in the order of [`Self::paths`], until `visit` breaks.
     pub(crate) fn try_for_each(
         &self,
         visit: &mut impl FnMut(&[PathElement]) -> ControlFlow<()>,
@@ -141,7 +141,7 @@ impl Set {
     /// Decodes a set from `fieldsV1`.
     ///
     /// # Errors
-    /// The server's error.
+    /// Returns kube-apiserver's error if the value is invalid.
     pub fn from_value(value: &Value) -> Result<Self, String> {
         Self::from_json(&value.to_string())
     }

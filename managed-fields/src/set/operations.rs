@@ -34,7 +34,7 @@ fn zip<'a, A, B>(
 
 type Child = (PathElement, Arc<Set>);
 
-/// How many times longer one list must be for binary search to be faster than a linear merge.
+/// The factor by which one list must be longer for binary search to be faster than a linear merge.
 const MUCH_LONGER: usize = 16;
 
 /// Pairs each item of the first sorted list with the item of the other list with the same key.

@@ -13,7 +13,8 @@ use crate::reader::{self, Reader};
 const SELF: &str = ".";
 
 impl Set {
-    /// Encodes the set as `fieldsV1` in upstream's order, which is not that of names: items are sorted by their keys.
+    /// Encodes the set as `fieldsV1` in upstream's order, in which items are sorted by their keys and not by their
+    /// text.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         self.write(&mut out, false);
@@ -75,10 +76,10 @@ impl Set {
         members.for_each(|member| visit(member, true, None));
     }
 
-    /// Decodes a set.
+    /// Decodes a set from JSON.
     ///
     /// # Errors
-    /// The server's error, with its position.
+    /// Returns kube-apiserver's error, with its position in the text.
     ///
     /// Source: structured-merge-diff fieldpath/serialize.go, `FromJSON` and `readIterV1`.
     pub fn from_json(text: &str) -> Result<Self, String> {
@@ -89,7 +90,7 @@ impl Set {
     }
 }
 
-/// Reads the members below a field. The field itself is a member if there are none, or if there is a `.`.
+/// Reads the members below a field; without members, or with a `.`, the field itself is a member.
 fn read(reader: &mut Reader<'_>) -> Node {
     let mut node = Node::default();
     reader.object(reader::MAP, |reader, name| {

@@ -35,7 +35,7 @@ impl Comparison {
 /// Compares two values of type `of`.
 ///
 /// # Errors
-/// Errors for parts that do not match the type, if the comparison inspects them.
+/// Returns an error for each part that the comparison inspects and that does not match the type.
 ///
 /// Source: structured-merge-diff typed/compare.go.
 pub fn compare<T: Schema>(old: &Value, new: &Value, of: Type<T>) -> Result<Comparison, ValidationErrors> {
@@ -50,7 +50,7 @@ pub fn compare<T: Schema>(old: &Value, new: &Value, of: Type<T>) -> Result<Compa
     })
 }
 
-/// The differences of one field.
+/// The removed, modified, and added fields at and below the current position.
 #[derive(Default)]
 struct Marks {
     removed: Node,
@@ -65,6 +65,8 @@ impl Marks {
         self.added.below.attach(element, below.added);
     }
 
+    /// Marks a leaf as added, removed, or modified if the values differ.
+    ///
     /// Source: structured-merge-diff typed/compare.go, `doLeaf`.
     fn leaf(&mut self, old: Side<'_>, new: Side<'_>) {
         match (old, new) {
@@ -76,7 +78,7 @@ impl Marks {
     }
 }
 
-/// Whether a visited value is atomic.
+/// Whether the value that is visited is atomic.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Leaf,

@@ -14,7 +14,7 @@ pub struct ValidationError {
     pub message: String,
 }
 
-/// Errors, never empty and truncated if there are very many.
+/// Validation errors: at least one; the list is truncated if there are very many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValidationErrors(Vec<ValidationError>);
 
@@ -27,6 +27,8 @@ impl ValidationErrors {
 
 impl std::error::Error for ValidationErrors {}
 
+/// Formats a single error by itself, and several errors as a list.
+///
 /// Source: structured-merge-diff typed/helpers.go, `ValidationErrors.Error`.
 impl fmt::Display for ValidationErrors {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,7 +49,7 @@ impl fmt::Display for ValidationError {
     }
 }
 
-/// The maximum length of listed errors, in bytes: a name of a megabyte may have a hundred thousand errors below it.
+/// The maximum length of listed errors, in bytes: 100,000 errors below a name of one megabyte would fill the memory.
 const MAX_LISTED_BYTES: usize = 1 << 20;
 
 /// The current position of a walk, and the errors found so far.

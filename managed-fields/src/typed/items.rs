@@ -13,7 +13,7 @@ pub(super) struct Items<'a, T> {
 }
 
 impl<'a, T: Schema> Items<'a, T> {
-    /// Creates a resolver for a list of type `of`, whose list type is `list`.
+    /// Creates the path elements of a list of type `of`, whose list type is `list`.
     pub(super) fn new(of: &'a Type<T>, list: ListType<T>) -> Self {
         let keys = if list.relation == Relation::Keyed { of.keys() } else { Vec::new() };
         Self { list, keys }
@@ -22,7 +22,7 @@ impl<'a, T: Schema> Items<'a, T> {
     /// Returns the path element of `item`.
     ///
     /// # Errors
-    /// The error if it has none.
+    /// Returns an error if the item does not have a path element, for example because a key is missing.
     ///
     /// Source: structured-merge-diff typed/helpers.go, `listItemToPathElement`.
     pub(super) fn element(&self, item: &Value) -> Result<PathElement, String> {

@@ -13,10 +13,10 @@ use crate::schema::{Atom, ListType, MapType, Relation, Schema, Type};
 
 /// Merges `applied` into `live`; both are of type `of`.
 ///
-/// Nothing is removed. Items in both lists have the order of `applied`.
+/// Fields of `live` are never removed. Items that are in both lists have the order of `applied`.
 ///
 /// # Errors
-/// Errors for parts that do not match the type, if the merge inspects them.
+/// Returns an error for each part that the merge inspects and that does not match the type.
 ///
 /// Source: structured-merge-diff typed/merge.go.
 pub fn merge<T: Schema>(live: &Value, applied: &Value, of: Type<T>) -> Result<Value, ValidationErrors> {
@@ -141,7 +141,7 @@ fn visit_list<T: Schema>(
 /// The items of a list, with their path elements.
 struct Indexed<'a> {
     items: Vec<(PathElement, &'a Value)>,
-    /// Null for duplicate items.
+    /// The items by their path element; null for duplicate items.
     by_element: BTreeMap<PathElement, &'a Value>,
 }
 
@@ -185,7 +185,8 @@ enum Step<'a> {
 
 /// Returns the order of the merged list.
 ///
-/// Items in both lists have the order of the applied list; items in only one list stay between their neighbors.
+/// Items that are in both lists have the order of the applied list; items in only one list stay between their
+/// neighbors.
 ///
 /// Source: structured-merge-diff typed/merge.go, `visitListItems`.
 fn steps<'a>(ours: &Indexed<'_>, theirs: &'a Indexed<'_>) -> Vec<Step<'a>> {

@@ -46,17 +46,17 @@ fn same_kinds<T>(left: &Atom<T>, right: &Atom<T>) -> bool {
 /// The error for a type that allows no values.
 const NO_TYPE: &str = "schema error: invalid atom: inlined";
 
-/// Returns the items of a list; none if the value is absent or not a list.
+/// Returns the items of a list, or `None` if the value is absent or not a list.
 fn items(value: Option<&Value>) -> Option<&Vec<Value>> {
     value.and_then(Value::as_array)
 }
 
-/// Returns the members of a map; none if the value is absent or not a map.
+/// Returns the members of a map, or `None` if the value is absent or not a map.
 fn members(value: Option<&Value>) -> Option<&Map<String, Value>> {
     value.and_then(Value::as_object)
 }
 
-/// One of two values that are visited together; none if only the other one exists.
+/// One of two values that are visited together; `None` if only the other value exists.
 type Side<'a> = Option<&'a Value>;
 
 /// Pairs the members of two maps by name: those of `left` in their order, then those only in `right`.

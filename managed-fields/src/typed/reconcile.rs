@@ -4,9 +4,9 @@ use crate::path::PathElement;
 use crate::schema::{MapType, Relation, Scalar, Schema, Type};
 use crate::set::{Node, Set};
 
-/// Updates `fields` of an object to its current type `of`; returns none if nothing changes.
+/// Updates `fields` of an object to the current type `of`; returns `None` if nothing changes.
 ///
-/// If a value is atomic now, the owner of a part of it owns the whole value.
+/// If a value has become atomic, the owner of a part of the value owns the whole value.
 ///
 /// Source: structured-merge-diff `typed/reconcile_schema.go`, `ReconcileFieldSetWithSchema`.
 pub(crate) fn reconcile<T: Schema>(fields: &Set, of: Type<T>) -> Option<Set> {
@@ -14,7 +14,7 @@ pub(crate) fn reconcile<T: Schema>(fields: &Set, of: Type<T>) -> Option<Set> {
     (!atomic.is_empty()).then(|| fields.recursive_difference(&atomic).union(&atomic))
 }
 
-/// Visits a value; `is_atomic` says whether it was atomic before.
+/// Visits a value; `is_atomic` states whether the value was atomic before.
 fn visit<T: Schema>(fields: Option<&Set>, of: Type<T>, is_atomic: bool) -> Node {
     let atom = of.atom();
     let below = |element: &PathElement| match (atom.map, atom.scalar, atom.list) {
@@ -51,6 +51,8 @@ fn visit<T: Schema>(fields: Option<&Set>, of: Type<T>, is_atomic: bool) -> Node 
     node
 }
 
+/// Returns whether the map does not declare fields and its members have a type without a schema.
+///
 /// Source: structured-merge-diff `typed/reconcile_schema.go`, `isUntypedDeducedMap`.
 fn is_deduced<T: Schema>(map: MapType<T>) -> bool {
     !map.has_fields

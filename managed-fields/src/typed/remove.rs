@@ -8,7 +8,8 @@ use crate::path::PathElement;
 use crate::schema::{ListType, MapType, Relation, Schema, Type};
 use crate::set::Set;
 
-/// Removes `fields` from `value`, which is of type `of`. A struct, list, or map that becomes empty is null.
+/// Removes `fields` from `value`, which is of type `of`. A struct, list, or map that becomes empty is replaced with
+/// null.
 ///
 /// Source: structured-merge-diff typed/remove.go.
 pub fn remove_items<T: Schema>(value: Value, fields: &Set, of: Type<T>) -> Value {

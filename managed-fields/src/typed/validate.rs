@@ -15,9 +15,9 @@ use crate::schema::{ListType, MapType, Relation, Scalar, Schema, Type};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "they may or may not")]
 pub enum Duplicates {
-    /// Allowed, as in stored objects.
+    /// Duplicate keys are allowed, as in stored objects.
     Allowed,
-    /// Rejected, as in applied objects.
+    /// Duplicate keys are rejected, as in applied objects.
     Refused,
 }
 
@@ -26,7 +26,7 @@ pub enum Duplicates {
 /// If several members are undeclared, only the alphabetically first is reported; upstream reports a random one.
 ///
 /// # Errors
-/// All errors.
+/// Returns all validation errors.
 ///
 /// Source: structured-merge-diff typed/validate.go.
 pub fn validate<T: Schema>(
@@ -115,7 +115,7 @@ fn visit_list<T: Schema>(
     }
 }
 
-/// Returns the error of a scalar, with `prefix` before it.
+/// Returns the error of a value that does not match the scalar type, starting with `prefix`.
 ///
 /// Source: structured-merge-diff typed/validate.go, `validateScalar`.
 pub(super) fn scalar_error(scalar: Scalar, value: Option<&Value>, prefix: &str) -> Option<String> {
