@@ -8,7 +8,7 @@ use regex::Regex;
 use super::record::ScenarioKey;
 use crate::target::TargetKind;
 
-/// Tags scenarios that need an API server started with the file of this option.
+/// The tag of scenarios that need an API server started with a file for this option.
 const NEEDS_FILE: &str = "admission-control-config-file";
 
 /// The criteria that select scenarios.

@@ -97,8 +97,8 @@ pub(super) async fn run_until_success(command: &str, deadline: Deadline) -> Resu
     Err(format!("--ready-command: `{command}` has not succeeded within the {seconds} s of --wait: {last}"))
 }
 
+/// # Errors
 /// Returns an error if the command cannot be started or fails.
-/// It cannot be started, or does not end with 0.
 async fn run(command: &str) -> Result<(), String> {
     // Only the last failure is reported.
     let output = shell(command).stdout(Stdio::null()).output().await.map_err(|error| error.to_string())?;
