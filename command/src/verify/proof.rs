@@ -128,7 +128,7 @@ impl Proofs {
         write(folder.join("README.md"), text)
     }
 
-    /// Writes the feature that shows the finding on an API server and returns how to run it, or why there is none.
+    /// Writes the feature that shows the finding on an API server, and explains how to run it or why there is none.
     fn on_an_api_server(
         &self,
         text: &mut String,

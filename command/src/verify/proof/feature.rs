@@ -144,7 +144,7 @@ fn scenarios<'a>(
     Ok(vec![Scenario { shown, then }])
 }
 
-/// Asserts how a request ends.
+/// Returns steps that assert how a request ends.
 fn ending(shown: &SampleRequest, setting: Setting<'_>) -> Vec<Then> {
     let step = |text: String| (text, None);
     let refused = |code: i32| step(format!("the request is rejected with {code}"));
@@ -182,7 +182,7 @@ fn fails_open(webhook: &WebhookRef, setting: Setting<'_>) -> bool {
     subject.is_some_and(|subject| subject.webhook.failure_policy == FailurePolicy::Ignore)
 }
 
-/// Asserts that the object was changed by the webhooks that changed it in the sample.
+/// Returns steps that assert which webhooks changed the object, as in the sample.
 fn changes(shown: &SampleRequest) -> Result<Vec<Then>, String> {
     let is_other =
         |call: &&SampleCall| shown.webhooks.iter().any(|it| it.is_other && it.webhook == call.webhook);
@@ -226,7 +226,7 @@ fn added(shown: &SampleRequest) -> Option<Value> {
     Some(pattern::at(operation.get("path")?.as_str()?, operation.get("value")?))
 }
 
-/// Asserts that one object contains a part that the other does not.
+/// Returns scenarios that assert that one object contains a part that the other does not.
 fn differing(requests: &[SampleRequest]) -> Result<Vec<Scenario<'_>>, String> {
     let objects: Vec<(&SampleRequest, &Value)> =
         requests.iter().filter_map(|shown| Some((shown, shown.object.as_ref()?))).collect();
