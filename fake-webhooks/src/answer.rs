@@ -24,14 +24,14 @@ pub enum Answer {
     Never,
     /// The connection is closed without a response.
     Closed {
-        /// The delay before that.
+        /// The delay before the connection is closed.
         after: Duration,
     },
     /// An HTTP response.
     Reply(Reply),
     /// Raw bytes instead of an HTTP response.
     Bytes {
-        /// The delay before that.
+        /// The delay before the first byte.
         after: Duration,
         /// The bytes to send.
         script: Script,
@@ -41,11 +41,11 @@ pub enum Answer {
 /// An HTTP response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The delay before that.
+    /// The delay before the response.
     pub after: Duration,
     /// The HTTP status.
     pub status: http::StatusCode,
-    /// The `Content-Type`, or an empty string for none.
+    /// The `Content-Type`, or an empty string to omit the header.
     pub content_type: Cow<'static, str>,
     /// Headers other than `Content-Type` and `Content-Length`.
     pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
@@ -58,7 +58,7 @@ pub struct Reply {
 /// The response of a fake to one call, and its side effects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Act {
-    /// The response.
+    /// The response to the call.
     pub answer: Answer,
     /// The side effects before the response, in order.
     pub effects: Vec<Effect>,
@@ -68,13 +68,13 @@ pub struct Act {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Effect {
-    /// Counts a side effect and sends the request, if any.
+    /// Counts a side effect and sends the request if there is one.
     SideEffect(Option<Write>),
-    /// Leaks memory up to a maximum.
+    /// Leaks memory for each call, up to a maximum.
     Leak {
         /// The bytes to leak for this call.
         bytes: u32,
-        /// The maximum for all calls.
+        /// The maximum number of bytes for all calls.
         most: u32,
     },
     /// Waits for earlier calls, then takes this long even if the caller disconnects.
@@ -88,7 +88,7 @@ pub fn answer(behavior: &Behavior, nth: u64, review: &Value) -> Answer {
     act(behavior, &Circumstances::for_call(nth), review).answer
 }
 
-/// Returns the response and side effects of `behavior`, which depend only on the circumstances and the review.
+/// Returns the response and the side effects of `behavior`, which depend only on `at` and `review`.
 pub fn act(behavior: &Behavior, at: &Circumstances, review: &Value) -> Act {
     let only = |answer| Act { answer, effects: Vec::new() };
     match behavior {
@@ -176,13 +176,13 @@ fn mixed_up(mix_up: &MixUp, at: &Circumstances, review: &Value) -> Act {
 pub(crate) const JSON: &str = "application/json";
 
 impl Reply {
-    /// Returns the response to a body that is not a review.
+    /// Creates the response to a body that is not a review.
     pub(crate) fn not_a_review(fault: &str) -> Self {
         let text = format!("not an AdmissionReview: {fault}");
         Self::text(http::StatusCode::BAD_REQUEST, text.clone(), text)
     }
 
-    /// Returns a plain text response.
+    /// Creates a plain text response.
     pub(crate) fn text(status: http::StatusCode, text: String, summary: String) -> Self {
         Self {
             after: Duration::ZERO,
@@ -194,7 +194,7 @@ impl Reply {
         }
     }
 
-    /// Returns a JSON response with status 200.
+    /// Creates a JSON response with status 200.
     pub(crate) fn json(body: &Value, summary: String) -> Self {
         Self {
             after: Duration::ZERO,
@@ -226,12 +226,12 @@ impl<'a> Question<'a> {
         Ok(Self { api_version, uid: text(review.pointer("/request/uid"), "request.uid")? })
     }
 
-    /// Returns the review with this response.
+    /// Returns a review in the version of the request that contains `response`.
     pub(crate) fn answered(&self, response: &Value) -> Value {
         Self::around(&json!(self.api_version), response)
     }
 
-    /// Returns a review of this version with this response.
+    /// Returns a review in the version `api_version` that contains `response`.
     pub(crate) fn around(api_version: &Value, response: &Value) -> Value {
         json!({"apiVersion": api_version, "kind": "AdmissionReview", "response": response})
     }
@@ -313,7 +313,7 @@ fn mutate(response: &mut Value, operations: &[Value]) -> String {
     }
 }
 
-/// Encodes a patch as in a review.
+/// Encodes JSON Patch operations in base64, as in a review.
 pub(crate) fn encoded(operations: &[Value]) -> String {
     STANDARD.encode(Value::from(operations).to_string())
 }

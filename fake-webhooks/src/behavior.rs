@@ -27,7 +27,7 @@ pub enum Behavior {
     Allow(Allow),
     /// `deny`: denies the request.
     Deny(Deny),
-    /// `patch`: allows the request with these operations, whatever the object.
+    /// `patch`: allows the request with the same operations for every object.
     Patch(Patch),
     /// `always-mutate`: allows the request and sets labels and annotations to fixed values; the result is idempotent.
     AlwaysMutate(AlwaysMutate),
@@ -44,9 +44,9 @@ pub enum Behavior {
     Timeout(Timeout),
     /// `bad-response`: returns an invalid review.
     BadResponse(BadResponse),
-    /// `raw`: returns exactly this HTTP response.
+    /// `raw`: returns a custom HTTP response.
     Raw(Raw),
-    /// `bytes`: writes exactly these bytes instead of an HTTP response.
+    /// `bytes`: writes custom bytes instead of an HTTP response.
     Bytes(RawBytes),
     /// `mutate`: allows the request and makes changes that depend on the object and the call.
     Mutate(Mutate),
@@ -74,7 +74,7 @@ pub enum Behavior {
     Convert(Convert),
 }
 
-/// Allows the request without a message.
+/// Creates a behavior that allows requests without a message.
 impl Default for Behavior {
     fn default() -> Self {
         Self::Allow(Allow::default())
@@ -82,7 +82,7 @@ impl Default for Behavior {
 }
 
 impl Behavior {
-    /// Returns the credentials that a `demand` behavior requires.
+    /// Returns the credentials that a `demand` behavior requires, or `None` for other behaviors.
     pub fn demanded(&self) -> Option<&Credentials> {
         if let Self::Demand(demand) = self { Some(&demand.credentials) } else { None }
     }
@@ -146,9 +146,9 @@ const NAMES: &[&str] = &[
     "fault",
 ];
 
-/// Accepts a name without parameters, which uses the defaults.
+/// Accepts a behavior without parameters as a plain name, which uses the defaults.
 ///
-/// Derived code would always require parameters, and an untagged enum would lose the line number of an error.
+/// Derived code would always require parameters, and an untagged enum would lose the line numbers of errors.
 impl<'de> Deserialize<'de> for Behavior {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct NameOrMap;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use crate::listener::Listener;
 use crate::{Certificate, RefusingPort, TlsError};
 
-/// The port of a fake.
+/// The port of a fake, which accepts or refuses connections.
 #[derive(Debug)]
 pub(crate) enum BoundPort {
     /// Connections are accepted.
@@ -38,7 +38,7 @@ impl BoundPort {
         }
     }
 
-    /// Uses another certificate for new handshakes.
+    /// Uses a new certificate for new handshakes.
     pub(crate) fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
         match self {
             Self::Open(listener) => listener.tls().rotate(certificate),
@@ -46,7 +46,7 @@ impl BoundPort {
         }
     }
 
-    /// Waits half a second for calls in progress and frees the port.
+    /// Waits up to half a second for calls in progress and frees the port.
     pub(crate) async fn close(self) {
         match self {
             Self::Open(listener) => listener.stop().await,

@@ -11,7 +11,7 @@ use crate::raw::filled;
 
 /// Parameters of `bytes`: raw bytes instead of an HTTP response, and how the connection ends.
 ///
-/// Only for HTTP/1.1; over HTTP/2 the stream is reset.
+/// Raw bytes work only over HTTP/1.1; an HTTP/2 stream is reset.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RawBytes {
@@ -32,23 +32,23 @@ pub struct RawBytes {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
-    /// `close`: it is closed with a TLS `close_notify`.
+    /// `close`: the connection is closed with a TLS `close_notify`.
     #[default]
     Close,
-    /// `cut`: it is closed without a TLS `close_notify`.
+    /// `cut`: the connection is closed without a TLS `close_notify`.
     Cut,
-    /// `hang`: it stays open until the caller disconnects.
+    /// `hang`: the connection stays open until the caller disconnects.
     Hang,
 }
 
-/// The bytes to write to a connection, and how it ends.
+/// The bytes to write to a connection, and how the connection ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
     /// The bytes to write first, immediately.
     pub head: Bytes,
     /// The bytes to write next.
     pub bytes: Bytes,
-    /// The delay after each of these bytes.
+    /// The delay after each of the bytes in `bytes`.
     pub every: Option<Duration>,
     /// How the connection ends.
     pub then: End,

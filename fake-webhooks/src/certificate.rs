@@ -18,7 +18,7 @@ pub enum Certificate {
     Defective(Defect),
 }
 
-/// The name of an unknown certificate.
+/// The error for a name that is not the name of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid certificate `{0}`: must be valid, {defects}", defects = defects())]
 pub struct UnknownCertificate(String);

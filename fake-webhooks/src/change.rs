@@ -7,8 +7,6 @@ use serde_json::Value;
 
 use crate::{Pointer, Repeat};
 
-/// Parameters of `mutate`: changes that are made one after another, each to what the ones before left.
-///
 /// Parameters of `mutate`: changes that are made in order, each to the result of the previous ones.
 ///
 /// Strings can contain the placeholders `{uid}`, `{call}`, `{timestamp}`, `{random}`, `{random:SEED}`, `{operation}`,
@@ -51,7 +49,7 @@ pub struct ListAppend {
     pub path: Pointer,
     /// The new entry.
     pub value: Value,
-    /// Whether an entry is appended if one with the same name, or an equal one, exists.
+    /// Whether an entry is appended if an equal entry, or one with the same name, exists.
     #[serde(default)]
     pub repeat: Repeat,
 }
@@ -62,7 +60,7 @@ pub struct ListAppend {
 pub struct EachContainer {
     /// The field of the container, such as `env` or `volumeMounts`.
     pub list: String,
-    /// The new entry; it is skipped if one with the same name, or an equal one, exists.
+    /// The new entry; it is skipped if an equal entry, or one with the same name, exists.
     pub value: Value,
 }
 
@@ -78,23 +76,23 @@ pub struct RemoveContainers {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ReplaceContainers {
-    /// The existing containers to keep.
+    /// Which existing containers are kept.
     pub keep: Keep,
-    /// The container to append, unless one with the same name exists.
+    /// The container to append, unless a container with the same name exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub add: Option<Value>,
 }
 
-/// The existing containers to keep.
+/// Which existing containers are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keep {
-    /// `all`: all containers.
+    /// `all`: all containers are kept.
     #[default]
     All,
-    /// `first`: only the first container.
+    /// `first`: only the first container is kept.
     First,
-    /// `none`: no containers.
+    /// `none`: no containers are kept.
     None,
 }
 
@@ -108,7 +106,7 @@ pub struct ReorderLists {
     pub order: Order,
 }
 
-/// The order of a list.
+/// The new order of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
@@ -142,15 +140,15 @@ pub struct DropUnknownFields {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InAnyOrder {
-    /// The seed of the order.
+    /// The seed of the random order.
     #[serde(default)]
     pub seed: u64,
-    /// The changes.
+    /// The changes to make.
     pub changes: Vec<Change>,
 }
 
 impl Mutate {
-    /// Returns the changes in order.
+    /// Returns the changes in the order of the fakes file.
     pub fn changes(&self) -> &[Change] {
         &self.0
     }

@@ -13,7 +13,7 @@ use crate::condition::has_name;
 use crate::mutation::{POD_SPECS, add, append_to_list, containers, escape};
 use crate::{Change, Circumstances, Keep, Order, Pointer, Repeat, dice};
 
-/// Returns the operations that make the changes to the object in the review.
+/// Returns the JSON Patch operations that make `changes` to the object in the review.
 pub(crate) fn operations(changes: &[Change], at: &Circumstances, review: &Value) -> Vec<Value> {
     let mut object = review.pointer("/request/object").cloned().unwrap_or_default();
     let mut operations = Vec::new();
@@ -23,7 +23,7 @@ pub(crate) fn operations(changes: &[Change], at: &Circumstances, review: &Value)
     operations
 }
 
-/// Makes the changes to the object and records their operations.
+/// Makes changes to the object and appends their operations to `all`.
 fn make(changes: &[Change], at: &Circumstances, review: &Value, object: &mut Value, all: &mut Vec<Value>) {
     for change in changes {
         let operations = match change {
@@ -64,7 +64,7 @@ fn make(changes: &[Change], at: &Circumstances, review: &Value, object: &mut Val
     }
 }
 
-/// Records operations and applies them; an operation that fails is sent nevertheless, and the API server reports it.
+/// Records and applies operations; an operation that fails is still sent, and the API server reports the failure.
 fn note(operations: Vec<Value>, object: &mut Value, all: &mut Vec<Value>) {
     for operation in operations {
         if let Ok(done) = serde_json::from_value::<json_patch::PatchOperation>(operation.clone()) {
@@ -108,12 +108,12 @@ fn list_append(append: &ListAppend, value: &Value, object: &Value) -> Vec<Value>
     }
 }
 
-/// Reports whether an entry has the same name as this one or is equal to it.
+/// Reports whether an entry is equal to `value` or has the same name.
 fn has_like(entries: &[Value], value: &Value) -> bool {
     entries.contains(value) || value["name"].as_str().is_some_and(|name| has_name(entries, name))
 }
 
-/// Returns the lists of containers of a pod or pod template.
+/// Returns the lists of containers and init containers in a pod or pod template.
 fn lists_of_containers(object: &Value) -> Vec<(String, &Vec<Value>)> {
     let spec = POD_SPECS.into_iter().find(|spec| object.pointer(&format!("{spec}/containers")).is_some());
     let lists = ["initContainers", "containers"].map(|list| spec.map(|spec| format!("{spec}/{list}")));

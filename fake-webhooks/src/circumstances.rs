@@ -4,16 +4,16 @@ use serde_json::Value;
 
 use crate::{Caller, dice};
 
-/// The circumstances of a call; equal circumstances and reviews get equal responses.
+/// The circumstances of a call; calls with equal circumstances and reviews get equal responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Circumstances {
-    /// The number of the call, from 0.
+    /// The number of the call, counted from 0.
     pub nth: u64,
     /// The number of earlier calls for this object and operation.
     pub seen: u64,
     /// The time of the call.
     pub time: jiff::Timestamp,
-    /// The uid of another review in progress.
+    /// The uid of another review that is in progress, if any.
     pub other_uid: Option<String>,
     /// The credentials of the caller.
     pub caller: Caller,
@@ -25,7 +25,7 @@ impl Circumstances {
         Self { nth, seen: 0, time: jiff::Timestamp::UNIX_EPOCH, other_uid: None, caller: Caller::default() }
     }
 
-    /// Returns the same circumstances with another call number, for a nested behavior.
+    /// Returns a copy with another call number, for a nested behavior.
     pub(crate) fn numbered(&self, nth: u64) -> Self {
         Self { nth, ..self.clone() }
     }

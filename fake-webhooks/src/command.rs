@@ -111,7 +111,7 @@ pub enum CommandError {
     /// The configurations cannot be written.
     #[error("cannot write the configurations to {place}: {source}")]
     Write {
-        /// The destination.
+        /// The file or stream that cannot be written.
         place: String,
         /// The cause.
         source: io::Error,
@@ -145,7 +145,7 @@ impl CommandError {
     }
 }
 
-/// Parses the text of a file into one or more fakes files; the second string is its name in messages.
+/// Parses the text of a file, the first argument, into fakes files; the second argument is the file's name in messages.
 pub type Understand<'a> =
     dyn Fn(&str, &str) -> Result<Vec<FakesFile>, Box<dyn std::error::Error + Send + Sync>> + Sync + 'a;
 
@@ -156,7 +156,8 @@ impl Arguments {
     /// `log` receives a line for each call.
     ///
     /// # Errors
-    /// A file cannot be read or is invalid, a fake cannot start, or the configurations cannot be written.
+    /// Returns an error if a file cannot be read or is invalid, if a fake cannot start, or if the configurations cannot
+    /// be written.
     pub async fn run(self, understand: &Understand<'_>, log: &Log) -> Result<(), CommandError> {
         // Before any output, so that a reader of the output can stop this process.
         let mut signals = StopSignals::listen(1).map_err(CommandError::Signals)?;
@@ -207,7 +208,7 @@ impl Arguments {
         Ok(files)
     }
 
-    /// Writes the files with which an API server authenticates to the fakes.
+    /// Writes the configuration files with which an API server authenticates to the fakes.
     async fn write_credentials(&self, fleet: &Fleet, log: &Log) -> Result<(), CommandError> {
         let kubeconfig = fleet.kubeconfig().await?;
         let Some(directory) = &self.write_admission_configuration else {
@@ -278,8 +279,10 @@ fn read(file: &Path) -> Result<String, CommandError> {
     output::read(file).and_then(text).map_err(|source| CommandError::Read { file: file.to_owned(), source })
 }
 
+/// Decodes the contents of a file as UTF-8.
+///
 /// # Errors
-/// Names the first line that is not UTF-8.
+/// Returns an error that names the first line that is not UTF-8.
 fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
@@ -288,7 +291,7 @@ fn text(bytes: Vec<u8>) -> io::Result<String> {
     })
 }
 
-/// Reads the authority in a directory.
+/// Reads the CA certificate and key in a directory.
 fn read_authority(directory: &Path) -> Result<Authority, CommandError> {
     let (certificate, key) = (read(&directory.join("ca.crt"))?, read(&directory.join("ca.key"))?);
     let authority = CertificateAuthority::from_pem(&certificate, &key)

@@ -32,9 +32,9 @@ pub enum Condition {
     Annotation(BTreeMap<String, String>),
     /// `operations: [CREATE]`: the operation is one of these.
     Operations(Vec<Operation>),
-    /// `namespaces: [NAME]`: the object is in one of these namespaces.
+    /// `namespaces: [NAME]`: the namespace of the object is one of these.
     Namespaces(Vec<String>),
-    /// `resources: [pods, pods/exec]`: the resource is one of these.
+    /// `resources: [pods, pods/exec]`: the resource of the request is one of these.
     Resources(Vec<String>),
     /// `api-versions: [apps/v1]`: `request.kind` has one of these versions.
     ApiVersions(Vec<String>),

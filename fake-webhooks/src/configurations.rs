@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::fakes_file::{FakeEntry, Kind};
 use crate::json::set;
 
-/// Returns the configurations with this name: one for mutating and one for validating webhooks, without empty ones.
+/// Returns up to two configurations with this name: one for mutating and one for validating webhooks, if there are any.
 pub(crate) fn configurations(name: &str, webhooks: &[(&FakeEntry, Value)]) -> Vec<Value> {
     [(Kind::Mutating, "MutatingWebhookConfiguration"), (Kind::Validating, "ValidatingWebhookConfiguration")]
         .into_iter()
@@ -29,12 +29,12 @@ pub(crate) fn configurations(name: &str, webhooks: &[(&FakeEntry, Value)]) -> Ve
         .collect()
 }
 
-/// Returns a `clientConfig` with a URL.
+/// Returns a `clientConfig` that refers to the webhook by URL.
 pub(crate) fn by_url(url: &str, ca_bundle: &str) -> Value {
     json!({"url": url, "caBundle": STANDARD.encode(ca_bundle)})
 }
 
-/// Returns the configuration entry of a webhook with this `clientConfig`.
+/// Returns a webhook's entry in its configuration, with this `clientConfig`.
 pub(crate) fn configured(webhook: &FakeEntry, client_config: &Value) -> Value {
     let mut entry = json!(webhook.fields);
     set(&mut entry, &["name"], &*webhook.webhook_name);

@@ -26,14 +26,14 @@ use crate::slots::Activity;
 
 /// The timeout for request headers and idle connections.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(120);
-/// The maximum size of request headers, and the read buffer of an HTTP/1.1 connection.
+/// The maximum size of request headers and of the read buffer of an HTTP/1.1 connection, in bytes.
 const HEAD_BYTES: u32 = 64 << 10;
 const STREAMS_PER_CONNECTION: u32 = 100;
 
-/// The raw bytes of a call, and its slot among the calls of the fake, which is held until they are written.
+/// The raw bytes of a call, and the call's slot, which is held until the bytes are written.
 type Taken = (Script, Option<CallPlace>);
 
-/// The router to serve until the server stops.
+/// The parameters of HTTP connections: the router, and the signal that stops them.
 #[derive(Clone)]
 pub(crate) struct Http {
     pub(crate) router: Router,
@@ -138,7 +138,7 @@ impl Http {
     }
 }
 
-/// Writes the bytes, then ends the connection as requested.
+/// Writes the bytes, then ends the connection as the script specifies.
 async fn write<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, script: Script) -> io::Result<()> {
     stream.write_all(&script.head).await?;
     stream.flush().await?;
@@ -165,7 +165,7 @@ async fn write<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, script: Script
     }
 }
 
-/// Returns an error if the connection must be closed, which makes hyper close it.
+/// Returns an error, which makes hyper close the connection, if the response must not be sent.
 fn unless_closed(response: Response) -> Result<Response, Closed> {
     match response.extensions().get::<CloseConnection>() {
         Some(CloseConnection) => Err(Closed),

@@ -31,13 +31,13 @@ pub struct Convert {
     /// The version of converted objects, without the group, instead of the requested one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// How several objects in one review are converted.
+    /// How multiple objects in one review are converted.
     #[serde(skip_serializing_if = "Lists::is_in_order")]
     pub lists: Lists,
     /// A field that is copied from the previous object in the review if an object does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carries: Option<Pointer>,
-    /// The maximum number of objects in one review; more are rejected with 413.
+    /// The maximum number of objects in one review; a review with more objects is rejected with 413.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
     /// Required fields; an object without them gets HTTP 500, as from a panic.
@@ -54,19 +54,19 @@ pub struct Convert {
     pub review: BTreeMap<Pointer, Value>,
 }
 
-/// How a conversion is rejected.
+/// How a fake rejects a conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(clippy::exhaustive_enums, reason = "a converter can say so, or fall over it")]
 pub enum Unknown {
-    /// `failure`: with the result Failure.
+    /// `failure`: the fake returns the result `Failure`.
     #[default]
     Failure,
-    /// `error`: with HTTP 500.
+    /// `error`: the fake returns HTTP 500.
     Error,
 }
 
-/// How several objects in one review are converted.
+/// How multiple objects in one review are converted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -121,7 +121,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Returns the response to `review`.
+/// Returns the fake's response to a `ConversionReview`.
 pub(crate) fn converted(parameters: &Convert, review: &Value) -> Answer {
     let question = match Question::read(review) {
         Ok(question) => question,
@@ -192,7 +192,7 @@ fn api_version_of(object: &Value) -> &str {
     object.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the version in an `apiVersion`.
+/// Returns the version without the group, such as `v1` for `apps/v1`.
 fn version_of(api_version: &str) -> &str {
     api_version.rsplit('/').next().unwrap_or_default()
 }
@@ -259,7 +259,7 @@ fn moved(object: &mut Value, from: &Pointer, to: &Pointer) {
 
 /// Sets the value at `pointer`, or removes it if the value is null.
 ///
-/// Missing objects are created; missing list items are not.
+/// Missing objects are created, but missing list items are not.
 fn place(document: &mut Value, pointer: &Pointer, value: Value) {
     let names: Vec<String> =
         pointer.as_str().split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~")).collect();

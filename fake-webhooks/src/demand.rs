@@ -15,7 +15,7 @@ use crate::{Behavior, Reply};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Demand {
-    /// The required credentials: 401 without them, 403 for another client certificate.
+    /// The required credentials; other callers get 401, or 403 with another client certificate.
     pub credentials: Credentials,
     /// The behavior for callers with these credentials.
     #[serde(default)]
@@ -40,7 +40,7 @@ pub enum Credentials {
     Certificate(String),
 }
 
-/// Omits secrets.
+/// Omits tokens and passwords.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -64,7 +64,7 @@ pub struct Caller {
 }
 
 impl Demand {
-    /// Returns the response to a caller without the required credentials.
+    /// Returns the response that rejects a caller, or `None` if the caller sent the required credentials.
     pub(crate) fn refusal(&self, caller: &Caller) -> Option<Reply> {
         let (scheme, expected) = match &self.credentials {
             Credentials::Token(token) => ("Bearer", format!("Bearer {token}")),

@@ -1,6 +1,6 @@
 //! Reproducible random numbers, which depend only on a seed and the number of the call.
 
-/// Returns the `nth` random number of this seed.
+/// Returns the `nth` random number for a seed.
 ///
 /// Source: the finalizer of `SplitMix64`, Steele, Lea and Flood, "Fast splittable pseudorandom number generators".
 pub(crate) const fn draw(seed: u64, nth: u64) -> u64 {
@@ -10,7 +10,7 @@ pub(crate) const fn draw(seed: u64, nth: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// Returns the `nth` random number as a fraction in [0, 1).
+/// Returns the `nth` random number for a seed as a fraction in [0, 1).
 pub(crate) fn fraction(seed: u64, nth: u64) -> f64 {
     let high = u32::try_from(draw(seed, nth) >> 32).unwrap_or(u32::MAX);
     f64::from(high) / (f64::from(u32::MAX) + 1.0)
@@ -31,7 +31,7 @@ pub(crate) fn letters(seed: u64, nth: u64) -> String {
     text
 }
 
-/// Shuffles the entries for this call.
+/// Shuffles the entries; the order depends only on `seed` and `nth`.
 pub(crate) fn shuffled<T>(mut entries: Vec<T>, seed: u64, nth: u64) -> Vec<T> {
     let own = draw(seed, nth);
     for last in (1..entries.len()).rev() {

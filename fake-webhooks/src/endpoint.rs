@@ -17,12 +17,12 @@ use crate::memory::Memory;
 use crate::metrics::{Meter, Metrics};
 use crate::{Act, Answer, Answered, Behavior, Caller, Entry, Limits, Observer, Reply, act};
 
-/// The unit of the semaphore for bodies.
+/// The unit of the semaphore for request bodies, in bytes.
 const INTAKE_UNIT: usize = 1024;
 /// The timeout for a request body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A fake at its path.
+/// A fake that is served at a path.
 pub(crate) struct Endpoint {
     name: Arc<str>,
     doing: Mutex<Arc<Doing>>,
@@ -43,13 +43,13 @@ pub(crate) struct Shared {
     intake: Arc<Semaphore>,
 }
 
-/// A behavior with its memory; a new behavior starts with an empty memory.
+/// The current behavior and its memory, which is empty for a new behavior.
 struct Doing {
     behavior: Behavior,
     memory: Memory,
 }
 
-/// The slot of a call in progress.
+/// The slot of a call in progress, which is freed when dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct CallPlace(#[expect(dead_code, reason = "it is held")] Arc<OwnedSemaphorePermit>);
 
@@ -62,7 +62,7 @@ pub(crate) struct ClientCertificate(pub(crate) Arc<str>);
 pub(crate) struct CloseConnection;
 
 impl Shared {
-    /// Creates the shared state; `tell` receives a message when the journal starts to drop calls.
+    /// Creates the shared state; `tell` receives a message when the journal first drops a call.
     pub(crate) fn new(limits: &Limits, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
             journal: Arc::new(Journal::new(limits, tell)),
@@ -208,7 +208,7 @@ impl Endpoint {
         }
     }
 
-    /// Copies the body, because the received chunks can belong to a much larger buffer.
+    /// Reads the body into a new buffer, because the received chunks can belong to a much larger one.
     async fn read(&self, mut body: Body) -> Result<Bytes, Unread> {
         let mut read = BytesMut::new();
         let mut places: Option<OwnedSemaphorePermit> = None;
@@ -236,7 +236,7 @@ impl Endpoint {
         Ok(Bytes::from(Vec::from(read).into_boxed_slice()))
     }
 
-    /// Responds to a rejected call, which is not recorded.
+    /// Creates the response to a rejected call, which is not recorded.
     fn refuse(&self, unread: Unread, started: Instant) -> Response {
         let refusal = unread.refusal();
         let answered = Answered::Sent { status: refusal.status(), summary: String::new() };
@@ -245,7 +245,7 @@ impl Endpoint {
     }
 }
 
-/// The reason to reject a call.
+/// The reason why a call is rejected.
 #[derive(Clone, Copy)]
 enum Unread {
     Broken,
@@ -276,19 +276,19 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
-/// A call in progress, which records its end even if it is dropped because the caller disconnects.
+/// A call in progress, whose end is recorded even if the call is dropped because the caller disconnects.
 struct Call<'a> {
     endpoint: &'a Endpoint,
     started: Instant,
-    /// The entry, until it is added to the journal.
+    /// The journal entry, until it is added to the journal.
     entry: Option<Entry>,
-    /// The number in the journal, once it is added.
+    /// The number of the call in the journal; meaningless until the entry is added.
     number: u64,
     answered: Answered,
 }
 
 impl Call<'_> {
-    /// Waits; the journal already contains the call.
+    /// Adds the call to the journal, and then waits.
     async fn waits(&mut self, time: Duration) {
         if time > Duration::ZERO {
             self.is_pending();
@@ -327,7 +327,7 @@ fn caller(parts: &http::request::Parts) -> Caller {
     }
 }
 
-/// Returns the host of a request.
+/// Returns the host of a request, with the port if there is one.
 fn host(parts: &http::request::Parts) -> String {
     let header = || parts.headers.get(HOST).and_then(|host| host.to_str().ok()).map(str::to_owned);
     parts.uri.authority().map(ToString::to_string).or_else(header).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Fakes files.
+//! Parses fakes files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -38,13 +38,13 @@ pub struct FakeEntry {
     pub name: String,
     /// The name in the configuration; the default is `name`.
     pub webhook_name: String,
-    /// The type of its configuration.
+    /// Whether the webhook is mutating or validating.
     pub kind: Kind,
-    /// The path of its URL.
+    /// The path of the webhook's URL.
     pub path: String,
-    /// The behavior.
+    /// The behavior of the fake.
     pub behavior: Behavior,
-    /// The transport.
+    /// The transport of the fake.
     pub transport: Transport,
     /// A JSON merge patch for the `clientConfig` that points to the fake.
     pub client_config: Map<String, Value>,
@@ -62,7 +62,7 @@ pub enum Kind {
     Validating,
 }
 
-/// An error in a fakes file with its location.
+/// An error in a fakes file, with its line and column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
     file: String,
@@ -74,7 +74,7 @@ pub struct FileError {
 
 impl std::error::Error for FileError {}
 
-/// The parsed file; defaults are set here or in [`FakesFile::parse`].
+/// A fakes file before defaults are set; some defaults are set in [`FakesFile::parse`].
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Written {
@@ -116,7 +116,7 @@ struct WrittenEntry {
     reinvocation_policy: Option<Spanned<ReinvocationPolicy>>,
 }
 
-/// The fields of an entry that a fault sets; fields of the entry itself take precedence.
+/// The fields that a fault sets in an entry; fields of the entry itself take precedence.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct Settings {
@@ -150,7 +150,7 @@ impl FakesFile {
     /// Parses a fakes file; `file` is its name in messages.
     ///
     /// # Errors
-    /// The first error with its location.
+    /// Returns the first error with its line and column.
     pub fn parse(text: &str, file: &str) -> Result<Self, FileError> {
         if text.trim().is_empty() {
             let message = "it is empty: expected `version: 1` and `webhooks`".to_owned();
@@ -195,7 +195,7 @@ impl FakesFile {
     }
 }
 
-/// Returns a file without webhooks that uses a free port of 127.0.0.1.
+/// Creates a file without webhooks that uses a free port of 127.0.0.1.
 impl Default for FakesFile {
     fn default() -> Self {
         Self {
@@ -212,7 +212,7 @@ impl FakeEntry {
     /// Parses a single webhook; `shown` is its name in messages.
     ///
     /// # Errors
-    /// The first error with its location.
+    /// Returns the first error with its line and column.
     pub fn parse(text: &str, shown: &str) -> Result<Self, FileError> {
         let written: WrittenEntry =
             serde_saphyr::from_str(text).map_err(|error| FileError::unreadable(shown, text, &error))?;
@@ -316,7 +316,7 @@ fn parsed_name(written: &Spanned<String>) -> Result<String, EntryError> {
     }
 }
 
-/// Returns the path; the default is the webhook's name.
+/// Parses the path of a webhook; the default is the webhook's name.
 fn parsed_path(written: Option<Spanned<String>>, name: &str) -> Result<String, EntryError> {
     match written {
         None => Ok(format!("/{name}")),
@@ -328,7 +328,7 @@ fn parsed_path(written: Option<Spanned<String>>, name: &str) -> Result<String, E
     }
 }
 
-/// Returns the fields that a fault sets in an entry of this kind, including a behavior.
+/// Returns the fields that a fault sets in an entry of this kind, including the behavior.
 fn settings(fault: &Spanned<String>, kind: Kind) -> Result<Settings, EntryError> {
     let Some(found) = Fault::find(&fault.value) else {
         return Err((fault.referenced, FaultError::Unknown(fault.value.clone()).to_string()));
@@ -352,7 +352,7 @@ fn parsed_timeout(written: Option<Spanned<u8>>, of_fault: Option<u8>) -> Result<
     }
 }
 
-/// Returns `None` for a validating webhook, which does not have a reinvocation policy.
+/// Parses a reinvocation policy; returns `None` for a validating webhook, which does not have one.
 fn parsed_reinvocation(
     written: Option<Spanned<ReinvocationPolicy>>,
     of_fault: Option<ReinvocationPolicy>,

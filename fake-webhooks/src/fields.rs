@@ -27,7 +27,7 @@ pub struct Fields {
     pub timeout_seconds: u8,
     /// `admissionReviewVersions`
     pub admission_review_versions: Vec<String>,
-    /// `reinvocationPolicy`, of mutating webhooks only
+    /// `reinvocationPolicy`, which only mutating webhooks have
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reinvocation_policy: Option<ReinvocationPolicy>,
 }

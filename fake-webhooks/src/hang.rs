@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Hang {
-    /// Until the caller disconnects.
+    /// The hang lasts until the caller disconnects.
     #[default]
     Forever,
-    /// For this duration.
+    /// The hang lasts for this duration.
     For(Duration),
 }
 
-/// An invalid duration.
+/// The error for a text that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid duration `{0}`: must be forever, or a duration such as 2s or 500ms")]
 pub struct InvalidHang(String);

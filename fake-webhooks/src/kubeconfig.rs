@@ -35,7 +35,7 @@ pub(crate) fn admission_configuration(file: &Path) -> Value {
 /// Returns a kubeconfig with one user per host and port; `authority` signs the client certificates.
 ///
 /// # Errors
-/// A certificate cannot be made.
+/// Returns an error if a certificate cannot be created.
 pub(crate) fn kubeconfig(
     users: &BTreeMap<String, Credentials>,
     authority: &CertificateAuthority,

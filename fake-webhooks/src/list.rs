@@ -37,10 +37,10 @@ enum Output {
 }
 
 impl List {
-    /// Prints to standard output.
+    /// Prints the catalog to standard output.
     ///
     /// # Errors
-    /// Standard output cannot be written; a closed pipe is not an error.
+    /// Returns an error if standard output cannot be written; a closed pipe is not an error.
     pub fn run(&self) -> io::Result<()> {
         let chosen: Vec<&Fault> = catalog().iter().filter(|fault| self.has(fault)).collect();
         let text = match self.output {

@@ -25,9 +25,9 @@ use crate::tls::Tls;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The grace period for calls in progress when the listener stops.
 const GRACE_PERIOD: Duration = Duration::from_millis(500);
-/// A fatal alert, in a record of TLS 1.0: "protocol version". Source: RFC 5246, 7.2.
+/// The TLS alert `protocol_version`, as a TLS 1.0 record. Source: RFC 5246, 7.2.
 const PROTOCOL_VERSION_ALERT: [u8; 7] = [21, 3, 1, 0, 2, 2, 70];
-/// The first byte of a handshake. Source: RFC 8446, 5.1.
+/// The first byte of a TLS handshake record. Source: RFC 8446, 5.1.
 const HANDSHAKE: u8 = 22;
 
 /// A socket that serves a router.
@@ -41,7 +41,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Starts to serve with a maximum number of connections.
+    /// Listens on `address` and serves `router` with a maximum number of connections.
     pub(crate) async fn start(
         address: SocketAddr,
         connection: Connection,
@@ -74,7 +74,7 @@ impl Listener {
         &self.tls
     }
 
-    /// Stops listening, waits half a second for calls in progress, and closes all connections.
+    /// Stops listening, waits up to half a second for calls in progress, and closes all connections.
     pub(crate) async fn stop(mut self) {
         self.stop.cancel();
         // The task was not aborted, and a panic was already reported.
@@ -97,7 +97,7 @@ struct Server {
 }
 
 impl Server {
-    /// Accepts connections until the server stops; all connections end with their task set.
+    /// Accepts connections until the listener stops; all open connections end with this task.
     async fn accept(self, listener: TcpListener, slots: Arc<Slots>) {
         let mut connections = JoinSet::new();
         loop {
@@ -133,7 +133,7 @@ impl Server {
         connections.shutdown().await;
     }
 
-    /// The caller sees how a connection ends.
+    /// Handles a connection as [`Connection`] specifies; errors are ignored, because the caller sees them.
     async fn connection(self, mut stream: TcpStream, activity: &Arc<Activity>) {
         let _open = self.metrics.connected();
         // On the heap, because a hanging connection keeps it for a long time.
@@ -169,7 +169,7 @@ impl Server {
         }
     }
 
-    /// Ignores a failed handshake: the caller sees the reason, and there is no call to record.
+    /// Performs a TLS handshake and serves HTTP; a failed handshake is ignored, because the caller sees the reason.
     async fn shake_hands(&self, stream: TcpStream, activity: &Arc<Activity>) {
         let acceptor = TlsAcceptor::from(self.tls.next());
         let shaken = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream).into_fallible()).await;
@@ -200,7 +200,7 @@ impl Server {
         }
     }
 
-    /// Reads bytes from the caller; returns 0 at the end or when the listener stops.
+    /// Reads bytes from the caller; returns 0 if the caller disconnects or the listener stops.
     async fn read(&self, stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
         tokio::select! {
             read = stream.read(buffer) => read,

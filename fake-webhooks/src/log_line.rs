@@ -7,7 +7,7 @@ use output::OneLine;
 use crate::journal::Subject;
 use crate::{Answered, Entry};
 
-/// Formats a call on one line: time, webhook, operation, kind, object, response.
+/// Formats a call as one line: time, webhook, operation, kind, object, and response.
 pub(crate) fn log_line(entry: &Entry) -> String {
     let what = match &entry.subject {
         Some(subject) => reviewed(subject),
@@ -24,7 +24,7 @@ pub(crate) fn log_line(entry: &Entry) -> String {
     OneLine(format!("{:.3} {} {what}{}: {answer}", entry.time, entry.fake, caller(entry))).to_string()
 }
 
-/// Returns the name of the caller without secrets.
+/// Returns the name of the caller without any secrets.
 fn caller(entry: &Entry) -> String {
     let header = entry.headers.iter().find(|(name, _)| name == "authorization");
     let shown = header.and_then(|(_, value)| value.split_once(' ')).map(|(scheme, secret)| match scheme {

@@ -25,7 +25,7 @@ struct Remembered {
     /// The number of calls by the hash of object and operation.
     seen: HashMap<u64, u64>,
     oldest: VecDeque<u64>,
-    /// The number and uid of reviews in progress.
+    /// The call numbers and uids of the reviews that are in progress.
     under_way: Vec<(u64, String)>,
     side_effects: u64,
     leaked: Vec<u8>,
@@ -41,7 +41,7 @@ pub(crate) struct UnderWay<'a> {
 }
 
 impl Memory {
-    /// Records a call and returns its circumstances.
+    /// Records the start of a call and returns its circumstances.
     pub(crate) fn begin(
         &self,
         time: jiff::Timestamp,
@@ -61,7 +61,7 @@ impl Memory {
         (Circumstances { nth, seen, time, other_uid, caller }, UnderWay { memory: self, nth })
     }
 
-    /// Performs side effects and returns a summary.
+    /// Performs side effects and returns a summary for the log.
     pub(crate) async fn perform(&self, effects: Vec<Effect>) -> String {
         let mut said = Vec::new();
         for effect in effects {
@@ -96,7 +96,7 @@ impl Memory {
         said.concat()
     }
 
-    /// Returns the number of side effects.
+    /// Returns the number of side effects that have been counted.
     pub(crate) fn side_effects(&self) -> u64 {
         self.lock().side_effects
     }
@@ -132,7 +132,7 @@ impl Memory {
 }
 
 impl Remembered {
-    /// Records an object and returns the number of earlier calls.
+    /// Records a call for an object and returns the number of earlier calls.
     fn see(&mut self, object: u64) -> u64 {
         let times = self.seen.entry(object).or_insert_with(|| {
             self.oldest.push_back(object);

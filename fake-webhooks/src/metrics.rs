@@ -10,7 +10,7 @@ use prometheus::{
 use crate::Answered;
 use crate::journal::Fill;
 
-/// The metrics of one fleet, in a separate registry for each fleet.
+/// The metrics of a fleet; each fleet has a separate registry.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
@@ -31,7 +31,7 @@ pub(crate) struct Meter {
     seconds: Histogram,
 }
 
-/// An open connection, which is counted until dropped.
+/// An open connection, which the gauge counts until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenConnection(IntGauge);
 
@@ -88,7 +88,7 @@ impl Metrics {
         }
     }
 
-    /// Removes all series of a removed fake.
+    /// Removes all series of a fake that was removed.
     pub(crate) fn forget(&self, fake: &str) {
         let outcomes: Vec<String> = self
             .calls

@@ -10,7 +10,7 @@ use crate::{AlwaysMutate, Append, ContainerEnv, Repeat, Sidecar};
 pub(crate) const POD_SPECS: [&str; 3] =
     ["/spec/jobTemplate/spec/template/spec", "/spec/template/spec", "/spec"];
 
-/// Sets labels and annotations, including those that are already set.
+/// Returns operations that set labels and annotations, even if these are already set.
 ///
 /// An object without `metadata`, such as the options of a connection, is not changed.
 pub(crate) fn always_mutate(parameters: &AlwaysMutate, object: &Value) -> Vec<Value> {
@@ -34,7 +34,7 @@ fn set(operations: &mut Vec<Value>, object: &Value, field: &str, entries: &BTree
     }
 }
 
-/// Appends to an annotation or a list.
+/// Returns operations that append to an annotation or a list.
 pub(crate) fn append(parameters: &Append, object: &Value) -> Vec<Value> {
     match parameters {
         Append::Annotation(key) => {
@@ -63,7 +63,7 @@ pub(crate) fn append_to_list(path: &str, value: &Value, object: &Value) -> Vec<V
     operations
 }
 
-/// Adds a container to an object that has containers.
+/// Returns operations that add a container to an object that has containers.
 pub(crate) fn sidecar(parameters: &Sidecar, object: &Value) -> Vec<Value> {
     let Some((path, containers)) = containers(object) else {
         return Vec::new();
@@ -88,7 +88,7 @@ fn numbered(name: &str, taken: impl Fn(&str) -> bool) -> String {
     }
 }
 
-/// Adds an environment variable to each container that does not have it.
+/// Returns operations that add an environment variable to each container that does not have it.
 pub(crate) fn container_env(parameters: &ContainerEnv, object: &Value) -> Vec<Value> {
     let mut operations = Vec::new();
     let Some((path, containers)) = containers(object) else {

@@ -1,4 +1,4 @@
-//! The limit of open files.
+//! Raises the limit of open files.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -70,7 +70,7 @@ pub struct AlwaysMutate {
 }
 
 impl AlwaysMutate {
-    /// Returns the default of `always-mutate`, which sets the label `always-mutate=yes`.
+    /// Creates the default of `always-mutate`, which sets the label `always-mutate=yes`.
     pub(crate) fn labeled() -> Self {
         let labels = BTreeMap::from([("always-mutate".to_owned(), "yes".to_owned())]);
         Self { labels, annotations: BTreeMap::new() }
@@ -177,19 +177,19 @@ pub enum BadResponse {
     NotJson,
     /// `empty`: the body is empty.
     Empty,
-    /// `no-response`: a review without `response`.
+    /// `no-response`: the review does not contain `response`.
     NoResponse,
     /// `no-uid`: `response.uid` is missing.
     NoUid,
     /// `uid-in-capitals`: `response.uid` is that of the request in upper case.
     UidInCapitals,
-    /// `echoed-request`: a valid review that also repeats the request.
+    /// `echoed-request`: the review is valid and also repeats the request.
     EchoedRequest,
     /// `wrong-uid`: `response.uid` is not that of the request.
     WrongUid,
     /// `wrong-kind`: `kind` is not `AdmissionReview`.
     WrongKind,
-    /// `wrong-version`: the review has the other version than the request.
+    /// `wrong-version`: the review is in another version than the request.
     WrongVersion,
     /// `patch-without-patch-type`: `response.patchType` is missing.
     PatchWithoutPatchType,
@@ -199,7 +199,7 @@ pub enum BadResponse {
     PatchThatDoesNotApply,
     /// `closed`: the connection is closed without a response.
     Closed,
-    /// `status: CODE`: the response has this HTTP status and a text.
+    /// `status: CODE`: the response has this HTTP status and a plain text body.
     Status(StatusCode),
 }
 
@@ -217,13 +217,13 @@ pub struct Raw {
     /// header.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// The body as JSON.
+    /// The body of the response as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json: Option<Value>,
     /// The `response` of a review in the version of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<Value>,
-    /// The body as text; `{review}` is replaced by a review that allows the request.
+    /// The body of the response as text; `{review}` is replaced by a review that allows the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// The number of spaces before the body.
@@ -238,10 +238,10 @@ pub struct Raw {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encoding {
-    /// `identity`: not compressed.
+    /// `identity`: the body is not compressed.
     #[default]
     Identity,
-    /// `gzip`: compressed, with the header `Content-Encoding`.
+    /// `gzip`: the body is compressed, and the response has the header `Content-Encoding`.
     Gzip,
 }
 

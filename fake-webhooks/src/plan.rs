@@ -1,4 +1,4 @@
-//! The assignment of fakes to ports, a function of the fakes files.
+//! Assigns fakes to ports, based only on the fakes files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use crate::configurations::{configurations, configured};
 use crate::fakes_file::{FakeEntry, FakesFile};
 use crate::{Credentials, RemoteAccess, Transport};
 
-/// The assignment of fakes to listeners, for a fleet and for the manifests of a cluster.
+/// The assignment of fakes to listeners, which both fleets and cluster manifests use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     listeners: Vec<PlannedListener>,
@@ -56,7 +56,7 @@ struct PlannedFile {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The host for URLs is missing.
+    /// A file listens on all addresses, so URLs need an explicit host.
     #[error("invalid address {0} for callers: set `host` or --host to the name or address that callers use")]
     NoHost(IpAddr),
     /// Two configurations have the same name, so the second would replace the first.
@@ -65,7 +65,7 @@ pub enum PlanError {
     /// Two webhooks have the same name.
     #[error("duplicate webhook name `{0}`: change the `name` in one of the files")]
     SameWebhook(String),
-    /// No ports are left.
+    /// No port number is left after the requested port.
     #[error("no ports left for another certificate or connection: 65535 is the highest")]
     NoPort,
 }
@@ -77,7 +77,7 @@ impl Plan {
     /// requested port, additional ones use the ports that follow.
     ///
     /// # Errors
-    /// Two files conflict, or a file listens on all addresses and does not have a host.
+    /// Returns an error if two files conflict, or if a file listens on all addresses and does not have a host.
     pub fn new(files: &[FakesFile]) -> Result<Self, PlanError> {
         let (mut names, mut webhooks) = (BTreeSet::new(), BTreeSet::new());
         if let Some(file) = files.iter().find(|file| !names.insert(&file.name)) {
@@ -133,7 +133,7 @@ impl Plan {
         self.files.iter().flat_map(|file| &file.fakes)
     }
 
-    /// Returns the webhook configurations of all files with the `clientConfig`s from `client_config`.
+    /// Returns the webhook configurations of all files; `client_config` creates the `clientConfig` of each fake.
     ///
     /// Mutating webhooks are called in file order.
     pub fn configurations(&self, mut client_config: impl FnMut(&PlannedFake) -> Value) -> Vec<Value> {
@@ -156,7 +156,7 @@ impl PlannedFake {
 /// Returns the host name or address of the fakes in a file.
 ///
 /// # Errors
-/// The file listens on all addresses and does not have a host.
+/// Returns an error if the file listens on all addresses and does not have a host.
 pub(crate) fn host(file: &FakesFile) -> Result<Name, PlanError> {
     let ip = file.listen.ip();
     match &file.host {
@@ -166,7 +166,7 @@ pub(crate) fn host(file: &FakesFile) -> Result<Name, PlanError> {
     }
 }
 
-/// The requested addresses with their number of listeners.
+/// The number of listeners at each requested address.
 #[derive(Default)]
 struct Ports(BTreeMap<SocketAddr, u16>);
 

@@ -1,4 +1,4 @@
-//! JSON pointers.
+//! Validates JSON pointers.
 
 use std::fmt;
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::answer::{JSON, Question};
 use crate::{Encoding, Raw, Reply, StatusCode as FinalStatus};
 
-/// Returns the response with placeholders replaced.
+/// Returns the custom response with placeholders replaced.
 pub(crate) fn raw(raw: &Raw, review: &Value) -> Reply {
     let status = raw.status.map_or(StatusCode::OK, FinalStatus::http);
     let text = match (&raw.json, &raw.response, &raw.text) {
@@ -61,7 +61,7 @@ pub(crate) fn filled(text: &str, review: &Value) -> String {
     text.replace("{review}", &allowing).replace("{length}", &length).replace("{uid}", uid)
 }
 
-/// Adds spaces before a body, which JSON and YAML ignore.
+/// Adds spaces before a body; JSON and YAML parsers ignore them.
 fn padded(blanks: usize, text: String) -> Vec<u8> {
     let mut bytes = vec![b' '; blanks];
     bytes.extend(text.into_bytes());

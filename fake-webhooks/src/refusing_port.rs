@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use socket2::{Domain, Socket, Type};
 
-/// A TCP port without a listener that is reserved until this is dropped.
+/// A TCP port that stays reserved, without a listener, until this value is dropped.
 #[derive(Debug)]
 pub struct RefusingPort {
     address: SocketAddr,
@@ -16,15 +16,15 @@ impl RefusingPort {
     /// Reserves a free port of 127.0.0.1 without listening on it.
     ///
     /// # Errors
-    /// A socket or port is not available.
+    /// Returns an error if a socket or port is not available.
     pub fn bind() -> io::Result<Self> {
         Self::bind_to(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
     }
 
-    /// Reserves this port, or a free one for port 0, without listening on it.
+    /// Reserves the port of `address`, or a free port for port 0, without listening on it.
     ///
     /// # Errors
-    /// A socket or this port is not available.
+    /// Returns an error if a socket or the port is not available.
     pub fn bind_to(address: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
         socket.bind(&address.into())?;

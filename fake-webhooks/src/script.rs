@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{Behavior, dice};
 
-/// The behaviors of a `sequence`: at least one.
+/// The behaviors of a `sequence`; there is at least one.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(try_from = "Vec<Behavior>", into = "Vec<Behavior>")]
 pub struct Sequence {
@@ -28,7 +28,7 @@ impl Sequence {
         self.before.iter().chain([&*self.last])
     }
 
-    /// Returns the call number for the behavior that is chosen on the `nth` call.
+    /// Returns the call number that the behavior chosen for the `nth` call receives.
     pub(crate) fn within(&self, nth: u64) -> u64 {
         nth.saturating_sub(self.before.len() as u64)
     }
@@ -51,7 +51,7 @@ impl From<Sequence> for Vec<Behavior> {
     }
 }
 
-/// The behaviors of a `cycle`: at least one.
+/// The behaviors of a `cycle`; there is at least one.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(try_from = "Vec<Behavior>", into = "Vec<Behavior>")]
 pub struct Cycle {
@@ -97,9 +97,9 @@ impl From<Cycle> for Vec<Behavior> {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct First {
-    /// The number of calls.
+    /// The number of calls that use `of`.
     pub calls: u64,
-    /// The behavior on these calls.
+    /// The behavior on the first calls.
     pub of: Behavior,
     /// The behavior on later calls.
     #[serde(default)]
@@ -110,11 +110,11 @@ pub struct First {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rate {
-    /// The behavior that is sometimes used.
+    /// The behavior that is used with this probability.
     pub of: Behavior,
     /// The probability, from 0 (never) to 1 (always).
     pub probability: Probability,
-    /// The seed of the random numbers; results are reproducible.
+    /// The seed of the random numbers, which makes results reproducible.
     #[serde(default)]
     pub seed: u64,
     /// The behavior on other calls.
@@ -159,10 +159,10 @@ pub struct Delay {
     /// The delay.
     #[serde(rename = "for")]
     pub time: Distribution,
-    /// The seed of the random numbers; delays are reproducible.
+    /// The seed of the random numbers, which makes delays reproducible.
     #[serde(default)]
     pub seed: u64,
-    /// The behavior after that.
+    /// The behavior after the delay.
     #[serde(default)]
     pub then: Behavior,
 }
@@ -189,11 +189,11 @@ impl Delay {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Distribution {
-    /// `fixed: 100ms`: a fixed delay.
+    /// `fixed: 100ms`: all delays are equal.
     Fixed(Time),
-    /// `uniform: {from: 10ms, to: 200ms}`: uniformly distributed.
+    /// `uniform: {from: 10ms, to: 200ms}`: delays are uniformly distributed.
     Uniform(Uniform),
-    /// `exponential: {mean: 50ms, most: 2s}`: exponentially distributed with a maximum.
+    /// `exponential: {mean: 50ms, most: 2s}`: delays are exponentially distributed and limited to a maximum.
     Exponential(Exponential),
 }
 
@@ -201,9 +201,9 @@ pub enum Distribution {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Uniform {
-    /// The minimum.
+    /// The minimum delay.
     pub from: Time,
-    /// The maximum.
+    /// The maximum delay.
     pub to: Time,
 }
 
@@ -213,7 +213,7 @@ pub struct Uniform {
 pub struct Exponential {
     /// The mean before delays are limited to the maximum.
     pub mean: Time,
-    /// The maximum; the default is 30 s.
+    /// The maximum delay; the default is 30 s.
     #[serde(default = "thirty_seconds")]
     pub most: Time,
 }
@@ -227,7 +227,7 @@ fn thirty_seconds() -> Time {
 #[serde(try_from = "String", into = "String")]
 pub struct Time(Duration);
 
-/// An invalid duration.
+/// The error for a text that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid duration `{0}`: must be like 2s or 500ms")]
 pub struct InvalidTime(String);
@@ -286,7 +286,7 @@ pub struct SideEffect {
     /// A request to send, in addition to the count in the journal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write: Option<Write>,
-    /// The behavior after that.
+    /// The behavior after the side effect.
     pub then: Box<Behavior>,
 }
 
@@ -296,7 +296,7 @@ pub struct SideEffect {
 pub struct Write {
     /// The URL, such as `http://127.0.0.1:8001/api/v1/namespaces/demo/configmaps`.
     pub url: Target,
-    /// The bearer token; an empty token is not sent.
+    /// The bearer token; the header is omitted if the token is empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub token: String,
     /// The trusted CA certificates as PEM, for `https`.
@@ -361,7 +361,7 @@ pub struct Leak {
     pub bytes: u32,
     /// The maximum number of leaked bytes.
     pub most: u32,
-    /// The behavior.
+    /// The behavior that responds.
     pub then: Box<Behavior>,
 }
 
@@ -375,9 +375,9 @@ impl Default for Leak {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Queue {
-    /// The duration of each call, which starts after all earlier calls, even those whose callers disconnected.
+    /// The duration of each call; a call starts after all earlier calls end, even those whose callers disconnected.
     pub hold: Time,
-    /// The behavior.
+    /// The behavior that responds.
     pub then: Box<Behavior>,
 }
 
@@ -393,7 +393,7 @@ impl Default for Queue {
 pub struct MixUp {
     /// The delay of each response, so that calls overlap.
     pub hold: Time,
-    /// The behavior, whose response has the uid of another review in progress, if any.
+    /// The behavior that responds, with the uid of another review in progress if there is one.
     pub then: Box<Behavior>,
 }
 

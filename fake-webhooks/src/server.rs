@@ -18,14 +18,14 @@ use crate::{
     Authority, Behavior, Certificate, Connection, Entry, Filter, HttpVersions, RefusingPort, Transport,
 };
 
-/// The specification of a fake: its behavior and how it is reached.
+/// The specification of a fake: its behavior and its transport.
 #[derive(Clone, Debug)]
 pub struct Fake {
     /// The behavior.
     pub behavior: Behavior,
     /// The server certificate.
     pub certificate: Certificate,
-    /// The server certificate after the first handshake, if it changes.
+    /// The kind of certificate after the first handshake, or `None` if the certificate does not change.
     pub rotate: Option<Certificate>,
     /// How connections are treated.
     pub connection: Connection,
@@ -37,15 +37,15 @@ pub struct Fake {
     pub names: Vec<String>,
     /// The supported HTTP versions.
     pub http: HttpVersions,
-    /// Whether it may listen on an address that other machines can reach.
+    /// Whether the fake may listen on an address that other machines can reach.
     pub remote_access: RemoteAccess,
-    /// The limits.
+    /// The limits of the fake.
     pub limits: Limits,
-    /// Receives each completed call.
+    /// The callback that receives each completed call.
     pub observer: Observer,
 }
 
-/// Returns a fake that allows requests, with a valid certificate, on a free port of 127.0.0.1.
+/// Creates a fake that allows requests, with a valid certificate, on a free port of 127.0.0.1.
 impl Default for Fake {
     fn default() -> Self {
         Self {
@@ -67,10 +67,10 @@ impl Default for Fake {
 /// Whether a fake may listen on an address that other machines can reach.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RemoteAccess {
-    /// Only on loopback addresses.
+    /// The fake may listen only on loopback addresses.
     #[default]
     Refused,
-    /// On any address, for example for a cluster.
+    /// The fake may listen on any address, for example for a cluster.
     Allowed,
 }
 
@@ -81,13 +81,13 @@ pub struct Limits {
     pub journal_entries: usize,
     /// The maximum size of the journal in bytes.
     pub journal_bytes: usize,
-    /// The maximum size of one body in bytes; larger ones are rejected with 413.
+    /// The maximum size of one body in bytes; larger bodies are rejected with 413.
     pub body_bytes: usize,
-    /// The maximum size of all bodies in progress in bytes; more are rejected with 503.
+    /// The maximum total size of all bodies in progress, in bytes; further bodies are rejected with 503.
     pub bodies_bytes: usize,
-    /// The maximum number of calls in progress for one fake; more are rejected with 503.
+    /// The maximum number of calls in progress for one fake; further calls are rejected with 503.
     pub calls: usize,
-    /// The maximum number of connections of a port for each fake that it serves.
+    /// The maximum number of connections of a port, for each fake that the port serves.
     ///
     /// A new connection replaces the one that has been idle longest, or waits if all connections have a call in progress.
     pub connections: usize,
@@ -106,14 +106,14 @@ impl Default for Limits {
     }
 }
 
-/// Receives each completed call; the default does nothing.
+/// A callback that receives each completed call; the default does nothing.
 #[derive(Clone, Default)]
 pub struct Observer(Option<Arc<Observe>>);
 
 type Observe = dyn Fn(&Entry) + Send + Sync;
 
 impl Observer {
-    /// Calls `observe` for each completed call; it must not block.
+    /// Creates an observer that calls `observe` for each completed call; `observe` must not block.
     pub fn new(observe: impl Fn(&Entry) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(observe)))
     }
@@ -168,7 +168,7 @@ pub struct FakeWebhook {
 /// The name of a single fake in the journal.
 const NAME: &str = "fake";
 
-/// Fewer calls arrived than expected.
+/// The error for fewer calls than expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected} calls within {within:?}, received {came}")]
 pub struct TooFewCalls {
@@ -184,7 +184,8 @@ impl FakeWebhook {
     /// Starts a webhook that responds on every path.
     ///
     /// # Errors
-    /// The address is in use or not allowed, a name is invalid, or the certificate could not be created.
+    /// Returns an error if the address is in use or not allowed, a name is invalid, or the certificate cannot be
+    /// created.
     pub async fn start(fake: Fake) -> Result<Self, StartError> {
         let transport = Transport {
             certificate: fake.certificate,
@@ -239,7 +240,7 @@ impl FakeWebhook {
         self.calls(&Filter::default())
     }
 
-    /// Returns the matching calls, oldest first.
+    /// Returns the calls that match the filter, oldest first.
     pub fn calls(&self, filter: &Filter) -> Vec<Entry> {
         self.shared.journal.select(filter).into_iter().map(Arc::unwrap_or_clone).collect()
     }
@@ -247,7 +248,7 @@ impl FakeWebhook {
     /// Waits for `count` calls and returns all calls in the journal.
     ///
     /// # Errors
-    /// Fewer calls arrived before the timeout.
+    /// Returns an error if fewer calls arrive before the timeout.
     pub async fn wait_for_calls(&self, count: usize, within: Duration) -> Result<Vec<Entry>, TooFewCalls> {
         let came = self.shared.journal.wait(&Filter::default(), count, within).await;
         let journal = self.journal();
@@ -264,10 +265,10 @@ impl FakeWebhook {
         self.endpoint.reset();
     }
 
-    /// Uses a new certificate of this kind for new handshakes; open connections are kept.
+    /// Issues a certificate of the kind `certificate` for new handshakes; open connections are kept.
     ///
     /// # Errors
-    /// The certificate cannot be created.
+    /// Returns an error if the certificate cannot be created.
     pub fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
         self.bound_port.rotate(certificate)
     }
@@ -277,12 +278,12 @@ impl FakeWebhook {
         self.endpoint.side_effects()
     }
 
-    /// Changes the behavior from the next call on and resets its call counter.
+    /// Changes the behavior for new calls and resets its call counter.
     pub fn set_behavior(&self, behavior: Behavior) {
         self.endpoint.set_behavior(behavior);
     }
 
-    /// Stops listening, waits half a second for calls in progress, and frees the port.
+    /// Stops listening, waits up to half a second for calls in progress, and frees the port.
     pub async fn stop(self) {
         self.bound_port.close().await;
     }
@@ -298,7 +299,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Listens and serves `router`.
+    /// Listens on the address and serves `router`.
     ///
     /// The certificate includes `localhost` and the loopback addresses, or else the address to listen on.
     pub(crate) async fn serve(

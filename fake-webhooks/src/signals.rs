@@ -15,7 +15,7 @@ pub enum StopSignal {
     Terminate,
 }
 
-/// The signals of this process.
+/// The signals that this process receives.
 ///
 /// They are received on a separate thread, so that a command that is busy or hangs can be terminated, too.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct StopSignals {
 }
 
 impl StopSignal {
-    /// Returns `SIGINT` or `SIGTERM`.
+    /// Returns the name of the signal: `SIGINT` or `SIGTERM`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Interrupt => "SIGINT",
@@ -42,12 +42,12 @@ impl StopSignal {
 }
 
 impl StopSignals {
-    /// Handles the first `graceful` signals, which [`StopSignals::next`] returns.
+    /// Starts to handle signals; [`StopSignals::next`] returns the first `graceful` ones.
     ///
     /// The next signal terminates the process with [`StopSignal::exit_status`].
     ///
     /// # Errors
-    /// Signals or a thread are not available.
+    /// Returns an error if signals or a thread are not available.
     pub fn listen(graceful: usize) -> io::Result<Self> {
         let (tell, heard) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
@@ -72,7 +72,7 @@ impl StopSignals {
         Ok(Self { heard })
     }
 
-    /// Waits for the next signal.
+    /// Waits for the next signal and returns it.
     pub async fn next(&mut self) -> StopSignal {
         match self.heard.recv().await {
             Some(signal) => signal,

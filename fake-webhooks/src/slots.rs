@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The connection slots of a listener.
 ///
-/// If all slots are taken, a new connection replaces the one that has been idle longest, or waits if all of them have a call
-/// in progress.
+/// If all slots are taken, a new connection replaces the one that has been idle longest, or waits if every connection
+/// has a call in progress.
 #[derive(Debug)]
 pub(crate) struct Slots {
     state: Mutex<State>,
@@ -40,7 +40,7 @@ pub(crate) struct Activity {
     calls: AtomicUsize,
     idle_since: Mutex<Instant>,
     changed: Arc<Notify>,
-    /// Canceled when the connection must close for another one.
+    /// Canceled when the connection must close so that another one gets its slot.
     pub(crate) ends: CancellationToken,
 }
 
@@ -60,7 +60,7 @@ impl Slots {
         self.changed.notify_one();
     }
 
-    /// Waits for a slot.
+    /// Waits for a free slot, and closes the connection that has been idle longest if all slots are taken.
     pub(crate) async fn take(self: &Arc<Self>) -> Slot {
         loop {
             if let Some(slot) = self.try_take() {
@@ -100,7 +100,7 @@ impl Drop for Slot {
 }
 
 impl Activity {
-    /// Marks a call as in progress until the result is dropped.
+    /// Marks a call as in progress until the returned value is dropped.
     pub(crate) fn begin(&self) -> Busy<'_> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         Busy(self)

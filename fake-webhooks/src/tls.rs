@@ -41,7 +41,7 @@ pub(crate) struct Tls {
 #[derive(Debug)]
 struct Shown {
     next: Arc<ServerConfig>,
-    /// The configuration after the first handshake, if it changes.
+    /// The configuration after the first handshake, or `None` if the configuration does not change.
     later: Option<Arc<ServerConfig>>,
 }
 
@@ -68,7 +68,7 @@ impl Tls {
         &self.ca_bundle
     }
 
-    /// Uses another certificate for new handshakes; open connections and the `caBundle` do not change.
+    /// Issues a certificate for new handshakes; open connections and the `caBundle` do not change.
     pub(crate) fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
         let transport = Transport { certificate, ..self.transport };
         let (configuration, _) = configuration(&self.authority, &self.names, transport)?;

@@ -10,7 +10,7 @@ use crate::{Behavior, Certificate, Credentials};
 pub struct Transport {
     /// The server certificate.
     pub certificate: Certificate,
-    /// The server certificate after the first handshake, if it changes.
+    /// The kind of certificate after the first handshake, or `None` if the certificate does not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotate: Option<Certificate>,
     /// How connections are treated.
@@ -43,7 +43,7 @@ pub enum Connection {
     #[serde(rename = "tls-1.1")]
     Tls11,
     /// `client-certificate`: the fake requires a client certificate that is signed by the authority of the fakes.
-    /// kube-apiserver has one only if its admission configuration contains one.
+    /// kube-apiserver has a client certificate only if its admission configuration contains one.
     ClientCertificate,
 }
 
@@ -51,17 +51,17 @@ pub enum Connection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HttpVersions {
-    /// `both`: HTTP/2 and HTTP/1.1; only HTTP/1.1 for a behavior that writes raw bytes.
+    /// `both`: HTTP/2 and HTTP/1.1, or only HTTP/1.1 for a behavior that writes raw bytes.
     #[default]
     Both,
-    /// `http1`: HTTP/1.1.
+    /// `http1`: the fake offers only HTTP/1.1.
     Http1,
-    /// `http2`: HTTP/2.
+    /// `http2`: the fake offers only HTTP/2.
     Http2,
 }
 
 impl Transport {
-    /// Adjusts HTTP versions and client certificates to the requirements of `behavior`.
+    /// Adapts HTTP versions and client certificates to the requirements of `behavior`.
     pub(crate) fn for_behavior(self, behavior: &Behavior) -> Self {
         let http = match self.http {
             HttpVersions::Both if behavior.writes_bytes() => HttpVersions::Http1,

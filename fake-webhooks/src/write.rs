@@ -47,7 +47,7 @@ pub(crate) enum WriteError {
 }
 
 impl Write {
-    /// Returns the request with placeholders replaced.
+    /// Returns a copy of the request with all placeholders replaced.
     pub(crate) fn filled(&self, at: &Circumstances, review: &Value) -> Self {
         Self {
             url: self.url.map(|url| filled(url, at, review)),

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::fleet::{Missing, PutError};
 use crate::{FileError, TlsError};
 
-/// A status with a message: `{"error": …}`.
+/// An error response: a status and the body `{"error": MESSAGE}`.
 #[derive(Debug)]
 pub(super) struct ApiError {
     status: StatusCode,

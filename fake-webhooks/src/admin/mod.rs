@@ -31,7 +31,7 @@ pub(crate) struct Admin {
     bound_port: BoundPort,
 }
 
-/// The maximum number of connections. Unauthenticated connections are idle and are therefore replaced first.
+/// The maximum number of connections; a new connection replaces idle ones first, such as unauthenticated ones.
 const CONNECTIONS: usize = 64;
 
 impl AdminOptions {

@@ -21,9 +21,9 @@ use crate::fleet::Running;
 use crate::journal::{Credentials, Filter, document};
 use crate::{Behavior, Certificate};
 
-/// The maximum size of a request body.
+/// The maximum size of a request body in bytes.
 const BODY_BYTES: usize = 1 << 20;
-/// The maximum of `timeout`.
+/// The maximum value of the query parameter `timeout`.
 const MAX_WAIT: Duration = Duration::from_secs(300);
 const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 
@@ -48,7 +48,8 @@ pub(super) fn router(running: Arc<Running>, token: Token) -> Router {
     Router::new().route("/healthz", get("ok")).merge(behind_token)
 }
 
-/// Requires the token as a bearer token or in `x-admit-token`, because the kube-apiserver proxy strips the former.
+/// Rejects requests without the token, as a bearer token or in `x-admit-token`, because kube-apiserver's proxy strips
+/// `Authorization`.
 async fn only_with_token(State(token): State<Arc<Token>>, request: Request, next: Next) -> Response {
     if shown(request.headers()).is_some_and(|shown| token.is(shown)) {
         return next.run(request).await;
@@ -101,7 +102,7 @@ async fn reset(State(running): State<Arc<Running>>, Path(name): Path<String>) ->
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// `GET /journal?…`
+/// The query of `GET /journal`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct JournalQuery {
@@ -112,7 +113,7 @@ struct JournalQuery {
     namespace: Option<String>,
     #[serde(default)]
     wait: usize,
-    /// Whether headers with credentials are shown.
+    /// Whether the response contains headers with credentials.
     #[serde(default, rename = "showSecrets")]
     show_secrets: bool,
     timeout: Option<f64>,
@@ -151,7 +152,7 @@ async fn clear(State(running): State<Arc<Running>>) -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
-/// `POST /certificates/rotate`
+/// The body of `POST /certificates/rotate`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rotation {
@@ -170,7 +171,7 @@ async fn metrics(State(running): State<Arc<Running>>) -> impl IntoResponse {
     ([(http::header::CONTENT_TYPE, "text/plain; version=0.0.4")], shared.metrics.text(shared.journal.fill()))
 }
 
-/// A JSON body, whatever its `Content-Type`.
+/// A JSON body that is accepted with any `Content-Type`.
 struct Body(bytes::Bytes);
 
 impl<S: Send + Sync> axum::extract::FromRequest<S> for Body {

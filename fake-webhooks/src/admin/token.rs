@@ -7,11 +7,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use subtle::ConstantTimeEq as _;
 
-/// The token of the admin endpoint.
+/// The token that authenticates requests to the admin endpoint.
 #[derive(Clone)]
 pub struct Token(String);
 
-/// An invalid token.
+/// The error for a token that is too short or contains characters other than printable ASCII.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid token: must be at least {MIN_LENGTH} printable ASCII characters without spaces")]
 pub struct InvalidToken;
@@ -27,12 +27,12 @@ impl Token {
         Some(Self(URL_SAFE_NO_PAD.encode(bytes)))
     }
 
-    /// Returns the secret token.
+    /// Returns the token as text; callers must keep it secret.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Compares the token in constant time.
+    /// Compares the token with `shown` in constant time.
     pub(super) fn is(&self, shown: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(shown).into()
     }
@@ -41,7 +41,7 @@ impl Token {
 impl FromStr for Token {
     type Err = InvalidToken;
 
-    /// Trims white space, because files end with a newline.
+    /// Parses a token and trims white space, because files end with a newline.
     fn from_str(text: &str) -> Result<Self, InvalidToken> {
         let text = text.trim();
         if text.len() < MIN_LENGTH || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -51,7 +51,7 @@ impl FromStr for Token {
     }
 }
 
-/// Omits the secret.
+/// Omits the secret token.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(..)")

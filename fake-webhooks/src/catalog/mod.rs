@@ -1,6 +1,7 @@
-//! Every fault that a webhook can have: what it is, how to reproduce it, and how kube-apiserver responds.
+//! Every fault that a webhook can have, how to reproduce each fault, and how kube-apiserver responds.
 //!
-//! The catalog has one file per family. Tests compare its claims about kube-apiserver with recordings of a real one.
+//! The catalog has one file per family. Tests compare its statements about kube-apiserver with recordings of a real
+//! server.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -11,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::fakes_file::Settings;
 use crate::{Behavior, Kind};
 
-/// A fault.
+/// A fault that a webhook can have, as in a catalog file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Fault {
@@ -24,7 +25,7 @@ pub struct Fault {
     pub family: Family,
     /// The description, on one line.
     pub help: String,
-    /// How kube-apiserver treats it.
+    /// How kube-apiserver treats the fault.
     pub class: Class,
     /// The fields of a fakes file entry that has this fault, in addition to name and type.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -35,16 +36,16 @@ pub struct Fault {
     /// Objects that are required in addition to the webhook.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cluster: Vec<Value>,
-    /// The request that triggers it, as in a recorded case; the default is the creation of a ConfigMap.
+    /// The request that triggers the fault, as in a recorded case; the default is the creation of a ConfigMap.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub request: Map<String, Value>,
-    /// The number of such requests to send.
+    /// The number of times that the request is sent.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub requests: u8,
     /// Further requests for the same object, in the same format.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<Map<String, Value>>,
-    /// Additional webhooks that are required and called after it, as fakes file entries.
+    /// Additional webhooks that are required and called after the faulty one, as fakes file entries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<Map<String, Value>>,
     /// How the configuration must refer to the webhook.
@@ -137,19 +138,19 @@ static CATALOG: LazyLock<Vec<Fault>> = LazyLock::new(|| {
     all
 });
 
-/// Every fault, family by family.
+/// Returns every fault, grouped by family.
 pub fn catalog() -> &'static [Fault] {
     &CATALOG
 }
 
-/// The name of an unknown or unsuitable fault.
+/// The error for a fault that is unknown or cannot be used in a behavior.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultError {
-    /// There is none.
+    /// The catalog does not contain a fault with this ID or name.
     #[error("unknown fault `{0}`: `admit fakes list` lists all faults")]
     Unknown(String),
-    /// It is none of what is answered.
+    /// The fault does not concern the response, so a behavior cannot have it.
     #[error(
         "invalid fault `{0}` in a behavior: it is a fault of {1}; use `fault: {0}` in the entry of the webhook"
     )]
@@ -157,12 +158,12 @@ pub enum FaultError {
 }
 
 impl Fault {
-    /// The fault with this id or name.
+    /// Returns the fault with this ID or name, or `None` if the catalog does not contain it.
     pub fn find(text: &str) -> Option<&'static Self> {
         catalog().iter().find(|fault| fault.id.eq_ignore_ascii_case(text) || fault.name == text)
     }
 
-    /// Returns the fields of a fakes file entry with this fault.
+    /// Returns the fields of a fakes file entry that has this fault.
     pub(crate) fn settings(&self) -> Settings {
         let settings: Settings = serde_json::from_value(Value::Object(self.fake.clone()))
             .unwrap_or_else(|error| panic!("catalog/{}.yaml: {}: {error}", self.family, self.id));
@@ -170,10 +171,11 @@ impl Fault {
         if self.family == Family::Conversion { settings.without_rules() } else { settings }
     }
 
-    /// Returns the behavior with this fault.
+    /// Returns the behavior that has this fault.
     ///
     /// # Errors
-    /// The fault is unknown, or it is a fault of the connection, the certificate, or the configuration.
+    /// Returns an error if the fault is unknown, or if it concerns the connection, the certificate, or the
+    /// configuration.
     pub(crate) fn behavior(text: &str) -> Result<Behavior, FaultError> {
         let fault = Self::find(text).ok_or_else(|| FaultError::Unknown(text.to_owned()))?;
         let elsewhere = |what| FaultError::NoBehavior(fault.id.clone(), what);
@@ -195,10 +197,10 @@ impl Reference {
 }
 
 impl Class {
-    /// All values.
+    /// All classes, in order of declaration.
     pub const ALL: [Self; 4] = [Self::Policy, Self::Immune, Self::Accepted, Self::Refused];
 
-    /// Returns the name in files, such as `policy`.
+    /// Returns the class's name in files, such as `policy`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Policy => "policy",
@@ -216,7 +218,7 @@ impl fmt::Display for Class {
 }
 
 impl Family {
-    /// All values.
+    /// All families, in order of declaration.
     pub const ALL: [Self; 8] = [
         Self::Transport,
         Self::Http,
@@ -228,7 +230,7 @@ impl Family {
         Self::Conversion,
     ];
 
-    /// Returns the name in files, such as `transport`.
+    /// Returns the family's name in files, such as `transport`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Transport => "transport",

@@ -28,7 +28,7 @@ pub(super) struct Group {
 type Routes = RwLock<BTreeMap<String, Arc<Endpoint>>>;
 
 impl Group {
-    /// Starts to listen without serving a path.
+    /// Listens on the planned address without serving any path yet.
     pub(super) async fn start(
         planned: PlannedListener,
         authority: &Arc<CertificateAuthority>,
@@ -52,7 +52,7 @@ impl Group {
         self.bound_port.address()
     }
 
-    /// Reports whether the transport and credentials of a fake match this group.
+    /// Reports whether the group has the transport and credentials that a fake requires.
     pub(super) fn fits(&self, entry: &FakeEntry) -> bool {
         self.planned.transport == entry.transport
             && self.planned.credentials.as_ref() == entry.behavior.demanded()
@@ -70,7 +70,7 @@ impl Group {
         }
     }
 
-    /// Returns the required credentials and the host and port of the group.
+    /// Returns the host and port of the group, and the credentials that the group requires, if any.
     pub(super) fn credentials(&self) -> Option<(String, Credentials)> {
         self.planned.credentials.clone().map(|credentials| (self.host_and_port(), credentials))
     }
@@ -80,7 +80,7 @@ impl Group {
         self.bound_port.ca_bundle()
     }
 
-    /// Returns the fake at a path.
+    /// Returns the fake at a path, or `None` if no fake uses the path.
     pub(super) fn at(&self, path: &str) -> Option<Arc<Endpoint>> {
         self.routes.read().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
     }
@@ -89,7 +89,7 @@ impl Group {
         self.routes.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Serves `endpoint` at `path` and replaces the previous one.
+    /// Serves `endpoint` at `path`, and replaces the fake that used the path.
     pub(super) fn serve(&self, path: String, endpoint: Arc<Endpoint>) {
         self.change(|routes| drop(routes.insert(path, endpoint)));
     }
@@ -104,7 +104,7 @@ impl Group {
         self.bound_port.set_connections(self.connections.saturating_mul(routes.len().max(1)));
     }
 
-    /// Uses a new certificate of this kind for new handshakes; open connections are kept.
+    /// Issues a certificate of the kind `certificate` for new handshakes; open connections are kept.
     pub(super) fn rotate(&mut self, certificate: Certificate) -> Result<(), TlsError> {
         self.bound_port.rotate(certificate)?;
         self.planned.transport.certificate = certificate;
@@ -117,7 +117,7 @@ impl Group {
     }
 }
 
-/// Routes by exact path, because axum's patterns interpret some characters.
+/// Finds the fake with exactly this path, because axum's routes interpret some characters.
 async fn dispatch(State(routes): State<Arc<Routes>>, request: Request) -> Response {
     let endpoint =
         routes.read().unwrap_or_else(PoisonError::into_inner).get(request.uri().path()).map(Arc::clone);

@@ -41,7 +41,7 @@ pub struct FleetOptions {
     pub admin: Option<AdminOptions>,
 }
 
-/// Why the fakes of a file could not start.
+/// The reason why the fakes could not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FleetError {
@@ -60,7 +60,7 @@ impl Fleet {
     /// Starts all fakes in `files` according to their [`Plan`].
     ///
     /// # Errors
-    /// The files conflict, or an address is in use, not allowed, or unreachable.
+    /// Returns an error if the files conflict, or if an address is in use, not allowed, or unreachable.
     pub async fn start(files: &[FakesFile], log: &Log) -> Result<Self, FleetError> {
         Self::start_with(files, FleetOptions::default(), log).await
     }
@@ -68,7 +68,7 @@ impl Fleet {
     /// Starts all fakes in `files` with options.
     ///
     /// # Errors
-    /// As with [`Fleet::start`]; also if the admin endpoint cannot listen.
+    /// Returns an error in the cases of [`Fleet::start`], or if the admin endpoint cannot listen.
     pub async fn start_with(
         files: &[FakesFile],
         options: FleetOptions,
@@ -102,7 +102,7 @@ impl Fleet {
     /// Returns a kubeconfig with the credentials that the fakes require, or `None` if they do not require any.
     ///
     /// # Errors
-    /// A client certificate cannot be made.
+    /// Returns an error if a client certificate cannot be created.
     pub async fn kubeconfig(&self) -> Result<Option<Value>, TlsError> {
         let users = self.running.credentials().await;
         if users.is_empty() {
@@ -121,17 +121,17 @@ impl Fleet {
         self.running.authority_pem()
     }
 
-    /// Uses another certificate for new TLS handshakes on all ports of fakes.
+    /// Issues certificates of the kind `certificate` for new TLS handshakes on all ports of fakes.
     ///
     /// Open connections and the configurations do not change.
     ///
     /// # Errors
-    /// The certificate cannot be made.
+    /// Returns an error if the certificate cannot be created.
     pub async fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
         self.running.rotate(certificate).await
     }
 
-    /// Stops all fakes; calls in progress have half a second to end.
+    /// Stops all fakes after waiting up to half a second for calls in progress.
     pub async fn stop(self) {
         if let Some(admin) = self.admin {
             admin.stop().await;

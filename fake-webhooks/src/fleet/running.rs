@@ -26,7 +26,7 @@ pub(crate) struct Running {
     log: Log,
     /// The listener for fakes that are added later.
     home: PlannedListener,
-    /// Serializes changes, including the creation of sockets.
+    /// The fakes and their groups; the lock serializes changes, including the creation of sockets.
     state: Mutex<State>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) enum PutError {
 }
 
 impl Running {
-    /// Creates an empty fleet; fakes that are added later listen at `home`.
+    /// Creates a fleet without fakes; fakes that are added later listen at `home`.
     pub(super) fn new(
         home: &FakesFile,
         authority: Arc<CertificateAuthority>,
@@ -80,7 +80,7 @@ impl Running {
         Ok(Self { authority, shared, limits, log, home, state: Mutex::default() })
     }
 
-    /// Starts all fakes of a plan and returns their `clientConfig`s in order.
+    /// Starts all fakes of a plan and returns the `clientConfig` of each fake, in order.
     pub(super) async fn start(&self, plan: &Plan) -> Result<Vec<Value>, StartError> {
         let mut state = self.state.lock().await;
         let mut client_configs = BTreeMap::new();
@@ -118,7 +118,7 @@ impl Running {
         state.fakes.insert(entry.name.clone(), Placed { entry, endpoint, address });
     }
 
-    /// Adds or replaces a fake; returns its description and whether it is new.
+    /// Adds or replaces a fake; returns its description, and whether the fake is new.
     pub(crate) async fn put(&self, entry: FakeEntry) -> Result<(Value, bool), PutError> {
         let mut state = self.state.lock().await;
         let group = state.groups.iter().find(|group| group.fits(&entry)).map(Group::address);
@@ -155,7 +155,7 @@ impl Running {
         Ok((self.view(&state, &name).unwrap_or_default(), is_new))
     }
 
-    /// Returns the address of the next listener.
+    /// Returns a free address for another listener.
     fn free(&self, state: &State) -> Result<SocketAddr, PutError> {
         let wanted = self.home.listen;
         if wanted.port() == 0 {
@@ -166,7 +166,7 @@ impl Running {
         Ok(SocketAddr::new(wanted.ip(), port))
     }
 
-    /// Removes a fake and closes its port if it is unused.
+    /// Removes a fake, and closes its port if no other fake uses it.
     pub(crate) async fn remove(&self, name: &str) -> Result<(), Missing> {
         let mut state = self.state.lock().await;
         let placed = state.fakes.remove(name).ok_or_else(|| Missing(name.to_owned()))?;
@@ -176,7 +176,7 @@ impl Running {
         Ok(())
     }
 
-    /// Changes the behavior from the next call on.
+    /// Changes the behavior of a fake for new calls and returns the fake's description.
     pub(crate) async fn set_behavior(&self, name: &str, behavior: Behavior) -> Result<Value, Missing> {
         let mut state = self.state.lock().await;
         let placed = state.fakes.get_mut(name).ok_or_else(|| Missing(name.to_owned()))?;
@@ -186,7 +186,7 @@ impl Running {
         Ok(self.view(&state, name).unwrap_or_default())
     }
 
-    /// Resets the call counter and forgets earlier calls.
+    /// Resets the call counter of a fake and forgets its earlier calls.
     pub(crate) async fn reset(&self, name: &str) -> Result<(), Missing> {
         let state = self.state.lock().await;
         let placed = state.fakes.get(name).ok_or_else(|| Missing(name.to_owned()))?;
@@ -194,7 +194,7 @@ impl Running {
         Ok(())
     }
 
-    /// Changes the certificate for new handshakes; open connections are kept.
+    /// Issues certificates of the kind `certificate` for new handshakes; open connections are kept.
     pub(crate) async fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
         let mut state = self.state.lock().await;
         for group in &mut state.groups {

@@ -11,19 +11,19 @@ use crate::{Answered, Entry, Subject};
 /// The version of the format: fields may be added, but existing fields keep their meaning.
 const API_VERSION: &str = "fakes.admit.dev/v1alpha1";
 
-/// Headers with credentials.
+/// The names of headers that contain credentials.
 const CREDENTIALS: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
 
-/// Whether the values of [`CREDENTIALS`] are masked.
+/// Whether the values of the headers in [`CREDENTIALS`] are masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Credentials {
-    /// Values are replaced by asterisks.
+    /// The values are replaced with asterisks.
     Masked,
-    /// Values are shown.
+    /// The values are shown.
     Shown,
 }
 
-/// Returns a list of calls with the number of dropped calls.
+/// Returns a JSON document with the calls and the number of dropped calls.
 pub(crate) fn document<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     dropped: u64,
@@ -33,18 +33,18 @@ pub(crate) fn document<'a>(
     json!({"apiVersion": API_VERSION, "kind": "Journal", "entries": entries, "dropped": dropped})
 }
 
-/// A call with a missing or invalid field.
+/// The error for a call with a missing or invalid field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid `{0}` of a call in the journal")]
 pub struct UnreadableEntry(&'static str);
 
 impl Entry {
-    /// Parses one of the `entries` in the journal of an admin endpoint.
+    /// Parses a call in the `entries` of a journal from an admin endpoint.
     ///
     /// The body of a review is equivalent JSON but not byte-identical.
     ///
     /// # Errors
-    /// A field is missing or invalid.
+    /// Returns an error if a field is missing or invalid.
     pub fn from_json(call: &Value) -> Result<Self, UnreadableEntry> {
         let text = |field: &'static str| call[field].as_str().ok_or(UnreadableEntry(field));
         let body = match call.get("review") {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
-/// One call that a fake received.
+/// A call that a fake received, and the outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// The number of the call in the journal, from 1.
@@ -60,9 +60,9 @@ pub struct Subject {
 pub enum Answered {
     /// Nothing has been sent yet.
     Pending,
-    /// The caller disconnected before anything was sent, or the fake was stopped.
+    /// The caller disconnected, or the fake was stopped, before anything was sent.
     Abandoned,
-    /// The connection was closed on purpose.
+    /// The fake closed the connection on purpose.
     Closed,
     /// Raw bytes were sent.
     Bytes,
@@ -81,7 +81,7 @@ impl Entry {
         serde_json::from_slice(&self.body).ok()
     }
 
-    /// Returns the approximate memory use.
+    /// Returns the approximate memory use of the entry in bytes.
     pub(super) fn size(&self) -> usize {
         let one = size_of::<(String, String)>();
         let headers: usize = self.headers.iter().map(|(name, value)| one + name.len() + value.len()).sum();

@@ -6,18 +6,18 @@ use crate::Entry;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Filter {
-    /// Only calls of the fake with this name.
+    /// The name of the fake; `None` matches all fakes.
     pub fake: Option<String>,
-    /// Only calls with a higher number.
+    /// The number that the call's number must exceed.
     pub after: u64,
-    /// Only reviews of this operation, such as `CREATE`.
+    /// The operation of the review, such as `CREATE`; `None` matches all calls.
     pub operation: Option<String>,
-    /// Only reviews of objects in this namespace; empty for cluster-scoped objects.
+    /// The namespace of the object, or an empty string for cluster-scoped objects; `None` matches all calls.
     pub namespace: Option<String>,
 }
 
 impl Filter {
-    /// Reports whether a call matches.
+    /// Reports whether the filter matches a call.
     pub fn matches(&self, entry: &Entry) -> bool {
         let subject = entry.subject.as_ref();
         let is = |wanted: &Option<String>, there: Option<&str>| {

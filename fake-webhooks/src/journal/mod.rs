@@ -36,17 +36,17 @@ struct Kept {
     dropped_ever: u64,
 }
 
-/// The size of a journal.
+/// The current size of a journal, for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fill {
     pub(crate) entries: usize,
     pub(crate) bytes: usize,
-    /// The number of calls that were ever dropped.
+    /// The number of calls that have been dropped since the start.
     pub(crate) dropped_ever: u64,
 }
 
 impl Journal {
-    /// Creates an empty journal; `tell` receives a message when the first call is dropped.
+    /// Creates an empty journal; `tell` receives a message when a call is first dropped.
     pub(crate) fn new(limits: &Limits, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
             kept: Mutex::default(),
@@ -84,7 +84,7 @@ impl Journal {
         entry
     }
 
-    /// Records the outcome of a pending call; returns `None` if the call was dropped.
+    /// Records the outcome of a pending call; returns `None` if the journal has dropped the call.
     pub(crate) fn end(&self, number: u64, answered: Answered, took: Duration) -> Option<Arc<Entry>> {
         let mut kept = self.lock();
         let index = kept.entries.binary_search_by_key(&number, |entry| entry.number).ok()?;
@@ -96,12 +96,12 @@ impl Journal {
         Some(Arc::clone(entry))
     }
 
-    /// Returns the matching calls, oldest first.
+    /// Returns the calls that match the filter, oldest first.
     pub(crate) fn select(&self, filter: &Filter) -> Vec<Arc<Entry>> {
         self.lock().newer_than(filter.after).filter(|entry| filter.matches(entry)).cloned().collect()
     }
 
-    /// Waits until at least `count` matching calls have arrived; returns false on a timeout.
+    /// Waits until at least `count` calls match the filter; returns `false` on a timeout.
     ///
     /// Calls that are dropped before they are counted are missed.
     pub(crate) async fn wait(&self, filter: &Filter, count: usize, within: Duration) -> bool {
@@ -125,14 +125,14 @@ impl Journal {
         tokio::time::timeout(within, enough).await.unwrap_or(false)
     }
 
-    /// Forgets the calls of one fake.
+    /// Removes the calls of one fake from the journal.
     pub(crate) fn forget(&self, fake: &str) {
         let mut kept = self.lock();
         kept.entries.retain(|entry| *entry.fake != *fake);
         kept.bytes = kept.entries.iter().map(|entry| entry.size()).sum();
     }
 
-    /// Forgets all calls; numbering continues.
+    /// Removes all calls; numbering continues.
     pub(crate) fn clear(&self) {
         let mut kept = self.lock();
         kept.entries = VecDeque::new();
