@@ -1,5 +1,5 @@
-//! `action.yml`: that a workflow can use it, that its flags exist, that its script does what it says, and that
-//! `.github/workflows/release.yml` makes what it downloads.
+//! Checks `action.yml`: a workflow can use it, its flags exist, its script does what it says, and
+//! `.github/workflows/release.yml` builds what it downloads.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 
@@ -77,13 +77,13 @@ fn script(name: &str) -> String {
     step.run.expect("it has a script")
 }
 
-/// Whatever looks like a long flag.
+/// Returns everything that looks like a long flag.
 fn flags(text: &str) -> BTreeSet<String> {
     let words = text.split(|letter: char| letter.is_whitespace() || "()\"'`;=[]{}".contains(letter));
     words.filter(|word| word.starts_with("--") && word.len() > 2).map(str::to_owned).collect()
 }
 
-/// The flags of `admit verify`.
+/// Returns the flags of `admit verify`.
 fn known_flags() -> BTreeSet<String> {
     let help = Command::new(env!("CARGO_BIN_EXE_admit")).args(["verify", "--help"]).output();
     let flags = flags(&String::from_utf8_lossy(&help.expect("the command runs").stdout));
@@ -91,7 +91,7 @@ fn known_flags() -> BTreeSet<String> {
     flags
 }
 
-/// Names of `inputs.NAME` in a text.
+/// Returns the names of `inputs.NAME` in a text.
 fn inputs_of(text: &str) -> BTreeSet<String> {
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
     let rests = text.split("inputs.").skip(1);
@@ -105,7 +105,7 @@ fn a_workflow_can_use_it() {
     assert_eq!(runs.using, "composite");
     let mut used = BTreeSet::new();
     for Step { name, condition, shell, env, run, uses, with } in &runs.steps {
-        // A composite action has no shell of its own, and a step is either a script or an action.
+        // A composite action has no default shell, and a step is either a script or an action.
         assert_eq!((run.is_some(), shell.is_some()), (uses.is_none(), uses.is_none()), "{name}");
         assert!(
             !run.iter().any(|run| run.contains("${{")),
@@ -187,7 +187,7 @@ fn the_verify_step_quotes_writes_sarif_and_fails_as_the_command_does() {
     assert!(status == 2 && text.contains("--baseline none.yaml"), "{text}");
 }
 
-/// A shell script that stands in for a program.
+/// Writes a shell script that replaces a program.
 fn write_program(path: &Path, script: &str) {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::write(path, format!("#!/bin/sh\n{script}\n")).expect("it is written");
@@ -216,7 +216,7 @@ fn the_install_step_takes_the_release_or_builds_its_own_ref() {
     };
     let log = || std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
 
-    // There is no such release: `main` is built, and a version that somebody asked for is an error.
+    // Without a release, `main` is built; a missing version that the user requested is an error.
     tool("curl", "echo curl \"$@\" >> log; exit 22");
     let Some((status, text)) = install("") else { return };
     assert_eq!(status, 0, "{text}");
@@ -225,7 +225,7 @@ fn the_install_step_takes_the_release_or_builds_its_own_ref() {
     let (status, text) = install("v9").expect("there is a bash");
     assert!(status == 1 && text.contains("in the release v9"), "{text}");
 
-    // There is one.
+    // The release exists.
     tool(
         "curl",
         "while [ \"$1\" != -o ]; do shift; done; mkdir made; touch made/admit; tar -czf \"$2\" -C made admit",
@@ -237,7 +237,7 @@ fn the_install_step_takes_the_release_or_builds_its_own_ref() {
     assert!(path.lines().all(|line| line == "./admit/bin"), "{path}");
 }
 
-/// A workflow, as far as the tests look at it.
+/// The fields of a workflow that the tests use.
 #[derive(Debug, Deserialize)]
 struct Workflow {
     permissions: BTreeMap<String, String>,
@@ -276,7 +276,7 @@ fn workflow(name: &str) -> Workflow {
     serde_saphyr::from_str(&text).expect("it is a workflow")
 }
 
-/// What `uname -m` and `uname -s` print on a machine for which the binary is.
+/// Returns what `uname -m` and `uname -s` print on a machine of the target.
 fn uname(target: &str) -> (&'static str, &'static str) {
     match target {
         "x86_64-unknown-linux-gnu" => ("x86_64", "Linux"),
@@ -302,7 +302,7 @@ fn the_release_workflow_makes_the_assets_that_the_install_step_downloads() {
     let tools = folder.path().join("tools");
     std::fs::create_dir(&tools).expect("it is made");
     let tool = |name: &str, script: &str| write_program(&tools.join(name), script);
-    // The release is the folder; what is not in it is not found.
+    // The release consists of the files in the directory; other files do not exist.
     tool(
         "curl",
         r#"for url; do :; done; while [ "$1" != -o ]; do shift; done; cp "${url##*/}" "$2" || exit 22"#,

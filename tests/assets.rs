@@ -1,4 +1,4 @@
-//! `admit assets`: what stands in for envtest's binaries, beside the real ones.
+//! `admit assets`: the replacements for envtest's binaries, compared with the real ones.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
@@ -23,7 +23,7 @@ fn admit(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_admit")).args(arguments).output().unwrap()
 }
 
-/// The folder that `admit assets` makes below another one.
+/// Returns the directory that `admit assets` creates below another one.
 fn stand_ins(folder: &Path) -> PathBuf {
     let made = folder.join("assets");
     let output = admit(&["assets", "--dir", made.to_str().unwrap()]);
@@ -37,7 +37,7 @@ fn run(program: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), text)
 }
 
-/// etcd and kube-apiserver of a folder, as envtest starts them. Dropped means killed.
+/// The etcd and kube-apiserver of a directory, started as envtest does. They are killed on drop.
 struct Servers {
     processes: Vec<Child>,
     port: u16,
@@ -45,24 +45,24 @@ struct Servers {
     folder: tempfile::TempDir,
 }
 
-/// Who asks.
+/// The client of a request.
 #[derive(Clone, Copy, Debug)]
 enum By {
     Nobody,
     Token(&'static str),
-    /// The certificate of this user in this group.
+    /// A certificate of this user in this group.
     Certificate(&'static str, Option<&'static str>),
-    /// A certificate of an authority that the server does not know.
+    /// A certificate from an unknown authority.
     Stranger,
 }
 
 impl Servers {
-    /// Starts them, and waits until they are healthy.
+    /// Starts the servers, and waits until they are healthy.
     async fn start(assets: &Path, authority: &CertificateAuthority) -> Self {
         Self::with_environment(assets, authority, &[]).await
     }
 
-    /// The same with these variables in the environment.
+    /// Starts the servers with these environment variables.
     async fn with_environment(
         assets: &Path,
         authority: &CertificateAuthority,
@@ -139,7 +139,7 @@ impl Servers {
         format!("https://127.0.0.1:{}", self.port)
     }
 
-    /// The status and the text of an answer; none if there is none.
+    /// Returns the status and text of an answer, if there is one.
     async fn ask(
         &self,
         url: &str,
@@ -177,7 +177,7 @@ impl Servers {
         Some((status, String::from_utf8(bytes.to_vec()).unwrap()))
     }
 
-    /// Ends them as envtest does: the API server first, which needs etcd until its end.
+    /// Stops the servers as envtest does: the API server first, because it needs etcd until it exits.
     fn terminate(mut self) -> Vec<ExitStatus> {
         let end = |process: &mut Child| {
             kill_process(Pid::from_child(process), Signal::TERM).unwrap();
@@ -190,7 +190,7 @@ impl Servers {
 impl Drop for Servers {
     fn drop(&mut self) {
         for process in &mut self.processes {
-            // It may have ended by itself.
+            // The process may have exited already.
             let _ = process.kill();
             let _ = process.wait();
         }
@@ -198,7 +198,7 @@ impl Drop for Servers {
 }
 
 impl By {
-    /// The user of a kubeconfig.
+    /// Returns the user of a kubeconfig.
     fn client(self, authority: &CertificateAuthority) -> Value {
         let of = |leaf: Leaf| {
             json!({
@@ -220,7 +220,7 @@ impl By {
 
 const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
-/// Who asks, method and path.
+/// Returns the client, method, and path of each request.
 fn requests() -> Vec<(By, &'static str, &'static str)> {
     let (nobody, jane, master) = (By::Nobody, By::Token("one"), By::Token("master"));
     vec![
@@ -268,7 +268,7 @@ fn requests() -> Vec<(By, &'static str, &'static str)> {
     ]
 }
 
-/// What differs from one start to another, and which fields belong to whom, is left out.
+/// Removes values that vary between runs, and field ownership.
 fn settle(value: &mut Value, port: u16) {
     match value {
         Value::Object(members) => {
@@ -305,9 +305,9 @@ fn settle(value: &mut Value, port: u16) {
     }
 }
 
-/// What the servers of a folder answer to each request.
+/// Returns the answers of a directory's servers to each request.
 async fn play(assets: &Path) -> Vec<String> {
-    // Another test may have been first.
+    // Another test may have installed it already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let authority = CertificateAuthority::new("clients").unwrap();
     let servers = Servers::start(assets, &authority).await;
@@ -319,7 +319,7 @@ async fn play(assets: &Path) -> Vec<String> {
             servers.ask(&servers.url(), &by.client(&authority), method, path, body).await.unwrap();
         let text = match serde_json::from_str::<Value>(&text) {
             Ok(mut document) => {
-                // A uid of a user is one that the test gives.
+                // The UID of a user is one that the test sets.
                 let uid = document.pointer("/status/userInfo/uid").cloned();
                 settle(&mut document, servers.port);
                 format!("{document} {}", uid.unwrap_or_default())
@@ -333,7 +333,7 @@ async fn play(assets: &Path) -> Vec<String> {
     answers.push(format!("etcd: {health:?}"));
     let ended = servers.terminate();
     let is_real = !assets.join("etcd").is_symlink();
-    // The real etcd ends by the signal.
+    // The real etcd exits because of the signal.
     assert!(is_real || ended.iter().all(ExitStatus::success), "{ended:?}");
     answers
 }
@@ -364,7 +364,7 @@ async fn both_servers_answer_the_same() {
     assert_eq!(admit.len(), real.len());
 }
 
-/// As a suite does that starts its servers more than once.
+/// Test suites may start their servers more than once.
 #[tokio::test]
 async fn what_all_servers_of_a_suite_did_is_recorded() {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -455,7 +455,7 @@ fn help_lists_the_flags_that_envtest_looks_for() {
     assert_eq!(text, format!("Kubernetes v{}+admit\n", harness::KUBERNETES_VERSION));
 }
 
-/// A change of the table shows here as a change of what the program has.
+/// A change of the table must match a change of the program's flags.
 #[test]
 fn both_know_the_same_flags() {
     if !machine::has_kube_apiserver() {

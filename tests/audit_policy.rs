@@ -1,4 +1,4 @@
-//! `--audit-policy-file`: of the same requests admit and kube-apiserver write the same events.
+//! `--audit-policy-file`: admit and kube-apiserver write the same events for the same requests.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
@@ -52,10 +52,10 @@ rules:
 
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
-/// How many requests make those before the others.
+/// The number of initial requests, which create the configurations.
 const CONFIGURATIONS: usize = 2;
 
-/// Method, path, user or none, body.
+/// Method, path, optional user, and body.
 type Request = (&'static str, &'static str, Option<&'static str>, Value);
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
@@ -97,14 +97,14 @@ fn requests() -> Vec<Request> {
     ]
 }
 
-/// A webhook that takes longer than half a second.
+/// Starts a webhook that takes longer than half a second.
 async fn slow(then: Value) -> FakeWebhook {
     let behavior = json!({"delay": {"for": {"fixed": "600ms"}, "then": then}});
     let behavior = serde_json::from_value(behavior).unwrap();
     FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.unwrap()
 }
 
-/// Calls the webhook twice for each ConfigMap that is created.
+/// Returns a configuration that calls the webhook twice for each created ConfigMap.
 fn configuration(kind: &str, webhook: &FakeWebhook) -> Value {
     let entry = |name: &str| {
         json!({
@@ -123,7 +123,7 @@ fn configuration(kind: &str, webhook: &FakeWebhook) -> Value {
     })
 }
 
-/// Makes the requests one after another, each with its number as Audit-ID, and reads the events of each.
+/// Sends the requests in order, each with its number as the Audit-ID, and reads the events of each.
 async fn events(client: &kube::Client, log: &Path) -> Vec<(usize, Vec<Value>)> {
     let patch = json!([{"op": "add", "path": "/data", "value": {"a": "b"}}]);
     let webhooks = [slow(json!({"patch": {"operations": patch}})).await, slow(json!("allow")).await];
@@ -143,14 +143,14 @@ async fn events(client: &kube::Client, log: &Path) -> Vec<(usize, Vec<Value>)> {
         }
         let request = request.header("Content-Type", "application/json").header("User-Agent", "test");
         let response = client.send(request.body(Body::from(body)).unwrap()).await.unwrap();
-        // A watch ends by itself.
+        // A watch ends on its own.
         let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap();
         drop(body);
         if number + 1 == CONFIGURATIONS {
             are_used(client, &webhooks).await;
         }
     }
-    // The last event of a watch comes after its response.
+    // The last event of a watch follows its response.
     let expected = |log: &str| log.lines().filter(|line| line.contains("watch=true")).count() >= 5;
     for _ in 0..100 {
         if expected(&fs::read_to_string(log).unwrap()) {
@@ -167,7 +167,7 @@ async fn events(client: &kube::Client, log: &Path) -> Vec<(usize, Vec<Value>)> {
     (0..requests.len()).map(|number| (number, of(number))).collect()
 }
 
-/// Waits until the server calls the webhooks: nothing else tells that it knows the configurations.
+/// Waits until the server calls the webhooks: nothing else shows that it uses the configurations.
 async fn are_used(client: &kube::Client, webhooks: &[FakeWebhook]) {
     let body = json!({"metadata": {"name": "probe"}}).to_string();
     for _ in 0..100 {
@@ -184,20 +184,20 @@ async fn are_used(client: &kube::Client, webhooks: &[FakeWebhook]) {
     panic!("the webhooks are not called");
 }
 
-/// An event without what differs from run to run, and from server to server.
+/// Removes what varies between runs and between servers from an event.
 fn comparable(event: &Value) -> Value {
     let mut event = event.clone();
     let members = event.as_object_mut().unwrap();
     for field in ["requestReceivedTimestamp", "stageTimestamp", "sourceIPs"] {
         assert!(members.remove(field).is_some(), "{field}");
     }
-    // The users of the two servers have other names, and who is impersonated is in the event.
+    // The users of the two servers have different names, and the impersonated user is in the event.
     members.remove("user");
     if let Some(reason) = event.pointer_mut("/annotations/authorization.k8s.io~1reason") {
         *reason = json!("");
     }
     if let Some(annotations) = event.get_mut("annotations").and_then(Value::as_object_mut) {
-        // kube-apiserver tells of more that takes time, and of other plugins.
+        // kube-apiserver reports more durations, and other plugins.
         annotations.retain(|key, _| {
             !key.starts_with("apiserver.latency.k8s.io/")
                 || ["mutating-webhook", "validating-webhook", "total"].iter().any(|what| key.ends_with(what))
@@ -212,7 +212,7 @@ fn comparable(event: &Value) -> Value {
         if let (Some(mutating), Some(validating), Some(total)) =
             (seconds.get("mutating-webhook"), seconds.get("validating-webhook"), seconds.get("total"))
         {
-            // Two calls one after another, and two at a time.
+            // Two sequential calls, and two parallel calls.
             assert!(*mutating >= 1.2 && *validating >= 0.6, "{seconds:?}");
             assert!(mutating + validating <= *total, "{seconds:?}");
         }
@@ -223,7 +223,7 @@ fn comparable(event: &Value) -> Value {
     event
 }
 
-/// Seconds of `612.3ms` or `1.2s`.
+/// Parses `612.3ms` or `1.2s` as seconds.
 fn duration(text: &str) -> f64 {
     match text.strip_suffix("ms") {
         Some(milliseconds) => milliseconds.parse::<f64>().unwrap() / 1000.0,
@@ -231,7 +231,7 @@ fn duration(text: &str) -> f64 {
     }
 }
 
-/// Replaces what each server chooses for itself.
+/// Replaces values that each server generates.
 fn mask(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -275,7 +275,7 @@ async fn both_servers_tell_everything_at_every_stage() {
     }
 }
 
-/// The events of kube-apiserver, which are those of admit; none if the test is skipped.
+/// Returns the events of kube-apiserver, which equal those of admit, or `None` if the test is skipped.
 async fn compared(policy: &str) -> Option<Vec<(usize, Vec<Value>)>> {
     if !machine::has_kube_apiserver() {
         return None;

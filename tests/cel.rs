@@ -1,4 +1,4 @@
-//! `admit cel`: types, values, errors and costs. What they must be was recorded from Kubernetes' own packages.
+//! `admit cel`: types, values, errors, and costs, compared with recordings of Kubernetes' own packages.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 

@@ -1,4 +1,4 @@
-//! `admit certs` as a person meets it.
+//! Tests of the `admit certs` command.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::fs;

@@ -1,6 +1,6 @@
-//! A client that goes away while a webhook is called: neither server counts that as a webhook that failed.
+//! A client that disconnects during a webhook call: neither server counts this as a webhook failure.
 //!
-//! Needs KUBEBUILDER_ASSETS for what kube-apiserver does; without it that half is skipped and says so.
+//! Needs KUBEBUILDER_ASSETS for kube-apiserver; without it that half is skipped with a message.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
@@ -21,16 +21,16 @@ use crate::helpers::machine;
 use crate::helpers::serve::Serve;
 
 const API: &str = "/apis/admissionregistration.k8s.io/v1";
-/// No dry runs: by those it is seen whether the configurations are used.
+/// Does not log dry runs, by which the test checks whether the configurations are used.
 const POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
-/// What a webhook that failed leaves.
+/// The metrics that a failed webhook changes.
 const FAILURES: [&str; 2] =
     ["apiserver_admission_webhook_fail_open_count", "apiserver_admission_webhook_rejection_count"];
-/// What every call leaves.
+/// The metric that every call changes.
 const REQUESTS: &str = "apiserver_admission_webhook_request_total";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What is left of a request whose client has gone.
+/// The observable effects of a request whose client has disconnected.
 #[derive(Debug, PartialEq, Eq)]
 struct Left {
     /// The keys of its audit annotations that say that a webhook failed open.
@@ -58,7 +58,7 @@ async fn a_client_that_goes_away_is_no_failure_of_the_webhook() {
     assert_eq!(left(&launched.target.client, &log).await, expected(), "kube-apiserver");
 }
 
-/// Of the policies Fail and Ignore: no failure, the call, and an answer that nobody got.
+/// Returns the expectation for the policies Fail and Ignore: no failure, one call, and an undelivered response.
 fn expected() -> BTreeMap<&'static str, Left> {
     let left = |policy: &str, rejected: bool| {
         let name = format!("{policy}.gone.example.com");
@@ -82,8 +82,8 @@ async fn of_admit(folder: &Path) -> BTreeMap<&'static str, Left> {
     left(&client, &folder.join("admit.log")).await
 }
 
-/// For each failure policy: a client goes away while a webhook with it is called, and what is left of that when the log
-/// tells of its end.
+/// For each failure policy, disconnects a client during a webhook call, and returns the effects once the audit log
+/// has its last event.
 async fn left(client: &kube::Client, log: &Path) -> BTreeMap<&'static str, Left> {
     let mut all = BTreeMap::new();
     for policy in ["Fail", "Ignore"] {
@@ -136,7 +136,7 @@ async fn left(client: &kube::Client, log: &Path) -> BTreeMap<&'static str, Left>
     all
 }
 
-/// A mutating webhook that never answers what is no dry run, and that the server uses already.
+/// Creates a mutating webhook that only answers dry runs, and waits until the server uses it.
 async fn webhook(client: &kube::Client, policy: &str, name: &str) -> FakeWebhook {
     let behavior = json!({"when": {"if": {"dry-run": true}, "then": "allow", "otherwise": {"timeout": {}}}});
     let behavior = serde_json::from_value(behavior).unwrap();
@@ -172,7 +172,7 @@ fn post(path: &str, audit_id: &str, body: &Value) -> http::Request<Body> {
     request.body(Body::from(body.to_string().into_bytes())).unwrap()
 }
 
-/// The body of the answer, which is a success.
+/// Returns the body of a successful response.
 async fn send(client: &kube::Client, request: http::Request<Body>) -> String {
     let response = client.send(request).await.unwrap();
     let is_success = response.status().is_success();

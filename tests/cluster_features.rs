@@ -1,8 +1,9 @@
-//! Features on a real cluster, with their webhooks in a pod behind a Service: they pass, and leave nothing.
+//! Runs features on a real cluster, with their webhooks in a pod behind a Service: they pass, and leave nothing
+//! behind.
 //!
-//! Runs on the cluster of the kubeconfig that `ADMIT_TEST_CLUSTER` names, where the image of the fakes must be on every
-//! node; needs kubectl 1.36 to 1.38. `ADMIT_TEST_AUDIT_LOG` may name the audit log of its API server. Without the first
-//! variable it is skipped and says so: no other cluster is touched.
+//! Uses the cluster of the kubeconfig in `ADMIT_TEST_CLUSTER`. The image of the fakes must be on every node. Needs
+//! kubectl 1.36 to 1.38. `ADMIT_TEST_AUDIT_LOG` may contain the path of the API server's audit log. Without the first
+//! variable the test is skipped with a message: it does not use any other cluster.
 
 #![expect(
     clippy::unwrap_used,
@@ -23,7 +24,7 @@ use serde_json::Value;
 
 use crate::helpers::machine;
 
-/// A cluster, which one test has for itself: each looks at all that is left in it.
+/// A cluster that one test uses exclusively, because each checks everything that is left in it.
 struct Cluster {
     kubeconfig: OsString,
     kubectl: PathBuf,
@@ -36,7 +37,7 @@ const OUTSIDE_NAMESPACES: &str =
     "validatingwebhookconfigurations,mutatingwebhookconfigurations,customresourcedefinitions,namespaces";
 
 impl Cluster {
-    /// None, and a reason is printed, if there is no cluster for tests.
+    /// Returns `None` and prints a reason if there is no test cluster.
     fn of_tests() -> Option<Self> {
         let Some(kubeconfig) = std::env::var_os("ADMIT_TEST_CLUSTER") else {
             machine::skipped("ADMIT_TEST_CLUSTER does not name the kubeconfig of a cluster for tests");
@@ -53,7 +54,7 @@ impl Cluster {
         command
     }
 
-    /// `admit run` of features on this cluster, with the fakes in it.
+    /// Returns `admit run` for features on this cluster, with the fakes in it.
     fn run(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(env!("CARGO_BIN_EXE_admit"), &["run", "--target", "cluster"]);
         command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR"));
@@ -69,7 +70,7 @@ impl Cluster {
         text(&output.stdout)
     }
 
-    /// What runs made outside of namespaces, and the namespaces of fakes.
+    /// Returns the cluster-scoped objects that runs created, and the namespaces of fakes.
     fn made(&self) -> String {
         let of_runs = self.kubectl(&["get", OUTSIDE_NAMESPACES, "-o", "name", "-l", RUN]);
         let fakes = self.kubectl(&[
@@ -83,7 +84,7 @@ impl Cluster {
         of_runs + &fakes
     }
 
-    /// Waits for the namespaces that are being deleted, and looks for anything else.
+    /// Waits until terminating namespaces are deleted, and checks that nothing else is left.
     fn check_that_nothing_is_left(&self) {
         let started = Instant::now();
         for label in [RUN, "app.kubernetes.io/name=admit-fakes"] {
@@ -156,7 +157,7 @@ fn what_is_kept_can_be_used_again_and_is_removed_as_the_run_says() {
 #[test]
 fn a_run_that_is_stopped_leaves_nothing() {
     let Some(cluster) = Cluster::of_tests() else { return };
-    // Once while the pod comes up, and once while webhooks are called.
+    // Once while the pod starts, and once while webhooks are called.
     for sign in ["applied Service", "the pod is ready"] {
         let mut run = cluster.run(&["features/failure-policy.feature", "--fakes-in-cluster"]);
         let mut run = run.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();

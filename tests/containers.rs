@@ -1,7 +1,7 @@
-//! The images under Docker: the fakes, called over TLS at a published port, and the command.
+//! Tests the images with Docker: the fakes, called over TLS at a published port, and the command.
 //!
-//! `cargo test --features containers --test containers`, after `just image`. Skipped, and says so, where no Docker daemon
-//! answers or an image is not built.
+//! Run with `cargo test --features containers --test containers`, after `just image`. Skipped with a message if no
+//! Docker daemon answers or an image does not exist.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(
@@ -36,7 +36,7 @@ webhooks:
 - {name: stale, type: validating, behavior: allow, certificate: expired}
 ";
 
-/// The size of an image; none, and a reason is printed, if there is nothing to test.
+/// Returns the size of an image, or `None` with a printed reason if it cannot be tested.
 fn image_bytes(name: &str) -> Option<u64> {
     let image = format!("{name}:{TAG}");
     let inspect = ["image", "inspect", "--format", "{{.Config.User}} {{.Size}}", &image];
@@ -56,7 +56,7 @@ fn image_bytes(name: &str) -> Option<u64> {
     Some(bytes.parse().unwrap())
 }
 
-/// With no more rights than `admit fakes deploy` gives it.
+/// Starts a container with the same permissions as `admit fakes deploy` sets.
 async fn start(fakes: &std::path::Path) -> ContainerAsync<GenericImage> {
     GenericImage::new(FAKES_IMAGE, TAG)
         .with_exposed_port(ContainerPort::Tcp(8443))
@@ -78,8 +78,8 @@ async fn start(fakes: &std::path::Path) -> ContainerAsync<GenericImage> {
         .unwrap()
 }
 
-/// The webhooks of the configurations that the container prints. Docker hands on its two streams separately, and the
-/// configurations come after the listeners are ready: a list that is not whole yet does not parse.
+/// Returns the webhooks of the configurations that the container prints. Docker forwards the two output streams
+/// separately, and the configurations follow when the listeners are ready: an incomplete list does not parse.
 async fn webhooks(container: &ContainerAsync<GenericImage>) -> Vec<Value> {
     let printed = async {
         loop {
@@ -96,7 +96,7 @@ async fn webhooks(container: &ContainerAsync<GenericImage>) -> Vec<Value> {
     webhooks.cloned().collect()
 }
 
-/// What a webhook answers, by the port that Docker published for it.
+/// Returns the response of a webhook at the port that Docker published for it.
 async fn call(container: &ContainerAsync<GenericImage>, webhook: &Value) -> reqwest::Result<Value> {
     let config = &webhook["clientConfig"];
     let bundle = STANDARD.decode(config["caBundle"].as_str().unwrap()).unwrap();
@@ -119,7 +119,7 @@ async fn call(container: &ContainerAsync<GenericImage>, webhook: &Value) -> reqw
 async fn the_image_serves_the_fakes_of_a_file() {
     let Some(bytes) = image_bytes(FAKES_IMAGE) else { return };
     assert!(bytes < MOST_BYTES_OF_FAKES, "the image has {bytes} bytes");
-    // The result only says whether another test was first.
+    // An error only means that another test has installed it already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("fakes.yaml");
@@ -158,7 +158,7 @@ fn the_image_of_the_command_needs_no_rights_and_finds_hosts_by_name() {
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    // Nobody listens there, but it has found the host: a static binary has its own resolver.
+    // The connection fails, but the host was found: a static binary has its own resolver.
     assert_eq!(output.status.code(), Some(6), "{text}");
     assert!(text.contains("Connection refused"), "{text}");
 }

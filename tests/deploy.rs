@@ -48,7 +48,7 @@ fn printed(arguments: &[&str]) -> String {
 #[test]
 fn dry_run_prints_every_object() {
     let yaml = printed(&["--dry-run=client", "--namespace", "demo", "--image", "example.com/fakes:1"]);
-    // Different in each run; the hash depends on the Rust version.
+    // These differ in each run; the hash depends on the Rust version.
     let drawn = r"(ca\.crt|ca\.key|token|caBundle|fakes\.local/content): (?:[>|]-?\n +)?\S+";
     let masked = regex::Regex::new(drawn).unwrap().replace_all(&yaml, "$1: DRAWN").into_owned();
     expect_file!["deployed.yaml"].assert_eq(&masked);

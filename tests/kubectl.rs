@@ -1,11 +1,11 @@
-//! Everyday kubectl commands on `admit assets` and on a real kube-apiserver: command by command the same.
+//! Compares everyday kubectl commands on `admit assets` and on a real kube-apiserver.
 //!
-//! `kubectl/commands` has the commands, in groups. A group has a namespace and a folder of its own; its commands run one
-//! after another by `sh`, and what each prints is compared with its exit status. Where admit prints something else, the
-//! command stands in `kubectl/known-differences.yaml`, with the reason.
+//! `kubectl/commands` contains the commands, in groups. A group has its own namespace and directory; its commands run
+//! one after another with `sh`, and their output and exit status are compared. Commands for which admit prints
+//! something else are listed in `kubectl/known-differences.yaml`, with the reason.
 //!
-//! Needs KUBEBUILDER_ASSETS with kubectl; without it the comparison is skipped and says so. `KUBECTL_GROUPS='get apply'`
-//! runs these groups alone.
+//! Needs KUBEBUILDER_ASSETS with kubectl; without it the comparison is skipped with a message. `KUBECTL_GROUPS='get
+//! apply'` runs only these groups.
 
 #![expect(
     clippy::unwrap_used,
@@ -28,15 +28,15 @@ use self::masks::Masks;
 use self::servers::Servers;
 use crate::helpers::machine;
 
-/// Commands that build on one another.
+/// Commands that depend on each other.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Group {
     name: String,
-    /// Manifests and the like, which lie where the commands run.
+    /// Manifests and other files in the directory of the commands.
     #[serde(default)]
     files: BTreeMap<String, String>,
-    /// One a line, as a shell takes them.
+    /// The commands, one per line, in shell syntax.
     commands: String,
 }
 
@@ -46,18 +46,18 @@ impl Group {
     }
 }
 
-/// Where admit does not print what a real kube-apiserver does.
+/// A command for which admit and a real kube-apiserver differ.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Difference {
     group: String,
     command: String,
     reason: String,
-    /// A part of what it prints on admit.
+    /// A part of the output on admit.
     admit: String,
 }
 
-/// What a command did.
+/// The outcome of a command.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     group: String,
@@ -84,8 +84,8 @@ fn known_differences() -> Vec<Difference> {
     serde_saphyr::from_str(&fs::read_to_string(folder().join("known-differences.yaml")).unwrap()).unwrap()
 }
 
-/// What the commands may use beside the programs of the machine: waiting for what a server does later, and the first
-/// lines of what does not end by itself.
+/// Shell functions for the commands: waiting for later effects of the server, and reading the first lines of output
+/// that does not end.
 const SHELL: &str = r#"
 eventually() {
   if [ "$1" = ! ]; then shift; while "$@" >/dev/null 2>&1; do sleep 0.05; done
@@ -98,7 +98,7 @@ first() {
 }
 "#;
 
-/// Runs the groups with the servers of a folder.
+/// Runs the groups with the servers of a directory.
 fn run(assets: &Path, kubectl: &Path, groups: &[Group]) -> Vec<Outcome> {
     let servers = Servers::start(assets, kubectl);
     let masks = Masks::new(servers.folder());
@@ -117,7 +117,7 @@ fn run(assets: &Path, kubectl: &Path, groups: &[Group]) -> Vec<Outcome> {
             let path = std::env::var_os("PATH").unwrap_or_default();
             let paths =
                 std::iter::once(kubectl.parent().unwrap().to_owned()).chain(std::env::split_paths(&path));
-            // Nothing may wait for ever: what hangs is a difference.
+            // A command that hangs is a difference.
             let output = Command::new("timeout")
                 .args(["90", "sh", "-c", &format!("{SHELL}{command}")])
                 .current_dir(&place)
@@ -131,7 +131,7 @@ fn run(assets: &Path, kubectl: &Path, groups: &[Group]) -> Vec<Outcome> {
                 .output()
                 .unwrap();
             let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
-            // The order of members is no matter of what is printed as the server sent it.
+            // The order of members does not matter in raw output.
             if command.contains("--raw")
                 && let Ok(document) = serde_json::from_str::<serde_json::Value>(&text)
             {

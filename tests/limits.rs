@@ -1,4 +1,4 @@
-//! What the clients of `admit serve` can cost it: its memory, and its places.
+//! The memory and the connection slots that clients of `admit serve` can use.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
@@ -14,14 +14,14 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-/// Objects of any size.
+/// The path of objects that can have any size.
 const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
 const MEGABYTE: usize = 1 << 20;
 
-/// Half of the time after which a peer that says nothing has to go.
+/// Half of the time after which the server disconnects an idle client.
 const SOON: Duration = Duration::from_secs(16);
 
-/// A running `admit serve`; dropped means killed.
+/// A running `admit serve`, which is killed on drop.
 struct Server {
     process: Child,
     url: String,
@@ -60,7 +60,7 @@ impl Server {
         client(&self.token)
     }
 
-    /// Creates a `ControllerRevision` with so many bytes of data.
+    /// Creates a `ControllerRevision` with this many bytes of data.
     async fn create(&self, name: &str, bytes: usize) {
         let object =
             json!({"metadata": {"name": name}, "revision": 1, "data": {"k": "x".repeat(bytes)}}).to_string();
@@ -68,21 +68,21 @@ impl Server {
         assert_eq!(request.send().await.unwrap().status(), StatusCode::CREATED);
     }
 
-    /// The most memory that it ever had, in MiB.
+    /// Returns the peak memory, in MiB.
     fn peak(&self) -> usize {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() / 1024
     }
 
-    /// How many MiB more than `before` that peak is. The kernel counts pages per processor and adds them up only now and
-    /// then, so that a peak that did not rise may be read as a little lower than before.
+    /// Returns the increase of the peak over `before`, in MiB. The kernel counts pages per processor and adds them up
+    /// only occasionally, so an unchanged peak may appear to be slightly lower.
     fn rise(&self, before: usize) -> usize {
         self.peak().saturating_sub(before)
     }
 }
 
-/// A client with a connection of its own.
+/// Returns a client with its own connection.
 fn client(token: &str) -> Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut headers = reqwest::header::HeaderMap::new();
@@ -92,13 +92,13 @@ fn client(token: &str) -> Client {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// Almost three megabytes, after which nothing comes.
+/// Returns almost three megabytes of an incomplete body.
 fn unfinished() -> Body {
     let pieces = stream::iter(0..47).map(|_| Ok::<_, std::io::Error>(vec![b' '; 64 << 10]));
     Body::wrap_stream(pieces.chain(stream::pending()))
@@ -137,7 +137,7 @@ async fn watchers_that_do_not_read_take_no_more_than_there_is_room_for() {
         let watch = client.get(format!("{}{REVISIONS}?watch=true", server.url));
         watches.push(watch.send().await.unwrap());
     }
-    // When some of them are gone, there is room for one that reads.
+    // When some of them end, there is room for a client that reads.
     watches.truncate(80);
     let mut read =
         server.administrator().get(format!("{}{REVISIONS}?watch=true", server.url)).send().await.unwrap();
@@ -161,7 +161,7 @@ async fn there_are_as_many_watches_as_the_flag_allows() {
     }
 }
 
-/// As many as there are places, and more.
+/// Opens more connections than there are slots.
 #[tokio::test]
 async fn idle_strangers_do_not_keep_out_who_has_the_token() {
     let limit = getrlimit(Resource::Nofile);

@@ -1,5 +1,5 @@
-//! `/metrics`: after the same requests admit and kube-apiserver expose the same families of admission, with the same words,
-//! types, labels, buckets and counts.
+//! `/metrics`: after the same requests admit and kube-apiserver expose the same admission metrics, with the same
+//! help, types, labels, buckets, and counts.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 
@@ -19,7 +19,7 @@ use crate::helpers::machine;
 const REGISTRATION: &str = "/apis/admissionregistration.k8s.io/v1";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// What a webhook does, its phase, and what stands in its configuration beside the usual.
+/// The name of a webhook, its behavior, its phase, and extra fields of its configuration.
 const WEBHOOKS: [(&str, &str, &str, &str); 14] = [
     ("allows", "mutating", r#""allow""#, "{}"),
     (
@@ -57,7 +57,7 @@ const WEBHOOKS: [(&str, &str, &str, &str); 14] = [
     ),
 ];
 
-/// An entry of a configuration for `ConfigMaps` with the label of its name.
+/// Returns a configuration entry for `ConfigMaps` with the label of its name.
 fn entry(name: &str, fake: &FakeWebhook, more: &str) -> Value {
     let mut entry = json!({
         "name": format!("{name}.example.com"),
@@ -94,7 +94,7 @@ async fn scrape(client: &kube::Client) -> Exposition {
 /// A sample: its name, and its labels in order.
 type Series = (String, Vec<String>);
 
-/// The families of admission.
+/// The admission metrics.
 struct Exposition {
     /// The lines `# HELP` and `# TYPE`.
     heads: BTreeSet<String>,
@@ -124,12 +124,12 @@ impl Exposition {
         exposition
     }
 
-    /// The families that are about admission by policies, which admit does not imitate.
+    /// Returns whether a line is about admission policies, which admit does not support.
     fn is_of_policies(line: &str) -> bool {
         ["validating_admission_policy", "mutating_admission_policy"].iter().any(|name| line.contains(name))
     }
 
-    /// What was counted since then, without times: of a histogram its buckets' bounds and its count.
+    /// Returns the increase since `before`, without times: for a histogram the bounds of its buckets and its count.
     fn since(&self, before: &Self) -> BTreeMap<Series, Option<f64>> {
         let mut counted = BTreeMap::new();
         for (series, value) in &self.samples {
@@ -138,7 +138,7 @@ impl Exposition {
             let is_quantile = labels.iter().any(|label| label.starts_with("quantile="));
             let is_time = is_quantile || name.ends_with("_sum") || name.ends_with("_bucket");
             let is_of_a_webhook = labels.iter().any(|label| label.ends_with(".example.com"));
-            // The server itself makes requests, too, which no webhook sees and nothing refuses.
+            // The server itself also sends requests, which webhooks do not see and nothing rejects.
             let is_refused = labels.iter().any(|label| label == "rejected=\"true")
                 && labels
                     .iter()
@@ -151,7 +151,7 @@ impl Exposition {
     }
 }
 
-/// Plays the load, and says what was counted, with the heads of the families.
+/// Sends the load, and returns the counts, with the heads of the metric families.
 async fn play(client: &kube::Client) -> (Vec<u16>, BTreeSet<String>, BTreeMap<Series, Option<f64>>) {
     let mut fakes = Vec::new();
     let mut entries: BTreeMap<&str, Vec<Value>> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! The spans that a collector gets: the same from admit and from kube-apiserver, which `otlp.txt` has (`UPDATE_EXPECT=1`
-//! records it again).
+//! The spans that a collector receives from admit and from kube-apiserver must be equal. `otlp.txt` contains those of
+//! kube-apiserver (`UPDATE_EXPECT=1` records them again).
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
@@ -37,17 +37,18 @@ use tokio::time::Instant;
 
 use self::serve::Serve;
 
-/// How long spans may take to arrive: kube-apiserver sends them every five seconds.
+/// The maximum delay of spans: kube-apiserver sends them every five seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The spans of kube-apiserver that admit has, too, beside those of requests: not those of its filters and of its storage.
+/// The spans of kube-apiserver that admit has, too, in addition to those of requests: not those of filters and
+/// storage.
 const COMPARED: [&str; 7] =
     ["Create", "Update", "Patch", "Delete", "Call mutating webhook", "Call validating webhook", "HTTP POST"];
 
-/// A trace in which clients make their requests.
+/// The trace of the clients' requests.
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
-/// Keeps the spans that it gets.
+/// Collects spans.
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<Vec<Span>>>);
 
@@ -65,7 +66,7 @@ impl TraceService for Collector {
 }
 
 impl Collector {
-    /// Listens; the address is that of `endpoint`.
+    /// Starts listening; returns the address for `endpoint`.
     async fn start() -> (Self, String) {
         let collector = Self::default();
         let path = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
@@ -76,8 +77,8 @@ impl Collector {
         (collector, address)
     }
 
-    /// The spans of the request with this `Audit-ID`, once those of both its calls are there. That of the request is the last
-    /// one to end.
+    /// Returns the spans of the request with this `Audit-ID`, once those of both calls have arrived. The span of the
+    /// request is the last one to end.
     async fn of_request(&self, audit_id: &str) -> Vec<Span> {
         let is_root = |span: &&Span| {
             span.kind == SpanKind::Server as i32
@@ -120,12 +121,12 @@ fn attributes(of: &[KeyValue]) -> BTreeMap<String, String> {
     of.iter().map(|of| (of.key.clone(), shown(of.value.as_ref().unwrap()))).collect()
 }
 
-/// A span and those in which it is, from within.
+/// Returns a span and its ancestors, the innermost first.
 fn ancestors<'a>(span: &'a Span, spans: &'a [Span]) -> impl Iterator<Item = &'a Span> {
     successors(Some(span), |span| spans.iter().find(|other| other.span_id == span.parent_span_id))
 }
 
-/// What a span says, without what is another one each time or what admit leaves out.
+/// Formats a span, without values that vary or that admit omits.
 fn said(span: &Span) -> String {
     let written = |of: &[KeyValue]| {
         let mut text = String::new();
@@ -153,7 +154,7 @@ fn said(span: &Span) -> String {
     text
 }
 
-/// The spans of a request as kube-apiserver and admit both have them: each with how many are around it.
+/// Formats the spans of a request that kube-apiserver and admit both have, with their depth.
 fn tree(spans: &[Span]) -> String {
     let is_compared =
         |span: &&Span| span.kind == SpanKind::Server as i32 || COMPARED.contains(&span.name.as_str());
@@ -163,7 +164,7 @@ fn tree(spans: &[Span]) -> String {
     compared.iter().fold(String::new(), |text, span| format!("{text}{} {}\n", depth(span), said(span)))
 }
 
-/// The value of a `traceparent` with the name of the span in the place of its id.
+/// Returns the value of a `traceparent`, with the ID of the span replaced by its name.
 fn called_in(parent: &str, spans: &[Span]) -> String {
     let parts: Vec<&str> = parent.split('-').collect();
     let [version, trace, span, flags] = parts[..] else { panic!("{parent}") };
@@ -180,7 +181,7 @@ struct Requests<'a> {
 }
 
 impl Requests<'_> {
-    /// Makes a request, and shows its spans and what of them the webhooks see.
+    /// Sends a request, and formats its spans and the trace headers that the webhooks receive.
     async fn shown(&self, audit_id: &str, parent: &str, request: (&str, &str, Option<Value>)) -> String {
         let before = self.webhooks.each_ref().map(|webhook| webhook.journal().len());
         send(self.client, audit_id, parent, request).await;
@@ -203,7 +204,7 @@ impl Requests<'_> {
     }
 }
 
-/// The spans of requests to a server, by an administrator, and by a user who may do the same.
+/// Returns the spans of requests by an administrator, and by a user with the same permissions.
 async fn spans(admin: &kube::Client, jane: &kube::Client, collector: &Collector) -> String {
     let start = || FakeWebhook::start(Fake::default());
     let webhooks = [start().await.unwrap(), start().await.unwrap()];
@@ -286,7 +287,7 @@ async fn send(
     assert!(answered.status().is_success(), "{method} {path}: {}", answered.status());
 }
 
-/// Where spans go, and who else may ask.
+/// The tracing configuration, and the credentials of another user.
 struct Files {
     folder: tempfile::TempDir,
     authority: CertificateAuthority,
@@ -313,7 +314,7 @@ impl Files {
         ]
     }
 
-    /// A client for jane of the server that `config` leads to.
+    /// Returns a client of jane for the server in `config`.
     fn jane(&self, config: &kube::Config) -> kube::Client {
         let leaf = self.authority.issue_for_client("jane").unwrap();
         let mut config = config.clone();

@@ -1,4 +1,4 @@
-//! `admit run` with a webhook of one's own, which a manifest configures and `--service` finds.
+//! `admit run` with the webhook author's own webhook, which a manifest configures and `--service` locates.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::helpers::machine;
 
-/// The feature; the webhook answers as `inject.example.com`.
+/// The feature; the webhook responds as `inject.example.com`.
 const FEATURE: &str = r#"
 Feature: The injector
   Scenario: It adds its label
@@ -22,7 +22,7 @@ Feature: The injector
     Then the object has the label "injected=true"
 "#;
 
-/// Steps that need what the API server knows of its calls.
+/// Steps that need the API server's record of its calls.
 const CALLS: &str = r#"
     And "inject.example.com" is called once
     And the first review sent to "inject.example.com" contains:
@@ -38,12 +38,12 @@ struct Stage {
 }
 
 impl Stage {
-    /// A webhook whose certificate is for the name of its service alone, and a manifest with that service.
+    /// Starts a webhook whose certificate is only for the name of its service, with a manifest of that service.
     async fn with(feature: &str) -> Self {
         Self::at(Ipv4Addr::LOCALHOST.into(), feature).await
     }
 
-    /// The same, listening on this address.
+    /// Starts such a webhook at this address.
     async fn at(address: IpAddr, feature: &str) -> Self {
         let behavior = "mutate: [{set: {/metadata/labels/injected: 'true'}}]";
         let webhook = FakeWebhook::start(Fake {
@@ -73,7 +73,7 @@ impl Stage {
 
     async fn run(&self, target: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
-        // With the brackets of an IPv6 address.
+        // IPv6 addresses are in brackets.
         let service = format!("injector/webhook={}", self.webhook.address());
         command.args(["run", "my.feature", "--target", target, "--service", &service]);
         command.current_dir(self.folder.path()).env("NO_COLOR", "1");
@@ -82,7 +82,7 @@ impl Stage {
             .expect("it ends")
     }
 
-    /// The hosts that the calls asked for.
+    /// Returns the hosts in the calls.
     fn hosts(&self) -> Vec<String> {
         let host = |(name, value): &(String, String)| (name.to_lowercase() == "host").then(|| value.clone());
         self.webhook
@@ -101,7 +101,7 @@ fn ends_with(output: &Output, status: i32) -> String {
     text
 }
 
-/// The feature with a fake before the webhook, and steps about both.
+/// Returns the feature with a fake before the webhook, and steps about both.
 fn with_calls() -> String {
     let fake = "    Given a mutating webhook \"first\" for pods\n    And the objects";
     format!("{}{}", FEATURE.trim_end().replacen("    Given the objects", fake, 1), CALLS)
@@ -149,7 +149,7 @@ async fn a_service_may_listen_on_an_ipv6_address() {
         return;
     }
     ends_with(&stage.run("envtest").await, 0);
-    // It was asked for by the name of its service, and not by an address.
+    // The calls use the name of its service, not an address.
     let hosts = stage.hosts();
     assert_eq!(hosts.len(), 2);
     assert!(hosts.iter().all(|host| host.starts_with("webhook.injector.svc:")), "{hosts:?}");

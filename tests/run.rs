@@ -1,4 +1,4 @@
-//! `admit run` and `admit steps` from outside: what they print and their exit statuses.
+//! The output and exit statuses of `admit run` and `admit steps`.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
-/// The command in the folder of the workspace, so that paths are the same on every machine.
+/// Returns the command in the workspace directory, so that paths are the same on every machine.
 fn admit(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
     command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR"));
@@ -20,7 +20,7 @@ fn admit(arguments: &[&str]) -> Command {
     command
 }
 
-/// Durations are the only thing that differs from run to run.
+/// Removes durations, the only part of the output that varies.
 fn without_durations(text: &str) -> String {
     let words = text.split_inclusive([' ', '\n']).collect::<Vec<_>>();
     let is_unit = |word: Option<&&str>| word.is_some_and(|word| matches!(word.trim_end(), "ms" | "s"));
@@ -46,11 +46,11 @@ fn output(command: &mut Command) -> Output {
 
 fn stderr(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
-    // A slow machine takes so long that a line says how far the run is.
+    // On a slow machine there may be progress lines.
     text.split_inclusive('\n').filter(|line| !line.starts_with("running scenarios (")).collect()
 }
 
-/// That is all that the command says, on standard output.
+/// Checks that the command prints exactly this to standard output.
 #[track_caller]
 pub(crate) fn prints(arguments: &[&str], status: i32, expected: &Expect) {
     let output = output(&mut admit(arguments));
@@ -58,7 +58,7 @@ pub(crate) fn prints(arguments: &[&str], status: i32, expected: &Expect) {
     assert_eq!((stderr(&output), output.status.code()), (String::new(), Some(status)));
 }
 
-/// That is all that the command says, on standard error.
+/// Checks that the command prints exactly this to standard error.
 #[track_caller]
 fn complains(arguments: &[&str], status: i32, expected: &Expect) {
     let output = output(&mut admit(arguments));
@@ -173,7 +173,7 @@ fn a_path_that_is_not_there_is_named() {
     );
 }
 
-/// Objects that a finalizer keeps, and objects in files.
+/// Objects with a finalizer, and objects in files.
 const OBJECTS: &str = r#"
 Feature: Objects
   Scenario: An object that is being deleted is updated

@@ -1,4 +1,4 @@
-//! `admit serve` from outside: its process, its socket, and what a client sees of it.
+//! `admit serve`: its process, its socket, and its behavior for clients.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
@@ -25,7 +25,7 @@ use crate::helpers::machine;
 
 const DENIAL: &str = r#"admission webhook "deny.example.com" denied the request: not today"#;
 
-/// A running `admit serve`; dropped means killed.
+/// A running `admit serve`, which is killed on drop.
 struct Server {
     process: Child,
     folder: tempfile::TempDir,
@@ -33,14 +33,14 @@ struct Server {
 }
 
 impl Server {
-    /// Starts it and waits until it says that it is there.
+    /// Starts the server and waits until it says that it is ready.
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("audit.log");
         Self::starting(folder, &log)
     }
 
-    /// The same with another audit log.
+    /// Starts the server with another audit log.
     fn with_audit_log(log: &Path) -> Self {
         Self::starting(tempfile::tempdir().unwrap(), log)
     }
@@ -70,7 +70,7 @@ impl Server {
     }
 
     async fn client_with(&self, change: impl FnOnce(&mut kube::Config)) -> kube::Client {
-        // Another test may have been first.
+        // Another test may have installed it already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let kubeconfig = Kubeconfig::read_from(self.kubeconfig()).unwrap();
         let options = KubeConfigOptions::default();
@@ -96,7 +96,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -167,13 +167,13 @@ fn it_says_where_it_listens_and_how_to_use_it() {
 fn it_ends_cleanly_on_both_signals() {
     for signal in [Signal::INT, Signal::TERM] {
         let server = Server::start();
-        // A client that stays connected does not hold it up.
+        // A client that stays connected does not delay the shutdown.
         let address = server.url().strip_prefix("https://").unwrap().to_owned();
         let mut idle = std::net::TcpStream::connect(address).unwrap();
         idle.write_all(&[0x16]).unwrap();
         assert!(server.signal(signal).success(), "{signal:?}");
         let mut rest = Vec::new();
-        // Closed or reset: either ends the connection.
+        // Closed or reset: both end the connection.
         let _ = idle.read_to_end(&mut rest);
     }
 }
@@ -234,7 +234,7 @@ fn devices_are_written_to_and_not_replaced() {
 #[tokio::test]
 async fn an_audit_log_that_is_not_whole_is_a_failure() {
     let server = Server::with_audit_log(Path::new("/dev/full"));
-    // It goes on serving.
+    // It continues to serve.
     for _ in 0..2 {
         let namespaces = Api::<Namespace>::all(server.client().await);
         namespaces.list(&kube::api::ListParams::default()).await.unwrap();
@@ -351,7 +351,7 @@ async fn a_watch_is_told_of_changes_and_ends_with_the_command() {
     let Some(Ok(WatchEvent::Added(added))) = events.next().await else { panic!("no event") };
     assert_eq!(added.metadata.name.as_deref(), Some("one"));
     assert!(server.signal(Signal::TERM).success());
-    // What is cut off is an error.
+    // A truncated stream is an error.
     let end = events.next().await;
     assert!(end.is_none(), "{end:?}");
 }

@@ -1,4 +1,4 @@
-//! Commands that are stopped by signals while they still have something to do.
+//! Commands that receive a signal while they are running.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -50,7 +50,7 @@ fn the_second_signal_ends_a_run_at_once() {
             .unwrap();
         let mut stdout = BufReader::new(run.stdout.take().unwrap());
         let mut stderr = BufReader::new(run.stderr.take().unwrap());
-        // Once the webhook is called, the scenario runs for as long as that call.
+        // Once the webhook is called, the scenario runs as long as that call.
         let call = listener.accept().unwrap();
         kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
         let mut line = String::new();
@@ -85,7 +85,7 @@ fn a_signal_ends_a_command_that_is_the_first_of_its_container() {
                 .args(command)
                 .spawn()
                 .unwrap();
-            // It can be opened once the command reads it, and the command then waits for what comes.
+            // The pipe can be opened once the command reads it; the command then waits for data.
             let writer = loop {
                 match openat(CWD, pipe, OFlags::WRONLY | OFlags::NONBLOCK, 0.into()) {
                     Ok(writer) => break writer,

@@ -1,6 +1,6 @@
-//! The shipped features in process and on a real kube-apiserver: scenario by scenario the same.
+//! Runs the shipped features in process and on a real kube-apiserver: each scenario must have the same result.
 //!
-//! Needs KUBEBUILDER_ASSETS; without it the comparison is skipped and says so.
+//! Needs KUBEBUILDER_ASSETS; without it the comparison is skipped with a message.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(
@@ -17,14 +17,14 @@ use serde_json::Value;
 
 use crate::helpers::machine;
 
-/// What one target made of one scenario: its status, and what its steps reported.
+/// The result of a scenario on one target: its status, and the reports of its steps.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     status: String,
     told: Vec<String>,
 }
 
-/// Runs the shipped features and returns what was seen, by the scenario's place in the files.
+/// Runs the shipped features and returns the results, by the position of the scenario in the files.
 fn run(target: &str, folder: &Path) -> BTreeMap<String, Seen> {
     let report = folder.join(format!("{target}.json"));
     let status = Command::new(env!("CARGO_BIN_EXE_admit"))
@@ -55,8 +55,8 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// What the steps of the last attempt told: every call and every decision. Uids, times, ports and namespaces are new in
-/// every run, and validating webhooks are called at the same time, so that their order means nothing.
+/// Returns every call and every decision in the steps of the last attempt. UIDs, times, ports, and namespaces differ
+/// in every run, and validating webhooks are called at the same time, so their order is not compared.
 fn told(scenario: &Value) -> Vec<String> {
     let drawn = regex::Regex::new(
         r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(127.0.0.1|[.]svc):[0-9]+|[0-9-]{10}T[0-9:]{8}Z|admit-a[0-9a-f]{8}",
@@ -86,7 +86,7 @@ fn every_scenario_ends_alike_in_process_and_on_a_real_kube_apiserver() {
     for (place, ours) in &ours {
         match theirs.get(place) {
             Some(theirs) if ours == theirs && ours.status == "passed" => {}
-            // They need an option, with which tests/webhook_authentication runs them on both targets.
+            // These need an option, with which tests/webhook_authentication runs them on both targets.
             Some(theirs) if ours == theirs && ours.status == "skipped" => skipped += 1,
             theirs => differences.push(format!("{place}\n  in process: {ours:?}\n  envtest: {theirs:?}")),
         }

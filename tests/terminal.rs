@@ -1,4 +1,4 @@
-//! What every command has in common: errors of standard output, closed pipes, colors, progress, and escape sequences.
+//! Behavior that all commands share: output errors, closed pipes, colors, progress, and escape sequences.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
@@ -13,7 +13,7 @@ const FINDS: &str = "tests/lint/findings/V50-kube-system.yaml";
 const MESSAGE: &str = "failed calling webhook \"a.example.com\": failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": \
                        context deadline exceeded";
 
-/// The command in the folder of the workspace, without the variables that decide about colors.
+/// Returns the command in the workspace directory, without the environment variables that affect colors.
 fn admit(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
     command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
@@ -23,12 +23,12 @@ fn admit(arguments: &[&str]) -> Command {
     command
 }
 
-/// Removes the lines that say every 10 seconds how far a run is.
+/// Removes the progress lines, which appear every 10 seconds.
 fn without_progress(stderr: &str) -> String {
     stderr.split_inclusive('\n').filter(|line| !line.starts_with("running scenarios (")).collect()
 }
 
-/// Commands that print something, each with its exit status.
+/// Returns commands that print something, each with its exit status.
 fn printing() -> Vec<(Vec<&'static str>, i32)> {
     vec![
         (vec!["--help"], 0),
@@ -108,7 +108,7 @@ fn report_files_are_written_before_the_screen() {
     assert!(fs::read_to_string(&summary).unwrap().contains("V50"));
 }
 
-/// What a command prints on a terminal of 100 columns, both streams together; none without `script`.
+/// Returns the output of a command on a terminal with 100 columns, or `None` without `script`.
 fn on_terminal(environment: &[(&str, &str)], arguments: &str) -> Option<String> {
     let mut command = Command::new("script");
     let admit = env!("CARGO_BIN_EXE_admit");
@@ -144,7 +144,7 @@ fn colors_and_symbols_can_be_turned_off() {
             let Some(text) = on_terminal(&[variable], &arguments) else { return };
             assert!(!text.contains("\u{1b}["), "{variable:?} {arguments}: {text:?}");
         }
-        // The progress bar needs escape sequences, but a dumb terminal has none.
+        // The progress bar needs escape sequences, which a dumb terminal does not support.
         let Some(text) = on_terminal(&[variable], &format!("run {PASSES}")) else { return };
         assert!(!text.contains('\u{2714}') && text.contains("    ok "), "{variable:?}: {text:?}");
         assert!(!text.contains("\u{1b}[32m"), "{variable:?}: {text:?}");

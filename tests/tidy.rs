@@ -1,4 +1,4 @@
-//! Rules about the source itself that no compiler keeps.
+//! Rules about the source code that the compiler does not check.
 
 #![expect(clippy::expect_used, reason = "a test may panic about a tree that cannot be read")]
 
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 #[path = "tidy/references.rs"]
 mod references;
 
-/// The modules of `kubernetes-admission`, facts first: a module imports only from modules above it. Between crates the
-/// compiler sees to that.
+/// The modules of `kubernetes-admission` in dependency order: a module imports only from modules above it. The
+/// compiler checks the order of crates.
 const ADMISSION_LAYERS: [&str; 25] = [
     "attributes",
     "authorizer",
@@ -45,13 +45,13 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All `.rs` files of the workspace, relative to its root.
+/// Returns all `.rs` files of the workspace, relative to its root.
 fn rust_files() -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(root()).expect("the root is there") {
         let path = entry.expect("the entry can be read").path();
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        // The targets of libFuzzer are no part of the workspace.
+        // The fuzz targets are not part of the workspace.
         if path.is_dir() && !name.starts_with('.') && !["fuzz", "target"].contains(&name.as_str()) {
             collect(&path, &mut files);
         }
@@ -76,7 +76,7 @@ fn read(file: &Path) -> String {
     fs::read_to_string(root().join(file)).expect("the file is text")
 }
 
-/// Names that `source` imports from its own crate: `crate::NAME`.
+/// Returns the names that `source` imports from its own crate: `crate::NAME`.
 fn imports(source: &str) -> BTreeSet<&str> {
     source
         .lines()
@@ -100,7 +100,7 @@ fn a_module_of_admission_imports_only_from_modules_above_it() {
         let Ok(inner) = file.strip_prefix("harness/admission/src") else { continue };
         let module = inner.components().next().map(|part| part.as_os_str().to_string_lossy().into_owned());
         let Some(module) = module.map(|module| module.trim_end_matches(".rs").to_owned()) else { continue };
-        // What the tests share stands outside of the order, and so do tests in files of their own.
+        // The order does not include shared test code and tests in separate files.
         if matches!(module.as_str(), "lib" | "testing") || inner.ends_with("tests.rs") {
             continue;
         }
@@ -171,7 +171,7 @@ fn every_rust_file_is_compiled() {
         };
         let mut roots: Vec<PathBuf> = ["mod.rs", "lib.rs", "main.rs"].map(|root| parent.join(root)).into();
         roots.push(parent.with_extension("rs"));
-        // A module that several tests have in common.
+        // A module that several tests share.
         if parent.ends_with("tests") {
             roots.extend(rust_files().into_iter().filter(|file| file.parent() == Some(parent)));
         }
@@ -192,7 +192,7 @@ fn every_rust_file_says_first_what_it_is_for() {
     nothing(&findings);
 }
 
-/// Clippy's `indexing_slicing` does not look behind references: `value["a"] = …` of a `&mut Value` panics where the value is
+/// Clippy's `indexing_slicing` does not check references: `value["a"] = …` of a `&mut Value` panics if the value is
 /// not an object.
 #[test]
 fn nothing_is_changed_through_an_index() {

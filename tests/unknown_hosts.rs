@@ -1,6 +1,7 @@
-//! Webhooks whose host has no address: both servers tell which name server was asked.
+//! Webhooks whose host does not resolve: both servers report the name server.
 //!
-//! Needs KUBEBUILDER_ASSETS for what kube-apiserver does, and a name server that knows of no such host; what is skipped says so.
+//! Needs KUBEBUILDER_ASSETS for kube-apiserver, and a name server that rejects the host; skipped parts print a
+//! message.
 
 #![expect(
     clippy::expect_used,
@@ -37,7 +38,7 @@ Feature: Unknown hosts
       | kubernetes.default.svc |
 "#;
 
-/// What the first line of resolv.conf that names a server is about, as `ADDRESS:53`; none if the system cannot say that a host
+/// Returns the first name server of resolv.conf as `ADDRESS:53`, or `None` if the system does not report that a host
 /// is unknown.
 fn name_server() -> Option<String> {
     for host in ["webhook.invalid:443", "kubernetes.default.svc:443"] {

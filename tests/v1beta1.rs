@@ -1,5 +1,5 @@
-//! Webhook configurations of `admissionregistration.k8s.io/v1beta1` in files: every command that reads them has their own
-//! defaults, and says what v1 makes of them.
+//! Webhook configurations of `admissionregistration.k8s.io/v1beta1` in files: every command that reads them uses the
+//! defaults of that version, and reports the equivalent in v1.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 
@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// Nothing listens there: what becomes of the request is up to the failure policy.
+/// Nothing listens at this address: the failure policy determines the result.
 const OLD: &str = "\
 apiVersion: admissionregistration.k8s.io/v1beta1
 kind: ValidatingWebhookConfiguration
@@ -52,7 +52,7 @@ fn admit(folder: &TempDir, line: &str) -> Output {
     command.output().expect("the command runs")
 }
 
-/// Standard output and standard error.
+/// Returns standard output and standard error.
 #[track_caller]
 fn ends_with(output: &Output, status: i32) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -145,7 +145,7 @@ Feature: Old manifests
     assert!(stdout.contains("old.yaml: ValidatingWebhookConfiguration \"old\" is of "), "{stdout}");
     assert!(stdout.contains(DIFFERENCES[0]), "{stdout}");
 
-    // What v1 has no word for cannot be stored in it.
+    // Fields that v1 does not support cannot be stored.
     fs::write(folder.path().join("old.yaml"), OLD).expect("it is written");
     let (stdout, _) = ends_with(&admit(&folder, "run old.feature"), 1);
     assert!(stdout.contains("sideEffects: Unsupported value: \"Unknown\""), "{stdout}");

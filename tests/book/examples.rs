@@ -1,8 +1,8 @@
-//! The command lines and files that the README and the book show.
+//! Runs the command lines and files in the README and the book.
 //!
-//! Each page runs in a folder of its own. A block whose first line is a comment with a file name is written to that file.
-//! Commands of admit in blocks `console` are run in the order of the page; `admit serve` and `admit fakes` run until its
-//! end. Output below a command must be what it prints. Where a command needs something that a test does not have (a
+//! Each page runs in its own directory. A block whose first line is a comment with a file name is written to that
+//! file. The admit commands in `console` blocks run in page order; `admit serve` and `admit fakes` run until the end
+//! of the page. The output below a command must match. If a command needs something that the test does not have (a
 //! cluster, a file that the page does not show), only its arguments are checked.
 
 use std::path::{Path, PathBuf};
@@ -111,7 +111,7 @@ fn mode(words: &[String], sandbox: &Sandbox) -> Mode {
     if runs { Mode::Run } else { Mode::Parse }
 }
 
-/// What became of the commands of a page.
+/// The results of the commands of a page.
 #[derive(Default)]
 struct Tested {
     run: usize,

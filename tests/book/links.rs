@@ -1,4 +1,4 @@
-//! Every link of the site leads somewhere, and every page is in the table of contents.
+//! Checks that every link of the site has a target, and that every page is in the table of contents.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -9,7 +9,7 @@ use super::{markdown, pages_in, read, root};
 const REPOSITORY: [&str; 2] =
     ["https://github.com/admit-dev/admit/blob/main/", "https://github.com/admit-dev/admit/tree/main/"];
 
-/// Resolves `..` without asking the file system.
+/// Resolves `..` without accessing the file system.
 fn joined(folder: &Path, target: &str) -> PathBuf {
     let mut path = PathBuf::new();
     for part in folder.join(target).components() {

@@ -1,5 +1,4 @@
-//! Programs of the machine that a test borrows. Each is asked for its version first, and a test that does not find the
-//! version it is written for is skipped.
+//! Programs of the machine that tests use. A test checks the version first, and is skipped if it does not match.
 
 #![allow(dead_code, reason = "each test borrows something else")]
 
@@ -11,34 +10,35 @@ use std::process::Command;
 /// Major and minor version.
 pub(crate) type Version = (u32, u32);
 
-/// The version of Kubernetes that admit imitates.
+/// The version of Kubernetes that admit implements.
 const KUBERNETES: Version = (1, 37);
 
-/// A program, how it tells its version, and the versions that are wanted.
+/// A program, how to get its version, and the supported versions.
 pub(crate) struct Program {
     pub(crate) name: &'static str,
     pub(crate) ask: &'static [&'static str],
     pub(crate) wanted: RangeInclusive<Version>,
 }
 
-/// Prints that the running test is skipped, and why, as one line that the test harness does not capture:
-/// `skipped: PACKAGE TARGET TEST: REASON`.
+/// Prints why the running test is skipped, as one line that the test harness does not capture: `skipped: PACKAGE
+/// TARGET TEST: REASON`.
 pub(crate) fn skipped(reason: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("?");
     let (package, target) = (env!("CARGO_PKG_NAME"), env!("CARGO_CRATE_NAME"));
     let reason = reason.trim().replace('\n', " ");
     let line = format!("skipped: {package} {target} {test}: {reason}\n");
-    // One write, so that lines of other tests do not mix with it. Nobody may be there to read it.
+    // One write, so that lines of other tests do not mix with it. Errors are ignored, because the output may be
+    // closed.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// kubectl of the version that admit imitates, from `KUBEBUILDER_ASSETS` or from PATH; none if the test is skipped.
+/// Returns kubectl of the version that admit implements, from `KUBEBUILDER_ASSETS` or PATH, or skips the test.
 pub(crate) fn kubectl() -> Option<PathBuf> {
     find_kubectl(KUBERNETES..=KUBERNETES)
 }
 
-/// kubectl that may speak to a cluster of that version; none if the test is skipped.
+/// Returns a kubectl that supports a cluster of that version, or skips the test.
 ///
 /// Source: <https://kubernetes.io/releases/version-skew-policy/#kubectl>
 pub(crate) fn kubectl_for_a_cluster() -> Option<PathBuf> {
@@ -52,7 +52,7 @@ fn find_kubectl(wanted: RangeInclusive<Version>) -> Option<PathBuf> {
     or_skipped(find(&program, &folders, "in KUBEBUILDER_ASSETS or on PATH"))
 }
 
-/// Whether `KUBEBUILDER_ASSETS` names etcd and the kube-apiserver that admit imitates; otherwise the test is skipped.
+/// Returns whether `KUBEBUILDER_ASSETS` has etcd and kube-apiserver of this version; otherwise skips the test.
 pub(crate) fn has_kube_apiserver() -> bool {
     let Some(folder) = assets() else {
         skipped("KUBEBUILDER_ASSETS does not name a folder with etcd and kube-apiserver");
@@ -66,14 +66,14 @@ pub(crate) fn has_kube_apiserver() -> bool {
     programs.iter().all(|program| or_skipped(find(program, &folders, "in KUBEBUILDER_ASSETS")).is_some())
 }
 
-/// Whether there is a Go that fetches the toolchain which a module asks for; otherwise the test is skipped.
+/// Returns whether Go is available and can download the toolchain of a module; otherwise skips the test.
 ///
 /// Source: <https://go.dev/doc/toolchain>
 pub(crate) fn has_go() -> bool {
     is_on_path(&Program { name: "go", ask: &["version"], wanted: (1, 21)..=(1, u32::MAX) })
 }
 
-/// Whether there is Python with a pip that checks hashes; otherwise the test is skipped.
+/// Returns whether Python with a pip that checks hashes is available; otherwise skips the test.
 pub(crate) fn has_python() -> bool {
     is_on_path(&Program { name: "python3", ask: &["--version"], wanted: (3, 10)..=(3, u32::MAX) })
         && is_on_path(&Program {
@@ -83,24 +83,24 @@ pub(crate) fn has_python() -> bool {
         })
 }
 
-/// Whether there is Node.js with npm; otherwise the test is skipped.
+/// Returns whether Node.js with npm is available; otherwise skips the test.
 pub(crate) fn has_node() -> bool {
     is_on_path(&Program { name: "node", ask: &["--version"], wanted: (20, 0)..=(u32::MAX, u32::MAX) })
         && is_on_path(&Program { name: "npm", ask: &["--version"], wanted: (9, 0)..=(u32::MAX, u32::MAX) })
 }
 
-/// Whether there is a Java that runs a source file, with Maven; otherwise the test is skipped.
+/// Returns whether Maven and a Java that runs source files are available; otherwise skips the test.
 pub(crate) fn has_java() -> bool {
     is_on_path(&Program { name: "java", ask: &["--version"], wanted: (17, 0)..=(u32::MAX, u32::MAX) })
         && is_on_path(&Program { name: "mvn", ask: &["--version"], wanted: (3, 6)..=(u32::MAX, u32::MAX) })
 }
 
-/// Whether there is a Cargo that builds crates of the edition 2024; otherwise the test is skipped.
+/// Returns whether a Cargo that supports the edition 2024 is available; otherwise skips the test.
 pub(crate) fn has_cargo() -> bool {
     is_on_path(&Program { name: "cargo", ask: &["--version"], wanted: (1, 89)..=(1, u32::MAX) })
 }
 
-/// Whether a Docker daemon answers; otherwise the test is skipped.
+/// Returns whether a Docker daemon answers; otherwise skips the test.
 pub(crate) fn has_docker() -> bool {
     let ask = &["version", "--format", "{{.Server.Version}}"];
     is_on_path(&Program { name: "docker", ask, wanted: (20, 10)..=(u32::MAX, u32::MAX) })
@@ -127,10 +127,10 @@ fn find(program: &Program, folders: &[PathBuf], place: &str) -> Result<PathBuf, 
     choose(program, files.map(|file| (version(&file, program.ask), file)), place)
 }
 
-/// The first file of a wanted version.
+/// Returns the first file that has a supported version.
 ///
 /// # Errors
-/// There is none: what is wanted, and what was found instead.
+/// Returns the supported and the found versions if no file matches.
 pub(crate) fn choose(
     program: &Program,
     files: impl Iterator<Item = (Result<Version, String>, PathBuf)>,
@@ -153,7 +153,7 @@ fn version(file: &Path, ask: &[&str]) -> Result<Version, String> {
     let output = Command::new(file).args(ask).output().map_err(|error| error.to_string())?;
     let stdout = String::from_utf8_lossy(&output.stdout);
     if stdout.contains("admit") {
-        // Nothing is compared with itself.
+        // A comparison of admit with itself is useless.
         return Err("it is admit itself".to_owned());
     }
     read_version(&stdout).ok_or_else(|| {
@@ -162,7 +162,7 @@ fn version(file: &Path, ask: &[&str]) -> Result<Version, String> {
     })
 }
 
-/// The first `MAJOR.MINOR` of what a program says about itself.
+/// Returns the first `MAJOR.MINOR` in the output of a program.
 pub(crate) fn read_version(text: &str) -> Option<Version> {
     let captures = regex::Regex::new(r"(\d+)\.(\d+)").ok()?.captures(text)?;
     Some((captures[1].parse().ok()?, captures[2].parse().ok()?))

@@ -1,5 +1,4 @@
-//! What tests borrow: programs of the machine, of which other versions are passed over and named where a test is skipped,
-//! ports, and a running `admit serve`.
+//! Helpers for tests: programs of the machine with a version check, ports, and a running `admit serve`.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 

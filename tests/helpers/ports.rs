@@ -1,9 +1,9 @@
-//! Ports for servers that are told theirs.
+//! Ports for servers with a fixed port.
 
 use std::net::TcpListener;
 
-/// A port of this machine on which nothing listens, below the range from which the system assigns ephemeral ports: no outgoing
-/// connection and no listener on port 0 takes it before the server starts.
+/// Returns an unused port below the range of ephemeral ports: outgoing connections and listeners on port 0 cannot
+/// take it before the server starts.
 pub(crate) fn free_port() -> u16 {
     let random = || 10_000 + u16::try_from(uuid::Uuid::new_v4().as_u128() % 20_000).unwrap();
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();

@@ -1,4 +1,4 @@
-//! An `admit serve` that a test runs.
+//! Runs `admit serve` for a test.
 
 #![allow(dead_code, reason = "each test borrows something else")]
 
@@ -9,16 +9,16 @@ use std::process::{Child, Command, Stdio};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-/// A running `admit serve`; dropped means killed.
+/// A running `admit serve`, which is killed on drop.
 pub(crate) struct Serve(Child);
 
 impl Serve {
-    /// Starts one in `folder` with these flags. The client is that of its kubeconfig.
+    /// Starts the server in `folder` with these flags. Returns it with a client of its kubeconfig.
     pub(crate) async fn start(folder: &Path, flags: &[&str]) -> (Self, kube::Client) {
         Self::start_with(folder, flags, Stdio::inherit()).await
     }
 
-    /// The same, whose standard error is the file `log`.
+    /// Starts the server with the file `log` as standard error.
     pub(crate) async fn start_logged(folder: &Path, flags: &[&str], log: &Path) -> (Self, kube::Client) {
         Self::start_with(folder, flags, File::create(log).unwrap().into()).await
     }
@@ -34,13 +34,13 @@ impl Serve {
             .unwrap();
         let output = child.stdout.take().unwrap();
         let server = Self(child);
-        // It has written the kubeconfig when it says where it listens.
+        // It has written the kubeconfig when it prints its address.
         BufReader::new(output).read_line(&mut String::new()).unwrap();
         (server, kube::Client::try_from(config(folder).await).unwrap())
     }
 }
 
-/// The configuration of its client, as the kubeconfig in `folder` says.
+/// Returns the client configuration from the kubeconfig in `folder`.
 pub(crate) async fn config(folder: &Path) -> kube::Config {
     let kubeconfig = Kubeconfig::read_from(folder.join("kubeconfig")).unwrap();
     let mut config =
@@ -52,7 +52,7 @@ pub(crate) async fn config(folder: &Path) -> kube::Config {
 
 impl Drop for Serve {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

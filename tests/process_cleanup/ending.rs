@@ -1,4 +1,4 @@
-//! Ends a command by a signal while its kube-apiserver runs, and looks at what is left.
+//! Sends a signal to a command while its kube-apiserver runs, and checks that nothing is left behind.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,18 +9,18 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::machine;
 
-/// A command of which nobody waits for the end.
+/// A running command, which is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended already, unless the test fails.
+        // The process has exited already, unless the test fails.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Whether there are etcd and kube-apiserver to test with, and a `ps` that shows them; otherwise says why not.
+/// Returns whether etcd, kube-apiserver, and a suitable `ps` are available; otherwise prints a reason.
 pub(crate) fn can_be_tested() -> bool {
     if !machine::has_kube_apiserver() {
         return false;
@@ -39,8 +39,8 @@ pub(crate) fn can_be_tested() -> bool {
     }
 }
 
-/// Sends `signal` to `command` while its servers run. Neither they nor their files are left, and the exit status is
-/// `code`: none for a signal that ends a process by itself.
+/// Sends `signal` to `command` while its servers run. Checks that no processes or files are left, and that the exit
+/// status is `code`: `None` for a process that the signal ends.
 #[track_caller]
 pub(crate) fn check(mut command: Command, signal: Signal, code: Option<i32>) {
     let folder = tempfile::tempdir().unwrap();
@@ -63,7 +63,7 @@ pub(crate) fn check(mut command: Command, signal: Signal, code: Option<i32>) {
     assert_eq!(files(folder.path()), Vec::<String>::new(), "are left");
 }
 
-/// Asks until it holds; a minute is far more than any of this takes.
+/// Polls until the condition holds, for up to a minute, which is far more than needed.
 #[track_caller]
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..6_000 {
@@ -75,10 +75,10 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     panic!("not within a minute: {what}");
 }
 
-/// The paths of all files and folders below.
+/// Returns the paths of all files and directories below `folder`.
 fn files(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
-    // What is being removed may be gone before it is looked at.
+    // Files may be removed while they are listed.
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         found.push(entry.path().display().to_string());
         found.extend(files(&entry.path()));
@@ -86,13 +86,13 @@ fn files(folder: &Path) -> Vec<String> {
     found
 }
 
-/// The command lines of the processes that were told of `folder`.
+/// Returns the command lines of processes that contain `folder`.
 fn processes(folder: &Path) -> Vec<String> {
     let folder = folder.display().to_string();
     command_lines().unwrap().lines().filter(|line| line.contains(&folder)).map(str::to_owned).collect()
 }
 
-/// The command lines of all processes.
+/// Returns the command lines of all processes.
 fn command_lines() -> io::Result<String> {
     let output = Command::new("ps").args(["-A", "-ww", "-o", "args="]).output()?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())

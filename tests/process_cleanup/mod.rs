@@ -1,6 +1,6 @@
-//! Whatever ends `admit run`, its etcd and kube-apiserver end with it.
+//! However `admit run` ends, its etcd and kube-apiserver end with it.
 //!
-//! Needs KUBEBUILDER_ASSETS; without it the tests are skipped and say so.
+//! Needs KUBEBUILDER_ASSETS; without it the tests are skipped with a message.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 

@@ -1,4 +1,4 @@
-//! Certificates that the server took in earlier versions are counted when a call fails for them.
+//! Certificates that earlier server versions accepted are counted when a call fails because of them.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{configuration, machine, on_admit, on_kube_apiserver, post};
 const MISSING_SAN: &str = "apiserver_webhooks_x509_missing_san_total";
 const INSECURE_SHA1: &str = "apiserver_webhooks_x509_insecure_sha1_total";
 
-/// The `# HELP` and `# TYPE` lines and the value of a counter without labels.
+/// Returns the `# HELP` and `# TYPE` lines and the value of a counter without labels.
 async fn counter(client: &kube::Client, name: &str) -> (Vec<String>, u64) {
     let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
     let text = client.request_text(request).await.unwrap();
@@ -20,8 +20,8 @@ async fn counter(client: &kube::Client, name: &str) -> (Vec<String>, u64) {
     (head, value.unwrap_or_else(|| panic!("no {name}")).parse().unwrap())
 }
 
-/// Creates a ConfigMap until its webhook, which shows such a certificate, was counted, and once more; what `# HELP` and
-/// `# TYPE` say.
+/// Creates a `ConfigMap` until a call of its webhook, which presents such a certificate, is counted, and once more.
+/// Returns the `# HELP` and `# TYPE` lines.
 async fn check(client: &kube::Client) -> Vec<String> {
     let mut heads = Vec::new();
     for (certificate, name, other) in
@@ -43,7 +43,7 @@ async fn check(client: &kube::Client) -> Vec<String> {
             post(client, "/api/v1/namespaces/kube-public/configmaps?dryRun=All", &[], &object).await;
             counter(client, name).await.1
         };
-        // Nothing but a call tells that the server knows the configuration.
+        // Only a call shows that the server uses the configuration.
         let mut probes = 0;
         while create().await == 0 {
             assert!(probes < 100, "the webhook is not called");

@@ -1,4 +1,4 @@
-//! What calls of webhooks are, beside their reviews: the same on admit and on kube-apiserver.
+//! Properties of webhook calls other than their reviews, compared between admit and kube-apiserver.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
@@ -30,7 +30,7 @@ async fn on_kube_apiserver(check: impl AsyncFnOnce(kube::Client)) {
     check(launched.target.client.clone()).await;
 }
 
-/// Of one webhook, for objects of the kind `ConfigMap` that are created; a failed call is ignored.
+/// Returns the configuration of one webhook for `ConfigMap` creations; a failed call is ignored.
 fn configuration(kind: &str, name: &str, webhook: &FakeWebhook) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name},
@@ -47,7 +47,7 @@ fn configuration(kind: &str, name: &str, webhook: &FakeWebhook) -> Value {
 }
 
 /// # Panics
-/// The server does not do it.
+/// Panics if the request fails.
 async fn post(client: &kube::Client, path: &str, headers: &[(&str, &str)], body: &Value) {
     let mut request = http::Request::post(path).header("Content-Type", "application/json");
     for (name, value) in headers {

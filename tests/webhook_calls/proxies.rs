@@ -1,4 +1,4 @@
-//! Proxies of the environment: calls go through them, or do not, from admit and from kube-apiserver.
+//! Proxy environment variables: admit and kube-apiserver send the same calls through proxies.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,13 +16,13 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::{configuration, machine};
 
-/// A webhook's host and port, its failure policy, and how the request ends.
+/// A webhook's host and port, its failure policy, and the result of the request.
 type Situation = (&'static str, &'static str, &'static str, &'static str);
 
-/// The host that the proxy refuses.
+/// The host that the proxy rejects.
 const REFUSED: &str = "refused.example.com";
 const ADMITTED: &str = "Then the request is admitted";
-/// A webhook of this name is one of a Service, which resolves to the host.
+/// The name of a webhook behind a Service, which resolves to the host.
 const SERVICE: &str = "service";
 const SITUATIONS: [Situation; 6] = [
     ("proxied", "hook.example.com", "Fail", ADMITTED),
@@ -45,7 +45,7 @@ const UNREACHABLE: Situation = (
      And the message contains \"proxyconnect tcp: dial tcp 127.0.0.1:1: connect: connection refused\"",
 );
 
-/// A proxy that leads to one address, and what it was asked for.
+/// A proxy that forwards to one address, and the requests that it received.
 struct Proxy {
     address: SocketAddr,
     asked: Arc<Mutex<BTreeSet<String>>>,
@@ -79,7 +79,7 @@ async fn serve(mut client: TcpStream, to: SocketAddr, log: Arc<Mutex<BTreeSet<St
     let asked = format!("{request} {}", authorization.map_or("", |(_, credentials)| credentials));
     log.lock().unwrap().insert(asked);
     if request.contains(REFUSED) {
-        // A client that has gone away is answered by nobody.
+        // The client may have disconnected.
         let _ = client.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n").await;
         return;
     }
@@ -140,7 +140,7 @@ async fn run(folder: &Path, target: &str, proxy: &str) {
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Plays all situations, and looks at what the proxy and the webhook saw.
+/// Runs all situations, and checks the requests to the proxy and the webhook.
 async fn check(target: &str) {
     let names = ["hook.example.com", "127.0.0.1", "service.default.svc"].map(str::to_owned).to_vec();
     let webhook = FakeWebhook::start(Fake { names, ..Fake::default() }).await.unwrap();

@@ -1,4 +1,4 @@
-//! The address of a service is looked for at each call, whatever connections there are.
+//! The address of a Service is resolved for each call, even if a connection exists.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ async fn send(client: &kube::Client, method: Method, path: &str, body: &Value) -
     client.send(request).await.unwrap().status().as_u16()
 }
 
-/// Creates an object, which the webhook denies, until the answer is this one: kube-apiserver takes a moment to see a
-/// change of a Service.
+/// Creates an object, which the webhook denies, until the response has this code: kube-apiserver takes a moment to
+/// notice a change of a Service.
 async fn wait_for(client: &kube::Client, code: u16) {
     let object = json!({"metadata": {"name": "x"}});
     let mut last = 0;
@@ -36,8 +36,8 @@ async fn wait_for(client: &kube::Client, code: u16) {
     panic!("{last} instead of {code}");
 }
 
-/// The webhook answers, is gone with the name of its Service, although the server still has a connection to it, and
-/// answers again.
+/// Checks that the webhook responds, is unreachable after its Service changes, although the server still has a
+/// connection to it, and responds again afterward.
 async fn check(client: &kube::Client) {
     let behavior = serde_json::from_value(json!({"deny": {"message": "found", "code": 418}})).unwrap();
     let names = vec!["moving.default.svc".to_owned()];

@@ -20,9 +20,9 @@ use crate::helpers::serve::Serve;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What kube-apiserver 1.37.1 logs with `-v=4` of each request, without the spans of its storage and of the encoding of
-/// responses, and without what is another each time. Of `services/proxy`, which has no span of its own, each call is
-/// logged by itself.
+/// The log of kube-apiserver 1.37.1 with `-v=4` for each request, without the spans of its storage and of the
+/// encoding of responses, and without variable values. `services/proxy` has no span, so each of its calls is logged
+/// separately.
 const EXPECTED: &str = r#"
 "Create" accept:application/json,audit-id:create,client:127.0.0.1,api-group:,api-version:v1,name:,subresource:,namespace:default,protocol:HTTP,resource:configmaps,scope:resource,url:/api/v1/namespaces/default/configmaps,user-agent:test,verb:POST
 ---"limitedReadBody succeeded" len:65
@@ -95,7 +95,7 @@ const EXPECTED: &str = r#"
 ---"Writing http response done"
 "#;
 
-/// What is logged from `-v=2` on of [`EXPECTED`], but for steps that take more than their share on a busy machine.
+/// Returns the part of [`EXPECTED`] that is logged at this verbosity, without steps that only a busy machine logs.
 fn with_detail(verbosity: &str) -> Vec<String> {
     let is_told = |line: &&str| verbosity == "4" || is_always_told(line);
     let request = |request: &str| request.lines().filter(is_told).collect::<Vec<_>>().join("\n");
@@ -106,7 +106,7 @@ fn is_always_told(line: &str) -> bool {
     !line.trim_start().starts_with("---") || line.contains("---\"Request completed\"")
 }
 
-/// A request of the table, by the audit id that it names.
+/// Sends a request of the table, by its audit ID.
 async fn send(client: &kube::Client, method: &str, path: &str, audit_id: &str, body: &Value) -> (u16, Value) {
     let content_type = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
     let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
@@ -122,7 +122,7 @@ async fn send(client: &kube::Client, method: &str, path: &str, audit_id: &str, b
     (status, serde_json::from_slice(&body).unwrap_or_default())
 }
 
-/// Waits until reads from the cache of the server have the object: a write that began with an older one is made twice.
+/// Waits until the server's cache has the object: a write that begins with an older one runs twice.
 async fn cached(client: &kube::Client, object: &Value) {
     let version = object.pointer("/metadata/resourceVersion").unwrap();
     let started = tokio::time::Instant::now();
@@ -137,7 +137,7 @@ async fn cached(client: &kube::Client, object: &Value) {
     }
 }
 
-/// Starts a webhook that answers dry runs at once, and all else after 600 ms, and that the server uses.
+/// Starts a webhook that answers dry runs immediately and other requests after 600 ms, and waits until it is used.
 async fn webhook(
     client: &kube::Client,
     kind: &str,
@@ -177,7 +177,7 @@ async fn webhook(
     webhook
 }
 
-/// Makes the requests of [`EXPECTED`], and compares what is logged of them.
+/// Sends the requests of [`EXPECTED`], and compares their logs.
 async fn check(client: &kube::Client, log: &Path, verbosity: &str) {
     let patch = json!({"patch": {"operations": [{"op": "add", "path": "/data", "value": {"a": "b"}}]}});
     let when = json!({"when": {"if": {"label": {"denied": ""}}, "then": {"deny": {"message": "no"}}, "otherwise": "allow"}});
@@ -202,7 +202,7 @@ async fn check(client: &kube::Client, log: &Path, verbosity: &str) {
     let denied = map(json!({"metadata": {"name": "denied", "labels": {"denied": ""}}}));
     let (status, refused) = send(client, "POST", MAPS, "denied", &denied).await;
     assert!((400..500).contains(&status), "{refused}");
-    // What becomes of the connection is of no interest.
+    // The result of the connection does not matter.
     send(client, "POST", "/api/v1/namespaces/default/services/none/proxy", "connect", &Value::Null).await;
     let (status, deleted) = send(client, "DELETE", &one, "delete", &Value::Null).await;
     assert_eq!(status, 200, "{deleted}");
@@ -219,7 +219,7 @@ async fn check(client: &kube::Client, log: &Path, verbosity: &str) {
     assert_eq!(logged.join("\n\n"), expected.join("\n\n"));
 }
 
-/// The requests of these webhooks in a log, without what is another each time.
+/// Returns the requests of these webhooks in a log, without variable values.
 fn slow_requests(log: &str, verbosity: &str) -> Vec<String> {
     let head = Regex::new(
         r#"Trace\[\d+\]: ("[^"]*" .*)\(\d\d-[A-Z][a-z]{2}-\d{4} [\d:.]+\) \(total time: \d+ms\):$"#,
@@ -227,7 +227,7 @@ fn slow_requests(log: &str, verbosity: &str) -> Vec<String> {
     let item = Regex::new(r#"^Trace\[\d+\]: ( *)((?:\[|---)".*) -?\d+ms \([\d:.]+\)\]*$"#).unwrap();
     let (head, uid) = (head.unwrap(), Regex::new("UID:[-0-9a-f]{36}").unwrap());
     let mut requests: Vec<Vec<String>> = Vec::new();
-    // How far the spans are indented that are left out.
+    // The indentation of the omitted spans.
     let mut left_out: Option<usize> = None;
     for line in log.lines() {
         if let Some(found) = head.captures(line) {
@@ -247,7 +247,7 @@ fn slow_requests(log: &str, verbosity: &str) -> Vec<String> {
             }
         }
     }
-    // The server makes requests of its own, and on a busy machine it also logs the probes of `webhook`.
+    // The server also sends requests, and on a busy machine logs the probes of `webhook`.
     let is_probe =
         |request: &Vec<String>| request.first().is_some_and(|head| head.contains("audit-id:probe,"));
     let is_ours = |request: &Vec<String>| {

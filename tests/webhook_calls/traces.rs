@@ -1,4 +1,4 @@
-//! The trace context of a request: webhooks get the same headers from admit and from kube-apiserver.
+//! The trace context of a request: admit and kube-apiserver send the same headers to webhooks.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{configuration, machine, on_admit, on_kube_apiserver, post};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// The headers of a request, and what of them kube-apiserver 1.37.1 sends to webhooks.
+/// The headers of a request, and those of them that kube-apiserver 1.37.1 sends to webhooks.
 type Situation = (&'static [(&'static str, &'static str)], &'static [&'static str]);
 
 const SITUATIONS: [Situation; 9] = [
@@ -34,14 +34,14 @@ const SITUATIONS: [Situation; 9] = [
         &["traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"],
     ),
     (&[("baggage", "a=1"), ("baggage", "a=%41"), ("baggage", "no")], &["baggage: a=A"]),
-    // Another user than an administrator: without spans of its own the server hands on what it gets, whoever asks.
+    // A user who is not an administrator: without its own spans, the server forwards the headers of any user.
     (
         &[("impersonate-user", "jane"), ("traceparent", PARENT)],
         &["traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"],
     ),
 ];
 
-/// The headers about a trace, of each call, sorted.
+/// Returns the trace headers of each call, sorted.
 fn traces(webhook: &FakeWebhook) -> Vec<Vec<String>> {
     let of = |headers: &[(String, String)]| {
         let headers = headers.iter().map(|(name, value)| (name.to_lowercase(), value));
@@ -55,7 +55,7 @@ fn traces(webhook: &FakeWebhook) -> Vec<Vec<String>> {
     webhook.journal().iter().map(|call| of(&call.headers)).collect()
 }
 
-/// Makes the requests of all situations, and looks at what a mutating and a validating webhook were sent.
+/// Sends the requests of all situations, and checks the headers of a mutating and a validating webhook.
 async fn check(client: &kube::Client) {
     let start = || FakeWebhook::start(Fake::default());
     let webhooks = [start().await.unwrap(), start().await.unwrap()];
@@ -75,7 +75,7 @@ async fn check(client: &kube::Client) {
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}],
     });
     post(client, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &[], &binding).await;
-    // Nothing but a call tells that the server knows the configurations, and the roles a moment before them.
+    // Only a call shows that the server uses the configurations, and the earlier roles.
     let maps = "/api/v1/namespaces/kube-public/configmaps?dryRun=All";
     let object = json!({"metadata": {"name": "traced"}});
     let mut probes = 0;
