@@ -31,7 +31,7 @@ pub struct AdmissionRun<'a> {
     given_version: String,
     /// The object before it was patched if [`ClusterState::preserves_unpatched`]; otherwise null.
     unpatched: Value,
-    /// Whether a patched object had labels before its defaults were set; none if no webhook patched it.
+    /// Whether a patched object had labels before its defaults were set; `None` if no webhook patched it.
     had_labels: Option<bool>,
     times: TimePrecision,
     state: &'a dyn ClusterState,
@@ -70,18 +70,18 @@ impl Version {
 /// The new and the old object in one version, encoded as JSON.
 #[derive(Clone, Copy, Debug)]
 pub struct EncodedObjects<'a> {
-    /// The new object; none for a DELETE.
+    /// The new object; `None` for a DELETE.
     pub object: Option<&'a [u8]>,
-    /// The stored object; none for a CREATE or a CONNECT.
+    /// The stored object; `None` for a CREATE or a CONNECT.
     pub old_object: Option<&'a [u8]>,
 }
 
 /// The new and the old object in one version.
 #[derive(Clone, Copy, Debug)]
 pub struct Objects<'a> {
-    /// The new object; none for a DELETE.
+    /// The new object; `None` for a DELETE.
     pub object: Option<&'a Value>,
-    /// The stored object; none for a CREATE or a CONNECT.
+    /// The stored object; `None` for a CREATE or a CONNECT.
     pub old_object: Option<&'a Value>,
 }
 
@@ -274,7 +274,7 @@ impl<'a> AdmissionRun<'a> {
         std::mem::replace(&mut self.times, TimePrecision::Seconds) == TimePrecision::Nanos
     }
 
-    /// Returns whether the object had labels before its defaults were set, as of the last patch; none without a patch.
+    /// Returns whether the object had labels before its defaults were set at the last patch; `None` without a patch.
     pub fn had_labels(&self) -> Option<bool> {
         self.had_labels
     }
@@ -397,7 +397,7 @@ fn encoded<'t>(object: &Value, text: &'t Text) -> Result<&'t [u8], serde_json::E
     Ok(text.get_or_init(|| new))
 }
 
-/// The initial buffer size: most objects are smaller.
+/// The initial capacity, in bytes, of the buffer for an encoded object; most objects are smaller.
 const OBJECT: usize = 4096;
 
 /// Returns the Go package of a group's internal types.

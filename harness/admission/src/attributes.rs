@@ -76,11 +76,11 @@ pub struct Attributes {
     pub namespace: String,
     /// The name; empty for a delete collection, and for a CREATE with `generateName` until the name is generated.
     pub name: String,
-    /// The new object; none for a DELETE.
+    /// The new object; `None` for a DELETE.
     pub object: Option<Value>,
-    /// The stored object; none for a CREATE or a CONNECT.
+    /// The stored object; `None` for a CREATE or a CONNECT.
     pub old_object: Option<Value>,
-    /// `CreateOptions`, `UpdateOptions`, or `DeleteOptions` with their `apiVersion` and `kind`; none for a CONNECT.
+    /// `CreateOptions`, `UpdateOptions`, or `DeleteOptions` with their `apiVersion` and `kind`; `None` for a CONNECT.
     pub options: Option<Value>,
     /// Whether the request is a dry run, which stores nothing.
     pub dry_run: bool,

@@ -37,7 +37,7 @@ pub fn annotations(record: &Record) -> BTreeMap<String, String> {
     annotations
 }
 
-/// Returns the latency annotations of a request that took `total`; none if it took half a second or less.
+/// Returns the latency annotations of a request that took `total`; empty if the request took half a second or less.
 ///
 /// Source: apiserver pkg/endpoints/filters/audit.go; `pkg/endpoints/request/webhook_duration.go`.
 /// Rule: AUD-11.

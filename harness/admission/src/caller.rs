@@ -12,6 +12,8 @@ use crate::trace_context::TraceContext;
 
 /// Sends reviews to webhooks. This is the only I/O of the dispatcher.
 pub trait Caller: Send + Sync {
+    /// Sends a review to the webhook and returns the reply.
+    ///
     /// # Errors
     /// [`CallError`] if no readable reply arrives within `call.timeout`.
     fn call(&self, call: Call<'_>) -> impl Future<Output = Result<Reply, CallError>> + Send;
@@ -30,7 +32,7 @@ pub trait Caller: Send + Sync {
 pub struct Call<'a> {
     /// The webhook's address and CA bundle.
     pub client_config: &'a ClientConfig,
-    /// The plugin that calls, because each plugin may have its own credentials; none for a conversion, which has none.
+    /// The phase whose plugin calls the webhook and provides the credentials; `None` for a conversion.
     pub phase: Option<Phase>,
     /// The `AdmissionReview` or `ConversionReview` as JSON, with the trailing newline that the API server adds.
     pub body: Bytes,
@@ -49,7 +51,7 @@ pub struct Call<'a> {
 pub struct Reply {
     /// The HTTP status code.
     pub status: u16,
-    /// The `Content-Type`; none if the header is missing.
+    /// The `Content-Type`; `None` if the header is missing.
     pub content_type: Option<String>,
     /// The decompressed body.
     pub body: Bytes,

@@ -12,7 +12,7 @@ use crate::config::ConversionWebhook;
 
 /// The server's state apart from the request. It is in memory: these methods do no I/O.
 pub trait ClusterState: Send + Sync {
-    /// Returns a stored Namespace; none if it does not exist.
+    /// Returns a stored Namespace; `None` if it does not exist.
     fn namespace(&self, name: &str) -> Option<Arc<Value>>;
 
     /// Returns the resources that share the stored objects of `resource`, including itself.
@@ -58,12 +58,12 @@ pub trait ClusterState: Send + Sync {
     fn is_built_in(&self, kind: &GroupVersionKind) -> bool;
 }
 
-/// A resource that shares its stored objects with another one.
+/// A resource that shares its stored objects with another resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EquivalentResource {
     /// The resource.
     pub resource: Arc<GroupVersionResource>,
-    /// The kind of its objects; none if it has no such subresource.
+    /// The kind of the resource's objects; `None` if the resource does not have the requested subresource.
     pub kind: Option<Arc<GroupVersionKind>>,
 }
 
@@ -86,7 +86,7 @@ pub enum ConversionError {
 }
 
 impl ConversionError {
-    /// Returns the converter's error for a custom resource that is `found` to be of a group other than that of `kind`.
+    /// Returns the converter's error for a custom resource whose group (that of `found`) is not the group of `kind`.
     ///
     /// Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go, `ConvertToVersion`.
     pub fn unsuitable(found: &GroupVersionKind, kind: &GroupVersionKind) -> Self {

@@ -152,9 +152,9 @@ impl<C: Caller> Converter<C> {
 
 /// The reason why an object was not converted.
 enum ConversionFailure {
-    /// kube-apiserver would fail, too.
+    /// A failure that kube-apiserver also reports.
     Failure(Failure),
-    /// kube-apiserver would not fail.
+    /// An error that only admit reports.
     OnlyHere(ConversionError),
 }
 

@@ -26,7 +26,7 @@ pub struct Record {
     ///
     /// They are in the order in which they ended.
     pub conversions: Vec<ConversionCall>,
-    /// When the client got a timeout response, from the start of the request; none if it did not time out.
+    /// When the client got a timeout response, from the start of the request; `None` if it did not time out.
     pub cut_off: Option<Duration>,
 }
 
@@ -61,9 +61,9 @@ pub struct Timing {
     pub part: Part,
     /// The phase.
     pub phase: Phase,
-    /// How long it took.
+    /// The duration of the plugin or phase.
     pub took: Duration,
-    /// Whether it rejected the request.
+    /// Whether the plugin or phase rejected the request.
     pub refused: bool,
 }
 
@@ -150,9 +150,9 @@ pub struct ConversionCall {
     pub from: String,
     /// The requested `apiVersion`.
     pub to: String,
-    /// How long the call took.
+    /// The duration of the call.
     pub took: Duration,
-    /// The reason why the conversion failed; none if it succeeded.
+    /// The reason why the conversion failed; `None` if it succeeded.
     pub failure: Option<String>,
 }
 
@@ -228,11 +228,11 @@ pub struct Called {
     pub uid: String,
     /// The review as sent; empty if none was sent.
     pub review: Bytes,
-    /// The reply; none if no complete reply arrived.
+    /// The reply; `None` if no complete reply arrived.
     pub reply: Option<Reply>,
     /// When the call started, from the start of the request.
     pub started: Duration,
-    /// How long it took.
+    /// The duration of the call.
     pub took: Duration,
     /// `warnings` of a well-formed response.
     pub warnings: Vec<String>,
@@ -248,7 +248,7 @@ pub struct Called {
 pub enum CallResult {
     /// `allowed: true`.
     Allowed {
-        /// The applied `JSONPatch` operations, never empty; none without a patch.
+        /// The applied `JSONPatch` operations, never empty; `None` without a patch.
         patch: Option<Operations>,
         /// Whether the call changed the object.
         changed: bool,

@@ -19,7 +19,7 @@ pub fn result(policy: FailurePolicy, failure: CallFailure) -> CallResult {
     CallResult::Failed { failure, failed_open }
 }
 
-/// Returns the response for the client because of this call; none if the request continues.
+/// Returns the response for the client because of this call; `None` if the request continues.
 ///
 /// Source: apiserver pkg/util/webhook/error.go; pkg/admission/plugin/webhook/mutating/dispatcher.go.
 /// Rule: MUT-18.

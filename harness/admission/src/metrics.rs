@@ -43,7 +43,7 @@ pub struct Metrics {
     certificates: Certificates,
     conversions: Conversions,
     reloads: Reloads,
-    /// Implemented here, because the library does not support summaries.
+    /// A summary metric, implemented in this crate because the metrics library does not support summaries.
     summary: Summary,
 }
 
@@ -179,7 +179,7 @@ impl Metrics {
         text
     }
 
-    /// Counts a call to `webhook` that had taken this long when the client disconnected.
+    /// Counts a call to `webhook` that ran for `took` before the client disconnected.
     ///
     /// Source: apiserver `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, where its error is that the request
     /// was canceled.
@@ -190,7 +190,7 @@ impl Metrics {
         self.observe_request(labels, took);
     }
 
-    /// Counts a call. One that failed open counts as not rejected, with the code of its failure.
+    /// Counts a call. A call that failed open counts as not rejected, with the code of its failure.
     ///
     /// Rule: MET-01, MET-02, MET-03, MET-04, MET-05, MET-06.
     fn observe_call(&self, operation: Operation, called: &Called) {

@@ -38,7 +38,7 @@ pub(crate) enum PatchError {
 
 /// Applies the patch of `response` to the object in the version of `kind` and sets the defaults.
 ///
-/// Returns none if there is no patch.
+/// Returns `None` if there is no patch.
 ///
 /// Losing fractions of a second counts as a change: the first patch sends the object through JSON.
 ///
@@ -100,7 +100,7 @@ fn has_labels(object: &Value) -> bool {
     object.pointer("/metadata/labels").and_then(Value::as_object).is_some_and(|labels| !labels.is_empty())
 }
 
-/// Converts the patched document to a server object; it was in the version of `kind`.
+/// Decodes the patched document, which is in the version of `kind`, into an object as the server stores it.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/json.go, `Decode`; pkg/runtime/error.go.
 /// Rule: MUT-09, MUT-11, MUT-12, MUT-16.

@@ -17,7 +17,7 @@ pub fn is_second_round_due(record: &Record) -> bool {
 ///
 /// This requires the policy `IfNeeded`, a call in the first round, and a change of the object after that call.
 ///
-/// A call that failed open counts as called. A webhook's own change does not count for itself.
+/// A call that failed open counts as called. A webhook's own change does not make that webhook due.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/reinvocationcontext.go.
 /// Rule: RIV-04, RIV-05, RIV-06, RIV-07, RIV-08, RIV-09, RIV-11.

@@ -23,8 +23,8 @@ const BAGGAGE_BYTES: usize = 8192;
 pub trait SpanContexts: Send + Sync {
     /// Starts the span of a request.
     ///
-    /// For a trusted user, the span joins the trace in the headers; otherwise it starts a new trace with a link to that
-    /// one.
+    /// For a trusted user, the span joins the trace in the headers; otherwise it starts a new trace with a link to
+    /// that trace.
     fn begin(&self, request: &Span, headers: &HeaderMap, is_trusted: bool);
 
     /// Returns `traceparent` and `tracestate` for a call within `span`; empty if the span is not part of a trace.
@@ -94,7 +94,7 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-/// Parses a `traceparent` and returns it in version 00; none if it is invalid.
+/// Parses a `traceparent` and returns it in version 00; `None` if it is invalid.
 ///
 /// Source: go.opentelemetry.io/otel `propagation/trace_context.go`, `extract`.
 fn parent(text: &str) -> Option<String> {
@@ -116,7 +116,7 @@ fn parent(text: &str) -> Option<String> {
     Some(format!("00-{trace}-{span}-{:02x}", flags & FLAGS))
 }
 
-/// Parses a `tracestate`; returns none if a member is invalid.
+/// Parses a `tracestate`; returns `None` if a member is invalid.
 ///
 /// Source: go.opentelemetry.io/otel/trace `tracestate.go`, `ParseTraceState`.
 fn state(text: &str) -> Option<String> {
@@ -178,7 +178,7 @@ fn handed_on(headers: &[&str]) -> String {
     members.into_iter().map(|(_, member)| member).collect::<Vec<_>>().join(",")
 }
 
-/// Returns the key and the text of a `baggage` member; none if it is invalid.
+/// Returns the key and the text of a `baggage` member; `None` if it is invalid.
 ///
 /// Source: go.opentelemetry.io/otel `baggage/baggage.go`, `parseMember`.
 fn member(text: &str) -> Option<(String, String)> {
@@ -215,7 +215,7 @@ fn is_baggage_value(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"\",;\\".contains(&byte)
 }
 
-/// Decodes percent escapes; returns none if a `%` is not followed by two hexadecimal digits.
+/// Decodes percent escapes; returns `None` if a `%` is not followed by two hexadecimal digits.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -30,13 +30,13 @@ const MAX_ITEMS: usize = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "kube-apiserver tells no more and no less")]
 pub enum Detail {
-    /// Only spans and steps that took more than their share: what kube-apiserver logs with `-v=2` and above.
+    /// Only spans and steps that exceed their time limit, as kube-apiserver logs with `-v=2` and above.
     Slow,
-    /// All spans and steps: with `-v=4` and above.
+    /// All spans and steps, as kube-apiserver logs with `-v=4` and above.
     All,
 }
 
-/// Names and values, in log order.
+/// The fields of a log entry: names and values, in log order.
 pub type Fields = Vec<(String, Value)>;
 
 /// A span with its nested spans and steps. Times are relative to its start.
@@ -59,7 +59,7 @@ struct Span {
     fields: Fields,
     threshold: SignedDuration,
     started: SignedDuration,
-    /// None until the span ends.
+    /// When the span ended; `None` while it is running.
     ended: Option<SignedDuration>,
     /// Nested spans and steps, in the order in which they started.
     items: Vec<Item>,
@@ -91,7 +91,7 @@ impl TraceLog {
         SpanIndex(0)
     }
 
-    /// Adds a nested span; returns none if there are too many spans and steps.
+    /// Adds a nested span; returns `None` if there are too many spans and steps.
     pub fn nest(
         &mut self,
         parent: SpanIndex,
@@ -246,7 +246,7 @@ pub struct Logged {
     /// When the span started, or when the step ended.
     at: Zoned,
     took: SignedDuration,
-    /// The items of a span; none for a step.
+    /// The items of a span; `None` for a step.
     items: Option<Vec<Logged>>,
 }
 
@@ -295,7 +295,7 @@ impl Logged {
     }
 }
 
-/// Formats the fields.
+/// Appends the fields to a log line.
 ///
 /// Characters that would break a line are escaped, because clients choose the values; kube-apiserver does not escape
 /// them.

@@ -27,7 +27,7 @@ pub fn texts(record: &Record) -> impl Iterator<Item = &String> {
     })
 }
 
-/// Encodes `texts` as values of `Warning` headers, without duplicates and texts with control characters.
+/// Encodes `texts` as values of `Warning` headers, omitting duplicates and texts with control characters.
 ///
 /// If they exceed 4096 characters in total, each text is truncated to 256.
 ///
@@ -65,7 +65,7 @@ pub fn encode<'a>(texts: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     headers
 }
 
-/// Returns the unescaped text of a `Warning` header of the form `299 - "text"`; none for other headers.
+/// Returns the unescaped text of a `Warning` header of the form `299 - "text"`; `None` for other headers.
 pub fn decode(header: &str) -> Option<String> {
     let quoted = header.split_once('"')?.1;
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! How often objects are converted, and which fields survive a patch.
+//! Tests how often objects are converted, and which fields survive a patch.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -8,9 +8,7 @@ use kubernetes_types::selector::{Labels, Selector};
 
 /// Returns the rules that an aggregated `ClusterRole` collects from `all`, in the order of the roles' names.
 ///
-/// Returns none if the role does not have an `aggregationRule`, or if one of its selectors is invalid.
-///
-/// Returns none if the role has no such rule, or if one of its selectors is invalid.
+/// Returns `None` if the role does not have an `aggregationRule`, or if one of its selectors is invalid.
 ///
 /// Source: kubernetes `pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go`, `syncClusterRole`.
 pub fn aggregated_rules(role: &Value, all: &[Arc<Value>]) -> Option<Vec<Value>> {

@@ -15,7 +15,7 @@ pub struct Escalation {
 }
 
 impl Escalation {
-    /// Returns the permissions in `granted` that are missing from `held`; none if `held` covers them all.
+    /// Returns the permissions in `granted` that are missing from `held`; `None` if `held` covers them all.
     ///
     /// # Errors
     /// There are too many permissions to compare. kube-apiserver has no limit and runs out of memory.
@@ -57,7 +57,7 @@ impl Escalation {
 /// The maximum number of single permissions that are compared with those of a user.
 const MAX_RIGHTS: usize = 100_000;
 
-/// Returns how many rules [`broken_down`] makes of a rule.
+/// Returns the number of rules into which [`broken_down`] splits a rule.
 fn single_rights(rule: &PolicyRule) -> usize {
     let product = |counts: &[usize]| counts.iter().copied().fold(1, usize::saturating_mul);
     let (verbs, names) = (rule.verbs.len(), rule.resource_names.len().max(1));

@@ -114,7 +114,7 @@ pub struct AccessRules {
 
 /// Decides what users may do.
 pub trait Authorizer: fmt::Debug + Send + Sync {
-    /// Decides whether a request is allowed.
+    /// Returns the verdict on one request, and the reason for it.
     fn authorize(&self, request: &AccessRequest<'_>) -> AccessDecision;
 
     /// Returns all permissions of a user in a namespace.

@@ -25,7 +25,7 @@ pub struct RbacObjects {
     pub role_bindings: Vec<Arc<Value>>,
 }
 
-/// Values by namespace (empty for cluster-scoped ones) and by name.
+/// Values by namespace and name. Cluster-scoped values have an empty namespace.
 type Index<T> = BTreeMap<String, BTreeMap<String, Parsed<T>>>;
 
 /// An object and the value parsed from it.
@@ -212,7 +212,7 @@ impl Binding {
         }
     }
 
-    /// Describes the binding: `ClusterRoleBinding "x" of ClusterRole "y" to User "z"`. A namespace follows the name.
+    /// Describes the binding, such as `ClusterRoleBinding "x" of ClusterRole "y" to User "z"`.
     ///
     /// Source: kubernetes pkg/registry/rbac/validation/rule.go, `roleBindingDescriber` and `describeSubject`.
     /// Rule: RBAC-11.

@@ -37,7 +37,7 @@ impl PolicyRule {
         }
     }
 
-    /// Reads the `rules` of a role.
+    /// Parses the `rules` of a role.
     pub fn all_from_role(role: &Value) -> Vec<Self> {
         role.get("rules").and_then(Value::as_array).into_iter().flatten().map(Self::from_value).collect()
     }

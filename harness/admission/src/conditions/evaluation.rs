@@ -13,7 +13,7 @@ pub struct Evaluation {
     pub conditions: Vec<Evaluated>,
     /// The overall result.
     pub outcome: Outcome,
-    /// How long the evaluation took.
+    /// The duration of the evaluation.
     pub took: Duration,
 }
 
@@ -21,15 +21,15 @@ pub struct Evaluation {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_structs, reason = "a condition has these parts")]
 pub struct Evaluated {
-    /// Its name.
+    /// The condition's name.
     pub name: Arc<str>,
-    /// Its expression, as written.
+    /// The condition's expression, as written.
     pub expression: Arc<str>,
-    /// Its value, or the evaluation error.
+    /// The condition's value, or the evaluation error.
     pub value: Result<bool, EvaluationError>,
-    /// Its cost: at most 1,000,000 for one condition and 2,500,000 for all conditions of a webhook.
+    /// The cost of the evaluation: at most 1,000,000 for one condition and 2,500,000 for all conditions of a webhook.
     pub cost: u64,
-    /// How long its evaluation took.
+    /// The duration of the evaluation.
     pub took: Duration,
 }
 
@@ -40,7 +40,7 @@ pub enum EvaluationError {
     /// An error in kube-apiserver's words.
     #[error("{0}")]
     Server(String),
-    /// kube-apiserver would continue, but admit does not support it, such as strings of more than 64 MiB.
+    /// An operation that kube-apiserver supports and admit does not, such as one on a string of more than 64 MiB.
     #[error("not supported: {0}")]
     Unsupported(String),
 }

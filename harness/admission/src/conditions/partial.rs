@@ -19,7 +19,7 @@ pub struct KnownFields {
 const NEVER_KNOWN: [&str; 5] = ["name", "namespace", "userInfo", "dryRun", "options"];
 
 impl KnownFields {
-    /// Describes requests by their known fields.
+    /// Creates the known fields of a set of requests.
     ///
     /// These are the operation, the resource, the subresource (empty for the object itself), the kind in the review,
     /// and the kind of the request.
@@ -71,7 +71,7 @@ impl<'a> Variables<'a> for &'a KnownFields {
     }
 }
 
-/// Returns the value of `condition` for all requests that match `known`; none if it depends on unknown fields or fails.
+/// Returns the value of `condition` for all requests that match `known`; `None` if it is not the same for all or fails.
 pub fn constant_value(condition: &Condition, known: &KnownFields) -> Option<bool> {
     let program = condition.expression.as_ref().ok()?.program();
     // As `dyn`, the request could be counted and iterated, and would contain only the known fields.

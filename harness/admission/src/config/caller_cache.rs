@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 pub struct CallerCache(OnceLock<Box<dyn Any + Send + Sync>>);
 
 impl CallerCache {
-    /// Returns the cached value, created by `make` if there is none; returns none if the cache holds another type.
+    /// Returns the cached value, created by `make` if there is none; returns `None` if the cache holds another type.
     pub fn get_or_init<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.0.get_or_init(|| Box::new(make())).downcast_ref()
     }
@@ -24,7 +24,7 @@ impl Clone for CallerCache {
     }
 }
 
-/// Always equal, because the value is derived from the configuration.
+/// Treats all caches as equal, because the cached value is derived from the configuration.
 impl PartialEq for CallerCache {
     fn eq(&self, _other: &Self) -> bool {
         true

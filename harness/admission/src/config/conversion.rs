@@ -21,7 +21,7 @@ pub struct ConversionWebhook {
 }
 
 impl ConversionWebhook {
-    /// Reads the webhook of a valid `definition`; returns none if its strategy is not `Webhook`.
+    /// Reads the webhook of a valid `definition`; returns `None` if its strategy is not `Webhook`.
     ///
     /// # Errors
     /// A field that admit does not support.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{DEFAULT_PORT, DEFAULT_TIMEOUT_SECONDS, MUTATING, v1beta1};
 
-/// Sets the defaults of the API version of a configuration, as the API server does before it stores one.
+/// Sets the defaults of a configuration's API version, as the API server does before storing the configuration.
 ///
 /// `sideEffects` and `admissionReviewVersions` have defaults in v1beta1 but not in v1. Fields of the wrong type are
 /// left unchanged.

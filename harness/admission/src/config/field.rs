@@ -71,7 +71,7 @@ impl<'a> Field<'a> {
         self.optional("an integer", Value::as_i64)
     }
 
-    /// Returns the value that `words` assigns to the field's string; none if the field is missing.
+    /// Returns the value that `words` assigns to the field's string; `None` if the field is missing.
     pub(super) fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<Option<T>, InvalidField> {
         let Some(text) = self.text()? else {
             return Ok(None);

@@ -18,7 +18,7 @@ use super::{
 pub(crate) use crate::attributes::GroupVersionKind;
 use crate::conditions::{CompileError, Condition};
 
-/// The values that the v1 API accepts come first.
+/// The values of `sideEffects`; those that the v1 API accepts come first.
 const SIDE_EFFECTS: [(&str, SideEffects); 4] = [
     ("None", SideEffects::None),
     ("NoneOnDryRun", SideEffects::NoneOnDryRun),

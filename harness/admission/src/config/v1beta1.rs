@@ -52,7 +52,8 @@ pub(super) fn set_own_defaults(webhook: &mut Map<String, Value>) {
 
 /// Converts a v1beta1 configuration to v1, with the v1beta1 defaults written out.
 ///
-/// A current API server does the same when it reads one from storage. Returns none for other objects.
+/// A current API server does the same when it reads a v1beta1 configuration from storage. Returns `None` for other
+/// objects.
 ///
 /// The result may contain values that v1 rejects: see [`v1_errors`].
 pub fn upgraded(configuration: &Value) -> Option<Value> {

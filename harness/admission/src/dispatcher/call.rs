@@ -75,7 +75,7 @@ impl CallOutcome {
         self.refusal = Some(Refusal::Status(status));
     }
 
-    /// Returns why the request is rejected after this call; none if it continues.
+    /// Returns why the request is rejected after this call; `None` if it continues.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         match &self.refusal {
             Some(refusal) => Some(refusal.clone()),
@@ -146,7 +146,7 @@ impl<C: Caller> Dispatcher<C> {
         outcome
     }
 
-    /// Sends the review and reads the reply.
+    /// Sends the review, records the call, and returns the validated response.
     ///
     /// Rule: HTTP-05.
     async fn exchange(
@@ -199,7 +199,7 @@ impl Drop for CallInProgress<'_> {
     }
 }
 
-/// Creates the trace span of a call.
+/// Creates the trace span of a webhook call.
 ///
 /// Source: apiserver `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, `tracing.Start`.
 fn span_of(webhook: &Webhook, run: &AdmissionRun<'_>, called: &Called) -> Span {

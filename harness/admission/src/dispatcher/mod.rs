@@ -27,7 +27,7 @@ use crate::trace_context::TraceContext;
 /// Runs admission for requests and calls webhooks through a [`Caller`].
 pub struct Dispatcher<C> {
     caller: Arc<C>,
-    /// Calls conversion webhooks; if none, they are not supported.
+    /// Calls conversion webhooks; if `None`, conversion webhooks are not supported.
     converter: Option<Arc<Converter<C>>>,
     new_uid: fn() -> String,
 }
@@ -35,9 +35,9 @@ pub struct Dispatcher<C> {
 /// The webhooks, plugins, and limits for admitting a request.
 #[derive(Clone, Copy)]
 pub struct DispatchContext<'a> {
-    /// All mutating webhooks of the cluster; none if `MutatingAdmissionWebhook` is disabled.
+    /// All mutating webhooks of the cluster; `None` if `MutatingAdmissionWebhook` is disabled.
     pub mutating: Option<Webhooks<'a>>,
-    /// All validating webhooks of the cluster; none if `ValidatingAdmissionWebhook` is disabled.
+    /// All validating webhooks of the cluster; `None` if `ValidatingAdmissionWebhook` is disabled.
     pub validating: Option<Webhooks<'a>>,
     /// The in-tree plugins that run before the webhooks, in the server's order.
     pub plugins: &'a [&'a dyn Plugin],
@@ -57,16 +57,16 @@ pub struct DispatchContext<'a> {
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "they are all looked at, or an index says which")]
 pub enum Webhooks<'a> {
-    /// Decides about every webhook and records why each one is skipped.
+    /// All webhooks. Every decision is recorded, with the reason if a webhook is skipped.
     Listed(&'a [Arc<Webhook>]),
-    /// Decides only about webhooks whose rules may match.
+    /// Only webhooks whose rules may match.
     ///
     /// Of skipped webhooks, only those excluded by their conditions are recorded.
     Indexed(&'a WebhookIndex),
 }
 
 impl<'a> Webhooks<'a> {
-    /// Returns the webhooks to decide about for the request of `run`, each with its position among all webhooks.
+    /// Returns the webhooks that may match the request of `run`, each with its position among all webhooks.
     fn candidates(
         self,
         run: &mut AdmissionRun<'_>,
@@ -86,7 +86,7 @@ impl<'a> Webhooks<'a> {
     }
 }
 
-/// Which skipped webhooks are recorded, in addition to those whose conditions exclude them.
+/// The skipped webhooks to record, in addition to those whose conditions exclude them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SkipRecording {
     Recorded,
@@ -112,7 +112,7 @@ pub enum Refusal {
     /// The response for the client.
     #[error("{}", .0.message)]
     Status(Box<Status>),
-    /// kube-apiserver would continue; admit does not support it.
+    /// A feature that kube-apiserver supports and admit does not.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
 }
@@ -133,7 +133,7 @@ struct CallPosition {
 }
 
 impl<C: Caller> Dispatcher<C> {
-    /// Creates a dispatcher that gives reviews random UIDs. Conversion webhooks are not supported.
+    /// Creates a dispatcher that assigns random UIDs to reviews. Conversion webhooks are not supported.
     ///
     /// Rule: REQ-02.
     pub fn new(caller: C) -> Self {
@@ -166,7 +166,7 @@ impl<C: Caller> Dispatcher<C> {
         }
     }
 
-    /// Decides whether `webhook` is called, records the decision, and returns the invocation if it is.
+    /// Decides whether to call `webhook`, records the decision, and returns the invocation if the webhook is called.
     async fn decide<'r>(
         &self,
         webhook: &Webhook,
@@ -313,7 +313,7 @@ impl<C: Caller> Dispatcher<C> {
         self.converting(run, AdmissionRun::convert_to_request_version).await.map_err(refusal_for_other_error)
     }
 
-    /// Decides about all webhooks, then calls the matching ones in parallel and waits for all of them.
+    /// Decides which webhooks match, calls them in parallel, and waits for all calls.
     ///
     /// Rule: AUD-08, SEL-33, VAL-01, VAL-02, VAL-03, VAL-04, VAL-05.
     async fn validate_by_webhooks(
@@ -362,7 +362,7 @@ impl<C> fmt::Debug for Dispatcher<C> {
     }
 }
 
-/// Converts an error that is not kube-apiserver's own rejection of a conversion.
+/// Converts an error of admit, rather than of kube-apiserver, to a [`Refusal`].
 fn refusal_for_other_error(error: ConversionError) -> Refusal {
     match error {
         ConversionError::Refused(text) => Refusal::Status(failure::without_reason(text)),

@@ -15,11 +15,11 @@ use crate::config::{FailurePolicy, ReinvocationPolicy, SideEffects, WebhookTarge
 use crate::ownership::TimePrecision;
 use crate::testing::{NoCluster, create_config_map, webhook};
 
-/// How a webhook answers a review.
+/// The reply of a webhook to a review.
 enum Answer {
     Allow,
     Deny,
-    /// A denial without the `uid`.
+    /// A denial whose response does not have a `uid`.
     MalformedDenial,
     Patch(Value),
     /// A response with these bytes as its patch.
@@ -46,7 +46,7 @@ impl Answer {
     }
 }
 
-/// In-memory webhooks: the answer is a function of the webhook's name and its number of earlier calls.
+/// In-memory webhooks whose answers depend on the webhook's name and the number of its earlier calls.
 struct InMemory<F> {
     answer: F,
     calls: Mutex<Vec<(String, Value)>>,
@@ -180,7 +180,7 @@ fn set(key: &str, value: impl Into<Value>) -> Answer {
     Answer::Patch(json!([{"op": "add", "path": format!("/data/{key}"), "value": value.into()}]))
 }
 
-/// A plugin that counts its runs in the object, once for each webhook that has patched it.
+/// A plugin that increments a counter in the object for each webhook that has patched it.
 struct Copies;
 
 impl Plugin for Copies {

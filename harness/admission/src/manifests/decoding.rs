@@ -21,9 +21,9 @@ const SCHEME: &str = "pkg/runtime/scheme.go:111";
 /// The content of a document.
 #[derive(Debug)]
 pub(super) enum Decoded {
-    /// The configurations of a kind, as Go's types hold them: without unknown fields, with `apiVersion` and `kind` set.
+    /// The configurations of a kind, with `apiVersion` and `kind` set and without unknown fields.
     Configurations(Vec<Value>),
-    /// The items of a `v1` `List`, each a JSON document; an item that is null is an empty string.
+    /// The items of a `v1` `List`, each as a JSON document; a null item is an empty string.
     List(Vec<String>),
 }
 
@@ -47,7 +47,7 @@ impl From<String> for DecodeError {
 struct Json {
     text: String,
     value: Value,
-    /// The error for duplicate keys of a YAML document. In a JSON document, duplicates are detected in the text.
+    /// The error for duplicate keys of a YAML document. In JSON documents, duplicates are detected in the text.
     repeated: Option<String>,
 }
 
@@ -212,7 +212,7 @@ fn items(json: &Json) -> Result<Decoded, DecodeError> {
     Ok(Decoded::List(list.items.unwrap_or_default().into_iter().map(text).collect()))
 }
 
-/// Returns the configuration as Go's types hold it, and the paths of the fields that these types do not have.
+/// Returns the configuration with only the fields that its Go type has, and the paths of all other fields.
 fn fields(value: &Value, kind: &str, path: &str) -> Result<(Value, Vec<String>), String> {
     let mut value = value.clone();
     let gvk = GroupVersionKind::new(GROUP, "v1", kind);
@@ -225,7 +225,7 @@ fn fields(value: &Value, kind: &str, path: &str) -> Result<(Value, Vec<String>),
     Ok((value, unknown))
 }
 
-/// Returns the unknown fields of a list, without those of its items.
+/// Returns the unknown fields of a list, excluding those of its items.
 fn list_fields(list: &Value) -> Result<Vec<String>, String> {
     const KNOWN: [&str; 4] = ["apiVersion", "kind", "metadata", "items"];
     const METADATA: [&str; 5] =

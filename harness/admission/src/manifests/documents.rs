@@ -2,7 +2,7 @@
 
 /// Splits a file into YAML documents, trimmed of whitespace; documents of only whitespace are omitted.
 ///
-/// A separator at the start of a document belongs to it: `---\n---\n` has one document, `---`.
+/// A separator at the start of a document is part of that document: `---\n---\n` has one document, `---`.
 ///
 /// Source: apiserver pkg/admission/plugin/manifest/loader.go, `splitYAMLDocuments`; apimachinery pkg/util/yaml/decoder.go,
 /// `YAMLReader.Read`.

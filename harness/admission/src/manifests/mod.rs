@@ -22,9 +22,9 @@ use crate::config::{self, ConfigError, MUTATING, Phase, STATIC_SUFFIX, VALIDATIN
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a file has a path and bytes")]
 pub struct ManifestFile {
-    /// The path for messages.
+    /// The path that messages name.
     pub path: String,
-    /// The content.
+    /// The content of the file.
     pub bytes: Vec<u8>,
 }
 
@@ -32,15 +32,15 @@ pub struct ManifestFile {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Manifests {
-    /// The configurations as written, without the API's defaults, sorted by name in byte order.
+    /// The configurations as written, without API defaults, sorted by name in byte order.
     pub configurations: Vec<Arc<Value>>,
-    /// Their webhooks, in dispatch order.
+    /// The webhooks of the configurations, in dispatch order.
     pub webhooks: Vec<Arc<Webhook>>,
-    /// `sha256:` and 64 hexadecimal digits: the hash of the files' contents; empty if there are none.
+    /// The hash of the files' contents: `sha256:` and 64 hexadecimal digits; empty if there are no files.
     pub hash: String,
 }
 
-/// The manifests of both plugins; none for a plugin without a directory.
+/// The manifests of both admission plugins; `None` for a plugin without a directory.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(clippy::exhaustive_structs, reason = "admission has these two halves")]
 pub struct StaticManifests {
@@ -153,7 +153,7 @@ struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    /// Decodes and validates one document. `decoding` is the prefix of decoder errors.
+    /// Decodes and validates one document. Decoder errors start with `decoding`.
     fn document(&mut self, document: &[u8], path: &'a str, decoding: &str) -> Result<(), ManifestError> {
         let decoded = decoding::decode(document, self.kind).map_err(|error| match error {
             DecodeError::Invalid(text) => ManifestError::Invalid(format!("{decoding}{text}")),

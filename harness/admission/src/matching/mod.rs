@@ -37,7 +37,7 @@ pub enum Decision {
     Unconvertible(ConversionError),
 }
 
-/// A [`Decision`], and the evaluation of the webhook's conditions if it took place.
+/// A [`Decision`] and, if the conditions were evaluated, their evaluation.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 #[expect(clippy::exhaustive_structs, reason = "a decision has these parts")]
@@ -109,7 +109,7 @@ pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decided {
     }
 }
 
-/// Evaluates the conditions of a webhook that all other criteria match. They see the objects as the webhook would.
+/// Evaluates the conditions of a webhook whose other criteria match, with the objects that it would receive.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `ShouldCallHook`.
 /// Rule: MC-01, MC-07, MC-11, MC-12, NEW-01.

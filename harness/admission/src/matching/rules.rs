@@ -46,7 +46,7 @@ pub(super) enum Field {
     Resources,
 }
 
-/// Matches the scope. Namespaces are cluster-scoped, although a request for one has a namespace, its own name.
+/// Returns whether the scope of the rule includes the resource.
 ///
 /// Rule: SEL-07.
 fn scope(rule: &Rule, request: Request<'_>) -> bool {
@@ -70,7 +70,7 @@ fn version(rule: &Rule, request: Request<'_>) -> bool {
     exact_or_star(&rule.api_versions, &request.resource.version)
 }
 
-/// Matches the resource.
+/// Returns whether an entry in `resources` of the rule matches.
 ///
 /// An entry without a slash matches only the main resource; `/*` matches the main resource and every subresource.
 ///

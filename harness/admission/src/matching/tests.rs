@@ -59,7 +59,7 @@ fn resource(path: &str) -> GroupVersionResource {
     GroupVersionResource::new(parts[0], parts[1], parts[2])
 }
 
-/// Decides in a new run.
+/// Decides whether `webhook` is called, in a new admission run.
 fn decide(webhook: &Webhook, attributes: &Attributes, state: &State) -> Decision {
     super::decide(webhook, &mut AdmissionRun::new(attributes.clone(), TimePrecision::Seconds, state)).decision
 }

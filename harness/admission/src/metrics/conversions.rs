@@ -21,9 +21,9 @@ pub struct Conversion<'a> {
     pub(crate) from: &'a str,
     /// The requested version.
     pub(crate) to: &'a str,
-    /// The reason for a failure; none if the call succeeded.
+    /// The reason for a failure; `None` if the call succeeded.
     pub(crate) failure: Option<&'a str>,
-    /// How long it took.
+    /// The duration of the call.
     pub(crate) took: Duration,
 }
 

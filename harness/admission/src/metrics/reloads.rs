@@ -30,7 +30,7 @@ pub(super) struct Reloads {
     total: IntCounterVec,
     last: GaugeVec,
     info: IntGaugeVec,
-    /// The hash in `info` for each plugin.
+    /// The hash that the `info` metric exposes, by plugin.
     hashes: Mutex<BTreeMap<&'static str, String>>,
 }
 

@@ -58,7 +58,7 @@ impl Summary {
 struct Series {
     sum: f64,
     count: u64,
-    /// Sketches, oldest first; the last one receives new observations.
+    /// The sketches, oldest first; new observations go into the last sketch.
     buckets: Vec<DDSketch>,
     /// When the next bucket starts.
     full: Instant,

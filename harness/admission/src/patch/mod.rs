@@ -117,7 +117,7 @@ impl Patch {
         Ok(Self { operations: operations.collect::<Result<_, _>>()?, values })
     }
 
-    /// Returns the operations of `bytes`, from which this patch was decoded.
+    /// Returns the operations of this patch, with their text from `bytes`.
     pub(crate) fn operations_of(self, bytes: &[u8]) -> Operations {
         Operations::new(self.values, bytes)
     }

@@ -85,6 +85,8 @@ impl Node {
         })
     }
 
+    /// Converts the node to a JSON value.
+    ///
     /// # Errors
     /// A number out of the range of `f64`, in the words of Go's decoder.
     pub(super) fn to_value(&self) -> Result<Value, String> {
@@ -105,7 +107,7 @@ impl Node {
         })
     }
 
-    /// Returns the string if this node is one.
+    /// Returns the value of a string node; `None` for other nodes.
     pub(super) fn as_string(&self) -> Option<String> {
         match self {
             Self::Scalar(text) if text.starts_with('"') => Some(string(text)),
@@ -151,7 +153,7 @@ impl Node {
         }
     }
 
-    /// Returns the nesting depth of objects and arrays.
+    /// Returns the nesting depth of the objects and arrays in the node.
     pub(super) fn depth(&self) -> usize {
         match self {
             Self::Null | Self::Given | Self::Scalar(_) => 0,
@@ -161,7 +163,7 @@ impl Node {
         }
     }
 
-    /// Returns the number of values, including this one.
+    /// Returns the number of values in the node, including the node itself.
     pub(super) fn values(&self) -> usize {
         match self {
             Self::Null | Self::Given | Self::Scalar(_) => 1,

@@ -11,7 +11,7 @@ use super::node::Node;
 use super::reader::MAX_LEVELS;
 use super::work::Work;
 
-/// One operation. Null members count as missing, except `value`.
+/// One operation of a JSON patch. Null members count as missing, except `value`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Operation {
     members: BTreeMap<String, Node>,
@@ -61,7 +61,7 @@ impl Operation {
         }
     }
 
-    /// Returns the value; none if the operation has no such member.
+    /// Returns the `value` of the operation; `None` if that member is missing.
     ///
     /// Rule: PAT-11.
     fn value(&self) -> Option<Node> {
@@ -75,6 +75,8 @@ impl Operation {
 }
 
 impl Document {
+    /// Creates a document to which operations can be applied.
+    ///
     /// # Errors
     /// A document that is not an object, a list, or null.
     pub(super) fn new(mut root: Node) -> Result<Self, ApplyError> {
@@ -94,7 +96,7 @@ impl Document {
         self.root
     }
 
-    /// Applies one operation.
+    /// Applies one operation to the document.
     ///
     /// Rule: PAT-01.
     pub(super) fn apply(&mut self, operation: &Operation) -> Result<(), ApplyError> {
@@ -136,7 +138,7 @@ impl Document {
             .map_err(|error| error.within(&format!("error in remove for path: '{path}'")))
     }
 
-    /// Replaces a value. The path `""` replaces the whole document.
+    /// Applies a `replace` operation. The path `""` replaces the whole document.
     ///
     /// Rule: PAT-05, PAT-09, PAT-13.
     fn replace(&mut self, operation: &Operation) -> Result<(), ApplyError> {
@@ -225,7 +227,7 @@ impl Document {
             .map_err(|error| error.within("error while adding value during copy"))
     }
 
-    /// Tests a value. A missing member equals null and an omitted value.
+    /// Applies a `test` operation. A missing member equals null and an omitted value.
     ///
     /// Rule: PAT-08, PAT-09.
     fn test(&mut self, operation: &Operation) -> Result<(), ApplyError> {
@@ -256,7 +258,7 @@ impl Document {
     }
 }
 
-/// Finds the object or list that contains the value at `path`, and the last key; returns none if it does not exist.
+/// Finds the object or list that contains the value at `path`, and the last key; returns `None` if it is missing.
 ///
 /// Text before the first slash is ignored.
 ///
@@ -375,7 +377,7 @@ fn index(key: &str, length: usize) -> Result<usize, String> {
     within(number(key)?, length)
 }
 
-/// Checks an index. Negative numbers count from the end.
+/// Checks that an index is within the list, and resolves it. Negative numbers count from the end.
 ///
 /// Rule: PAT-06.
 fn within(number: i64, length: usize) -> Result<usize, String> {
@@ -433,7 +435,7 @@ fn equal(value: &Node, expected: &Node) -> Result<bool, ApplyError> {
     }
 }
 
-/// Limits the depth of the values that a hostile webhook can build to that of documents that can be read.
+/// Rejects values that are nested more deeply than the server can read, because a hostile webhook may build them.
 fn check_depth(path: &str, value: &Node) -> Result<(), ApplyError> {
     if path.split('/').count() + value.depth() > MAX_LEVELS {
         let what = format!("a JSON patch that makes an object of more than {MAX_LEVELS} levels");
@@ -451,7 +453,7 @@ fn fail<T>(what: String) -> Result<T, ApplyError> {
 }
 
 impl ApplyError {
-    /// Adds a prefix to the error if it is the library's.
+    /// Adds a prefix to an error of the patch library; other errors are unchanged.
     fn within(self, prefix: &str) -> Self {
         match self {
             Self::DoesNotApply(what) => Self::DoesNotApply(format!("{prefix}: {what}")),

@@ -25,7 +25,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Node, DecodeError> {
 }
 
 struct Builder {
-    /// The unfinished objects and lists, the innermost last.
+    /// The unfinished objects and lists, innermost last.
     open: Vec<Open>,
     document: Node,
 }

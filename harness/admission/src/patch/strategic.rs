@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::strategic_order::{DIRECTIVE, is_directed, is_scalar, keyed, normalized, object, partitioned};
 pub use crate::attributes::GroupVersionKind;
 
-/// The directive for the keys to keep in an object.
+/// The directive that lists which keys of an object to keep.
 const RETAIN_KEYS: &str = "$retainKeys";
 /// The prefix of a directive for values to delete from a list; the name of the list follows a slash.
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
@@ -225,7 +225,7 @@ fn merge_lists(original: Vec<Value>, patch: Vec<Value>, field: &Field, deletes: 
     normalized(ours, theirs, &patch, &original, Some(key))
 }
 
-/// Applies the items with directives, and returns the remaining list and patch.
+/// Applies the directives in the patch's items, and returns the remaining list and the remaining patch.
 ///
 /// Source: `mergeSliceWithSpecialElements`.
 fn after_directives(
@@ -311,7 +311,7 @@ fn order_lists(original: &mut Object, patch: &mut Object, of: Type) -> Result<()
     Ok(())
 }
 
-/// Returns the server's list as Go's array contains it after the patch has been merged into it.
+/// Returns the list as Go's array contains it after the merge, including the items that the merge overwrites.
 ///
 /// Deleting an item overwrites it with the items after it, and new items use the freed slots.
 ///

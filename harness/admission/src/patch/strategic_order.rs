@@ -17,7 +17,7 @@ const BLOCK: usize = 20;
 /// The directive for the object or item that contains it: `replace`, `delete`, or `merge`.
 pub(super) const DIRECTIVE: &str = "$patch";
 
-/// Returns whether an item has this directive.
+/// Returns whether an item has the directive `directive`.
 pub(super) fn is_directed(item: &Value, directive: &str) -> bool {
     item.get(DIRECTIVE).is_some_and(|found| found == directive)
 }
@@ -78,7 +78,7 @@ pub(super) fn partitioned(
 
 /// Merges the items in the patch, in the order of `patch`, with the other items, in the order of `server`.
 ///
-/// Where possible, their relative order in `server` decides where the other items go. `key` identifies objects.
+/// Where possible, items keep their relative order in `server`. Objects are identified by `key`.
 pub(super) fn normalized(
     ours: Vec<Value>,
     theirs: Vec<Value>,
@@ -105,14 +105,14 @@ pub(super) fn normalized(
     Ok(all)
 }
 
-/// The positions of items in a list: for equal items, the first one.
+/// The positions of items in a list. For equal items, this is the position of the first.
 struct ItemPositions<'a> {
     key: Option<&'a str>,
     first: HashMap<Option<&'a Value>, usize>,
 }
 
 impl<'a> ItemPositions<'a> {
-    /// Indexes a list. Items are identified by `key`, or by their value if there is none.
+    /// Indexes a list. Items are identified by the value of `key`; if it is `None`, by their whole value.
     fn new(list: &'a [Value], key: Option<&'a str>) -> Self {
         let mut first = HashMap::new();
         for (place, item) in list.iter().enumerate() {

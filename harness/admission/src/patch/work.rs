@@ -15,6 +15,8 @@ pub(super) struct Work(usize);
 const MAX_WORK: usize = 100_000_000;
 
 impl Work {
+    /// Adds `values` to the work done so far.
+    ///
     /// # Errors
     /// [`ApplyError::Unsupported`] if the limit is exceeded.
     pub(super) fn add(&mut self, values: usize) -> Result<(), ApplyError> {

@@ -20,7 +20,7 @@ impl Operations {
         Self { values, written: compact(patch) }
     }
 
-    /// Returns the operations as compact JSON with the webhook's own number formats and escapes.
+    /// Returns the operations as compact JSON with the number formats and escapes that the webhook sent.
     pub fn written(&self) -> &str {
         &self.written
     }
@@ -61,7 +61,7 @@ struct Writer {
     /// The value that is being read.
     value: String,
     open: Vec<Container>,
-    /// Whether a comma is needed before the next value.
+    /// Whether the next value requires a comma before it.
     follows: bool,
 }
 

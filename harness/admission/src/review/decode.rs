@@ -18,7 +18,7 @@ impl DecodeError {
         Self { text: text.into() }
     }
 
-    /// Returns the message.
+    /// Returns the error message.
     pub fn into_text(self) -> String {
         self.text
     }
@@ -50,7 +50,7 @@ pub fn document(body: &[u8]) -> Result<Document, DecodeError> {
     Ok(Document { fields, claimed })
 }
 
-/// Returns the `apiVersion` and `kind` of `document`. A null counts as an empty document.
+/// Returns the `apiVersion` and `kind` of `document`. A null is treated as an empty object.
 ///
 /// # Errors
 /// The document is not an object, or a field is not a string.
@@ -137,7 +137,7 @@ pub fn not_registered(kind: &GroupVersionKind) -> String {
     format!("no kind {kind} is registered for {unknown} in scheme \"pkg/runtime/scheme.go:111\"")
 }
 
-/// Returns the Go package of `kind` in a scheme that has `kinds` of `group` in v1 and v1beta1; none for other kinds.
+/// Returns the Go package of `kind` in a scheme that has `kinds` of `group` in v1 and v1beta1; `None` for other kinds.
 ///
 /// Some kinds are the same in all versions.
 ///
@@ -171,7 +171,7 @@ fn yaml(body: &[u8]) -> Result<Value, DecodeError> {
     parsed.map_err(|error| DecodeError::new(format!("yaml: {}", in_go(&error.to_string()))))
 }
 
-/// Returns the first line of an error.
+/// Returns the first line of an error, without the position, which Go's messages do not contain.
 ///
 /// The position is removed if it is in the first line of the document; otherwise, the column is removed.
 pub(crate) fn in_go(error: &str) -> String {

@@ -34,7 +34,7 @@ impl<'a> Fields<'a> {
         Self { object, go_struct, path: path.to_owned() }
     }
 
-    /// Returns the object in `field`, of the Go types `go_type` and `go_struct`; none if it is missing or null.
+    /// Returns the object in `field`, of the Go types `go_type` and `go_struct`; `None` if it is missing or null.
     ///
     /// # Errors
     /// Go's error for a value of another type.
@@ -53,7 +53,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns the string in `field`; none if it is missing or null.
+    /// Returns the string in `field`; `None` if it is missing or null.
     ///
     /// # Errors
     /// Go's error for a value of another type.

@@ -1,6 +1,6 @@
 //! Validates `Content-Type` headers as Go does.
 
-/// Returns the error of Go's `mime.ParseMediaType` for an invalid header; none if it is valid.
+/// Returns the error of Go's `mime.ParseMediaType` for an invalid header; `None` if it is valid.
 ///
 /// Source: Go mime/mediatype.go.
 pub(super) fn parse_error(header: &str) -> Option<&'static str> {

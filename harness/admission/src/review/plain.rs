@@ -6,13 +6,13 @@ use serde_json::value::RawValue;
 
 use super::ReviewVersion;
 
-/// The `response` of a review that has only these fields and names its `apiVersion` and `kind`.
+/// The `response` of a review that has only these fields and an `apiVersion` and `kind`.
 pub(super) struct PlainResponse<'a> {
     /// `uid`.
     pub(super) uid: &'a str,
     /// `allowed`.
     pub(super) allowed: bool,
-    /// `patch`, decoded from base64; empty without one.
+    /// `patch`, decoded from base64; empty if there is no patch.
     pub(super) patch: Vec<u8>,
     /// `patchType`.
     pub(super) patch_type: Option<&'a str>,
@@ -38,7 +38,7 @@ struct Response<'a> {
 
 /// Reads the response from `body` if it is JSON without duplicate keys and escapes.
 ///
-/// Returns none otherwise; that is not an error, and the body has to be decoded as a document.
+/// Otherwise, returns `None`, and the caller decodes the body as a document.
 pub(super) fn response(body: &[u8], version: ReviewVersion) -> Option<PlainResponse<'_>> {
     let Review { api_version, kind, response } = object(body)?;
     if api_version != version.api_version() || kind != "AdmissionReview" {
@@ -49,7 +49,7 @@ pub(super) fn response(body: &[u8], version: ReviewVersion) -> Option<PlainRespo
     Some(PlainResponse { uid, allowed, patch, patch_type })
 }
 
-/// Decodes a struct from an object only: serde would also accept a list of field values.
+/// Decodes a struct from a JSON object. Rejects a list of field values, which serde would also accept.
 fn object<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Option<T> {
     text.trim_ascii_start().starts_with(b"{").then(|| serde_json::from_slice(text).ok())?
 }

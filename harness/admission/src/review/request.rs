@@ -68,7 +68,7 @@ pub(crate) fn not_encoded(error: &serde_json::Error) -> CallFailure {
     CallFailure { reason: format!("could not create admission objects: {error}"), code: 400 }
 }
 
-/// The members of a request before its objects, in the order of upstream's struct, which is the order on the wire.
+/// The fields of `request` before the objects, in the order of upstream's struct.
 ///
 /// Rule: REQ-06, REQ-08.
 #[derive(Serialize)]
@@ -91,7 +91,7 @@ struct Head<'a> {
     user_info: &'a UserInfo,
 }
 
-/// The members after the objects.
+/// The fields of `request` after the objects.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Tail<'a> {

@@ -18,11 +18,11 @@ use crate::event::{CallFailure, Phase};
 /// A validated reply: the `response` of an `AdmissionReview`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// `allowed`; false if it is missing.
+    /// `allowed`; `false` if the field is missing.
     pub allowed: bool,
-    /// `patch`, decoded from base64; empty without one.
+    /// `patch`, decoded from base64; empty if there is no patch.
     pub patch: Vec<u8>,
-    /// `patchType`; empty without one.
+    /// `patchType`; empty if there is no patch type.
     pub patch_type: String,
     /// `status`: the reason for a denial.
     pub status: Option<Status>,
@@ -50,7 +50,7 @@ pub fn read(reply: &Reply, version: ReviewVersion, uid: &str, phase: Phase) -> R
     }
 }
 
-/// Reads a reply in any form.
+/// Decodes a reply as a JSON or YAML document, in the cases that the fast path does not support.
 fn read_document(
     reply: &Reply,
     version: ReviewVersion,
@@ -151,7 +151,7 @@ impl RawResponse<'_> {
 
 /// Checks by media type, HTTP status, and length whether a reply has a body to decode.
 ///
-/// Otherwise, returns the error and its code.
+/// If not, returns the error message and its code.
 ///
 /// Rule: HTTP-26, HTTP-30.
 pub(super) fn successful(reply: &Reply) -> Result<(), (String, u16)> {
@@ -173,7 +173,7 @@ pub(super) fn successful(reply: &Reply) -> Result<(), (String, u16)> {
     Ok(())
 }
 
-/// Reads `response` of a review, with Go's zero values for missing fields; returns none if it is missing.
+/// Reads `response` of a review, with Go's zero values for missing fields; returns `None` if it is missing.
 ///
 /// Rule: RSP-17.
 fn answer(review: &serde_json::Map<String, Value>) -> Result<Option<RawResponse<'static>>, DecodeError> {
@@ -196,14 +196,14 @@ fn answer(review: &serde_json::Map<String, Value>) -> Result<Option<RawResponse<
     }))
 }
 
-/// Returns the failure if no review could be decoded.
+/// Returns the failure of a call whose reply does not contain a review.
 ///
 /// Rule: RSP-06.
 fn failed_to_call(text: &str, code: u16) -> CallFailure {
     CallFailure { reason: format!("failed to call webhook: {text}"), code }
 }
 
-/// Returns the failure if a decoded review is invalid.
+/// Returns the failure of a call whose review is invalid.
 ///
 /// Rule: RSP-06.
 fn invalid(text: &str) -> CallFailure {

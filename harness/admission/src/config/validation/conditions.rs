@@ -11,7 +11,7 @@ use crate::conditions::{CompileError, Environment, compile};
 
 const MAX_MATCH_CONDITIONS: usize = 64;
 
-/// Returns the expressions of `webhooks`.
+/// Returns the expressions of the match conditions in `webhooks`.
 pub(super) fn expressions(webhooks: &[Value]) -> BTreeSet<&str> {
     let conditions = webhooks.iter().flat_map(|webhook| list(webhook, "matchConditions"));
     conditions.filter_map(|condition| text(condition, "expression")).collect()

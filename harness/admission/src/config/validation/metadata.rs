@@ -35,7 +35,7 @@ pub(super) fn validate(metadata: &Value, errors: &mut Errors) {
     }
 }
 
-/// Removes the trailing dash that a prefix may have. Like upstream, this also ignores the character before it.
+/// Removes the last character of a prefix if it is a dash.
 ///
 /// Source: apimachinery pkg/api/validation/generic.go, `maskTrailingDash`.
 fn without_trailing_dash(prefix: &str) -> String {

@@ -84,7 +84,7 @@ struct AllowedErrors<'a> {
 }
 
 impl AllowedErrors<'_> {
-    /// Compares with all old webhooks together, except for match conditions, which must be unchanged.
+    /// Returns the errors that an update from `old` to `new` may keep.
     ///
     /// Rule: VLD-31, VLD-32.
     fn for_update(new: &Value, old: &Value) -> Self {

@@ -107,7 +107,7 @@ fn wrong_labels(labels: &Map<String, Value>) -> Vec<String> {
     wrong
 }
 
-/// Returns the errors of annotations. Upstream uses the wrong field name.
+/// Returns the errors in annotations. Like upstream, names the wrong field.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateAnnotations`.
 fn wrong_annotations(annotations: &Map<String, Value>) -> Vec<String> {

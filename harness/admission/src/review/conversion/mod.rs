@@ -23,7 +23,7 @@ pub(crate) const GROUP: &str = "apiextensions.k8s.io";
 pub(crate) const KIND: &str = "ConversionReview";
 
 impl Version {
-    /// Returns the first of a webhook's `conversionReviewVersions` that the server supports; none if there is none.
+    /// Returns the first of a webhook's `conversionReviewVersions` that the server supports; `None` if there is none.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `createConversionReviewObjects`.
     /// Rule: CNV-02.

@@ -30,11 +30,11 @@ pub(crate) struct Failure {
 pub(crate) enum FailureKind {
     /// No review was returned.
     Call,
-    /// The review does not answer the request, or reports a failed conversion.
+    /// The review does not match the request, or reports a failed conversion.
     MalformedResponse,
     /// The number of objects is wrong.
     PartialResponse,
-    /// An object is not the one that was sent.
+    /// A converted object does not match the object that was sent.
     InvalidConvertedObject,
 }
 
@@ -120,7 +120,7 @@ struct RawResponse {
 }
 
 impl RawResponse {
-    /// Reads `response`; returns none if it is missing.
+    /// Reads `response`; returns `None` if it is missing.
     fn read(review: &Map<String, Value>) -> Result<Option<Self>, DecodeError> {
         let review = Fields::root(review, KIND);
         let Some(fields) = review.object("response", "v1.ConversionResponse", "ConversionResponse")? else {
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// Reads a reply with the UID `uid` to a review with the UID `u`, with the failure `message` if there is one.
+    /// Reads a reply to a review with the UID `u` and returns the number of converted objects, or the error.
     fn objects(claimed: Version, spoken: Version, uid: &str, message: Option<&str>) -> Result<usize, String> {
         let answer = RawResponse {
             uid: uid.to_owned(),
