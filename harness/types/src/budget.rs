@@ -27,7 +27,7 @@ pub struct Budget {
 #[derive(Debug)]
 pub struct Reservation {
     budget: Budget,
-    /// The reserved bytes, and how many of them are free: not taken from the budget.
+    /// The reserved bytes, and how many of them are free because they were not taken from the budget.
     used: usize,
     free: usize,
     /// The bytes taken from the budget.
@@ -41,7 +41,7 @@ pub struct Reservation {
 pub enum Exhausted {
     /// Other reservations use the budget.
     InUse,
-    /// The request exceeds the whole budget, which has this size.
+    /// The request exceeds the whole budget; contains the size of the budget.
     ExceedsTotal(usize),
 }
 
@@ -70,7 +70,7 @@ impl Budget {
         Reservation { budget: self.clone(), used: 0, free, permit, _place: None }
     }
 
-    /// Reserves `bytes`, waiting in line behind earlier callers; returns none if the whole budget is smaller.
+    /// Reserves `bytes`, waiting in line behind earlier callers; returns `None` if the whole budget is smaller.
     pub async fn reserve(&self, bytes: usize) -> Option<Reservation> {
         let many = u32::try_from(bytes).ok().filter(|_| bytes <= self.all)?;
         // The semaphore is never closed.
@@ -85,13 +85,13 @@ impl Budget {
 }
 
 impl Reservation {
-    /// Attaches another reservation that is released together with this one.
+    /// Attaches `place`, which is released together with this reservation.
     #[must_use]
     pub fn with(self, place: Reservation) -> Self {
         Self { _place: Some(Box::new(place)), ..self }
     }
 
-    /// Reserves `bytes` more of the same budget.
+    /// Reserves additional `bytes` from the same budget.
     ///
     /// # Errors
     /// [`Exhausted`] if the budget has fewer bytes left.
@@ -99,7 +99,7 @@ impl Reservation {
         self.resize(self.used.saturating_add(bytes))
     }
 
-    /// Releases `bytes`.
+    /// Releases `bytes` of the reservation.
     pub fn shrink(&mut self, bytes: usize) {
         // Shrinking always succeeds.
         let _ = self.resize(self.used.saturating_sub(bytes));
@@ -127,7 +127,7 @@ impl Reservation {
 
     /// Wraps bytes that keep the reservation until the last reference to them is dropped.
     ///
-    /// This happens after they were written to a socket.
+    /// For a response, that is when all bytes have been written to the socket.
     pub fn hold(self, bytes: impl AsRef<[u8]> + Send + 'static) -> Bytes {
         Bytes::from_owner(Held { bytes, _reservation: self })
     }

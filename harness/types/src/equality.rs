@@ -24,7 +24,7 @@ pub fn semantically_equal(a: &Value, b: &Value, kind: &GroupVersionKind) -> bool
     same(a, b, Type::for_kind(kind))
 }
 
-/// Returns whether two values of one type are equal; [`Value::Null`] represents an absent value.
+/// Returns whether two values of the same type are equal; [`Value::Null`] represents an absent value.
 pub fn same(a: &Value, b: &Value, of: Type) -> bool {
     match of {
         Type::Free => a == b,
@@ -43,7 +43,7 @@ pub fn same(a: &Value, b: &Value, of: Type) -> bool {
     }
 }
 
-/// Compares lists, including the order of their elements.
+/// Returns whether two lists are equal, including the order of their elements.
 fn same_lists(a: &Value, b: &Value, field: &'static Field) -> bool {
     match (list(a), list(b)) {
         (Some(a), Some(b)) => {
@@ -53,7 +53,7 @@ fn same_lists(a: &Value, b: &Value, field: &'static Field) -> bool {
     }
 }
 
-/// Compares maps, including keys with empty values.
+/// Returns whether two maps are equal, including keys with empty values.
 fn same_maps(a: &Value, b: &Value, field: &'static Field) -> bool {
     let none = Map::new();
     match (members(a, &none), members(b, &none)) {
@@ -66,7 +66,7 @@ fn same_maps(a: &Value, b: &Value, field: &'static Field) -> bool {
     }
 }
 
-/// Compares two values that are not pointers, for which null is the zero value.
+/// Returns whether two values that are not pointers are equal. Null is the zero value.
 fn same_values(a: &Value, b: &Value, kind: Kind) -> bool {
     let same = match kind {
         Kind::Message(id) => return same_messages(a, b, MESSAGES.get(id)),
@@ -101,7 +101,7 @@ fn same_messages(a: &Value, b: &Value, message: &'static Message) -> bool {
     })
 }
 
-/// Compares values of a type with several JSON forms: they are equal only in the same form.
+/// Returns whether two values of a type with several JSON forms are equal; values in different forms never are.
 fn same_forms(a: &Value, b: &Value, message: &'static Message) -> bool {
     if let [only] = message.fields.as_slice() {
         return same(a, b, Type::Field(only));

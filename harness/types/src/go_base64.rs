@@ -6,7 +6,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
-/// Padding is checked separately; the unused bits before it may have any value.
+/// The base64 alphabet. Padding is checked separately, and the unused bits before the padding may have any value.
 const LETTERS: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -38,7 +38,7 @@ pub fn bytes(value: &Value) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Returns the text that Go writes for the bytes in `value`; none if `value` is that text already or cannot be decoded.
+/// Returns the text that Go writes for the bytes in `value`; `None` if `value` is that text or cannot be decoded.
 pub(crate) fn canonical(value: &Value) -> Option<String> {
     // Most values are canonical: without line breaks and padding, no other form is possible.
     if value.as_str().is_some_and(|text| !text.ends_with('=') && !text.contains(['\r', '\n'])) {
@@ -79,7 +79,7 @@ fn decode_or_blame(text: &str) -> Result<Vec<u8>, usize> {
     LETTERS.decode(&letters).or(Err(bytes.len()))
 }
 
-/// Checks the padding: `at` is the position after the first `=`.
+/// Checks the padding of base64 text; `at` is the position after the first `=`.
 fn padding(bytes: &[u8], mut at: usize, letters_in_quantum: usize) -> Result<(), usize> {
     let skip = |mut at: usize| {
         while bytes.get(at).is_some_and(|byte| matches!(byte, b'\r' | b'\n')) {

@@ -11,7 +11,7 @@ use crate::quoting::quote;
 pub(crate) enum Layout {
     /// `Time`: whole seconds; a fraction of any length is accepted when parsing.
     Seconds,
-    /// `MicroTime`: six digits after the seconds.
+    /// `MicroTime`: six fractional digits.
     Micros,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn parse(text: &str, layout: Layout) -> Result<Timestamp, String> {
 
 /// Formats a time as Go does: in UTC, without the digits that `layout` does not have.
 ///
-/// Returns none for the start of the year 1, which is Go's zero time.
+/// Returns `None` for the start of the year 1, which is Go's zero time.
 pub(crate) fn written(time: Timestamp, layout: Layout) -> Option<String> {
     const ZERO: i64 = -62_135_596_800;
     if time.as_second() == ZERO && time.subsec_nanosecond() == 0 {
@@ -94,7 +94,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads as many digits as possible, within the limits of `count`.
+    /// Reads as many digits as possible; `count` is the minimum and maximum number.
     fn digits(&mut self, element: &str, count: std::ops::RangeInclusive<usize>) -> Result<i64, String> {
         let there = digits(self.rest).min(*count.end());
         let parts = self.rest.split_at_checked(there).filter(|_| count.contains(&there));
@@ -114,7 +114,7 @@ impl Reader<'_> {
         if range.contains(&number) { Ok(number) } else { Err(self.out_of(&format!("{what} out of range"))) }
     }
 
-    /// Reads nanoseconds: a layout without a fraction accepts one of any length.
+    /// Reads a fraction of a second in nanoseconds. A layout without a fraction accepts a fraction of any length.
     fn fraction(&mut self) -> Result<i32, String> {
         let after = self.rest.strip_prefix(['.', ',']);
         let count = after.map_or(0, digits);

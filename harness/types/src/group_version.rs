@@ -36,7 +36,7 @@ impl GroupVersionResource {
     }
 }
 
-/// Formats as `apps/v1, Resource=deployments`.
+/// Formats the resource as `apps/v1, Resource=deployments`.
 ///
 /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `GroupVersionResource.String`.
 impl fmt::Display for GroupVersionResource {
@@ -86,7 +86,7 @@ impl GroupVersionKind {
     }
 }
 
-/// Formats as `apps/v1, Kind=Deployment`, or `/v1, Kind=Pod` for the core group.
+/// Formats the kind as `apps/v1, Kind=Deployment`, or `/v1, Kind=Pod` for the core group.
 ///
 /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `GroupVersionKind.String`.
 impl fmt::Display for GroupVersionKind {

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-/// Returns the member of `document` at `path`, a list of names from the outermost one; null if it does not exist.
+/// Returns the value at `path`, a list of member names from the outermost; null if the value does not exist.
 pub fn at<'a>(document: &'a Value, path: &[&str]) -> &'a Value {
     path.iter().try_fold(document, |place, name| place.get(name)).unwrap_or(&Value::Null)
 }
 
-/// Returns the string at `path`; empty if it does not exist.
+/// Returns the string at `path`; empty if `path` does not exist or is not a string.
 pub fn text<'a>(document: &'a Value, path: &[&str]) -> &'a str {
     at(document, path).as_str().unwrap_or_default()
 }

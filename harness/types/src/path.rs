@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A path from an object to a value in it, as a linked list.
 ///
-/// It is formatted only if an error is reported, so paths are free otherwise.
+/// The path is formatted only when an error is reported, so that building paths is cheap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Path<'a> {
     /// The object itself, whose path is empty.

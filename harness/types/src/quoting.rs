@@ -43,12 +43,12 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
-/// Formats a value as Go's `%v` does.
+/// Formats a value in the format of Go's `%v`.
 pub fn printed(value: &Value) -> String {
     formatted(value, &|_, plain| plain)
 }
 
-/// Formats a value as Go's `%s` does, which marks values that are not strings.
+/// Quotes `text` in the format of Go's `%q`.
 ///
 /// Source: Go fmt/print.go, `badVerb`.
 pub fn printed_as_string(value: &Value) -> String {
@@ -64,7 +64,7 @@ pub fn printed_as_string(value: &Value) -> String {
     })
 }
 
-/// Formats a value as Go's fmt does. `adorned` formats scalars; it gets the value and its `%v` form.
+/// Formats a value as Go's `fmt` package does; `adorned` formats each scalar from its value and its `%v` form.
 fn formatted(value: &Value, adorned: &impl Fn(&Value, String) -> String) -> String {
     match value {
         Value::Null => adorned(value, "<nil>".to_owned()),

@@ -20,31 +20,31 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The replacement for a value.
 const ASTERISKS: &str = "***";
 
-/// The replacement in `data` of an object, encoded as base64 so that the masked object is still valid.
+/// The replacement in `data` of an object, encoded in base64 so that the masked object remains valid.
 const ENCODED_ASTERISKS: &str = "Kioq";
 
-/// The minimum length of values to search for: shorter ones are not secret and would match many texts.
+/// The minimum length of a value to search for. Shorter values are not secret and would match too many texts.
 const MIN_SEARCHED_LENGTH: usize = 4;
 
-/// Masks the values of Secrets and remembers them.
+/// Masks the values of Secrets, and remembers them to mask them in other texts.
 #[derive(Debug, Default)]
 pub struct Masker {
     values: BTreeSet<String>,
     has_masked: bool,
 }
 
-/// The replacements in one context.
+/// The replacements for masked values in one kind of output.
 #[derive(Clone, Copy)]
 struct Mask {
     data: &'static str,
     string_data: &'static str,
 }
 
-/// The mask for objects.
+/// The replacements in objects that are sent to the API server again.
 const IN_OBJECTS: Mask = Mask { data: ENCODED_ASTERISKS, string_data: ASTERISKS };
 
 impl Mask {
-    /// Returns the mask for output that is not sent again.
+    /// Returns the mask for output that is displayed only, with `asterisks` for each value.
     fn shown(asterisks: &'static str) -> Self {
         Self { data: asterisks, string_data: asterisks }
     }
@@ -157,7 +157,7 @@ impl Masker {
         }
     }
 
-    /// Masks values in `text` that have been masked elsewhere.
+    /// Masks the remembered values in `text`.
     pub fn text(&self, text: &mut String) {
         // A value may be a part of another one.
         let mut values: Vec<&String> =
@@ -168,7 +168,7 @@ impl Masker {
         }
     }
 
-    /// Masks such values in every string of a document.
+    /// Masks the remembered values in every string of a document.
     pub fn texts(&self, document: &mut Value) {
         match document {
             Value::String(text) => self.text(text),
@@ -217,7 +217,7 @@ impl Masker {
         };
     }
 
-    /// Masks all scalars in `value`; the names of members remain.
+    /// Masks all scalars in `value`, but not the names of members.
     fn values(&mut self, value: &mut Value, asterisks: &str, is_encoded: bool) {
         match value {
             Value::Null => return,

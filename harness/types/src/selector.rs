@@ -14,7 +14,7 @@ use crate::status::FieldError;
 pub struct Labels<'a>(Option<&'a Map<String, Value>>);
 
 impl<'a> Labels<'a> {
-    /// Returns the labels of `object`; none if it has no metadata, such as the options of a CONNECT.
+    /// Returns the labels of `object`; `None` if it has no metadata, such as the options of a CONNECT.
     ///
     /// Source: apimachinery pkg/api/meta/meta.go, `Accessor`; `pkg/apis/meta/v1/unstructured/{unstructured,helpers}.go`,
     /// `NestedNullCoercingStringMap`.
@@ -25,7 +25,7 @@ impl<'a> Labels<'a> {
         Some(Self(labels.filter(|labels| labels.values().all(|value| value.is_string() || value.is_null()))))
     }
 
-    /// Returns the value of a label. A null counts as empty.
+    /// Returns the value of a label. A null value counts as an empty string.
     fn value(self, key: &str) -> Option<&'a str> {
         self.0?.get(key).map(|value| value.as_str().unwrap_or_default())
     }
@@ -59,7 +59,7 @@ enum Operator {
 pub struct SelectorError {
     /// The field's path in the selector, such as `matchExpressions[0].operator`; empty for the selector itself.
     pub field: String,
-    /// What is wrong.
+    /// The expected value, such as a list of the valid operators.
     pub what: String,
 }
 
@@ -121,7 +121,7 @@ impl Selector {
         Ok(Self { error, ..Self::parse(&valid)? })
     }
 
-    /// Returns why the server cannot evaluate the selector, in its words.
+    /// Returns the server's error if it cannot evaluate the selector.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
@@ -131,7 +131,7 @@ impl Selector {
         self.requirements.iter().map(|requirement| requirement.key.as_str())
     }
 
-    /// Returns labels that all of `selectors` match; none if no such labels exist.
+    /// Returns labels that all of `selectors` match; `None` if no such labels exist.
     ///
     /// Each key is decided separately, because no requirement involves two keys.
     pub fn common_labels(selectors: &[&Self]) -> Option<BTreeMap<String, String>> {
@@ -150,7 +150,7 @@ impl Selector {
         Some(labels)
     }
 
-    /// Returns a label that keeps an object without other labels from matching; none if no single label does.
+    /// Returns a label that prevents an object without other labels from matching; `None` if no single label does.
     pub fn refused_label(&self) -> Option<(String, String)> {
         self.requirements.iter().find_map(|Requirement { key, operator }| {
             let value = candidates(&[operator]).flatten().find(|value| !operator.holds(Some(value)))?;
@@ -208,7 +208,7 @@ impl fmt::Display for Selector {
 
 /// Returns candidate values of a label: if any value satisfies all of `operators`, a candidate does.
 ///
-/// The candidates are no label, each value in the operators, and a value in none of them.
+/// The candidates are a missing label, each value in the operators, and one value that no operator contains.
 fn candidates(operators: &[&Operator]) -> impl Iterator<Item = Option<String>> {
     let named: Vec<String> = operators
         .iter()
@@ -283,7 +283,7 @@ impl Requirement {
     }
 }
 
-/// Replaces invalid label values by empty ones, and returns the error in the server's words.
+/// Replaces invalid label values with empty strings, and returns the server's error.
 fn replace_invalid(key: &str, values: &mut [Value]) -> Option<String> {
     let mut errors = Vec::new();
     for (index, value) in values.iter_mut().enumerate() {

@@ -159,7 +159,7 @@ impl FieldError {
         Self::new("FieldValueDuplicate", field, "Duplicate value".to_owned())
     }
 
-    /// Creates an error for a field that must not be set, or not to this value; `why` may be empty.
+    /// Creates an error for a field that must not be set, or must not have this value; `why` may be empty.
     pub fn forbidden(field: impl Into<String>, why: impl fmt::Display) -> Self {
         let text = format!("Forbidden: {why}");
         let text = text.strip_suffix(": ").map(str::to_owned).unwrap_or(text);
@@ -266,7 +266,7 @@ impl Status {
 
     /// Creates a 403: the user lacks permission, or an admission plugin rejects the request.
     ///
-    /// An empty name is left out of the message, and so is an empty resource.
+    /// The message omits an empty name and an empty resource.
     ///
     /// Source: `NewForbidden`.
     /// Rule: MC-12, NEW-11.
@@ -282,7 +282,7 @@ impl Status {
         Self::failure(403, "Forbidden", message).about(group, resource, name)
     }
 
-    /// Creates a 422: the object has these errors; or a 501 if there are too many to list.
+    /// Creates a 422 that lists the errors of an object, or a 501 if there are too many errors to list.
     ///
     /// Source: `NewInvalid`.
     /// Rule: VLD-01.
@@ -360,7 +360,7 @@ pub struct Unsupported {
     pub what: String,
 }
 
-/// Combines distinct errors into one text: `[a, b]`; a single one without brackets; empty for none.
+/// Combines distinct errors into one text.
 ///
 /// Source: apimachinery pkg/util/errors/errors.go, `aggregate.Error`.
 pub fn aggregate(errors: impl IntoIterator<Item = String>) -> String {
@@ -375,7 +375,7 @@ pub fn aggregate(errors: impl IntoIterator<Item = String>) -> String {
     }
 }
 
-/// Formats `widgets.example.com`, or only the resource for the core group.
+/// Formats a resource with its group, such as `widgets.example.com`; for the core group, returns only the resource.
 pub fn group_resource(group: &str, resource: &str) -> String {
     if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
 }

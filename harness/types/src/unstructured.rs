@@ -85,7 +85,7 @@ pub fn int32(value: &Value) -> Result<i32, String> {
     }
 }
 
-/// Returns the members of a struct; none if it is null.
+/// Returns the members of a struct; `None` if it is null.
 ///
 /// # Errors
 /// Go's error for other values.

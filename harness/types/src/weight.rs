@@ -13,7 +13,7 @@ const NODE: usize = 11 * (size_of::<String>() + size_of::<Value>()) + 16;
 /// The minimum number of members in a node if there are several nodes.
 const MEMBERS: usize = 6;
 
-/// Returns the allocator's memory for `bytes`: a multiple of 16, including eight bytes of overhead, and at least 32.
+/// Returns how much memory the allocator uses for `bytes`: at least 32 bytes, and a multiple of 16.
 const fn allocated(bytes: usize) -> usize {
     let whole = (bytes + 8).next_multiple_of(16);
     match bytes {
@@ -23,7 +23,7 @@ const fn allocated(bytes: usize) -> usize {
     }
 }
 
-/// Estimates the memory of a document in bytes. The result is inexact, but not a fraction of the actual size.
+/// Estimates the memory of a document in bytes. The result is not exact, but never much too small.
 pub fn weight(document: &Value) -> usize {
     usize::MAX - left_of(usize::MAX, document).unwrap_or_default()
 }
@@ -38,7 +38,7 @@ pub fn all_exceed<'a>(documents: impl IntoIterator<Item = &'a Value>, bytes: usi
     documents.into_iter().try_fold(bytes, left_of).is_none()
 }
 
-/// Subtracts the memory of a document from `bytes`; returns none if it takes more.
+/// Subtracts the memory of a document from `bytes`; returns `None` if the document takes more.
 fn left_of(bytes: usize, document: &Value) -> Option<usize> {
     let mut left = bytes.checked_sub(size_of::<Value>())?;
     match document {

@@ -72,7 +72,7 @@ impl Schema for Type {
         is_declared.then(|| applied(self.member(name)))
     }
 
-    /// Returns the default from OpenAPI: fields that are always present default to their zero value.
+    /// Returns the default from OpenAPI. Fields that are always present default to their zero value.
     fn field_default(self, name: &str) -> Option<Value> {
         let field = self.message()?.member(name)?;
         if field.default.is_some() {

@@ -59,7 +59,7 @@ pub fn is_metadata(name: &str, value: &Value) -> bool {
 /// The position of a value: its field, or the field whose list or map contains it.
 #[derive(Clone, Copy)]
 struct FieldPosition<'a> {
-    /// The struct that contains the field; none for a placeholder field above the object.
+    /// The struct that contains the field; `None` for a placeholder field above the object.
     owner: Option<&'static Message>,
     name: &'a str,
     above: Option<&'a FieldPosition<'a>>,
@@ -90,7 +90,7 @@ fn embedded_path(owner: &'static Message, name: &str) -> String {
 
 /// Decodes a value and continues after a value of the wrong type.
 ///
-/// It stops at an error of an `UnmarshalJSON` method, which is then the one reported.
+/// Decoding stops at an error of an `UnmarshalJSON` method, which is then reported.
 #[derive(Default)]
 struct Decoder {
     /// The error for the first value of the wrong type.
@@ -149,7 +149,7 @@ impl Decoder {
         }
     }
 
-    /// Decodes a single value, not a list or a map unless `kind` is one.
+    /// Decodes a value of the field's kind, ignoring whether the field is a list or a map.
     fn value(
         &mut self,
         field: &'static Field,

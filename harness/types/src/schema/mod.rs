@@ -193,7 +193,7 @@ impl Normalizer {
         }
     }
 
-    /// Normalizes the value of a field and returns whether it is encoded.
+    /// Normalizes the value of a field and returns whether Go encodes that field.
     fn is_shown(&mut self, field: &Field, value: &mut Value, path: &Path<'_>) -> bool {
         let is_list = matches!(field.shape, Shape::List | Shape::Map);
         if is_list && self.encoding == Encoding::Protobuf && is_empty(value) {
@@ -279,7 +279,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Returns whether null is a value of this kind, rather than an absent one as for a pointer to a `RawExtension`.
+/// Returns whether null is a value of this kind. For other kinds, null means that the value is absent.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/marshal.go, `JSON`.
 fn takes_null(kind: Kind) -> bool {

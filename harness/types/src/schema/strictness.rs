@@ -29,7 +29,7 @@ pub fn list_errors(text: &str, unknown: &[String]) -> Result<Vec<String>, String
     walk(text, unknown, Type::Free, Some("items"))
 }
 
-/// Rejects a document with errors.
+/// Returns an error that combines all `errors`; succeeds if there are no errors.
 ///
 /// # Errors
 /// kube-apiserver's error.
@@ -64,18 +64,18 @@ const MAX_STRICT_ERRORS: usize = 100;
 /// An object or a list in progress.
 struct Frame {
     container: Container,
-    /// Its position and type.
+    /// The position and type of the object or list.
     at: Next,
     /// The keys seen in an object, or the number of elements of a list.
     names: HashSet<String>,
     elements: usize,
 }
 
-/// The next value.
+/// The value that is read next.
 struct Next {
     path: String,
     of: Type,
-    /// Whether its contents are not checked.
+    /// Whether the contents of the value are not checked.
     is_skipped: bool,
 }
 
@@ -86,7 +86,7 @@ struct Walk<'a> {
     open: Vec<Frame>,
     next: Next,
     errors: Vec<String>,
-    /// The errors so far, to report each one once.
+    /// The errors reported so far, so that each error is reported once.
     seen: HashSet<String>,
 }
 
@@ -107,7 +107,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Starts a value of a list; a value of an object is started by its key.
+    /// Starts an element of a list. The values of an object are started by their keys.
     fn element(&mut self) {
         if let Some(frame) = self.open.last_mut().filter(|frame| frame.container == Container::Array) {
             self.next = Next {
@@ -143,7 +143,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns whether a type has an `UnmarshalJSON` method, which is not strict.
+/// Returns whether a type has an `UnmarshalJSON` method, which ignores unknown fields.
 fn reads_itself(of: Type) -> bool {
     of.message().is_some_and(|message| {
         message.form == Form::Value && !matches!(message.fields.as_slice(), [only] if only.kind != Kind::Json)

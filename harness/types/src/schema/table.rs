@@ -38,13 +38,13 @@ pub struct Message {
     pub name: &'static str,
     /// The name of the Go type with its package, such as `v1.ObjectMeta`.
     pub(crate) go: &'static str,
-    /// Its form in JSON.
+    /// The JSON form of the message.
     pub form: Form,
-    /// Whether its objects have an `apiVersion` and a `kind`, even if nested.
+    /// Whether objects of this type have an `apiVersion` and a `kind`, even if nested.
     pub(crate) is_kind: bool,
-    /// Whether server-side apply treats it as a single value.
+    /// Whether server-side apply treats the message as a single value.
     pub(crate) is_atomic: bool,
-    /// Its fields, in the order of the Go type.
+    /// The fields of the message, in the order of the Go type.
     pub fields: Vec<Field>,
     /// The result of [`Self::members`], computed on first use.
     members: OnceLock<Box<[&'static Field]>>,
@@ -95,17 +95,17 @@ pub struct Field {
     pub number: i32,
     /// The JSON name; empty if the members of the field's message are inlined.
     pub name: &'static str,
-    /// Whether it is a single value, a list, or a map.
+    /// Whether the field is a single value, a list, or a map.
     pub shape: Shape,
-    /// Whether it is encoded even if it is zero.
+    /// Whether the field is encoded even if its value is zero.
     pub always: bool,
-    /// The type of its value, or of its elements.
+    /// The type of the field's value, or of its elements.
     pub kind: Kind,
-    /// How a strategic merge patch changes it.
+    /// How a strategic merge patch changes the field.
     pub patch: PatchStrategy,
     /// How server-side apply treats a list.
     pub(crate) list: ListType,
-    /// Whether server-side apply treats a map or a struct as a single value; none if that depends on the type.
+    /// Whether server-side apply treats a map or a struct as a single value; `None` if that depends on the type.
     pub(crate) is_atomic: Option<bool>,
     /// The default value, if it differs from the zero value.
     pub default: Option<Value>,
@@ -149,11 +149,11 @@ impl Field {
 /// How server-side apply identifies the items of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListType {
-    /// Not at all: the list is a single value.
+    /// The list is a single value.
     Atomic,
-    /// By their values.
+    /// The items are identified by their values.
     Set,
-    /// By their members with these names.
+    /// The items are identified by their members with these names.
     Map(Vec<&'static str>),
 }
 
@@ -162,7 +162,7 @@ pub(crate) enum ListType {
 pub enum PatchStrategy {
     /// Members of an object are merged; a list is replaced.
     Usual,
-    /// List items are merged, too: objects by the member with this name, other items (empty name) by their values.
+    /// List items are merged: objects by the member with this name; other items, for an empty name, by their values.
     Merge(String),
     /// The value is replaced.
     Replace,
@@ -194,7 +194,7 @@ pub enum Kind {
     Int64,
     /// `float64`.
     Double,
-    /// Bytes, base64 in JSON.
+    /// Bytes, encoded in base64 in JSON.
     Bytes,
     /// Bytes that contain JSON.
     Json,
@@ -294,7 +294,7 @@ struct Options<'a> {
     default: Option<Value>,
 }
 
-/// Splits `apps/v1 Deployment`, `v1 Pod`, or a kind without a version into its parts.
+/// Splits a name such as `apps/v1 Deployment`, `v1 Pod`, or a kind without a version into its parts.
 fn in_parts(text: &'static str) -> (&'static str, &'static str, &'static str) {
     let (api_version, kind) = text.split_once(' ').unwrap_or(("", text));
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));

@@ -1,4 +1,4 @@
-//! Normalization of objects from upstream's own tests, and of small ones.
+//! Tests the normalization of small objects and of objects from upstream's own tests.
 
 use crate::testing::without_nulls;
 use serde_json::json;

@@ -71,7 +71,7 @@ impl Type {
         MESSAGES.named(METADATA).map_or(Self::Free, |id| Self::Object(MESSAGES.get(id)))
     }
 
-    /// Returns the message of a struct.
+    /// Returns the message that describes a struct; `None` for other types.
     pub(crate) fn message(self) -> Option<&'static Message> {
         match self {
             Self::Object(message) => Some(message),
@@ -81,7 +81,7 @@ impl Type {
         }
     }
 
-    /// Returns the type of the member `name` of a struct, or of an entry of a map; [`Self::Free`] if there is none.
+    /// Returns the type of the member `name` of a struct or map; [`Self::Free`] if the struct has no such member.
     #[must_use]
     pub fn member(self, name: &str) -> Self {
         match (self.message(), self) {
@@ -106,7 +106,7 @@ impl Type {
 
     /// Returns the members that identify list items for server-side apply.
     ///
-    /// The result is empty if the values of the items identify them, and none if the list is a single value.
+    /// The result is empty if the values of the items identify them, and `None` if the list is a single value.
     pub fn keys(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Field(Field { list: ListType::Map(keys), .. }) => Some(keys),
@@ -156,7 +156,7 @@ impl Message {
         }
     }
 
-    /// Returns the embedded structs and their fields.
+    /// Returns the embedded structs, each with its field.
     pub(super) fn embedded(&self) -> impl Iterator<Item = (&Field, &'static Self)> {
         self.fields.iter().filter(|field| field.name.is_empty()).filter_map(|field| match field.kind {
             Kind::Message(id) => Some((field, MESSAGES.get(id))),

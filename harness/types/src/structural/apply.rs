@@ -23,7 +23,7 @@ pub struct CustomType<'a> {
     schema: &'a Schema,
     /// Whether unspecified fields are preserved. They are preserved at any depth.
     preserves: bool,
-    /// Whether it has `apiVersion`, `kind`, and `metadata`.
+    /// Whether the value has `apiVersion`, `kind`, and `metadata`.
     is_object: bool,
 }
 
@@ -47,7 +47,7 @@ impl<'a> AppliedType<'a> {
         managed_fields::Type::Declared(Self::Custom(root))
     }
 
-    /// Returns the type for objects of a built-in kind; deduced if it has no Go type.
+    /// Returns the type for objects of a built-in kind; a kind without a Go type gets a deduced type.
     pub fn for_kind(of: Type) -> managed_fields::Type<Self> {
         from_built_in(schema::applied(of))
     }

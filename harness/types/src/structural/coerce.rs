@@ -56,7 +56,7 @@ fn visit(
     Ok(())
 }
 
-/// Checks the `apiVersion` and `kind` of an embedded object.
+/// Checks that an embedded object has a valid `apiVersion` and `kind`.
 fn identify(
     object: &mut Value,
     lenient: bool,

@@ -49,7 +49,7 @@ impl<'a> ItemsByKey<'a> {
     }
 }
 
-/// Returns the key of an item; none if a field of the key is missing or not a scalar.
+/// Returns the key of an item; `None` if a field of the key is missing or not a scalar.
 fn key(item: &Value, names: &[String]) -> Option<String> {
     let members = item.as_object()?;
     let mut text = String::new();
@@ -65,13 +65,13 @@ fn key(item: &Value, names: &[String]) -> Option<String> {
 }
 
 impl<'a> Correlation<'a> {
-    /// Returns the correlation of a member; none if one of the objects or the schema does not have it.
+    /// Returns the correlation of a member; `None` if one of the objects or the schema does not have it.
     pub(super) fn member(self, name: &str) -> Option<Self> {
         let (old, new) = (self.old.as_object()?.get(name)?, self.new.as_object()?.get(name)?);
         Some(Self { old, new, schema: self.schema.member(name)? })
     }
 
-    /// Returns the correlation of a list item; none if the old list has no item with its key.
+    /// Returns the correlation of a list item; `None` if no item of the old list has the same key.
     pub(super) fn item(self, items: &ItemsByKey<'a>, new: &'a Value) -> Option<Self> {
         Some(Self { old: items.get(new)?, new, schema: self.schema.items.as_deref()? })
     }

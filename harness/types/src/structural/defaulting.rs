@@ -28,7 +28,7 @@ pub(crate) fn set_defaults(object: &mut Value, schema: &Schema) -> Result<(), Un
     })
 }
 
-/// Sets defaults; returns none if they take more than the memory left.
+/// Sets the defaults of a value; returns `None` if they take more than `left` bytes of memory.
 fn fill(value: &mut Value, schema: &Schema, left: &mut usize) -> Option<()> {
     if !schema.within.defaults {
         return Some(());

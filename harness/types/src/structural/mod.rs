@@ -91,7 +91,7 @@ impl Compiled {
 
     /// Returns the schema errors of an object.
     ///
-    /// They are reported after the errors of its metadata and before those of its scale.
+    /// kube-apiserver reports these errors after those of the metadata and before those of the scale.
     ///
     /// # Errors
     /// More errors than a response can list.
@@ -104,7 +104,7 @@ impl Compiled {
         validation::errors(&self.schema, object, old, purpose)
     }
 
-    /// Returns the `errors` so far and those of embedded objects, lists, and rules.
+    /// Returns `errors` together with the errors of embedded objects, lists, and rules.
     ///
     /// # Errors
     /// A rule that admit does not support.

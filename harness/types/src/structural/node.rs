@@ -14,7 +14,7 @@ use serde_json::{Number, Value};
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "a schema has these flags")]
 pub(crate) struct Schema {
-    /// `type`; empty if there is none.
+    /// `type`; empty if the schema does not have a type.
     pub(crate) kind: String,
     /// `x-kubernetes-int-or-string`.
     pub(crate) int_or_string: bool,
@@ -44,11 +44,11 @@ pub(crate) struct Schema {
 /// The features of a schema and its parts, except for alternatives.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Within {
-    /// A default.
+    /// Whether there is a default.
     pub(crate) defaults: bool,
-    /// An embedded object.
+    /// Whether there is an embedded object.
     pub(crate) resources: bool,
-    /// A list with unique items or keys.
+    /// Whether there is a list with unique items or keys.
     pub(crate) unique_lists: bool,
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct Pattern {
 }
 
 impl Schema {
-    /// Sets [`Schema::within`] from the parts, whose features are known.
+    /// Sets [`Schema::within`] from the features of the parts, which are already set.
     pub(crate) fn look_within(&mut self) {
         let mut within = Within {
             defaults: self.default.is_some(),
@@ -140,7 +140,7 @@ impl Schema {
         }
     }
 
-    /// Returns the schema of a member of an object; none if the member is not described.
+    /// Returns the schema of a member of an object; `None` if the member is not described.
     pub(crate) fn member(&self, name: &str) -> Option<&Self> {
         match (self.properties.get(name), &self.additional) {
             (Some(property), _) => Some(property),

@@ -80,7 +80,7 @@ impl Parser {
         schemas.map(|schema| self.schema(schema)).collect()
     }
 
-    /// Parses the validations of a value; returns none if only its type is validated.
+    /// Parses the validations of a value; returns `None` if only its type is validated.
     fn values(&mut self, members: &Map<String, Value>) -> Result<Option<Box<ValueValidation>>, Unsupported> {
         const NAMES: [&str; 21] = [
             "format",

@@ -1,4 +1,4 @@
-//! Removes unknown fields: those that a schema does not have.
+//! Removes the fields of an object that its schema does not describe.
 //!
 //! Source: apiextensions-apiserver pkg/apiserver/schema/pruning/algorithm.go.
 
@@ -86,7 +86,7 @@ impl Pruner {
         }
     }
 
-    /// Visits only known fields, because unknown ones are preserved here.
+    /// Visits only known fields, because unknown fields are preserved.
     fn visit_known(&mut self, value: &mut Value, schema: &Schema, is_resource: bool, path: &Path<'_>) {
         match value {
             Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! Limits on the cost of schemas and objects.
+//! Tests the limits on the cost of schemas and objects.
 
 use std::fmt::Write as _;
 

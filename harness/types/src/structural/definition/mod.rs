@@ -110,7 +110,7 @@ fn text<'s>(schema: &'s Value, name: &str) -> &'s str {
     schema.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the member if it is a schema.
+/// Returns the member `name` of a schema if that member is a schema, too.
 fn nested<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
     schema.get(name).filter(|schema| schema.is_object())
 }

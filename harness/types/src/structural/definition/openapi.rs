@@ -15,10 +15,10 @@ use crate::status::{FieldError, Unsupported};
 /// The constraints from the surrounding schemas.
 #[derive(Clone, Debug)]
 pub(super) struct Context {
-    /// The reason why defaults are forbidden; none if they are allowed.
+    /// The reason why defaults are forbidden; `None` if defaults are allowed.
     forbidden_defaults: Option<String>,
     is_in_metadata: bool,
-    /// The path of the schema below which values have no old values.
+    /// The path of the schema below which old values cannot be found; `None` if they can.
     uncorrelated: Option<String>,
     pub(super) cardinality: Cardinality,
 }
@@ -33,7 +33,7 @@ pub(super) enum Cardinality {
 }
 
 impl Cardinality {
-    /// Multiplies by the maximum number of occurrences in each value; none is unbounded.
+    /// Multiplies by the maximum number of occurrences in each value; `None` means that the number is unbounded.
     fn times(self, most: Option<u64>) -> Self {
         match (self, most) {
             (Self::AtMost(around), Some(most)) => Self::AtMost(around.saturating_mul(most)),
@@ -263,7 +263,7 @@ fn extensions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     keys(schema, list_type, items, path, errors);
 }
 
-/// Requires that items of a set are atomic.
+/// Returns an error if the items of a set are not atomic.
 fn not_atomic(items: &Value, path: &str) -> Option<FieldError> {
     let (name, is_atomic) = match text(items, "type") {
         "array" => {

@@ -20,7 +20,7 @@ use crate::status::{FieldError, Unsupported};
 const STATIC_ESTIMATED_COST_LIMIT: u64 = 10_000_000;
 const STATIC_ESTIMATED_CRD_COST_LIMIT: u64 = 100_000_000;
 
-/// How many of the most expensive rules are reported, if they cost at least `EXPENSIVE`.
+/// The number of most expensive rules to report if they cost at least `EXPENSIVE`.
 const MOST_EXPENSIVE: usize = 4;
 const EXPENSIVE: u64 = STATIC_ESTIMATED_CRD_COST_LIMIT / 100;
 
@@ -232,7 +232,7 @@ fn message(
     Ok(())
 }
 
-/// Compiles an expression and returns whether it uses `oldSelf` and its estimated cost, or its error.
+/// Compiles an expression, and returns whether it uses `oldSelf` and what it may cost, or the compilation error.
 fn compiled(
     environment: &Environment,
     expression: &str,
@@ -247,7 +247,7 @@ fn compiled(
     }))
 }
 
-/// Formats a rule as Go does.
+/// Formats a rule as Go does in error messages.
 fn shown(rule: &Value) -> String {
     let of = |name: &str| Value::from(text(rule, name));
     let or_null = |name: &str| rule.get(name).cloned().unwrap_or_default();

@@ -33,7 +33,7 @@ impl<'s> ShapeErrors<'s> {
         self.errors.push(error);
     }
 
-    /// Compiles a pattern, only once for repeated ones.
+    /// Compiles a pattern once, even if it occurs several times.
     fn compile(&mut self, pattern: &'s str) -> Result<(), RegexpError> {
         if !pattern.is_empty() && !self.patterns.contains(pattern) {
             Regexp::new(pattern)?;
@@ -123,7 +123,7 @@ fn visit<'s>(schema: &'s Value, level: Level, path: &str, errors: &mut ShapeErro
     }
 }
 
-/// Validates restrictions of metadata, of which few are allowed.
+/// Validates the restrictions that a schema places on metadata, few of which are allowed.
 fn metadata<'s>(
     schema: &'s Value,
     is_resource: bool,
@@ -236,7 +236,7 @@ fn alternative_errors<'s>(
     }
 }
 
-/// Checks that all values that the alternatives of `validation` validate are described by `schema`.
+/// Checks that `schema` describes every value that the alternatives in `validation` validate.
 fn is_complete(
     validation: &Value,
     schema: Option<&Value>,

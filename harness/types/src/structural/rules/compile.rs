@@ -18,7 +18,7 @@ const RELEASE: Version = Version::new(1, 37);
 /// The type name of a schema's objects in its CEL environment.
 const NAME: &str = "selfType";
 
-/// Compiles the rules of a whole schema; returns none if there are none.
+/// Compiles the rules of a whole schema; returns `None` if the schema has no rules.
 ///
 /// # Errors
 /// An expression that admit does not support.
@@ -124,7 +124,7 @@ fn own(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Schem
     Ok(Some(SchemaRules { types, kind, rules }))
 }
 
-/// Compiles an expression, or returns its error.
+/// Compiles an expression and returns the program or the compilation error.
 ///
 /// # Errors
 /// An expression that admit does not support.

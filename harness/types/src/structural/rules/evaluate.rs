@@ -25,13 +25,13 @@ const COST_EXCEEDED: &str = "operation cancelled: actual cost limit exceeded";
 
 /// The state of one evaluation of all rules.
 pub(super) struct Run {
-    /// The remaining cost budget; none if it was exceeded.
+    /// The remaining cost budget; `None` if it was exceeded.
     pub(super) left: Option<u64>,
     pub(super) judgment: Judgment,
     pub(super) unsupported: Option<Unsupported>,
 }
 
-/// The correlation of a part with the stored object, or that of the nearest part around it that has one.
+/// The correlation with the stored object of a value, or of its nearest ancestor that has a correlation.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `ratchetingOptions`.
 #[derive(Clone, Copy)]
@@ -216,7 +216,7 @@ impl Run {
         self.left = None;
     }
 
-    /// Adds the error of a rule that evaluates to false. Returns false if no further rules are to be evaluated.
+    /// Adds the error of a rule that evaluates to `false`. Returns `false` if no further rules are evaluated.
     fn refuse<'a>(
         &mut self,
         own: &'a SchemaRules,
@@ -265,7 +265,7 @@ impl Run {
 
     /// Evaluates the expression for a message.
     ///
-    /// If it fails without an error text, it is ignored; with a text, no further rules are evaluated.
+    /// A failure without an error text is ignored; after a failure with a text, no further rules are evaluated.
     ///
     /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `evalMessageExpression`.
     fn message<'a>(

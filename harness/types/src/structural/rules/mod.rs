@@ -36,7 +36,7 @@ pub(super) struct Rules {
     all_of: Vec<Rules>,
 }
 
-/// The rules of one schema, without its parts.
+/// The rules of one schema, without those of its parts.
 #[derive(Debug)]
 struct SchemaRules {
     types: Types,
@@ -71,7 +71,7 @@ pub struct Judgment {
 }
 
 impl Rules {
-    /// Evaluates all rules. Violations by parts that are unchanged since `old` are warnings.
+    /// Evaluates all rules on an object. Violations by parts that are unchanged since `old` are warnings.
     ///
     /// # Errors
     /// An expression that admit does not support.
@@ -84,7 +84,7 @@ impl Rules {
         self.judge_correlated(object, old, old.map(|old| Correlation { old, new: object, schema }))
     }
 
-    /// Evaluates all rules. Violations by parts that are unchanged since `old` are errors, too.
+    /// Evaluates all rules on an object. Violations by parts that are unchanged since `old` are errors, too.
     ///
     /// # Errors
     /// An expression that admit does not support.

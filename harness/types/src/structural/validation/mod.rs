@@ -34,7 +34,7 @@ static UNLIMITED: LazyLock<ValueValidation> = LazyLock::new(ValueValidation::def
 /// The maximum total length of all messages, in bytes.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
-/// Returns the errors of an object or of its status. Old errors in unchanged parts are ignored.
+/// Returns the errors of an object or of its status. Errors in parts that did not change since `old` are ignored.
 ///
 /// # Errors
 /// More errors than a response can list.

@@ -1,4 +1,4 @@
-//! Validates the bounds of numbers.
+//! Counts the length of a message toward the limit for all messages.
 //!
 //! Source: kube-openapi pkg/validation/validate/{validator,values}.go.
 
@@ -14,7 +14,7 @@ use super::report::{Failure, Report};
 use crate::path::Path;
 use crate::quoting::printed_float;
 
-/// A number for comparison: integers are compared with the integral part of a bound.
+/// A number in the form in which it is compared: integers are compared with the integral part of a bound.
 #[derive(Clone, Copy)]
 enum Compared {
     Integer(i64),
@@ -104,7 +104,7 @@ fn not_a_multiple(compared: Compared, factor: f64, value: &Value, path: &Path<'_
     }
 }
 
-/// Returns the error for a number out of range for its type and format.
+/// Returns the error for a number that is out of range for its type and format.
 ///
 /// Source: kube-openapi pkg/validation/validate/values.go, `IsValueValidAgainstRange`.
 fn beyond(number: Compared, kind: &str, format: &str, name: &str, path: &Path<'_>) -> Option<String> {

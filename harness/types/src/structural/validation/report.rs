@@ -23,10 +23,10 @@ pub(super) struct Report {
     pub(super) matches: usize,
 }
 
-/// One failure.
+/// One failed check of a value.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    /// The path; none if the failure is about the whole object, wherever it is.
+    /// The path of the value; `None` if the failure is about the whole object, wherever it is.
     place: Option<String>,
     of: Of,
     /// The formatted value.
@@ -39,7 +39,7 @@ pub(super) struct Failure {
 enum Of {
     Required,
     Type,
-    /// Contains the allowed values.
+    /// The value is not one of the allowed values, which are listed.
     Value(String),
     TooLong(i64),
     TooMany {
@@ -100,7 +100,7 @@ impl Failure {
         Self::new(path, Of::Required, String::new(), "is required")
     }
 
-    /// Creates a failure for a value that is not in the enumeration.
+    /// Creates a failure for a value that is not in `enum`.
     pub(super) fn not_a_value(path: &Path<'_>, value: &Value, allowed: &[Value]) -> Self {
         let allowed: Vec<String> = allowed
             .iter()

@@ -41,7 +41,7 @@ pub(super) fn wrong_type(schema: &Schema, format: &str, value: &Value, path: &Pa
     (!fits).then(|| Failure::wrong_type(path, &types.join(","), kind))
 }
 
-/// Returns the first failure of a string, except for its format.
+/// Returns the first failure of a string. The format is not checked.
 ///
 /// Source: kube-openapi pkg/validation/validate/validator.go, `stringValidator`.
 pub(super) fn wrong_text(values: &ValueValidation, text: &str, path: &Path<'_>) -> Option<Failure> {
