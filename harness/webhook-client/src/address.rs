@@ -13,13 +13,13 @@ use kubernetes_admission::config::WebhookTarget;
 
 use super::target::Target;
 
-/// Properties that all calls to one target share.
+/// The properties that all calls to one webhook target share.
 #[derive(Debug)]
 pub(super) struct Destination {
     target: WebhookTarget,
-    /// The URL without its query, or why it is invalid.
+    /// The URL without its query, or the reason why it is invalid.
     base: Result<String, String>,
-    /// The authority of the service; none for a URL.
+    /// The authority of the service; `None` if the target is a URL.
     service: Option<String>,
     /// The address and timeout of the first call, which most later calls reuse.
     first: OnceLock<(u64, Address)>,
@@ -44,12 +44,12 @@ impl Destination {
         }
     }
 
-    /// Returns whether this is the destination of `target`.
+    /// Returns whether this destination was created for `target`.
     pub(super) fn is_of(&self, target: &WebhookTarget) -> bool {
         self.target == *target
     }
 
-    /// Returns the address of a call with this timeout.
+    /// Returns the address of a call with the timeout `timeout`.
     ///
     /// # Errors
     /// An invalid URL. The API rejects configurations with such a URL.
@@ -72,7 +72,7 @@ impl Destination {
         Target::new(url, self.service())
     }
 
-    /// Returns the authority of the service; none for a URL.
+    /// Returns the authority of the service; `None` if the target is a URL.
     pub(super) fn service(&self) -> Option<&str> {
         self.service.as_deref()
     }
@@ -101,7 +101,7 @@ fn is_loopback(url: &str) -> bool {
 pub(super) struct Address {
     /// The URL with `?timeout=`, as in error messages.
     pub(super) url: String,
-    /// The parsed URL, or why no request can be sent to it.
+    /// The parsed URL, or the reason why no request can be sent to it.
     pub(super) target: Result<Target, String>,
 }
 

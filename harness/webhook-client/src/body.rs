@@ -15,9 +15,9 @@ use super::MAX_REPLY;
 use super::failure::{self, reading_failed};
 use super::http_client::Response;
 
-/// The maximum initial buffer for a body with a known length.
+/// The maximum initial capacity, in bytes, of the buffer for a body with a known length.
 const FIRST_BYTES: usize = 64 << 10;
-/// The number of bytes that are decompressed at a time.
+/// The number of bytes to decompress at a time.
 const STEP: u64 = 1 << 20;
 /// The magic number of gzip.
 const MAGIC: &[u8] = &[0x1f, 0x8b, 8];
@@ -59,7 +59,7 @@ fn decompressed(body: &[u8], share: &mut Option<Reservation>) -> Result<Bytes, C
     }
 }
 
-/// Checks that a body of this length fits into the memory, in addition to `beside` bytes for its source.
+/// Checks that the memory budget allows a body of this length, in addition to `beside` bytes for its source.
 fn check(length: usize, beside: usize, share: &mut Option<Reservation>) -> Result<(), CallError> {
     if length > MAX_REPLY {
         let what = format!("responses of webhooks with more than {} MiB", MAX_REPLY >> 20);

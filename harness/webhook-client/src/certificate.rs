@@ -14,7 +14,7 @@ use x509_parser::time::ASN1Time;
 
 use kubernetes_types::quoting::quote;
 
-/// The maximum number of names to list; more are only counted.
+/// The maximum number of names that a message lists; further names are only counted.
 const MAX_NAMES: usize = 100;
 
 /// An error in a certificate: `x509: …`.
@@ -31,7 +31,7 @@ impl std::error::Error for CertificateFault {}
 
 /// Returns Go's first error for a certificate: validity period, name, issuer, usage.
 ///
-/// `chain` looks for a path from the certificate to a trusted one.
+/// `chain` verifies that a trusted certificate issued the certificate.
 ///
 /// Source: Go crypto/x509/verify.go, `Certificate.Verify`.
 pub(super) fn complaint(
@@ -204,7 +204,7 @@ fn signer(
     )
 }
 
-/// Checks the extended key usages; without any, a certificate is valid for every usage.
+/// Checks the extended key usages. A certificate without extended key usages is valid for every usage.
 fn usage(certificate: &X509Certificate<'_>) -> Option<String> {
     let usage = certificate.extended_key_usage().ok().flatten()?;
     (!usage.value.server_auth && !usage.value.any).then(incompatible_usage)

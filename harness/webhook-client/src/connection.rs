@@ -69,11 +69,11 @@ pub(super) struct Prepared {
 
 /// The client of the last call.
 struct Last {
-    /// The clients that it belongs to.
+    /// The set of clients that contains the client.
     owner: Weak<Mutex<Clients>>,
     ca_bundle: Vec<u8>,
     route: Route,
-    /// The client; dropped once it is evicted from the clients.
+    /// A weak reference to the client, which is dropped after its eviction from the set.
     http: Weak<HttpClient>,
 }
 
@@ -127,7 +127,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Takes the route for another connection like those of this client.
+    /// Takes the route of this client to open another connection to the webhook.
     pub(super) fn take_diagnostic_connection(&mut self) -> DiagnosticConnection {
         DiagnosticConnection(std::mem::take(&mut self.route))
     }
@@ -137,7 +137,7 @@ impl Client {
         self.plugin.take()
     }
 
-    /// Sends `body` to `target`, with the headers of all requests and those that `complete` adds.
+    /// Sends `body` to `target`, with the headers that all requests have and the headers that `complete` adds.
     pub(super) async fn send(
         self,
         method: &Method,
@@ -160,7 +160,7 @@ impl Client {
     }
 }
 
-/// The headers of each request.
+/// The value of the `Accept` header of each request.
 pub(super) const ACCEPT: &str = "application/json, */*";
 pub(super) const USER_AGENT: &str = "kube-apiserver-admission";
 /// The number of headers of most requests.
@@ -170,7 +170,7 @@ const HEADERS: usize = 8;
 pub(super) struct DiagnosticConnection(Route);
 
 impl DiagnosticConnection {
-    /// Returns the error that the server sends right after the handshake, if any.
+    /// Returns the error that the server sends immediately after the handshake, if any.
     ///
     /// In TLS 1.3, the server rejects the client's certificate only then.
     pub(super) async fn why_it_ends(self, config: &ClientConfig, url: &str) -> Option<Error> {
@@ -249,7 +249,7 @@ impl Connections {
         Ok(Client { http, credentials, route, plugin })
     }
 
-    /// Returns the client of the last call if nothing has changed since, or one of all clients.
+    /// Returns the client of the last call if nothing has changed since then; otherwise, looks it up or creates it.
     fn http(
         &self,
         (config, prepared): (&ClientConfig, &Prepared),

@@ -29,7 +29,8 @@ pub struct WebhookCredentials {
 }
 
 impl WebhookCredentials {
-    /// Returns the credential plugins of both: like client-go, they run once for all users with the same configuration.
+    /// Returns the credential plugins of both; as in client-go, a plugin runs once for all users with the same
+    /// configuration.
     pub(super) fn plugins(&self) -> &Plugins {
         &self.mutating.plugins
     }
@@ -44,7 +45,7 @@ impl WebhookCredentials {
 
 /// The users of a kubeconfig (`kubeConfigFile` of a `WebhookAdmissionConfiguration`).
 ///
-/// By default there are none, and all calls are anonymous.
+/// By default there are no users, and all calls are anonymous.
 #[derive(Clone, Default)]
 pub struct Credentials {
     users: HashMap<String, Arc<User>>,
@@ -53,7 +54,7 @@ pub struct Credentials {
     plugins: Plugins,
 }
 
-/// Omits secrets.
+/// Formats the credentials without their secrets.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").field("users", &self.users.len()).finish_non_exhaustive()
@@ -117,7 +118,7 @@ impl Credentials {
         Ok(Self { users, current, plugins: Plugins::default() })
     }
 
-    /// Returns the user for calls to `target`; none for anonymous calls.
+    /// Returns the user for calls to `target`; `None` for anonymous calls.
     ///
     /// This is the user for its host and port, for a wildcard, for all hosts, or for the current context.
     ///

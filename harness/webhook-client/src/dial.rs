@@ -56,14 +56,14 @@ pub(super) enum Sender {
 #[derive(Debug)]
 pub(super) struct End {
     error: Option<hyper::Error>,
-    /// Received bytes that could not be parsed.
+    /// The received bytes that could not be parsed.
     pub(super) unread: Bytes,
 }
 
 /// The reason why a connection could not be established.
 #[derive(Debug)]
 pub(super) enum DialError {
-    /// No TCP or TLS connection.
+    /// The TCP or TLS connection could not be established.
     Connect(BoxError),
     /// The HTTP handshake failed.
     Http(hyper::Error),
@@ -81,7 +81,7 @@ pub(super) struct Proxy {
     uri: Uri,
     /// The `Proxy-Authorization` header.
     pub(super) authorization: Option<HeaderValue>,
-    /// The destination of the tunnel, if it differs from the request's URL.
+    /// The destination of the tunnel, if it differs from the host of the request's URL.
     service: Option<Uri>,
 }
 
@@ -93,7 +93,7 @@ pub(super) struct Dialer {
 }
 
 impl Dialer {
-    /// Creates a dialer that connects to `addresses`, or to the host in the URL if there are none.
+    /// Creates a dialer that connects to `addresses` or, if that slice is empty, to the host in the URL.
     ///
     /// # Errors
     /// A proxy URL that is not supported.
@@ -202,7 +202,7 @@ where
     Ok(sender)
 }
 
-/// Resolves addresses: the fixed ones of a service, or those from the system.
+/// Resolves host names to the fixed addresses of a service, or with the system's resolver.
 #[derive(Clone)]
 struct Resolver {
     addresses: Arc<[SocketAddr]>,

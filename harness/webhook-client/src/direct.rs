@@ -22,7 +22,7 @@ pub struct DirectRequest<'a> {
     pub method: Method,
     /// The `Content-Type`.
     pub content_type: &'static str,
-    /// The body; without one, there is no `Content-Type` header.
+    /// The body. Without a body, there is no `Content-Type` header.
     pub body: Option<Bytes>,
     /// The value of `?timeout=`, rounded up to whole seconds.
     pub timeout: Duration,

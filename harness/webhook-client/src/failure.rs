@@ -45,7 +45,7 @@ pub(super) enum SendError {
 }
 
 impl SendError {
-    /// Returns whether the connection could not be established.
+    /// Returns whether the error is [`Self::Connect`].
     pub(super) fn is_connect(&self) -> bool {
         matches!(self, Self::Connect(_))
     }
@@ -94,7 +94,7 @@ pub(super) async fn transport(error: &SendError, url: &str) -> connection::Error
     })
 }
 
-/// Returns Go's error for the first line of a response; none if Go would accept it, or if it is incomplete or not text.
+/// Returns Go's error for the first line of a response; `None` if Go accepts the line, or it is incomplete or not text.
 ///
 /// Source: Go net/http/response.go, `ReadResponse`; net/http/request.go, `ParseHTTPVersion`.
 fn malformed(received: &[u8]) -> Option<String> {
@@ -132,7 +132,7 @@ pub(super) fn body(error: &hyper::Error) -> String {
     }
 }
 
-/// The root cause of an error, as far as it is known.
+/// The most specific known cause of an error.
 enum Cause<'a> {
     Tls(&'a rustls::Error),
     Io(&'a io::Error),
@@ -194,7 +194,7 @@ pub(super) fn tls(error: &rustls::Error) -> String {
     }
 }
 
-/// The prefix of an alert: the HTTP/2 library only keeps rustls's text.
+/// The prefix of a TLS alert in the text of a rustls error, which is all that the HTTP/2 library keeps.
 const ALERT_OF_HTTP2: &str = "received fatal alert: ";
 
 fn alert_by_name(text: &str) -> String {
@@ -239,7 +239,7 @@ fn host(url: &str) -> String {
     Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// Returns the address that was dialed first.
+/// Returns the address to which Go connects first.
 async fn peer(url: &str) -> String {
     let Ok(url) = Url::parse(url) else { return String::new() };
     let host = url.host_str().unwrap_or_default();

@@ -37,12 +37,12 @@ struct Waiting {
 /// A connection in the pool; an HTTP/2 connection may be in use at the same time.
 struct Idle {
     sender: Sender,
-    /// The origin that it is connected to.
+    /// The origin to which the connection leads.
     uri: Uri,
     since: Instant,
 }
 
-/// A connection for a request, and whether it has been used before.
+/// A connection for a request, and whether another request has used it.
 struct Lease {
     sender: Sender,
     is_reused: bool,
@@ -76,7 +76,7 @@ impl Pool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the most recently used connection to the origin of `target`.
+    /// Returns the most recently used connection to the origin of `target`, if there is one.
     ///
     /// An HTTP/1.1 connection is taken out of the pool.
     fn take(&self, target: &Target) -> Option<Sender> {
@@ -94,7 +94,7 @@ impl Pool {
         }
     }
 
-    /// Returns a connection to the pool.
+    /// Puts a connection back into the pool.
     fn put(self: &Arc<Self>, sender: Sender, uri: &Uri) {
         if sender.is_closed() {
             return;
@@ -171,7 +171,7 @@ impl HttpClient {
         }
     }
 
-    /// Returns a connection for a request to `target`; none if it was closed in the meantime.
+    /// Returns a connection for a request to `target`; `None` if the peer has closed the connection in the meantime.
     async fn connection(&self, target: &Target) -> Result<Option<Lease>, SendError> {
         match self.pool.take(target) {
             Some(sender) if sender.is_ready() => Ok(Some(Lease { sender, is_reused: true })),
@@ -216,7 +216,7 @@ impl HttpClient {
     }
 }
 
-/// Returns why a request received no response from `sender`.
+/// Returns the reason why a request received no response from `sender`.
 async fn failed(error: hyper::Error, sender: Sender) -> SendError {
     match sender {
         Sender::Http1(_, end) if error.is_parse() => {

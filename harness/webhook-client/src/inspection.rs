@@ -19,13 +19,13 @@ use super::{HttpsCaller, certificate, tls};
 /// A certificate in a chain or in a `caBundle`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFacts {
-    /// Its subject, such as `CN=webhook`.
+    /// The subject, such as `CN=webhook`.
     pub subject: String,
-    /// The start of its validity.
+    /// The start of the validity period.
     pub not_before: Timestamp,
-    /// The end of its validity.
+    /// The end of the validity period.
     pub not_after: Timestamp,
-    /// Whether its basic constraints mark it as a CA certificate.
+    /// Whether the basic constraints mark the certificate as a CA certificate.
     pub is_authority: bool,
     /// The certificate in DER.
     pub der: Vec<u8>,
@@ -36,13 +36,13 @@ pub struct CertificateFacts {
 pub struct Inspection {
     /// The TLS server name that the API server uses: `NAME.NAMESPACE.svc`, or the host of the URL.
     pub server_name: String,
-    /// The reason why the API server would reject the server, in its words; none if it would accept it.
+    /// The server's TLS problem in the words of the API server; `None` if the API server accepts the server.
     pub complaint: Option<String>,
-    /// The certificates that the server sent, starting with its own; empty if it sent none.
+    /// The certificates that the server sent, starting with its own; empty if the server sent no certificates.
     pub chain: Vec<CertificateFacts>,
     /// The certificates of the `caBundle`; empty if the system's root certificates are used.
     pub trusted: Vec<CertificateFacts>,
-    /// The version of TLS, such as `TLSv1_3`; none if the handshake failed.
+    /// The version of TLS, such as `TLSv1_3`; `None` if the handshake failed.
     pub tls_version: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl HttpsCaller {
     }
 }
 
-/// Reads the certificates of a `caBundle` that is not empty.
+/// Parses the certificates of a `caBundle` that is not empty.
 ///
 /// # Errors
 /// The reason why the API server never calls a webhook with this bundle, in its words.

@@ -60,9 +60,9 @@ const MAX_REPLY: usize = 32 * 1024 * 1024;
 /// kube-apiserver has no limit.
 const MAX_VALUES: usize = 250_000;
 
-/// The number of bytes of a review or a reply that are not taken from the budget; most are smaller.
+/// The number of bytes of a review or a reply that do not count toward the memory budget.
 const FREE_BYTES: usize = 32 << 10;
-/// How many times the size of its text a reply takes in memory: the document and its patch.
+/// The estimated memory of a reply as a multiple of its text: one for the document and one for its patch.
 const COPIES: usize = 2;
 
 /// Resolves the addresses of services.
@@ -105,14 +105,14 @@ pub enum RedirectOrRetry {
     },
 }
 
-/// Which redirects are followed.
+/// The redirects that are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a redirect leads to the same origin or to another one")]
 pub enum Redirects {
     /// All redirects, as in kube-apiserver: even to other hosts and to plain HTTP.
     #[default]
     All,
-    /// Redirects to the same scheme, host, and port. Any other one fails the call.
+    /// Redirects to the same scheme, host, and port. Any other redirect fails the call.
     SameOrigin,
 }
 
@@ -128,11 +128,11 @@ impl Redirects {
 
 /// The [`Caller`] that calls webhooks over HTTPS, as kube-apiserver does.
 ///
-/// It reuses connections and uses the proxies in `HTTPS_PROXY`, `HTTP_PROXY`, and `NO_PROXY`.
+/// The caller reuses connections and uses the proxies in `HTTPS_PROXY`, `HTTP_PROXY`, and `NO_PROXY`.
 pub struct HttpsCaller {
     connections: Connections,
     redirects: Redirects,
-    /// The memory budget for reviews and replies; none if it is unlimited.
+    /// The memory budget for reviews and replies; `None` if memory is unlimited.
     memory: Option<Budget>,
     own_server: OnceLock<Box<dyn OwnServer>>,
 }
@@ -199,7 +199,7 @@ impl HttpsCaller {
         let _ = self.own_server.set(own_server);
     }
 
-    /// Returns a reservation in the memory budget, if there is one.
+    /// Returns a reservation in the memory budget; `None` if memory is unlimited.
     fn share(&self) -> Option<Reservation> {
         self.memory.as_ref().map(|memory| memory.share(FREE_BYTES))
     }
@@ -269,7 +269,7 @@ impl HttpsCaller {
         Err(post_failed(&last_location, "stopped after 10 redirects"))
     }
 
-    /// Sends a single HTTP request, as `complete` builds it.
+    /// Sends a single HTTP request, to whose headers `complete` adds.
     ///
     /// Rule: HTTP-32.
     async fn once(
@@ -359,7 +359,7 @@ impl HttpsCaller {
         reply(response, deadline, self.share()).await
     }
 
-    /// Returns whether the API server's host name resolves, which is the case only with the cluster's DNS.
+    /// Returns whether the API server's host name can be resolved, which requires the cluster's DNS.
     async fn can_be_dialled(&self, prepared: &Prepared, deadline: Instant) -> bool {
         prepared.destination.service().is_some()
             || self.connections.have_proxies()
@@ -409,7 +409,7 @@ impl Caller for HttpsCaller {
     }
 }
 
-/// Returns how long a webhook asks to wait before the review is sent again: only for 429 and 5xx, in whole seconds.
+/// Returns the wait before the webhook wants the review again: only for 429 and 5xx, in whole seconds.
 ///
 /// Source: client-go `rest/with_retry.go`, `checkWait`.
 /// Rule: HTTP-09.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
-/// The server that Go uses if the system configures none.
+/// The name server that Go uses if the system does not configure one.
 const DEFAULT: &str = "127.0.0.1:53";
 const PORT: u16 = 53;
 

@@ -10,6 +10,6 @@ use http::{Request, Response};
 /// Source: apiserver pkg/util/webhook/authentication.go, `NewDefaultAuthenticationInfoResolverWrapper`; kube-aggregator
 /// pkg/apiserver/resolvers.go, `loopbackResolver`.
 pub trait OwnServer: Send + Sync {
-    /// Handles a request whose URI consists of a path and a query.
+    /// Handles a request, whose URI consists of a path and a query, and returns the response.
     fn answer(&self, request: Request<Bytes>) -> Pin<Box<dyn Future<Output = Response<Bytes>> + Send + '_>>;
 }

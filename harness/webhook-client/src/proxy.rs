@@ -15,7 +15,7 @@ use super::address::percent_decoded;
 /// The maximum length of a status line, in bytes.
 const STATUS_LINE: u64 = 4096;
 
-/// `HTTPS_PROXY`, `HTTP_PROXY`, and `NO_PROXY`. Their lowercase names take precedence.
+/// The proxies in `HTTPS_PROXY`, `HTTP_PROXY`, and `NO_PROXY`, whose lowercase names take precedence.
 ///
 /// Source: golang.org/x/net `http/httpproxy/proxy.go`, `Config`.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub(super) struct ProxyRoute {
     pub(super) proxy: Url,
     /// The resolved address of the webhook's Service, to which the proxy connects.
     ///
-    /// If none, the proxy connects to the webhook's URL.
+    /// If `None`, the proxy connects to the webhook's URL.
     pub(super) service: Option<Url>,
 }
 
@@ -90,7 +90,7 @@ impl Proxies {
         self.https.is_none() && self.http.is_none()
     }
 
-    /// Returns the proxy for requests to `url`; none if they are sent directly. Loopback addresses never use a proxy.
+    /// Returns the proxy for requests to `url`; `None` for direct requests and loopback addresses.
     ///
     /// # Errors
     /// [`Unsupported`] for a proxy that is not used over plain HTTP.
@@ -172,7 +172,7 @@ fn proxy_url(text: &str) -> Option<Url> {
     complete.or_else(|| Url::parse(&format!("http://{text}")).ok())
 }
 
-/// Asks `proxy` for another tunnel to `url` and returns why it refuses; none if it succeeds or does not answer.
+/// Requests another tunnel to `url` from `proxy`, and returns why the proxy rejects it; `None` without a rejection.
 ///
 /// Source: Go net/http/transport.go, `dialConn`.
 pub(super) async fn why_no_tunnel(proxy: &Url, url: &Url) -> Option<String> {

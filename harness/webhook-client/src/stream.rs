@@ -19,7 +19,7 @@ pub(super) struct Stream {
     addresses: Option<(SocketAddr, SocketAddr)>,
 }
 
-/// Wraps the connection that a connector established.
+/// Wraps the TCP connection `tcp` and remembers its addresses.
 pub(super) fn dialled(tcp: TokioIo<TcpStream>) -> TokioIo<Stream> {
     let tcp = tcp.into_inner();
     let addresses = tcp.local_addr().ok().zip(tcp.peer_addr().ok());

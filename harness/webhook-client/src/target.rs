@@ -11,18 +11,18 @@ use super::address::percent_decoded;
 /// A URL that is parsed once for all requests to it.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
-    /// The complete URL. For a service, it has no port, so that the client uses the port of the service's address.
+    /// The complete URL. The URL of a service has no port, so that the client uses the port of the service's address.
     pub(super) uri: Uri,
     /// The path and query, for an HTTP/1.1 request line.
     pub(super) path: Uri,
     /// The `Host` header.
     pub(super) host: HeaderValue,
-    /// The `Authorization` header for the user and password in the URL, if it has them.
+    /// The `Authorization` header for the user and password in the URL, if the URL contains them.
     pub(super) authorization: Option<HeaderValue>,
 }
 
 impl Target {
-    /// Parses `url`, which leads to the service with this authority, or to another host.
+    /// Parses `url`, which leads to the service with the authority `service`, or to another host.
     ///
     /// # Errors
     /// A URL to which no request can be sent.
@@ -49,7 +49,7 @@ impl Target {
         Ok(Self { uri, path, host, authorization })
     }
 
-    /// Returns whether a connection to one URL can be used for the other.
+    /// Returns whether a connection to this URL can also be used for `other`.
     pub(super) fn is_at(&self, other: &Uri) -> bool {
         self.uri.scheme() == other.scheme() && self.uri.authority() == other.authority()
     }
@@ -68,7 +68,7 @@ fn take_authorization(url: &mut Url) -> Option<HeaderValue> {
     Some(authorization)
 }
 
-/// Returns the user and password in `url` as a header, if it has them.
+/// Returns the user and password in `url` as a header, if the URL contains them.
 pub(super) fn basic(url: &Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;

@@ -48,6 +48,8 @@ impl ResolvesClientCert for Always {
     }
 }
 
+/// Parses a client certificate and its key.
+///
 /// # Errors
 /// The error of Go's crypto/tls/tls.go, `X509KeyPair`.
 pub(super) fn certified_key(identity: &Identity) -> Result<CertifiedKey, String> {
@@ -69,7 +71,7 @@ pub(super) fn certified_key(identity: &Identity) -> Result<CertifiedKey, String>
     }
 }
 
-/// Creates a TLS configuration with this verifier.
+/// Creates a TLS configuration that verifies servers with `verifier`.
 ///
 /// Rule: HTTP-17.
 ///
@@ -89,7 +91,7 @@ pub(super) fn client_config_with(
     Ok(config)
 }
 
-/// Creates a verifier that rejects what Go rejects.
+/// Creates a verifier that rejects the certificates that Go rejects.
 ///
 /// # Errors
 /// The error of [`client_config`].

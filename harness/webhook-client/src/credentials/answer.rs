@@ -22,7 +22,7 @@ pub(super) enum ExecVersion {
 }
 
 impl ExecVersion {
-    /// Parses `api_version`; returns none if client-go does not support it.
+    /// Parses `api_version`; returns `None` if client-go does not support it.
     pub(super) fn parse(api_version: &str) -> Option<Self> {
         [Self::V1, Self::V1beta1].into_iter().find(|version| version.api_version() == api_version)
     }
@@ -41,10 +41,10 @@ impl ExecVersion {
 
 /// The credentials that a plugin printed.
 pub(super) struct Printed {
-    /// The bearer token; empty if there is none.
+    /// The bearer token; empty if the plugin did not print a token.
     pub(super) token: String,
     pub(super) identity: Option<Identity>,
-    /// When the plugin has to run again.
+    /// When the credentials expire, so that the plugin has to run again.
     pub(super) expires: Option<Timestamp>,
 }
 
@@ -128,7 +128,7 @@ fn other_version(version: ExecVersion, claimed: &GroupVersionKind) -> UserError 
     ))
 }
 
-/// Parses an expiration time; returns none for the start of the year 1, which is Go's zero time.
+/// Parses an expiration time; returns `None` for the start of the year 1, which is Go's zero time.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/time.go, `UnmarshalJSON`.
 fn expiration(text: &str) -> Result<Option<Timestamp>, UserError> {

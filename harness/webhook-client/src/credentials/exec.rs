@@ -21,9 +21,9 @@ use super::answer::{self, ExecVersion, Printed};
 use super::program::{Program, RunError};
 use super::user::Identity;
 
-/// The maximum number of cached plugins. With `provideClusterInfo` there is one for each `clientConfig`.
+/// The maximum number of cached plugins. With `provideClusterInfo`, each `clientConfig` has its own plugin.
 const MAX_PLUGINS: usize = 200;
-/// How often the long hint about a missing program is logged, and in which period.
+/// The maximum number of hints about a missing program, and the period in which they are counted.
 ///
 /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `newAuthenticator`.
 const HINTS: (u32, Duration) = (10, Duration::from_secs(3600));
@@ -92,6 +92,8 @@ impl ExecConfig {
         }
     }
 
+    /// Returns the API version that the plugin uses.
+    ///
     /// # Errors
     /// The API version of the plugin is unknown.
     pub(super) fn version(&self) -> Result<ExecVersion, UserError> {
@@ -170,7 +172,7 @@ struct ExecCredentialSpec<'a> {
 
 type Key = (ExecConfig, Option<Cluster>);
 
-/// The credential plugins that have run, and their output. Clones share them.
+/// The credential plugins that have run, and their output. Clones share the same plugins.
 #[derive(Clone, Default)]
 pub(in super::super) struct Plugins(Arc<SyncMutex<HashMap<Key, Arc<Plugin>>>>);
 
@@ -212,7 +214,7 @@ pub(in super::super) struct Plugin {
     config: ExecConfig,
     version: ExecVersion,
     cluster: Option<Cluster>,
-    /// Locked while the program runs, so that it runs only once at a time.
+    /// The plugin's state, which is locked while the program runs, so that only one instance runs at a time.
     state: Arc<Mutex<State>>,
 }
 
@@ -224,7 +226,7 @@ struct State {
 }
 
 impl Plugin {
-    /// Returns the credentials. Runs the program if there are none or if they have expired.
+    /// Returns the credentials. Runs the program if it has not run yet, or if its credentials have expired.
     ///
     /// # Errors
     /// kube-apiserver's error.
@@ -245,7 +247,7 @@ impl Plugin {
         })
     }
 
-    /// Runs the program unless it has run since it printed `used`. If it fails, the credentials are kept.
+    /// Runs the program unless it has run since it printed `used`. If the program fails, the old credentials are kept.
     ///
     /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `maybeRefreshCreds`.
     async fn refresh(self: &Arc<Self>, used: &Arc<Printed>) {
@@ -256,7 +258,7 @@ impl Plugin {
         }
     }
 
-    /// Runs the program. It continues after the call ends, so that the next call can use its output.
+    /// Runs the program. The program continues after the call ends, so that the next call can use its output.
     async fn run(self: &Arc<Self>, mut state: OwnedMutexGuard<State>) -> Result<Arc<Printed>, UserError> {
         let plugin = Arc::clone(self);
         let running = tokio::spawn(async move {
@@ -324,6 +326,8 @@ pub(in super::super) struct FromPlugin {
 }
 
 impl FromPlugin {
+    /// Returns the credentials of `plugin`, which runs if necessary.
+    ///
     /// # Errors
     /// The error of [`Plugin::credentials`].
     pub(super) async fn ask(plugin: Arc<Plugin>) -> Result<Self, UserError> {
@@ -331,7 +335,7 @@ impl FromPlugin {
         Ok(Self { plugin, printed })
     }
 
-    /// Returns the client certificate; none if the plugin printed none.
+    /// Returns the client certificate; `None` if the plugin did not print a certificate.
     pub(in super::super) fn identity(&self) -> Option<&Identity> {
         self.printed.identity.as_ref()
     }

@@ -26,7 +26,7 @@ pub(super) struct Program {
     /// A path, or a name to look up in PATH.
     pub(super) command: String,
     pub(super) args: Vec<String>,
-    /// Environment variables in addition to those of this process.
+    /// The environment variables that are set in addition to those of this process.
     pub(super) env: Vec<(String, String)>,
 }
 

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::exec::{ExecConfig, FromPlugin, Plugins, WrittenExec};
 use crate::tls;
 
-/// How long the content of a token file is used: a minute, minus the ten seconds that it must remain valid.
+/// How long the content of a token file is used: one minute, minus the ten seconds that a token must remain valid.
 ///
 /// Source: client-go `transport/token_source.go`, `NewCachedFileTokenSource`.
 const TOKEN_IS_GOOD_FOR: Duration = Duration::from_secs(50);
@@ -62,7 +62,7 @@ pub(in super::super) struct User {
     read: Mutex<Option<(Instant, String)>>,
 }
 
-/// PEM data, inline or in a file.
+/// PEM data: inline, or the path of a file.
 enum Pem {
     Data(Result<Vec<u8>, String>),
     File(PathBuf),
@@ -123,7 +123,7 @@ impl User {
         }
     }
 
-    /// Returns the client certificate; none without a certificate and a key.
+    /// Returns the client certificate; `None` if the user does not have both a certificate and a key.
     ///
     /// # Errors
     /// A file cannot be read, or kube-apiserver or admit does not support the user's credentials.
@@ -145,7 +145,7 @@ impl User {
         Ok(Some(Identity { certificate, key }))
     }
 
-    /// Runs the credential plugin for calls to `webhook`; returns none if the user has other credentials.
+    /// Runs the credential plugin for calls to `webhook`; returns `None` if the user has other credentials.
     ///
     /// # Errors
     /// kube-apiserver's error if the plugin cannot be run.
@@ -167,7 +167,7 @@ impl User {
         FromPlugin::ask(plugins.plugin(exec, webhook)?).await.map(Some)
     }
 
-    /// Returns whether there is a user name and password; a password without a name is ignored.
+    /// Returns whether the user has a name and a password; a password without a name is ignored.
     ///
     /// Source: client-go `transport/config.go`, `HasBasicAuth`.
     fn has_password(&self) -> bool {
@@ -214,7 +214,7 @@ impl User {
         Ok(headers)
     }
 
-    /// Returns the token. A readable token file takes precedence.
+    /// Returns the bearer token. A readable token file takes precedence over a token in the kubeconfig.
     ///
     /// # Errors
     /// The file cannot be read, and there is no other token.
@@ -250,6 +250,8 @@ impl Pem {
     }
 }
 
+/// Reads a file of credentials.
+///
 /// # Errors
 /// Go's error, such as `open /x: no such file or directory`, or an error for a file that is too large.
 fn read(file: &Path) -> Result<Vec<u8>, UserError> {
