@@ -67,7 +67,7 @@ impl ClientAuthorities {
         Arc::new(AnyCertificate(Arc::clone(&self.verifier)))
     }
 
-    /// Authenticates the user of a certificate chain; returns none if it is not trusted.
+    /// Authenticates the user of a certificate chain; returns `None` if the chain is not trusted.
     ///
     /// The chain starts with the client's own certificate.
     pub(crate) fn user(&self, certificates: &[CertificateDer<'_>]) -> Option<ClientCertificate> {

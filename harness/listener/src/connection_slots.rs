@@ -27,10 +27,10 @@ pub(crate) const FIRST_REQUEST: Duration = Duration::from_secs(32);
 /// Source: apiserver `pkg/server/secure_serving.go`, `IdleTimeout`.
 const IDLE: Duration = Duration::from_secs(90);
 
-/// How many bytes a peer may send before it has sent a token. The headers of a usual request are smaller.
+/// How many bytes a peer may send before it is authenticated. The headers of most requests are smaller.
 const FREE_BYTES: usize = 16 << 10;
 
-/// How many bytes all such peers may send together beyond that, because headers may be up to a megabyte.
+/// How many bytes all unauthenticated peers together may send beyond the free bytes.
 const UNAUTHENTICATED_BYTES: usize = 16 << 20;
 
 /// The connection slots of a listener.
@@ -78,9 +78,9 @@ struct Activity {
     requests: usize,
     /// When the last request ended.
     quiet_since: Instant,
-    /// The bytes that it has sent before it was authenticated.
+    /// The bytes that the peer sent before it was authenticated.
     bytes: usize,
-    /// The reservation for those bytes beyond the free ones.
+    /// The reservation for the peer's bytes in excess of the free bytes.
     charged: Option<OwnedSemaphorePermit>,
 }
 
@@ -100,7 +100,7 @@ impl ConnectionSlots {
 
     /// Takes a slot for a new peer.
     ///
-    /// If none is free, evicts the unauthenticated peer that has been connected longest, preferring peers that have
+    /// If no slot is free, evicts the unauthenticated peer that has been connected longest, preferring peers that have
     /// sent nothing; otherwise, the peer that has been idle longest. Waits only while all peers are authenticated and
     /// have active requests.
     pub(crate) async fn take(self: &Arc<Self>) -> ConnectionSlot {
@@ -142,7 +142,7 @@ impl ConnectionSlots {
 }
 
 impl OccupiedSlots {
-    /// Evicts the least important peer, and returns whether there was one to evict.
+    /// Evicts the least important peer. Returns `false` if no peer can be evicted.
     fn evict_one(&mut self) -> bool {
         let silent = self.peers.iter().find(|(_, peer)| lock(&peer.activity).progress == Progress::Nothing);
         let stranger = || self.peers.iter().find(|(_, peer)| lock(&peer.activity).progress < Progress::Token);
@@ -164,7 +164,7 @@ impl Activity {
         (self.requests == 0 && !self.is_upgraded).then_some(self.quiet_since)
     }
 
-    /// Returns when the connection times out.
+    /// Returns when the connection times out; `None` if it does not time out.
     fn deadline(&self) -> Option<Instant> {
         let limit = if self.has_requested { IDLE } else { FIRST_REQUEST };
         self.idle_since().map(|since| since + limit)
@@ -252,12 +252,12 @@ impl Watcher {
         activity.progress = activity.progress.max(Progress::Bytes);
     }
 
-    /// Returns when the slot is given to another peer.
+    /// Waits until the slot is given to another peer.
     pub(crate) async fn evicted(&self) {
         self.peer.evicted.cancelled().await;
     }
 
-    /// Returns when the connection times out.
+    /// Waits until the connection times out.
     pub(crate) async fn timed_out(&self) {
         loop {
             let now = Instant::now();

@@ -12,19 +12,19 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::connection_slots::ActiveRequest;
 
-/// How long a client may take no part of its response before it is cut off.
+/// How long a client may read nothing of its response before the connection is closed.
 ///
 /// Source: kube-apiserver's `--request-timeout`, after which it cuts off the answer of a request that is no watch; here it
 /// is any answer, and only one that is not read.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Tracks since when a chunk of a response has been waiting for the client.
+/// Measures how long a chunk of a response has been waiting for the client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delivery(Arc<Mutex<Progress>>);
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// Since when a chunk has not been written to the connection.
+    /// When the current chunk was created; `None` if the chunk has been written to the connection.
     waiting: Option<Instant>,
     /// The task that waits to send the next chunk.
     next: Option<Waker>,
@@ -35,12 +35,12 @@ impl Delivery {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns when a chunk has been waiting for too long.
+    /// Waits until a chunk has been waiting for too long.
     async fn overdue(&self) {
         overdue(|| self.progress().waiting).await;
     }
 
-    /// Starts to track a chunk until it is dropped.
+    /// Wraps a chunk and measures how long it waits, until it is dropped.
     fn begin(&self, bytes: Bytes) -> Bytes {
         if bytes.is_empty() {
             return bytes;
@@ -74,7 +74,7 @@ impl Drop for Chunk {
     }
 }
 
-/// Returns when the chunk that `waiting` observes has been waiting for too long.
+/// Waits until the chunk that `waiting` observes has been waiting for too long.
 async fn overdue(waiting: impl Fn() -> Option<Instant>) {
     loop {
         let now = Instant::now();
@@ -149,7 +149,7 @@ impl Deliveries {
         delivery
     }
 
-    /// Returns when a chunk of a response without a stream has been waiting for too long.
+    /// Waits until a chunk of a response without a stream has been waiting for too long.
     pub(crate) async fn overdue(&self) {
         overdue(|| self.latest().as_ref()?.progress().waiting).await;
     }

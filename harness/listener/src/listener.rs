@@ -50,12 +50,12 @@ const HEAD_BYTES: usize = 1 << 20;
 ///
 /// Source: Go's net, `maxListenerBacklog`: `/proc/sys/net/core/somaxconn`, which is 4096 by default.
 const BACKLOG: i32 = 4096;
-/// The kernel's buffers for unread responses and requests; the kernel allocates twice as much memory.
+/// The size of the kernel's buffers for unread responses and requests; the kernel allocates twice as much memory.
 ///
 /// By default they would grow to megabytes per connection.
 const SEND_BUFFER: usize = 32 << 10;
 const RECEIVE_BUFFER: usize = 128 << 10;
-/// The TLS buffer for response data that the kernel does not accept yet.
+/// The size of the TLS buffer for response data that the kernel does not accept yet.
 const TLS_BUFFER: usize = 16 << 10;
 /// The number of unsent bytes of an HTTP/2 stream at which no more of the response is produced.
 const STREAM_BUFFER: usize = 16 << 10;
@@ -139,7 +139,7 @@ impl Listener {
         Ok(Self { accepting: tokio::spawn(server.accept(listener)), stop })
     }
 
-    /// Closes the socket, waits for active requests, and aborts those that take too long.
+    /// Closes the socket, waits for active requests, and aborts requests that do not finish in time.
     pub async fn stop(self) {
         self.stop.cancel();
         // The task is never aborted, and a panic in it has already been reported.
@@ -240,7 +240,7 @@ impl Server {
         watcher.record_http_end();
     }
 
-    /// Handles requests with the router.
+    /// Returns the function that handles the requests of one connection with the router.
     fn service(
         &self,
         peer: SocketAddr,
@@ -270,7 +270,7 @@ impl Server {
 type BoxedAnswer =
     Pin<Box<dyn Future<Output = Result<hyper::Response<Delivered>, std::convert::Infallible>> + Send>>;
 
-/// A connection with its slot, which it also keeps after an upgrade from HTTP to WebSocket.
+/// A connection and its slot. The connection keeps the slot after an upgrade from HTTP to WebSocket.
 #[derive(Debug)]
 struct Connected {
     stream: TlsStream<TcpStream>,

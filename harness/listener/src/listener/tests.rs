@@ -1,4 +1,4 @@
-//! Time limits for peers. The clock is paused while any task can run, and then advances to the next deadline.
+//! Tests time limits for peers. The clock is paused while a task can run, and then advances to the next deadline.
 
 use axum::body::{Body, Bytes};
 use axum::response::IntoResponse as _;
@@ -21,7 +21,7 @@ use tokio_rustls::client::TlsStream;
 use super::*;
 use crate::Credentials;
 
-/// Much more than all buffers between a server and its client can hold.
+/// A number of bytes that exceeds all buffers between a server and its client.
 const MUCH: usize = 64 << 20;
 
 struct Served {
