@@ -28,26 +28,26 @@ pub(super) const JSON: &str = "application/json";
 pub struct Exchange {
     /// The body that was sent.
     pub review: Bytes,
-    /// The reply, or why there is none.
+    /// The reply, or the reason why there is no reply.
     pub reply: Result<Reply, CallError>,
-    /// How long it took.
+    /// The duration of the exchange.
     pub took: Duration,
     /// The redirects and retry requests before the final reply.
     pub redirects_and_retries: Vec<RedirectOrRetry>,
     /// Whether admit answered in place of another webhook.
     pub is_other_webhook: bool,
-    /// How it was sent, if it bypassed the dispatcher.
+    /// How the request was sent, if it bypassed the dispatcher.
     pub direct: Option<Direct>,
 }
 
-/// How a request was sent that bypassed the dispatcher, as no API server sends it.
+/// How a request was sent that bypassed the dispatcher, which no API server would send.
 #[derive(Clone, Debug)]
 pub struct Direct {
     /// The webhook that was called.
     pub webhook: Arc<WebhookId>,
     /// The HTTP method.
     pub method: Method,
-    /// The `Content-Type`; empty without a body.
+    /// The `Content-Type`; empty if there is no body.
     pub content_type: &'static str,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct CallRecorder {
     https: HttpsCaller,
     silent: Mutex<HashMap<WebhookTarget, (u32, CallError)>>,
     calls: AtomicU64,
-    /// The duration of each webhook's first call; none while it is in flight.
+    /// The duration of each webhook's first call; `None` while that call is in flight.
     first: Mutex<HashMap<WebhookTarget, Option<Duration>>>,
 }
 
@@ -92,7 +92,7 @@ impl CallRecorder {
         self.firsts().get(target).copied().flatten()
     }
 
-    /// Returns whether a call that starts now is the first one.
+    /// Returns whether a call that starts now is the first call to `target`.
     fn begins(&self, target: &WebhookTarget) -> bool {
         let mut firsts = self.firsts();
         if firsts.contains_key(target) {
@@ -106,7 +106,7 @@ impl CallRecorder {
         self.first.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls a webhook, unless it timed out too often.
+    /// Calls a webhook, unless too many earlier calls timed out.
     pub(super) async fn call(
         &self,
         call: Call<'_>,
@@ -144,7 +144,7 @@ impl CallRecorder {
     }
 }
 
-/// Returns whether the webhook did not respond at all. A connection that closes early is a response.
+/// Returns whether the webhook did not respond at all. Closing the connection early counts as a response.
 fn is_silence(error: &CallError) -> bool {
     match error {
         CallError::Client(_) => true,
@@ -175,7 +175,7 @@ impl Exchanges {
 }
 
 impl RecordingCaller {
-    /// Creates a recorder whose large exchanges wait for `turn`, if set.
+    /// Creates a caller whose large exchanges wait for `turn`, if set.
     pub(super) fn new(shared: Arc<CallRecorder>, exchanges: &Exchanges, turn: Option<Arc<Turn>>) -> Self {
         Self { shared, exchanges: Arc::clone(&exchanges.0), turn }
     }

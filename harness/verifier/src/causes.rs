@@ -9,11 +9,11 @@ use super::report::{Finding, MAX_EXAMPLES};
 /// The properties that findings of one check share if they have the same cause.
 #[derive(PartialEq, Eq)]
 struct Cause {
-    /// The server of the webhook, or the webhook itself if its server is unknown: it then shares no cause.
+    /// The server of the webhook. A webhook whose server is unknown counts as its own server.
     server: String,
     kind: String,
     severity: Severity,
-    /// The message without the webhook's own names and addresses.
+    /// The message without the webhook's name and addresses.
     message: String,
 }
 

@@ -16,10 +16,10 @@ pub struct Difference {
     /// The field, such as `spec.containers[app].env[TZ].value`. List items are named by their key if they
     /// have one.
     pub path: String,
-    /// The expected or former value; none if the field is expected to be absent.
+    /// The expected or former value; `None` if the field is expected to be absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Value>,
-    /// The actual value; none if the field is absent.
+    /// The actual value; `None` if the field is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Value>,
 }

@@ -184,7 +184,7 @@ impl Environment {
         self.call_recorder.calls()
     }
 
-    /// Returns the duration of a webhook's first call, including the connection; none if it was never called.
+    /// Returns the duration of a webhook's first call, including the connection; `None` if it was never called.
     pub fn first_call(&self, webhook: &Webhook) -> Option<Duration> {
         self.call_recorder.first(&webhook.client_config.target)
     }
@@ -341,7 +341,7 @@ impl Outcome {
             .unwrap_or(Verdict::ServerError(status))
     }
 
-    /// Returns the resulting object; none if the request is rejected or creates none.
+    /// Returns the resulting object; `None` if the request is rejected or creates none.
     pub fn admitted(&self) -> Option<&Value> {
         self.object.as_ref().filter(|_| self.refusal.is_none())
     }

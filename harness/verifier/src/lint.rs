@@ -73,7 +73,7 @@ pub struct LintFinding {
 pub struct Unchecked {
     /// The id of the check.
     pub check: &'static str,
-    /// The position of the configuration; none for all together.
+    /// The position of the configuration; `None` for all together.
     pub position: Option<usize>,
     /// The entry of the webhook, `webhooks[0]`; empty for a configuration, or all together.
     pub field: String,

@@ -33,7 +33,7 @@ pub struct ObjectProbe<'a> {
 #[derive(Debug, Default)]
 pub struct Memory {
     outcomes: Mutex<Vec<Arc<Outcome>>>,
-    /// The turn of the object, for large exchanges; none if nothing else runs.
+    /// The turn of the object, for large exchanges; `None` if nothing else runs.
     turn: Option<Arc<Turn>>,
 }
 

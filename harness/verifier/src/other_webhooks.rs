@@ -42,7 +42,7 @@ pub struct OtherWebhook {
 struct Addition {
     /// The JSON pointer to the map or list to which it is added.
     parent: String,
-    /// The name of the map entry; none in a list.
+    /// The name of the map entry; `None` in a list.
     member: Option<&'static str>,
     value: Value,
 }

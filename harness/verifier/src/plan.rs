@@ -200,8 +200,7 @@ impl Plan {
         all
     }
 
-    /// Returns the result of one probe for one object, of all webhooks together without `subject`; none if it
-    /// does not examine objects.
+    /// Returns the result of one probe for one object of all webhooks; `None` if a check examines no objects.
     pub(super) async fn probe(
         &self,
         check: &'static Check,

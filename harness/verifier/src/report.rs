@@ -31,7 +31,7 @@ pub struct Report {
     pub calls: u64,
     /// The number of objects left out, by reason.
     pub left_out: BTreeMap<String, u64>,
-    /// The part of the corpus that was tried; none for the whole corpus.
+    /// The part of the corpus that was tried; `None` for the whole corpus.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
     /// Whether the run was interrupted before it finished: it may have missed findings.
@@ -156,7 +156,7 @@ pub struct CheckReport {
     pub help: String,
     /// The source of the rule.
     pub source: String,
-    /// Why the user skipped it; none if it ran.
+    /// Why the user skipped it; `None` if it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
     /// One entry for each webhook, or one for all together.
@@ -254,7 +254,7 @@ pub struct Step {
     pub direct: Option<Request>,
     /// The `AdmissionReview` that was sent; a string if it is not JSON.
     pub review: Value,
-    /// The HTTP status of the reply; none without a reply.
+    /// The HTTP status of the reply; `None` without a reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The body of the reply, or why there is none; a string if it is not JSON.
@@ -297,7 +297,7 @@ impl Finding {
         self.webhooks.values().sum()
     }
 
-    /// Returns the size of its object; none if it is not about an object.
+    /// Returns the size of its object; `None` if it is not about an object.
     pub(super) fn size(&self) -> Option<usize> {
         self.object.as_ref().map(|object| object.to_string().len())
     }

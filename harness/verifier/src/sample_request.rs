@@ -17,7 +17,7 @@ pub struct SampleRequest {
     pub webhooks: Vec<SampleWebhook>,
     /// The request as the first webhook saw it.
     pub request: Attributes,
-    /// The object after the mutating webhooks; none if the request creates none or is rejected.
+    /// The object after the mutating webhooks; `None` if the request creates none or is rejected.
     pub object: Option<Value>,
     /// The outcome.
     pub end: End,
@@ -122,7 +122,7 @@ pub enum End {
 }
 
 impl SampleRequest {
-    /// Returns the request of an outcome; none if a review bypassed the dispatcher.
+    /// Returns the request of an outcome; `None` if a review bypassed the dispatcher.
     pub(super) fn of(outcome: &Outcome) -> Option<Self> {
         if outcome.exchanges.iter().any(|exchange| exchange.direct.is_some()) {
             return None;

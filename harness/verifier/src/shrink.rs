@@ -34,7 +34,7 @@ impl Shrinking {
         Self { object, pieces, offered: None, offers, judged: offers * JUDGED, shrunk: false }
     }
 
-    /// Returns the next smaller valid object; none if there is no smaller one.
+    /// Returns the next smaller valid object; `None` if there is no smaller one.
     pub(super) fn next(&mut self, is_valid: impl Fn(&Value) -> bool) -> Option<&Value> {
         while self.offers > 0 && self.judged > 0 {
             let Some(piece) = self.pieces.pop() else {

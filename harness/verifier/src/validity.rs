@@ -55,7 +55,7 @@ impl<'a> Validity<'a> {
     }
 }
 
-/// Returns the errors of an object on creation, without positions; none if the request cannot be built.
+/// Returns the errors of an object on creation, without positions; `None` if the request cannot be built.
 fn places(environment: &Environment, object: &Value) -> Option<BTreeSet<String>> {
     let request = environment.create(object.clone()).ok()?;
     let object = request.object.as_ref()?;

@@ -143,7 +143,7 @@ impl Default for Settings {
 pub struct Rotation {
     /// The command that renews them.
     pub command: Intervention,
-    /// The CA of the new certificates; none if the caBundle already has it.
+    /// The CA of the new certificates; `None` if the caBundle already has it.
     pub ca_bundle: Option<Bundle>,
     /// The time limit of the command, and then of a webhook to present the new certificate.
     pub patience: Duration,

@@ -65,8 +65,7 @@ pub(super) fn filled(object: &Value, schema: Option<&Value>, most: usize) -> (Va
     (filled, "an annotation".to_owned())
 }
 
-/// Returns the path of an unset field of `value` that accepts a string of any length; none if `schema` has no
-/// such field.
+/// Returns the path of an unset field of `value` that accepts any string; `None` if there is none.
 fn free(schema: &Value, value: &Value, is_root: bool) -> Option<Vec<String>> {
     let members = value.as_object()?;
     let is_constrained = |schema: &Value| CONSTRAINTS.iter().any(|field| schema.get(*field).is_some());

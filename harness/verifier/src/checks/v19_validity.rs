@@ -207,7 +207,7 @@ fn count(value: &Value, of: Type, path: &str, counts: &mut BTreeMap<Place, usize
     }
 }
 
-/// Returns the key of an item: without key fields, the item itself; none if the item has no key field.
+/// Returns the key of an item: without key fields, the item itself; `None` if the item has no key field.
 fn key(item: &Value, fields: &[&str]) -> Option<String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     if fields.is_empty() {

@@ -145,7 +145,7 @@ fn beyond_the_status(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
 
 const NAME: &str = "admit-verify";
 
-/// Returns a client's request to the subresource; none if admit cannot build one.
+/// Returns a client's request to the subresource; `None` if admit cannot build one.
 fn request(
     webhook_probe: &WebhookProbe<'_>,
     resource: &ServedResource,
@@ -201,8 +201,7 @@ fn request(
     Some(side(webhook_probe, resource, subresource, object, old_object))
 }
 
-/// Makes a typical change through the subresource; none if admit does not know one, or the object has no
-/// place for it.
+/// Makes a typical change through the subresource; `None` if admit does not know one, or the object has no such field.
 pub(super) fn change(object: &mut Value, subresource: &str) -> Option<()> {
     let is_written = match subresource {
         "status" if object["kind"] == "Pod" => set(object, &["status", "phase"], "Running"),
@@ -225,14 +224,13 @@ pub(super) fn change(object: &mut Value, subresource: &str) -> Option<()> {
     is_written.then_some(())
 }
 
-/// Sets the CPU request of the first container of a Pod; none if it has no container.
+/// Sets the CPU request of the first container of a Pod; `None` if it has no container.
 fn ask_for_cpu(pod: &mut Value, cpu: &str) -> Option<()> {
     let container = pod.pointer_mut("/spec/containers/0")?;
     set(container, &["resources"], json!({"requests": {"cpu": cpu}})).then_some(())
 }
 
-/// Returns an object of the resource with the labels that the webhook's selector requires; none if the corpus
-/// has none.
+/// Returns an object of the resource whose labels the webhook selects; `None` if there is none.
 fn stored(webhook_probe: &WebhookProbe<'_>, resource: &ServedResource) -> Option<Value> {
     let mut of_kind = webhook_probe.samples.iter().filter(|sample| sample.resource == resource.name);
     if let Some(object) = of_kind.find_map(|sample| sample.object.as_ref()) {

@@ -33,7 +33,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(vec![Violation::new("requires metadata.name", message).with_steps([outcome])])
 }
 
-/// Returns the request with generateName, as a controller sends it; none if it has no name.
+/// Returns the request with generateName, as a controller sends it; `None` if it has no name.
 pub(super) fn unnamed(request: &Attributes) -> Option<Attributes> {
     // The body of a subresource request has the name of its parent.
     let mut object = request.object.clone().filter(|_| request.subresource.is_empty())?;

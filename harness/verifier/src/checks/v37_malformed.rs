@@ -43,7 +43,7 @@ struct Malformed {
     method: Method,
     content_type: &'static str,
     body: Option<Bytes>,
-    /// The severity of a response with status 200 and without a denial; none if that is correct.
+    /// The severity of a response with status 200 and without a denial; `None` if that is correct.
     pass: Option<Severity>,
 }
 

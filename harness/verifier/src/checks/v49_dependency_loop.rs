@@ -67,7 +67,7 @@ struct Reason<'a> {
     unclear: Option<String>,
     /// The webhook that is called.
     asked: &'a Subject,
-    /// A request that fails while it is down; none if admit has no object for it.
+    /// A request that fails while it is down; `None` if admit has no object for it.
     shown: Option<SampleRequest>,
 }
 

@@ -158,7 +158,7 @@ pub(super) fn effect_of(exchange: &Exchange, object: &Value) -> Effect {
 }
 
 impl Effect {
-    /// Describes how the effect differs from `expected`; none if they are equivalent.
+    /// Describes how the effect differs from `expected`; `None` if they are equivalent.
     pub(super) fn difference_from(
         &self,
         expected: &Self,

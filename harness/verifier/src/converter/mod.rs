@@ -56,8 +56,7 @@ struct Version {
 }
 
 impl Converter {
-    /// Returns the conversion webhook of `definition` as a configuration with one webhook; none if no webhook
-    /// converts its objects.
+    /// Returns the conversion webhook of `definition` as a configuration; `None` if no webhook converts its objects.
     pub fn configuration(definition: &Value) -> Option<Value> {
         if text(definition, &["kind"]) != "CustomResourceDefinition"
             || text(definition, &["spec", "conversion", "strategy"]) != "Webhook"
@@ -75,8 +74,7 @@ impl Converter {
         }))
     }
 
-    /// Creates the webhook of `definition`, called as in `configuration`; none if it supports no known review
-    /// version.
+    /// Creates the webhook of `definition`, called as in `configuration`; `None` without a supported review version.
     ///
     /// # Errors
     /// The first field of the configuration that cannot be read.
@@ -140,7 +138,7 @@ impl Converter {
         left_out.map(|(reason, count)| (reason.as_str(), *count))
     }
 
-    /// Returns the object as the API server decodes it; none if it would not store it.
+    /// Returns the object as the API server decodes it; `None` if it would not store it.
     fn valid(&self, object: Value) -> Option<Value> {
         let (object, errors) = self.version(text(&object, &["apiVersion"]))?.judged(object).ok()?;
         errors.is_empty().then_some(object)
@@ -357,7 +355,7 @@ impl ConverterProbe<'_> {
     }
 }
 
-/// Runs `check` on `converter`; returns none if the check is for other webhooks.
+/// Runs `check` on `converter`; returns `None` if the check is for other webhooks.
 pub(super) async fn observe(
     check: &'static Check,
     environment: &Environment,

@@ -90,7 +90,7 @@ pub fn built_in(
     })
 }
 
-/// Returns an object of `kind` with a name and without labels; none if the corpus has none.
+/// Returns an object of `kind` with a name and without labels; `None` if the corpus has none.
 pub fn example(kind: &GroupVersionKind, cluster_fixture: &ClusterFixture) -> Option<Value> {
     let built_in = makers(&[]).into_iter().map(|maker| (maker.make)(0));
     let custom = || {

@@ -21,7 +21,7 @@ pub(super) fn is_match(expression: &str, text: &str) -> bool {
 }
 
 /// Returns a text of `least` to `most` characters that matches `expression`, a different one for each `turn`
-/// if possible; none if none was found.
+/// if possible; `None` if none was found.
 pub(super) fn text(expression: &str, turn: usize, least: usize, most: usize) -> Option<String> {
     // Go's regular expressions decide what is valid; this one only suggests texts.
     let regexp = Regexp::new(expression).ok()?;
