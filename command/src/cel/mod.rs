@@ -92,7 +92,7 @@ enum Output {
 
 /// An expression and its origin.
 struct Expression {
-    /// The webhook and the condition; none for an expression on the command line.
+    /// The webhook and the condition; `None` for an expression on the command line.
     condition: Option<(String, String)>,
     text: String,
 }

@@ -212,7 +212,7 @@ impl Documents {
         Self { file, source, rest: Vec::new().into_iter(), failure }
     }
 
-    /// Reads the next objects of the file; none at its end.
+    /// Reads the next objects of the file; `None` at its end.
     fn more(&mut self) -> Result<Option<Vec<Document>>, Failure> {
         let Some(source) = &mut self.source else { return Ok(None) };
         let read = source.next().map_err(|error| Failure::usage(format!("{}{error}", self.file)))?;
@@ -273,7 +273,7 @@ fn collect(document: Document, documents: &mut Vec<Document>) -> Result<(), Fail
     Ok(())
 }
 
-/// Takes the items out of a List or of a list of one kind; returns none for any other object.
+/// Takes the items out of a List or of a list of one kind; returns `None` for any other object.
 ///
 /// `kubectl get -o yaml` writes a List.
 ///

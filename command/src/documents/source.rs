@@ -83,7 +83,7 @@ impl Source {
         Ok(Self { format, lines: Lines::new(Box::new(Cursor::new(head).chain(reader)), 1) })
     }
 
-    /// Reads the next document, or several that can only be separated by parsing. Returns none at the end.
+    /// Reads the next document, or several that can only be separated by parsing. Returns `None` at the end.
     ///
     /// # Errors
     /// The file or the document cannot be read.
@@ -211,7 +211,7 @@ fn begins_as_json(reader: &mut impl BufRead, head: &mut Vec<u8>) -> io::Result<b
     Ok(false)
 }
 
-/// Parses concatenated JSON objects, which are not valid YAML; returns none for other text.
+/// Parses concatenated JSON objects, which are not valid YAML; returns `None` for other text.
 fn json(text: &str, first: u64) -> Option<Vec<Located>> {
     let mut lines = Lines::new(text.as_bytes(), first);
     let mut documents = Vec::new();

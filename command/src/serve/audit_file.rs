@@ -109,7 +109,7 @@ impl AuditFile {
     }
 }
 
-/// Returns the line of an event without its objects; none if it is still too large.
+/// Returns the line of an event without its objects; `None` if it is still too large.
 ///
 /// Source: apiserver plugin/pkg/audit/truncate/truncate.go.
 fn truncated(event: &Value, max_event_size: usize) -> Option<String> {

@@ -260,7 +260,7 @@ fn mode(values: &Values) -> Result<AuthorizationMode, Failure> {
 
 /// Returns the address of this host for other hosts: the one bound, or that of the interface that a datagram would use.
 ///
-/// Returns none if there is only the loopback interface.
+/// Returns `None` if there is only the loopback interface.
 ///
 /// Source: apimachinery pkg/util/net/interface.go, `ResolveBindAddress`.
 fn default_address(bound: IpAddr) -> Option<IpAddr> {

@@ -80,7 +80,7 @@ impl Traces {
         Ok(Self {})
     }
 
-    /// Returns the span contexts for calls; none if spans are not exported.
+    /// Returns the span contexts for calls; `None` if spans are not exported.
     pub(crate) fn contexts(&self) -> Option<Arc<dyn SpanContexts>> {
         #[cfg(feature = "otlp")]
         return self.exporter.as_ref().map(|_| export::Exporter::contexts());
@@ -88,7 +88,7 @@ impl Traces {
         None
     }
 
-    /// Returns the layer that exports spans; none if spans are not exported.
+    /// Returns the layer that exports spans; `None` if spans are not exported.
     pub(super) fn layer<S>(&self) -> Option<impl Layer<S> + use<S>>
     where
         S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
