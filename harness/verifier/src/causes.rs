@@ -78,8 +78,7 @@ impl Cause {
     }
 }
 
-/// Removes the names and the URL of the webhook from `message`, and memory addresses, which differ in each
-/// panic.
+/// Removes the webhook's names and URL from `message`, and memory addresses, which differ in each panic.
 fn anonymous(message: &str, webhook: &str) -> String {
     let own = webhook.split('/').nth(1).unwrap_or(webhook);
     let message = word_masked(&word_masked(message, webhook, "WEBHOOK"), own, "WEBHOOK");
@@ -87,7 +86,7 @@ fn anonymous(message: &str, webhook: &str) -> String {
     masked(&message, "0x", "ADDRESS", |letter| letter.is_ascii_hexdigit())
 }
 
-/// Replaces `word` with `mask` in `text` where it is a whole word and not part of another name.
+/// Replaces `word` with `mask` in `text` wherever `word` is a whole word and not part of another name.
 pub(super) fn word_masked(text: &str, word: &str, mask: &str) -> String {
     if word.is_empty() {
         return text.to_owned();
@@ -103,7 +102,7 @@ pub(super) fn word_masked(text: &str, word: &str, mask: &str) -> String {
     masked
 }
 
-/// Replaces each `start`, and the following letters that `continues` accepts, with `mask`.
+/// Replaces each `start` and the following characters that `continues` accepts with `mask`.
 fn masked(text: &str, start: &str, mask: &str, continues: fn(char) -> bool) -> String {
     let mut parts = text.split(start);
     let mut masked = parts.next().unwrap_or_default().to_owned();

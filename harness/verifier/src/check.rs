@@ -26,11 +26,11 @@ pub struct Check {
     pub id: &'static str,
     /// The name of the check and what must hold, as `NAME: STATEMENT`.
     pub title: &'static str,
-    /// The usual severity of its findings.
+    /// The severity of the check's findings, unless a finding overrides it.
     pub severity: Severity,
-    /// Why it matters: one paragraph.
+    /// The reason for the check, as one paragraph.
     pub why: &'static str,
-    /// What to change, as one imperative sentence.
+    /// The change that fixes a finding, as one imperative sentence.
     pub help: &'static str,
     /// The source of the rule.
     pub source: &'static str,
@@ -45,11 +45,11 @@ pub struct Check {
 #[serde(rename_all = "lowercase")]
 #[expect(clippy::exhaustive_enums, reason = "reports and SARIF have these three")]
 pub enum Severity {
-    /// Worth knowing.
+    /// The webhook works, but the finding is useful to know.
     Note,
-    /// Fails under conditions that occur in practice.
+    /// The webhook fails under conditions that occur in practice.
     Warning,
-    /// Fails now.
+    /// The webhook fails now.
     Error,
 }
 
@@ -79,7 +79,7 @@ impl Audience {
     }
 }
 
-/// The function of a check, by what it examines.
+/// The function of a check, classified by what it examines.
 ///
 /// A probe is a plain function, so that a check is data. An async one is written as
 /// `Probe::Object(|object_probe| Box::pin(run(object_probe)))`.
@@ -100,7 +100,7 @@ pub enum Probe {
     Effects(for<'a> fn(&'a WebhookProbe<'a>) -> BoxFuture<'a, Observed>),
     /// Examines one webhook while nothing else runs: latency, certificate.
     Webhook(for<'a> fn(&'a WebhookProbe<'a>) -> BoxFuture<'a, Observed>),
-    /// Examines what one webhook does to one object. Runs for each object of the corpus, many at a time.
+    /// Examines what one webhook does to one object. Runs for each object of the corpus, concurrently.
     Object(for<'a> fn(&'a ObjectProbe<'a>) -> BoxFuture<'a, Observed>),
     /// Examines what all webhooks together do to one object. `object_probe.subject` is the first of them.
     Collection(for<'a> fn(&'a ObjectProbe<'a>) -> BoxFuture<'a, Observed>),
@@ -120,9 +120,9 @@ pub type ConversionObservations = Vec<(Option<Value>, Observed)>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the driver has an order for them")]
 pub enum Disruption {
-    /// Renews their certificates.
+    /// Renews the certificates of the webhooks.
     Rotation,
-    /// Stops them: no call succeeds afterward.
+    /// Stops the webhooks, so that all later calls fail.
     Stop,
 }
 
@@ -148,7 +148,7 @@ impl std::fmt::Debug for Probe {
     }
 }
 
-/// The result of a probe: its violations (none if the assertion holds), or the reason why it did not test it.
+/// The result of a probe: its violations (empty if the assertion holds), or the reason why it tested nothing.
 pub type Observed = Result<Vec<Violation>, Skipped>;
 
 /// The reason why a probe did not test its assertion.
@@ -161,8 +161,7 @@ pub enum Skipped {
     /// The check applies but could not be run. The text names the cause.
     #[error("{0}")]
     NotChecked(String),
-    /// Like `NotChecked`, but becomes a pass if the webhook has called the watched API server by the end of
-    /// the run.
+    /// Like `NotChecked`, but counts as passed if the webhook calls the watched API server by the end of the run.
     #[error("{0}")]
     Uncontacted(String),
     /// Like `NotChecked`, but not because of the webhook: an option is missing, another option rules the
@@ -172,22 +171,22 @@ pub enum Skipped {
 }
 
 impl Skipped {
-    /// Returns that the check does not apply because of `reason`.
+    /// Creates a result for a check that does not apply because of `reason`.
     pub fn not_applicable(reason: impl Into<String>) -> Self {
         Self::NotApplicable(reason.into())
     }
 
-    /// Returns that a match condition of the webhook failed for the request.
+    /// Creates a result for a request for which a match condition of the webhook failed.
     pub(super) fn no_conditions() -> Self {
         Self::not_applicable("match conditions have no value for the request: see V55")
     }
 
-    /// Returns that the check could not be run because of `reason`.
+    /// Creates a result for a check that could not be run because of `reason`.
     pub fn not_checked(reason: impl Into<String>) -> Self {
         Self::NotChecked(reason.into())
     }
 
-    /// Returns that the check needs what `reason` names.
+    /// Creates a result for a check that lacks what `reason` names.
     pub fn unequipped(reason: impl Into<String>) -> Self {
         Self::Unequipped(reason.into())
     }
@@ -203,7 +202,7 @@ pub struct Violation {
     pub message: String,
     /// The differences between the expected and the actual object.
     pub differences: Vec<Difference>,
-    /// The requests that reproduce the violation, in order.
+    /// The outcomes of the requests that reproduce the violation, in order.
     pub steps: Vec<Arc<Outcome>>,
     /// Requests that reproduce the violation but are too large for a report.
     pub large: Vec<Arc<Outcome>>,
@@ -216,7 +215,7 @@ pub struct Violation {
     /// For a static check, the invalid field as a path in the webhook's entry, such as `rules[0].scope`;
     /// empty for the whole entry.
     pub field: String,
-    /// For a check of all webhooks together, the webhook whose entry is invalid, or the first of them.
+    /// For a check of all webhooks together, the webhook whose entry is invalid, or the first such webhook.
     pub about: Option<Arc<WebhookId>>,
 }
 

@@ -13,8 +13,7 @@ use kubernetes_types::schema::Type;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Difference {
-    /// The field, such as `spec.containers[app].env[TZ].value`. List items are named by their key if they
-    /// have one.
+    /// The field, such as `spec.containers[app].env[TZ].value`. List items are named by their keys where possible.
     pub path: String,
     /// The expected or former value; `None` if the field is expected to be absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,7 +80,7 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// The fields that identify list items: the first one that an item has.
+/// The fields that can identify a list item, in order of preference.
 const KEYS: [&str; 9] =
     ["name", "mountPath", "devicePath", "containerPort", "port", "topologyKey", "uid", "ip", "key"];
 
@@ -96,7 +95,7 @@ pub fn key(item: &Value) -> Option<String> {
     }
 }
 
-/// Returns the keys of a list if all items have one and they are unique.
+/// Returns the keys of a list; `None` unless every item has a unique key.
 pub(super) fn keys(items: &[Value]) -> Option<Vec<String>> {
     let keys: Vec<String> = items.iter().map(key).collect::<Option<_>>()?;
     let unique: std::collections::BTreeSet<&String> = keys.iter().collect();
@@ -166,8 +165,7 @@ impl Walk {
         }
     }
 
-    /// Records a difference, unless the field's type treats the values as equal: `500m` and `0.5`, absent and
-    /// empty.
+    /// Records a difference, unless the values are equal for the field's type, such as `500m` and `0.5`.
     fn leaf(&mut self, path: &[String], expected: Option<&Value>, found: Option<&Value>, of: Type) {
         // An absent value equals an empty one, except for a map entry and in custom resources.
         let is_there = expected.is_some() == found.is_some();

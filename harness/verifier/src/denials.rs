@@ -12,7 +12,7 @@ use super::subject::Subject;
 /// The number of corpus objects that a webhook received on creation, and its denials.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Denials {
-    /// The number of objects that it answered.
+    /// The number of objects that the webhook answered.
     pub(super) objects: u64,
     /// The number of denials by reason.
     pub(super) reasons: BTreeMap<String, u64>,
@@ -22,7 +22,7 @@ pub(super) struct Denials {
 #[derive(Debug)]
 pub(super) enum CreationVerdict {
     Admitted,
-    /// It denied the object: the reason without the object's name.
+    /// The webhook denied the object; contains the reason without the object's name.
     Denied(String),
 }
 
@@ -35,8 +35,9 @@ impl Denials {
     }
 }
 
-/// Returns the remembered verdict of the webhook alone on the creation of the object, without a new call.
-/// Returns `None` if no probe asked for it, or the webhook was not called or failed.
+/// Returns the cached verdict of the webhook alone on the creation of the object.
+///
+/// Returns `None` if no probe requested it, or if the webhook was not called or failed.
 pub(super) fn creation_verdict(object_probe: &ObjectProbe<'_>) -> Option<CreationVerdict> {
     let outcome = object_probe.memory.find(&object_probe.alone(), object_probe.request)?;
     outcome.calls_of(&object_probe.subject.webhook.id).next()?;

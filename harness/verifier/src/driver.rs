@@ -32,7 +32,7 @@ const FIRST_OBJECTS: usize = 5_000;
 /// A probe of one webhook alone.
 type WebhookProbeFn = for<'a> fn(&'a WebhookProbe<'a>) -> BoxFuture<'a, Observed>;
 
-/// The number of objects kept for conversion webhooks.
+/// The number of custom resources kept for conversion webhooks.
 const CUSTOM_OBJECTS: usize = 16;
 
 /// The number of smaller objects tried for one finding.
@@ -51,7 +51,7 @@ pub async fn run<E: Send>(
 
 /// Runs the checks like [`run`], but ends early when `stop` is ready.
 ///
-/// The report then has what was found until then, and is marked as [interrupted](Report::interrupted).
+/// The report then contains the findings so far and is marked as [interrupted](Report::interrupted).
 ///
 /// # Errors
 /// The first error of `corpus`.
@@ -96,9 +96,9 @@ pub async fn run_until<E: Send>(
 struct Run<'a> {
     plan: &'a Arc<Plan>,
     finding_log: FindingLog,
-    /// For each webhook.
+    /// The sample requests, one entry for each webhook.
     samples: Vec<Samples>,
-    /// For each webhook.
+    /// The denials, one entry for each webhook.
     denials: Vec<Denials>,
     /// The first objects of the corpus that the conversion webhooks convert.
     custom: Vec<Value>,
@@ -107,7 +107,7 @@ struct Run<'a> {
 /// The observations about one object.
 struct ObjectResults {
     seen: Vec<(Place, Observed)>,
-    /// The verdict of each webhook on its creation.
+    /// The verdict of each webhook on the creation of the object.
     said: Vec<Option<CreationVerdict>>,
     request: Attributes,
     /// The request as validating webhooks see it.
@@ -115,7 +115,7 @@ struct ObjectResults {
 }
 
 impl Run<'_> {
-    /// Everything that a run does, in order.
+    /// Runs all stages of a run, in order.
     async fn stages<E: Send>(
         &mut self,
         corpus: impl Iterator<Item = Result<Value, E>> + Send,
@@ -233,7 +233,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Records the observations about an object.
+    /// Records the observations about one object.
     fn conclude(&mut self, object: &Value, tried: ObjectResults) {
         let plan = self.plan;
         self.keep_custom(object);
@@ -283,14 +283,14 @@ impl Run<'_> {
         }
     }
 
-    /// Splits `corpus` into its first objects and the rest if a check runs before all others.
+    /// Splits `corpus` into its first objects, if a check needs them before all others, and the rest.
     fn begin<E, C: Iterator<Item = Result<Value, E>>>(&self, mut corpus: C) -> (Vec<Result<Value, E>>, C) {
         let looks = self.plan.active().any(|(_, check)| matches!(check.probe, Probe::Effects(_)));
         let begin = corpus.by_ref().take(if looks { FIRST_OBJECTS } else { 0 }).collect();
         (begin, corpus)
     }
 
-    /// Returns the requests that each webhook matches for `objects`, before any mutation.
+    /// Returns the requests for `objects` that each webhook matches, before any mutation.
     fn first<E>(&self, objects: &[Result<Value, E>]) -> Vec<Vec<Attributes>> {
         let plan = self.plan;
         let mut samples: Vec<Samples> = plan.subjects.iter().map(|_| Samples::default()).collect();
@@ -340,7 +340,7 @@ impl Run<'_> {
         self.samples.iter().map(Samples::requests).collect()
     }
 
-    /// Disrupts all webhooks at once, because they are often one process.
+    /// Runs the disruptions, each for all webhooks at once, because webhooks often share a process.
     async fn interventions(&mut self) {
         let plan = self.plan;
         let samples = self.requests();
@@ -445,8 +445,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the smallest object that still shows a violation of this kind, or `None` if even `object` no
-/// longer shows it.
+/// Returns the smallest object that still shows a violation of this kind; `None` if `object` no longer does.
 async fn smallest(
     plan: &Plan,
     (check, subject): (&'static Check, Option<&Subject>),

@@ -72,7 +72,7 @@ pub struct WebhookSet {
 }
 
 impl PartialEq for WebhookSet {
-    /// Compares the webhooks field by field only if they are not the same allocation: each probe looks up many outcomes.
+    /// Compares the webhooks field by field unless they are the same allocation, which is the common case.
     fn eq(&self, other: &Self) -> bool {
         let same = |ours: &[Arc<Webhook>], theirs: &[Arc<Webhook>]| {
             let mut pairs = ours.iter().zip(theirs);
@@ -91,11 +91,11 @@ pub struct Outcome {
     pub request: Attributes,
     /// The object after the mutating phase, or after the last webhook that was called.
     pub object: Option<Value>,
-    /// Why the request was rejected.
+    /// The reason why the request was rejected; `None` if it was admitted.
     pub refusal: Option<Refusal>,
     /// The events of the dispatcher.
     pub record: Record,
-    /// The calls, in order.
+    /// The exchanges with webhooks, in order.
     pub exchanges: Vec<Exchange>,
 }
 
@@ -110,12 +110,11 @@ pub enum Verdict<'a> {
     Admitted,
     /// A webhook denied the request.
     Denied(&'a Status),
-    /// A webhook failed: the reason in kube-apiserver's words.
+    /// A webhook failed; contains the reason in kube-apiserver's words.
     Failed(&'a str),
     /// The server failed the request regardless of failurePolicy, for example because a patch does not apply.
     ServerError(&'a Status),
-    /// The match conditions of a webhook failed, so it is unknown whether it is called: the reason in
-    /// kube-apiserver's words.
+    /// The match conditions of a webhook failed; contains the reason in kube-apiserver's words.
     NoConditions(&'a str),
     /// admit does not support the request.
     Unsupported(String),
@@ -153,14 +152,14 @@ impl Environment {
         Self { call_recorder: Arc::new(CallRecorder::new(self.new_caller())), ..self }
     }
 
-    /// Creates a caller without connections.
+    /// Creates a caller that does not have open connections yet.
     fn new_caller(&self) -> HttpsCaller {
         HttpsCaller::new(Arc::clone(&self.services))
             .with_redirects(self.redirects)
             .with_credentials(self.credentials.clone())
     }
 
-    /// Returns the call counts of a webhook.
+    /// Returns the number of calls of a webhook, and of its patches.
     pub(super) fn asked(&self, phase: Phase, id: &WebhookId) -> CallCounts {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.get(&(phase, id.clone())).copied().unwrap_or_default()
@@ -206,7 +205,7 @@ impl Environment {
         self.admit_in_turn(webhook_set, request, None).await
     }
 
-    /// Like [`Self::admit`], but delays large responses until the object's turn.
+    /// Sends a request as [`Self::admit`] does, but delays large responses until the object's turn.
     pub(super) async fn admit_in_turn(
         &self,
         webhook_set: &WebhookSet,
@@ -264,14 +263,15 @@ impl Environment {
         }
     }
 
-    /// Like [`Self::post`], but also calls a webhook that timed out too often. Dropping the future
-    /// disconnects the caller.
+    /// Sends `body` directly to a webhook, bypassing the dispatcher, to test reviews that no API server sends.
     pub async fn call(&self, webhook: &Webhook, body: Bytes, connection: Connection) -> Exchange {
         self.call_recorder.count();
         self.call_control(webhook, body, connection).await
     }
 
-    /// Like [`Self::call`] for a webhook that is not verified; the call is not counted.
+    /// Sends `body` as [`Self::post`] does, but also to a webhook that timed out too often.
+    ///
+    /// Dropping the future disconnects the caller.
     pub(super) async fn call_control(
         &self,
         webhook: &Webhook,
@@ -299,7 +299,7 @@ impl Environment {
         }
     }
 
-    /// Sends a request that no API server sends.
+    /// Sends `body` as [`Self::call`] does to a webhook that is not verified; the call is not counted.
     ///
     /// # Errors
     /// Why there is no reply.
@@ -341,7 +341,7 @@ impl Outcome {
             .unwrap_or(Verdict::ServerError(status))
     }
 
-    /// Returns the resulting object; `None` if the request is rejected or creates none.
+    /// Returns the resulting object; `None` if the request is rejected or has no resulting object.
     pub fn admitted(&self) -> Option<&Value> {
         self.object.as_ref().filter(|_| self.refusal.is_none())
     }
@@ -372,7 +372,7 @@ impl Outcome {
         self.calls_of(id).any(|called| called.round == round)
     }
 
-    /// Returns why a webhook was not called in the first round; failed match conditions count as a reason.
+    /// Returns why a webhook was not called in the first round, including failed match conditions.
     pub fn mismatch(&self, id: &WebhookId) -> Option<&Mismatch> {
         let has_failed =
             |(failed, _): (&Conditions, _)| *failed.webhook == *id && failed.round == Round::First;
@@ -398,7 +398,7 @@ impl Outcome {
     }
 }
 
-/// The text of a verdict for reports.
+/// Formats the verdict for reports.
 impl std::fmt::Display for Verdict<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

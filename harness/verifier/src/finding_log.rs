@@ -16,14 +16,13 @@ use super::report::{
 use super::sample_request::SampleRequest;
 use super::shape;
 
-/// The number of distinct reasons and findings kept for one check and webhook. Further ones are counted with
-/// the last.
+/// The maximum number of distinct reasons and findings to keep for a check and webhook.
 const MAX_KEPT: usize = 20;
 
 /// The reason for a webhook whose responses to different requests cannot be compared.
 pub(super) const NOT_DETERMINISTIC: &str = "the same request gets different responses: see V11";
 
-/// A check and a webhook, as positions in the plan; no webhook means all of them together.
+/// A check and a webhook, as positions in the plan; `None` stands for all webhooks together.
 pub(super) type Place = (usize, Option<usize>);
 
 /// The observations of the probes.
@@ -37,10 +36,10 @@ pub(super) struct FindingLog {
 #[derive(Debug, Default)]
 struct Entry {
     held: u64,
-    /// The number of objects that were not checked although no option was missing.
+    /// The number of objects that could not be checked although all required options were set.
     unanswered: u64,
-    /// The number of passes that depend on whether the webhook uses the watched API server, by the reason to
-    /// report otherwise.
+    /// The number of passes that require that the webhook uses the watched API server, by the reason to report
+    /// otherwise.
     uncontacted: BTreeMap<String, u64>,
     not_checked: BTreeMap<String, u64>,
     not_applicable: BTreeMap<String, u64>,
@@ -51,9 +50,9 @@ struct Entry {
 /// Violations of one kind.
 #[derive(Debug)]
 pub(crate) struct ViolationGroup {
-    /// The violation of the first object, replaced by that of a smaller one.
+    /// The violation of the first object or, after minimization, of the smallest object.
     pub(super) violation: Violation,
-    /// The first object as it was given, later the smallest one.
+    /// The first object as given or, after minimization, the smallest object.
     pub(super) object: Option<Value>,
     /// Whether the webhook gives different responses to the same request, which invalidates comparisons.
     pub(super) is_not_deterministic: bool,
@@ -62,7 +61,7 @@ pub(crate) struct ViolationGroup {
 }
 
 impl FindingLog {
-    /// Records the observation of a probe about `object`, as it was given.
+    /// Records the observation of a probe about `object`, which is in its given form.
     pub(super) fn note(&mut self, place: Place, object: Option<&Value>, observed: Observed) {
         let entry = self.tallies.entry(place).or_default();
         match observed {
@@ -82,7 +81,7 @@ impl FindingLog {
         }
     }
 
-    /// Records the measurements of a probe.
+    /// Records notes of a probe, such as measurements.
     pub(super) fn remark(&mut self, place: Place, notes: Vec<String>) {
         self.tallies.entry(place).or_default().notes.extend(notes);
     }
@@ -102,7 +101,7 @@ impl FindingLog {
         }
     }
 
-    /// Withdraws findings that are invalid because the webhook gives different responses to the same request.
+    /// Removes findings that are invalid because the webhook gives different responses to the same request.
     pub(super) fn take_back(&mut self) {
         for entry in self.tallies.values_mut() {
             for found in entry.found.extract_if(.., |found| found.is_not_deterministic) {
@@ -117,7 +116,7 @@ impl FindingLog {
         self.tallies.range((check, None)..(check + 1, None)).next().is_some()
     }
 
-    /// Records objects that are left out for `reason`.
+    /// Records the number of objects that are left out for `reason`.
     pub(super) fn leave_out(&mut self, reason: &str, objects: u64) {
         for _ in 0..objects {
             count(&mut self.left_out, reason.to_owned());
@@ -129,12 +128,12 @@ impl FindingLog {
         self.tallies.values().map(|entry| entry.found.len()).sum()
     }
 
-    /// Returns the violations of each check and webhook, for minimization.
+    /// Returns the violations by check and webhook, so that they can be minimized.
     pub(super) fn found(&mut self) -> BTreeMap<Place, &mut [ViolationGroup]> {
         self.tallies.iter_mut().map(|(place, entry)| (*place, entry.found.as_mut_slice())).collect()
     }
 
-    /// Returns the report about `checks`; a check with a reason was skipped.
+    /// Returns the report about `checks`; checks that have a reason were skipped.
     pub(super) fn report(
         mut self,
         checks: &[(&'static Check, Option<String>)],
@@ -225,7 +224,7 @@ impl Entry {
 }
 
 impl ViolationGroup {
-    /// Counts another object, and keeps its name if it is among the first.
+    /// Counts another object, and keeps its name if few names have been kept so far.
     fn again(&mut self, name: Option<String>) {
         self.count += 1;
         if self.examples.len() < MAX_EXAMPLES {
@@ -274,7 +273,7 @@ fn steps_of(outcome: &Arc<Outcome>) -> Vec<Step> {
     exchanges.collect()
 }
 
-/// Returns one exchange as a report step, of `called` unless it bypassed the dispatcher.
+/// Converts one exchange to a report step; `called` is the webhook unless the exchange bypassed the dispatcher.
 fn step(exchange: &Exchange, called: Option<&Arc<WebhookId>>) -> Step {
     let direct = exchange.direct.as_ref();
     let webhook = direct.map(|direct| &direct.webhook).or(called);
@@ -300,7 +299,7 @@ fn readable(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into_owned().into())
 }
 
-/// Counts `reason`, or the last kept reason if there are too many.
+/// Increments the count of `reason`, or of the last kept reason if there are too many reasons.
 pub(super) fn count(counts: &mut BTreeMap<String, u64>, reason: String) {
     let reason = if counts.len() >= MAX_KEPT && !counts.contains_key(&reason) {
         "other reasons".to_owned()

@@ -25,11 +25,11 @@ pub struct Manifests<'a> {
     pub(super) configurations: Vec<usize>,
     /// The webhooks of the readable configurations, in dispatch order.
     pub(super) subjects: Vec<Subject>,
-    /// The position of each webhook's configuration.
+    /// The position of the configuration of each webhook in `subjects`.
     positions: Vec<usize>,
-    /// Configurations that cannot be decoded, with the errors.
+    /// Configurations that cannot be decoded, by position, with their errors.
     unreadable: Vec<(usize, ConfigError)>,
-    /// The other objects.
+    /// The namespaces and resources that the other objects define.
     pub(super) cluster_fixture: ClusterFixture,
     /// The time at which certificates must be valid.
     pub(super) now: Timestamp,
@@ -73,11 +73,12 @@ pub struct LintFinding {
 pub struct Unchecked {
     /// The id of the check.
     pub check: &'static str,
-    /// The position of the configuration; `None` for all together.
+    /// The position of the configuration; `None` if the check is about all configurations together.
     pub position: Option<usize>,
-    /// The entry of the webhook, `webhooks[0]`; empty for a configuration, or all together.
+    /// The webhook's entry, such as `webhooks[0]`; empty if the check is about a whole configuration or about all of
+    /// them.
     pub field: String,
-    /// `CONFIGURATION/WEBHOOK`; empty for all together.
+    /// `CONFIGURATION/WEBHOOK`; empty if the check is about all configurations together.
     pub webhook: String,
     /// The reason.
     pub reason: String,
@@ -93,7 +94,7 @@ pub struct Linted {
     pub findings: Vec<LintFinding>,
     /// A check that was not run.
     pub unchecked: Vec<Unchecked>,
-    /// The names of configurations that cannot be decoded: only checks of manifests examined them.
+    /// The names of configurations that cannot be decoded. Only the `L` checks examined these configurations.
     pub unreadable: Vec<String>,
 }
 
@@ -239,12 +240,12 @@ impl<'a> Manifests<'a> {
         self.subjects.iter().zip(self.positions.iter().copied())
     }
 
-    /// Returns whether the webhooks of the configuration at `position` could be decoded.
+    /// Returns whether the webhooks of the configuration at `position` can be decoded.
     pub(super) fn is_readable(&self, position: usize) -> bool {
         !self.unreadable.iter().any(|(unreadable, _)| *unreadable == position)
     }
 
-    /// Locates a violation in its object, by the webhook that was checked or that the violation names.
+    /// Converts a violation to a [`Defect`] in the object of `looked_at`, or of the webhook that the violation names.
     pub(super) fn located(&self, mut violation: Violation, looked_at: Option<(&Subject, usize)>) -> Defect {
         let about = violation.about.clone();
         let said = about.and_then(|id| self.webhooks().find(|(it, _)| Arc::ptr_eq(&it.webhook.id, &id)));
@@ -271,7 +272,7 @@ impl<'a> Manifests<'a> {
         }
     }
 
-    /// Returns `CONFIGURATION/WEBHOOK` for the webhook with the field, or the name of the object.
+    /// Returns `CONFIGURATION/WEBHOOK` for the webhook that contains `field`, or the name of the object.
     fn webhook_at(&self, position: usize, field: &str) -> String {
         let index = field.strip_prefix("webhooks[").and_then(|rest| rest.split_once(']'));
         let index = index.and_then(|(index, _)| index.parse::<usize>().ok());

@@ -1,4 +1,4 @@
-//! Keeps the values of Secrets out of a report.
+//! Masks the values of Secrets in a report.
 
 use kubernetes_types::secrets::{self, Masker};
 

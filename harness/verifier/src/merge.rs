@@ -7,23 +7,23 @@ use super::check::Probe;
 use super::checks;
 use super::report::{CheckReport, CheckResult, Finding, MAX_EXAMPLES, Report, Tally, Tried, VERSION};
 
-/// Why reports cannot be merged.
+/// The reason why reports cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
     /// There are no reports.
     #[error("there is no report")]
     Nothing,
-    /// Another version of admit wrote a report.
+    /// A report has the format of another version of admit.
     #[error("a report has version {0}, expected {VERSION}: merge with the admit that wrote it")]
     Version(u32),
-    /// The runs had different checks.
+    /// The reports are about different checks.
     #[error("the reports are from different runs: their checks or skipped checks differ")]
     Checks,
-    /// The runs had different shard counts.
+    /// The reports have different shard counts.
     #[error("the reports are from different runs: {0} and {1}")]
     Division(String, String),
-    /// Two reports have the same shard.
+    /// Two reports are about the same shard.
     #[error("two reports have shard {0}")]
     Twice(String),
     /// Reports of some shards are missing.
@@ -33,8 +33,8 @@ pub enum MergeError {
 
 /// Merges the reports of all shards, or of several whole corpora.
 ///
-/// A finding keeps the smallest of its objects. Results that do not depend on the corpus, such as those about
-/// a certificate, are in every shard and count once.
+/// A finding keeps the smallest of its objects. Results that do not depend on the corpus, such as those about a
+/// certificate, occur in every shard and are counted once.
 ///
 /// # Errors
 /// [`MergeError`], if the reports do not belong together or one is missing.

@@ -33,7 +33,7 @@ pub struct ObjectProbe<'a> {
 #[derive(Debug, Default)]
 pub struct Memory {
     outcomes: Mutex<Vec<Arc<Outcome>>>,
-    /// The turn of the object, for large exchanges; `None` if nothing else runs.
+    /// The turn of the object, for large exchanges; `None` if no other object is checked at the same time.
     turn: Option<Arc<Turn>>,
 }
 
@@ -65,23 +65,25 @@ impl ObjectProbe<'_> {
         self.request.object.as_ref().unwrap_or(&Value::Null)
     }
 
-    /// Returns a set with only this webhook, called in its phase.
+    /// Returns a set with only this webhook, for the phase in which it is called.
     pub fn alone(&self) -> WebhookSet {
         self.subject.alone()
     }
 
-    /// Returns a set of mutating webhooks in this order.
+    /// Returns a set of mutating webhooks in the given order.
     pub fn in_order(webhooks: impl IntoIterator<Item = Arc<Webhook>>) -> WebhookSet {
         WebhookSet { mutating: webhooks.into_iter().collect(), validating: Vec::new() }
     }
 
-    /// Returns the request with another object.
+    /// Returns the request with `object` instead of its own object.
     pub fn with_object(&self, object: Value) -> Attributes {
         Attributes { object: Some(object), ..self.request.clone() }
     }
 
-    /// Returns `request` as the webhook sees it: for a validating webhook after the mutating ones, which may
-    /// record the user. Returns it unchanged if they deny it.
+    /// Returns `request` as the webhook sees it.
+    ///
+    /// For a validating webhook, that is after the mutating webhooks, which may record the user, or unchanged if they
+    /// deny it.
     pub async fn shown(&self, request: Attributes) -> Attributes {
         let mutating = self.subjects.iter().filter(|subject| subject.webhook.phase == Phase::Mutating);
         let webhook_set = Self::in_order(mutating.map(|subject| Arc::clone(&subject.called)));
@@ -147,7 +149,7 @@ impl ObjectProbe<'_> {
         }
     }
 
-    /// Like [`Self::answered`], but requires the request to be admitted.
+    /// Returns the outcome of a request as [`Self::answered`] does, if the request is admitted.
     ///
     /// # Errors
     /// [`Skipped`] if the request is denied as well.

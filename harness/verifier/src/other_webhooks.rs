@@ -21,9 +21,9 @@ use serde_json::{Value, json};
 
 use super::shape::{self, pod_spec};
 
-/// The host of their URLs, which never resolves (RFC 2606).
+/// The host in the URLs of the library's webhooks, which never resolves (RFC 2606).
 const HOST: &str = "https://other.admit.invalid/";
-/// The name of all additions.
+/// The name that all additions have in the object.
 const MARK: &str = "admit-foreign";
 const LABEL: &str = "admit.dev/foreign";
 
@@ -32,22 +32,22 @@ const LABEL: &str = "admit.dev/foreign";
 pub struct OtherWebhook {
     /// A kebab-case name, such as `add-container`.
     pub name: &'static str,
-    /// What it does, such as `adds a container`.
+    /// A description of the change, such as `adds a container`.
     pub does: &'static str,
-    /// Returns the addition if the object can have it and does not have it yet.
+    /// Returns the addition; `None` if the object cannot have it or already has it.
     addition: fn(&Value) -> Option<Addition>,
 }
 
 /// A map entry or list item that another webhook adds to an object.
 struct Addition {
-    /// The JSON pointer to the map or list to which it is added.
+    /// The JSON pointer of the map or list to which the value is added.
     parent: String,
-    /// The name of the map entry; `None` in a list.
+    /// The name of the map entry; `None` for a list.
     member: Option<&'static str>,
     value: Value,
 }
 
-/// All changes.
+/// All changes of the library.
 pub const LIBRARY: [OtherWebhook; 6] = [
     OtherWebhook { name: "add-label", does: "adds a label", addition: add_label },
     OtherWebhook { name: "add-annotation", does: "adds an annotation", addition: add_annotation },
@@ -63,7 +63,7 @@ impl OtherWebhook {
         (self.addition)(object).is_some()
     }
 
-    /// Returns the webhook that makes the change: it matches everything and applies at most once.
+    /// Returns the webhook that makes the change. The webhook matches everything and makes the change at most once.
     pub fn webhook(&self) -> Arc<Webhook> {
         let all = || vec!["*".to_owned()];
         Arc::new(Webhook {
@@ -94,7 +94,7 @@ impl OtherWebhook {
         })
     }
 
-    /// Returns whether its addition to `before` is unchanged in `after`.
+    /// Returns whether the addition to `before` is unchanged in `after`.
     pub fn survives(&self, before: &Value, after: &Value) -> bool {
         let Some(Addition { parent, member, value }) = (self.addition)(before) else { return true };
         let Some(parent) = after.pointer(&parent) else { return false };
@@ -107,8 +107,7 @@ impl OtherWebhook {
         }
     }
 
-    /// Returns the JSON pointer of the list that it adds to, if `after` has an item with the name of the
-    /// addition.
+    /// Returns the JSON pointer of the changed list if `after` has an item with the name of the addition.
     pub fn list_of(&self, before: &Value, after: &Value) -> Option<String> {
         let Addition { parent, member: None, .. } = (self.addition)(before)? else { return None };
         let items = after.pointer(&parent)?.as_array()?;
@@ -141,7 +140,7 @@ fn includes(found: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Returns whether a webhook is in the library.
+/// Returns whether a webhook is in [`LIBRARY`].
 pub(super) fn is_one(webhook: &Webhook) -> bool {
     matches!(&webhook.client_config.target, WebhookTarget::Url(url) if url.starts_with(HOST))
 }
@@ -186,7 +185,7 @@ fn add_annotation(object: &Value) -> Option<Addition> {
     member(object, "/metadata/annotations", LABEL, "yes")
 }
 
-/// Only an object without a name can be named.
+/// Returns the addition of a name, which only an object without a name can have.
 fn set_name(object: &Value) -> Option<Addition> {
     object.pointer("/metadata/generateName")?;
     member(object, "/metadata", "name", MARK)

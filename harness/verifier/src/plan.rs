@@ -58,7 +58,7 @@ impl Plan {
 }
 
 impl Plan {
-    /// Returns the checks that run, with their positions.
+    /// Returns the checks that run, each with its position.
     pub(super) fn active(&self) -> impl Iterator<Item = (usize, &'static Check)> {
         self.checks
             .iter()
@@ -83,7 +83,7 @@ impl Plan {
         self.subjects.iter().enumerate().filter(|(_, subject)| check.audience.includes(subject.webhook.phase))
     }
 
-    /// Returns the webhooks that a check examines, with the entry of `all` for each of them.
+    /// Returns the webhooks that a check examines, each with its position and its entry of `all`.
     pub(super) fn audience_with<'a, T>(
         &'a self,
         check: &'static Check,
@@ -94,7 +94,7 @@ impl Plan {
             .map(|(place, (subject, of_it))| (place, subject, of_it))
     }
 
-    /// Returns all pairs of a check that runs and a webhook, and of the check and all webhooks together.
+    /// Returns all places of the checks that run: one for each webhook, and one for all webhooks together.
     pub(super) fn places(&self) -> impl Iterator<Item = (Place, &'static Check, Option<&Subject>)> {
         self.active().flat_map(|(position, check)| {
             let subjects = self.subjects.iter().enumerate();
@@ -113,7 +113,7 @@ impl Plan {
         ObjectProbe { environment: &self.environment, subject, subjects: &self.subjects, request, memory }
     }
 
-    /// Returns the request as a webhook of its phase sees it.
+    /// Returns the request as the webhook sees it in its phase.
     pub(super) async fn shown<'a>(
         &self,
         subject: &Subject,
@@ -126,8 +126,7 @@ impl Plan {
         }
     }
 
-    /// Returns the request as validating webhooks see it: after the mutating webhooks, or unchanged if they
-    /// deny it.
+    /// Returns the request after the mutating webhooks, or unchanged if they deny it.
     pub(super) async fn mutated(&self, request: &Attributes, memory: &Memory) -> Attributes {
         let mutating: Vec<&Subject> =
             self.subjects.iter().filter(|subject| subject.webhook.phase == Phase::Mutating).collect();

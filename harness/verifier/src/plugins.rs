@@ -17,9 +17,10 @@ const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
 /// The annotation of mirror Pods.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Adds to an object what it always has when a webhook sees it: for a Pod a service account with its token, a
-/// priority, and the default tolerations; for a volume or a claim its finalizer; for a Node its taint. Mirror
-/// Pods have no service account. Existing values stay.
+/// Adds the fields that an object always has when a webhook sees it.
+///
+/// A Pod gets a service account with its token, a priority, and the default tolerations; a volume or a claim gets its
+/// finalizer, and a Node gets its taint. Mirror Pods do not get a service account. Existing values stay.
 ///
 /// Source: kubernetes pkg/kubeapiserver/options/plugins.go, `AllOrderedPlugins`; plugin/pkg/admission/serviceaccount and
 /// priority.
@@ -44,7 +45,7 @@ pub(super) fn complete(request: &mut Attributes) -> Result<(), Box<Status>> {
     DefaultTolerationSeconds.admit(request)
 }
 
-/// Removes the service account and what [`complete`] added for it, as required for a mirror Pod.
+/// Removes the service account and the fields that [`complete`] added for it, as required for a mirror Pod.
 pub(super) fn without_service_account(pod: &mut Value) {
     let Some(Value::Object(spec)) = pod.get_mut("spec") else { return };
     spec.remove("serviceAccountName");

@@ -7,17 +7,17 @@ pub struct Progress {
     pub stage: Stage,
     /// The completed part of the stage: objects, checks, or findings.
     pub done: u64,
-    /// The total of the stage, if known.
+    /// The number of completed objects, checks, or findings of the stage.
     pub total: Option<u64>,
-    /// The number of objects tried.
+    /// The total number of objects, checks, or findings of the stage, if known.
     pub objects: u64,
-    /// The number of calls.
+    /// The number of objects tried so far.
     pub calls: u64,
-    /// The number of kinds of findings.
+    /// The number of calls so far.
     pub findings: usize,
 }
 
-/// A stage of a run.
+/// The number of kinds of findings so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the parts of a run")]
 pub enum Stage {

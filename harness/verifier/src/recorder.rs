@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::report::Unserved;
 
-/// The number of writes kept; further ones are only counted.
+/// The maximum number of writes to keep; further writes are only counted.
 const MAX_WRITES: usize = 1000;
 
-/// The number of distinct unserved requests kept.
+/// The maximum number of distinct unserved requests to keep.
 const MAX_UNSERVED: usize = 100;
 
 /// Records the requests to an API server. Clones share the record.
@@ -46,12 +46,10 @@ impl Log {
 }
 
 impl Recorder {
-    /// Records a request, and returns whether it may create an object; [`Self::answer`] must then report its
-    /// status.
+    /// Records a request, and returns whether it may create an object; [`Self::answer`] must then report its status.
     ///
-    /// Only changes of objects are writes: reviews of access (created only to be answered), leases
-    /// (heartbeats), and dry runs are not.
-    ///
+    /// Only changes of objects are writes. Access reviews, which are only created to get a response, leases, which are
+    /// heartbeats, and dry runs are not.
     pub fn request(&self, method: &str, path: &str, query: &str) -> bool {
         let mut writes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         writes.contacts += 1;
@@ -74,8 +72,9 @@ impl Recorder {
         }
     }
 
-    /// Records a 4xx or 5xx response. Keeps only requests that the server does not serve at all, not missing
-    /// objects.
+    /// Records a 4xx or 5xx response if the server does not serve the request at all.
+    ///
+    /// Responses about missing objects are ignored.
     pub fn refused(&self, method: &str, path: &str, query: &str, status: u16, message: &str) {
         let is_unserved = match status {
             404 => NOT_FOUND.contains(&message.trim()),
@@ -91,7 +90,7 @@ impl Recorder {
         }
     }
 
-    /// Returns the unserved requests so far, each once.
+    /// Returns the distinct requests so far that the server does not serve.
     pub fn unserved(&self) -> Vec<Unserved> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).unserved.iter().cloned().collect()
     }
@@ -116,8 +115,7 @@ impl Recorder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).creations.since(mark)
     }
 
-    /// Returns whether the server received any request; otherwise it is unknown whether the webhook uses this
-    /// server.
+    /// Returns whether the server received any request. If not, it is unknown whether the webhook uses this server.
     pub fn was_contacted(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contacts > 0
     }

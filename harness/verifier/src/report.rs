@@ -13,7 +13,7 @@ use super::sample_request::SampleRequest;
 /// The version of this document. It increases when a member changes its meaning or is removed.
 pub const VERSION: u32 = 2;
 
-/// The number of objects that a finding names.
+/// The maximum number of objects that a finding names.
 pub(super) const MAX_EXAMPLES: usize = 5;
 
 /// The subject of a result that is not about a single webhook.
@@ -23,7 +23,7 @@ pub const TOGETHER: &str = "all webhooks together";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// [`VERSION`].
+    /// The value of [`VERSION`].
     pub version: u32,
     /// The number of corpus objects tried.
     pub objects: u64,
@@ -31,13 +31,13 @@ pub struct Report {
     pub calls: u64,
     /// The number of objects left out, by reason.
     pub left_out: BTreeMap<String, u64>,
-    /// The part of the corpus that was tried; `None` for the whole corpus.
+    /// The part of the corpus that was tried; `None` if the whole corpus was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
-    /// Whether the run was interrupted before it finished: it may have missed findings.
+    /// Whether the run was interrupted before it finished, so that findings may be missing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// The locations of the webhooks' declarations, by `CONFIGURATION/WEBHOOK`, where known.
+    /// The known locations of the webhooks' declarations, by `CONFIGURATION/WEBHOOK`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub locations: BTreeMap<String, Location>,
     /// The servers of the webhooks, by `CONFIGURATION/WEBHOOK`: host and port of a URL or a service. Findings
@@ -53,7 +53,7 @@ pub struct Report {
     /// Baseline entries without a matching finding.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stale: Vec<StaleEntry>,
-    /// Requests of the webhooks that their API server does not serve, each once.
+    /// The distinct requests of the webhooks that their API server does not serve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unserved: Vec<Unserved>,
     /// The webhooks (`CONFIGURATION/WEBHOOK`) that could not be called when the checks started, by reason.
@@ -108,13 +108,13 @@ pub struct Tried {
     pub called: u64,
     /// The number of responses with a patch.
     pub patched: u64,
-    /// The number of corpus objects whose creation it answered.
+    /// The number of corpus objects whose creation the webhook answered.
     #[serde(default)]
     pub objects: u64,
     /// The number of denials by reason; `NAME` replaces the object's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub denied: BTreeMap<String, u64>,
-    /// The label keys in its objectSelector.
+    /// The label keys in the webhook's `objectSelector`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub selects: Vec<String>,
 }
@@ -123,9 +123,9 @@ pub struct Tried {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shard {
-    /// The shard, starting with 1.
+    /// The number of this shard, starting with 1.
     pub index: u32,
-    /// The number of shards.
+    /// The total number of shards.
     pub count: u32,
 }
 
@@ -147,21 +147,21 @@ pub struct CheckReport {
     pub id: String,
     /// The name of the check and what must hold.
     pub title: String,
-    /// The usual severity of its findings.
+    /// The severity of the check's findings, unless a finding overrides it.
     pub severity: Severity,
-    /// Why it matters.
+    /// The reason for the check.
     pub why: String,
-    /// What to change.
+    /// The change that fixes a finding.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub help: String,
     /// The source of the rule.
     pub source: String,
-    /// Why the user skipped it; `None` if it ran.
+    /// The reason why the user skipped the check; `None` if the check ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
-    /// One entry for each webhook, or one for all together.
+    /// The results: one entry for each webhook, or one entry for all webhooks together.
     pub results: Vec<CheckResult>,
-    /// The findings, the most severe first: one for each cause, however many webhooks show it.
+    /// The findings, most severe first. Webhooks with the same cause share one finding.
     pub findings: Vec<Finding>,
 }
 
@@ -173,7 +173,7 @@ pub struct CheckResult {
     pub webhook: String,
     /// The overall verdict.
     pub verdict: Tally,
-    /// The number of objects (or of runs, without objects) for which the assertion held.
+    /// The number of objects (or of runs, for checks without objects) for which the assertion held.
     pub held: u64,
     /// Whether the check was not run for a reason outside the webhook, and was not requested by id: an option
     /// was missing, or the webhook responds too fast for the check.
@@ -203,7 +203,7 @@ pub enum Tally {
     NotApplicable,
 }
 
-/// A finding: one cause of violations.
+/// A finding of a check: violations with one cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
@@ -211,31 +211,31 @@ pub struct Finding {
     pub kind: String,
     /// The severity.
     pub severity: Severity,
-    /// The message with names and values, as one of the webhooks shows it.
+    /// The message with names and values, for one of the webhooks.
     pub message: String,
-    /// The webhooks that show it (`CONFIGURATION/WEBHOOK` or [`TOGETHER`]), each with the number of objects.
-    /// Never empty.
+    /// The webhooks that show the finding (`CONFIGURATION/WEBHOOK` or [`TOGETHER`]), each with the number of objects.
     pub webhooks: BTreeMap<String, u64>,
-    /// The first objects, as `NAMESPACE/NAME` with their kinds.
+    /// The first objects that show the finding, as `NAMESPACE/NAME` with their kinds.
     pub examples: Vec<String>,
-    /// The smallest object that still shows it.
+    /// The smallest object that still shows the finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<Value>,
-    /// The differences.
+    /// The differences between the expected and the actual object.
     pub differences: Vec<Difference>,
-    /// The reviews that reproduce it, in order.
+    /// The reviews that reproduce the finding, in order.
     pub steps: Vec<Step>,
-    /// The requests that reproduce it, in order, if an API server can receive them: the input of a proof. Not
-    /// serialized.
+    /// The requests that reproduce the finding, in order, if an API server can receive them.
+    ///
+    /// A proof is created from these requests. They are not serialized.
     #[serde(skip)]
     pub requests: Vec<SampleRequest>,
-    /// Whether it contains masked Secret values.
+    /// Whether the finding contains masked Secret values.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub masked: bool,
-    /// The baseline's reason for accepting it.
+    /// The reason for which the baseline accepts the finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<String>,
-    /// The folder with the proof, if requested.
+    /// The folder that contains the proof, if a proof was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<String>,
 }
@@ -246,18 +246,18 @@ pub struct Finding {
 pub struct Step {
     /// The webhook, as `CONFIGURATION/WEBHOOK`.
     pub webhook: String,
-    /// Whether the webhook is one of admit's own that represents another webhook.
+    /// Whether the webhook belongs to admit and represents another webhook.
     #[serde(rename = "foreign")]
     pub is_other: bool,
-    /// How it was sent if it bypassed the dispatcher: a request that no API server sends.
+    /// How the review was sent, if it bypassed the dispatcher because no API server sends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct: Option<Request>,
     /// The `AdmissionReview` that was sent; a string if it is not JSON.
     pub review: Value,
-    /// The HTTP status of the reply; `None` without a reply.
+    /// The HTTP status of the reply; `None` if there is no reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The body of the reply, or why there is none; a string if it is not JSON.
+    /// The body of the reply, or the reason why there is no reply; a string if it is not JSON.
     pub reply: Value,
 }
 
@@ -265,9 +265,9 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
-    /// The HTTP method.
+    /// The HTTP method of the request.
     pub method: String,
-    /// The `Content-Type`; empty without a body.
+    /// The `Content-Type`; empty if there is no body.
     pub content_type: String,
 }
 
@@ -287,24 +287,24 @@ impl CheckResult {
 }
 
 impl Finding {
-    /// Returns the first of the webhooks by name.
+    /// Returns the alphabetically first webhook that shows the finding.
     pub fn webhook(&self) -> &str {
         self.webhooks.keys().next().map_or(TOGETHER, String::as_str)
     }
 
-    /// Returns the number of objects that show it, summed over the webhooks.
+    /// Returns the number of objects that show the finding, summed over the webhooks.
     pub fn count(&self) -> u64 {
         self.webhooks.values().sum()
     }
 
-    /// Returns the size of its object; `None` if it is not about an object.
+    /// Returns the size of the finding's object; `None` if the finding is not about an object.
     pub(super) fn size(&self) -> Option<usize> {
         self.object.as_ref().map(|object| object.to_string().len())
     }
 }
 
 impl CheckReport {
-    /// Returns the findings of a webhook, the most severe first; for [`TOGETHER`], those about all webhooks.
+    /// Returns the findings of a webhook, most severe first; for [`TOGETHER`], the findings about all webhooks.
     pub fn findings_of(&self, webhook: &str) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(move |finding| finding.webhooks.contains_key(webhook))
     }
@@ -346,7 +346,7 @@ impl Shard {
     }
 }
 
-/// The form of the command line, such as `3/16`.
+/// Formats the shard as on the command line, such as `3/16`.
 impl std::fmt::Display for Shard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.index, self.count)
@@ -354,13 +354,12 @@ impl std::fmt::Display for Shard {
 }
 
 impl Report {
-    /// Returns where a webhook is declared; for [`TOGETHER`], the first of all.
+    /// Returns where a webhook is declared; for [`TOGETHER`], where the first webhook is declared.
     pub fn location_of(&self, webhook: &str) -> Option<&Location> {
         if webhook == TOGETHER { self.locations.values().next() } else { self.locations.get(webhook) }
     }
 
-    /// Returns where the webhooks of a finding are declared, the first one first; for all webhooks together,
-    /// the first one that the finding names.
+    /// Returns the declarations of the webhooks of a finding, each with its location.
     pub fn places<'a>(&'a self, finding: &'a Finding) -> impl Iterator<Item = (&'a str, &'a Location)> {
         let spoken_of = || {
             let called = finding.steps.iter().map(|step| step.webhook.as_str());
@@ -378,7 +377,7 @@ impl Report {
         })
     }
 
-    /// Returns the caveats about a webhook's results; for [`TOGETHER`], those of every webhook.
+    /// Returns the caveats about a webhook's results; for [`TOGETHER`], the caveats of every webhook.
     pub fn caveats(&self, webhook: &str) -> impl Iterator<Item = (&str, &str)> {
         let concerns = move |name: &str| name == webhook || webhook == TOGETHER;
         self.caveats
@@ -387,8 +386,7 @@ impl Report {
             .map(|(name, caveat)| (name.as_str(), caveat.as_str()))
     }
 
-    /// Records once why webhooks could not be called, because all checks that failed to call them have the
-    /// same reason.
+    /// Records once why webhooks could not be called, because all checks that called them have the same reason.
     pub fn note_unreached(&mut self, unreached: BTreeMap<String, Vec<String>>) {
         for (reason, webhooks) in &unreached {
             let results = self.checks.iter_mut().flat_map(|check| &mut check.results);
@@ -406,8 +404,9 @@ impl Report {
         self.unreached = unreached;
     }
 
-    /// Returns the webhooks that were never called, and the mutating ones that never changed an object, each
-    /// with a sentence that suggests what to try.
+    /// Returns the webhooks that were never called, and the mutating webhooks that never changed an object.
+    ///
+    /// Each has a sentence that suggests what to try.
     pub fn unseen(&self) -> Vec<(&str, String)> {
         let webhooks = self.webhooks.iter();
         webhooks

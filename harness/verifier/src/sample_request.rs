@@ -17,7 +17,7 @@ pub struct SampleRequest {
     pub webhooks: Vec<SampleWebhook>,
     /// The request as the first webhook saw it.
     pub request: Attributes,
-    /// The object after the mutating webhooks; `None` if the request creates none or is rejected.
+    /// The object after the mutating webhooks; `None` if the request is rejected or has no resulting object.
     pub object: Option<Value>,
     /// The outcome.
     pub end: End,
@@ -27,10 +27,10 @@ pub struct SampleRequest {
     pub is_about_namespace: bool,
 }
 
-/// Identifies a webhook: a mutating and a validating one may have the same id.
+/// A reference to a webhook. A mutating and a validating webhook may have the same id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookRef {
-    /// The phase in which it is called.
+    /// The phase in which the webhook is called.
     pub phase: Phase,
     /// The configuration and the name.
     pub id: WebhookId,
@@ -41,7 +41,7 @@ impl WebhookRef {
         Self { phase, id: id.clone() }
     }
 
-    /// Returns whether it identifies `subject`.
+    /// Returns whether the reference is to `subject`.
     pub fn is(&self, subject: &Subject) -> bool {
         self.phase == subject.webhook.phase && self.id == *subject.webhook.id
     }
@@ -52,11 +52,11 @@ impl WebhookRef {
 pub struct SampleWebhook {
     /// The webhook.
     pub webhook: WebhookRef,
-    /// Whether it is one of [`super::other_webhooks::LIBRARY`].
+    /// Whether the webhook is from [`super::other_webhooks::LIBRARY`].
     pub is_other: bool,
-    /// The reinvocation policy that was used, which may differ from its configuration.
+    /// The reinvocation policy used, which may differ from the one in the configuration.
     pub reinvocation_policy: ReinvocationPolicy,
-    /// Whether its address does not respond: the finding is about an outage.
+    /// Whether the webhook's address does not respond, because the finding is about an outage.
     pub is_down: bool,
 }
 
@@ -80,7 +80,7 @@ pub struct SampleCall {
     pub round: Round,
     /// Whether the call changed the object.
     pub changed: bool,
-    /// The operations of its patch.
+    /// The operations of the patch that the webhook returned.
     pub patch: Vec<Value>,
 }
 
@@ -88,7 +88,7 @@ pub struct SampleCall {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the ways in which a request ends")]
 pub enum End {
-    /// It is admitted.
+    /// The request is admitted.
     Admitted,
     /// A webhook denied the request.
     Denied {
@@ -154,7 +154,7 @@ impl SampleRequest {
         })
     }
 
-    /// Creates a request to a webhook that is down: its failurePolicy applies if it is called.
+    /// Creates a request to a webhook that is down, whose failure policy applies if it is called.
     pub(super) fn while_down(webhook: &Webhook, request: Attributes, is_called: bool) -> Self {
         let met = SampleWebhook { is_down: true, ..SampleWebhook::of(webhook) };
         let (object, end) = if is_called {
@@ -166,7 +166,7 @@ impl SampleRequest {
         Self { webhooks, request, object, end, calls: Vec::new(), is_about_namespace: false }
     }
 
-    /// Restricts the request to the namespace that it names.
+    /// Marks the request as being about the namespace that it names, which no other namespace can replace.
     pub(super) fn about_its_namespace(self) -> Self {
         Self { is_about_namespace: true, ..self }
     }

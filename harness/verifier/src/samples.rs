@@ -15,20 +15,20 @@ const OPERATIONS: [Operation; 3] = [Operation::Create, Operation::Update, Operat
 /// Requests for one webhook, in bounded memory regardless of the size of the corpus.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
-    /// In the order in which the kinds were added.
+    /// The requests for each kind, in the order in which the kinds were added.
     kinds: Vec<OfKind>,
 }
 
 #[derive(Debug)]
 struct OfKind {
     kind: GroupVersionKind,
-    /// One list for each of [`OPERATIONS`].
+    /// The requests, one list for each of [`OPERATIONS`].
     requests: [Vec<Attributes>; OPERATIONS.len()],
 }
 
 impl Samples {
-    /// Adds the requests that `subject` matches: the creation of an object, an update that changes nothing,
-    /// and its deletion.
+    /// Adds the requests for an object that `subject` matches: its creation, an update without changes, and its
+    /// deletion.
     pub(super) fn add(&mut self, subject: &Subject, creation: &Attributes, cluster_fixture: &ClusterFixture) {
         let known = if let Some(known) = self.kinds.iter().position(|known| known.kind == creation.kind) {
             self.kinds.get_mut(known)

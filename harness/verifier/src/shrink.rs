@@ -8,11 +8,10 @@ use super::shape;
 const KEPT: [&str; 6] =
     ["/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/generateName", "/metadata/namespace"];
 
-/// The number of candidate objects judged for each one that may be offered.
+/// The maximum number of candidate objects to judge for each candidate that may be offered.
 const JUDGED: usize = 8;
 
-/// Offers ever smaller objects. Call [`Self::next`] for a candidate, try it, and call [`Self::keep`] if the
-/// finding remains.
+/// Offers smaller and smaller objects.
 ///
 /// The algorithm is greedy: it removes large parts first, and parts that are not needed stay removed. It ends
 /// when no part can be removed, or after the allowed number of offers. The caller decides whether an object
@@ -28,13 +27,13 @@ pub(super) struct Shrinking {
 }
 
 impl Shrinking {
-    /// Starts with `object` and tries at most `offers` smaller ones.
+    /// Starts with `object` and offers at most `offers` smaller objects.
     pub(super) fn new(object: Value, offers: usize) -> Self {
         let pieces = pieces(&object);
         Self { object, pieces, offered: None, offers, judged: offers * JUDGED, shrunk: false }
     }
 
-    /// Returns the next smaller valid object; `None` if there is no smaller one.
+    /// Returns the next smaller valid object; `None` if there is no smaller valid object.
     pub(super) fn next(&mut self, is_valid: impl Fn(&Value) -> bool) -> Option<&Value> {
         while self.offers > 0 && self.judged > 0 {
             let Some(piece) = self.pieces.pop() else {
@@ -58,7 +57,7 @@ impl Shrinking {
         None
     }
 
-    /// Accepts the last offered object: the finding remains.
+    /// Accepts the last offered object, because the finding remains.
     pub(super) fn keep(&mut self) {
         if let Some(smaller) = self.offered.take() {
             self.object = smaller;
@@ -72,8 +71,10 @@ impl Shrinking {
     }
 }
 
-/// Returns JSON pointers to the removable parts: the deepest first, so that the last one, which is tried
-/// first, is the largest. The last items of a list come first, so that the others keep their indexes.
+/// Returns JSON pointers to the removable parts, deepest first.
+///
+/// The last part, which is tried first, is the largest. The last items of a list come first, so that the other items
+/// keep their indexes.
 fn pieces(object: &Value) -> Vec<String> {
     let mut pieces: Vec<(usize, String)> = Vec::new();
     collect(object, "", 1, &mut pieces);

@@ -11,8 +11,7 @@ use kubernetes_types::json::{self, at, set};
 const CREATED: &str = "2026-01-01T00:00:00Z";
 const UID: &str = "6f3d1d2e-0000-4000-8000-00000000000a";
 
-/// Returns the object that `user` creates as the server stores it: with a name, a uid, a generation, and a
-/// status.
+/// Returns the object that `user` creates as the server stores it, with a name, uid, generation, and status.
 pub(super) fn as_stored(object: &Value, user: &UserInfo, cluster_fixture: &ClusterFixture) -> Value {
     let kind = GroupVersionKind::from_object(object);
     let mut stored = object.clone();
@@ -127,7 +126,7 @@ fn rename(value: &mut Value, uid: &str) {
     }
 }
 
-/// Returns the name, or the name that the server makes from `generateName`.
+/// Returns the object's name, or the name that the server generates from `generateName`.
 fn name(object: &Value) -> String {
     let text = |field: &str| json::text(object, &["metadata", field]);
     if text("name").is_empty() { format!("{}x7k2p", text("generateName")) } else { text("name").to_owned() }
@@ -147,8 +146,9 @@ fn allocate(spec: &mut Value) {
     members.entry("ipFamilyPolicy").or_insert_with(|| "SingleStack".into());
 }
 
-/// Returns what the server stores when `written` updates an object. Does not change the generation, which is
-/// only a counter.
+/// Returns the object that the server stores when `written` updates an object.
+///
+/// The generation is not changed, because it is only a counter.
 pub(super) fn as_updated(update: &Attributes, written: &Value, cluster_fixture: &ClusterFixture) -> Value {
     let mut request = Attributes { object: Some(written.clone()), ..update.clone() };
     cluster_fixture.prepare(&mut request);

@@ -21,7 +21,7 @@ use super::environment::WebhookSet;
 pub struct Subject {
     /// The webhook as configured.
     pub webhook: Arc<Webhook>,
-    /// The webhook as called here: with failurePolicy Fail, so that failed calls are not ignored.
+    /// The webhook as verified: with the failure policy `Fail`, so that failed calls are not ignored.
     pub called: Arc<Webhook>,
     /// The whole configuration as written.
     pub configuration: Arc<Value>,
@@ -50,7 +50,7 @@ impl Subject {
         Self::of_shared(configurations.iter().cloned().map(Arc::new))
     }
 
-    /// Like [`Self::of`], but the webhooks share their configurations.
+    /// Returns the webhooks as [`Self::of`] does; the webhooks share their configurations.
     pub(super) fn of_shared(
         configurations: impl IntoIterator<Item = Arc<Value>>,
     ) -> Result<Vec<Self>, ConfigError> {
@@ -111,8 +111,7 @@ impl Subject {
         Ok(subjects)
     }
 
-    /// Returns `CONFIGURATION/WEBHOOK`, with the ordinal if names are not unique, and the phase if the other
-    /// phase has the same name.
+    /// Returns `CONFIGURATION/WEBHOOK`, with an ordinal or phase if that is not unique.
     pub fn name(&self) -> String {
         let id = &self.webhook.id;
         let name = match id.ordinal {
@@ -122,23 +121,22 @@ impl Subject {
         if self.has_namesake { with_phase(&name, self.webhook.phase) } else { name }
     }
 
-    /// Returns its server: the host and port of its URL, or `SERVICE.NAMESPACE.svc:PORT`.
+    /// Returns the webhook's server: the host and port of its URL, or `SERVICE.NAMESPACE.svc:PORT`.
     pub fn server(&self) -> String {
         self.webhook.client_config.target.authority()
     }
 
-    /// Returns its entry of `webhooks` as written.
+    /// Returns the webhook's entry in `webhooks`, as written.
     pub fn declaration(&self) -> &Value {
         self.entry_of(&self.configuration)
     }
 
-    /// Returns its entry of `webhooks` in `configuration`, another form of its configuration; null if there
-    /// is none.
+    /// Returns the webhook's entry in the `webhooks` of `configuration`; null if there is no such entry.
     pub(super) fn entry_of<'a>(&self, configuration: &'a Value) -> &'a Value {
         at(configuration, &["webhooks"]).get(self.index).unwrap_or(&Value::Null)
     }
 
-    /// Returns whether its rules match `request`, regardless of selectors and conditions.
+    /// Returns whether the webhook's rules match `request`, regardless of selectors and conditions.
     pub fn asks_for(&self, request: &Attributes, cluster_fixture: &ClusterFixture) -> bool {
         let webhook = Webhook {
             namespace_selector: Selector::default(),
@@ -166,7 +164,7 @@ impl Subject {
         ))
     }
 
-    /// Returns a set with only this webhook, called in its phase.
+    /// Returns the webhook with the given reinvocation policy.
     pub fn alone(&self) -> WebhookSet {
         let webhook = vec![Arc::clone(&self.called)];
         match self.webhook.phase {

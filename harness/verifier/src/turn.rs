@@ -5,18 +5,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 
-/// The bytes of reviews and responses that concurrent objects may keep together, in addition to the object
-/// whose turn it is.
+/// The limit on the reviews and responses that concurrent objects may keep outside of their turn, in bytes.
 const SHARED: usize = 64 << 20;
 
-/// The turns of a corpus. Dropping it releases all waiting objects.
+/// The turns of the objects in a corpus. Dropping this value releases all waiting objects.
 #[derive(Debug)]
 pub(super) struct Turns {
     share: usize,
     concluded: watch::Sender<u64>,
 }
 
-/// The turn of one object: it comes when all earlier objects are concluded.
+/// The turn of one object, which begins when all earlier objects are concluded.
 #[derive(Debug)]
 pub(super) struct Turn {
     position: u64,
@@ -37,14 +36,14 @@ impl Turns {
         Arc::new(Turn { position, share: self.share, kept: AtomicUsize::new(0), concluded })
     }
 
-    /// Records that this many objects are concluded and only their findings are kept.
+    /// Records that `objects` more objects are concluded, of which only the findings are kept.
     pub(super) fn conclude(&self, objects: u64) {
         self.concluded.send_replace(objects);
     }
 }
 
 impl Turn {
-    /// Reserves bytes until the object is concluded. If its share is used up, waits for its turn.
+    /// Reserves bytes until the object is concluded. If the object's share is used up, waits for its turn.
     pub(super) async fn keep(&self, bytes: usize) {
         let kept = self.kept.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         if kept > self.share {

@@ -49,7 +49,7 @@ impl<'a> Validity<'a> {
         Self { environment, known: places(environment, object).unwrap_or_default() }
     }
 
-    /// Returns whether `object` has only known errors.
+    /// Returns whether all errors of `object` are known errors.
     pub(super) fn holds_for(&self, object: &Value) -> bool {
         places(self.environment, object).is_some_and(|places| places.is_subset(&self.known))
     }

@@ -24,7 +24,7 @@ pub struct WebhookProbe<'a> {
     pub subject: &'a Subject,
     /// All verified webhooks, in dispatch order.
     pub subjects: &'a [Subject],
-    /// Requests that the webhook answered, of as many kinds as the corpus has.
+    /// Requests that the webhook answered, for as many kinds as the corpus contains.
     pub samples: &'a [Attributes],
     /// The settings of the checks.
     pub settings: &'a Settings,
@@ -76,7 +76,7 @@ impl WebhookProbe<'_> {
         self.notes.add(sentence);
     }
 
-    /// Returns whether a new bundle is expected but does not exist yet.
+    /// Returns whether a new CA bundle is expected but does not exist yet.
     pub(super) fn lacks_new_bundle(&self) -> bool {
         let rotation = self.settings.rotation.as_ref();
         rotation
@@ -84,7 +84,7 @@ impl WebhookProbe<'_> {
             .is_some_and(|bundle| bundle.read().is_none())
     }
 
-    /// Returns the webhook with a caBundle of the old and the new CA.
+    /// Returns the webhook with a `caBundle` that contains both the old and the new CA.
     ///
     /// # Errors
     /// There is a new bundle but no old one to extend.
@@ -110,8 +110,9 @@ pub struct Settings {
     pub concurrency: usize,
     /// The number of concurrent requests in the overload check.
     pub overload: usize,
-    /// A local webhook that responds immediately: its latency shows how busy the machine is. If none, the
-    /// machine is assumed to be idle.
+    /// A local webhook that responds immediately, whose latency shows how busy the machine is.
+    ///
+    /// If `None`, the machine is assumed to be idle.
     pub control: Option<Arc<Webhook>>,
     /// The minimum remaining validity of certificates; by default 30 days, or a third of the lifetime if that
     /// is less.
@@ -143,9 +144,9 @@ impl Default for Settings {
 pub struct Rotation {
     /// The command that renews them.
     pub command: Intervention,
-    /// The CA of the new certificates; `None` if the caBundle already has it.
+    /// The CA of the new certificates; `None` if the `caBundle` already contains it.
     pub ca_bundle: Option<Bundle>,
-    /// The time limit of the command, and then of a webhook to present the new certificate.
+    /// The time limit of the command, and the time limit for a webhook to present the new certificate afterward.
     pub patience: Duration,
 }
 
@@ -154,9 +155,9 @@ pub struct Rotation {
 pub struct Stop {
     /// The command that stops them.
     pub command: Intervention,
-    /// How long calls still arrive after the command starts: the time in which endpoints are updated.
+    /// How long calls still arrive after the command starts, while endpoints are updated.
     pub drain: Duration,
-    /// The time limit after that for the command and the webhooks to finish.
+    /// The time limit for the command and the webhooks to finish after [`Self::drain`].
     pub patience: Duration,
 }
 
@@ -165,8 +166,7 @@ pub struct Stop {
 pub struct Bundle(Arc<dyn Fn() -> Option<Vec<u8>> + Send + Sync>);
 
 impl Bundle {
-    /// Creates a bundle that `read` returns; `read` is called repeatedly and returns `None` until the file
-    /// exists.
+    /// Creates a bundle that calls `read` repeatedly; `read` returns `None` until the file exists.
     pub fn new(read: impl Fn() -> Option<Vec<u8>> + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
@@ -189,7 +189,7 @@ pub struct Intervention(Arc<Intervene>);
 type Intervene = dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync;
 
 impl Intervention {
-    /// Creates an intervention from a function; an error is the reason why it failed.
+    /// Creates an intervention from a function that returns the reason if it fails.
     pub fn new<F>(intervene: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<(), String>> + Send + 'static,
@@ -197,7 +197,7 @@ impl Intervention {
         Self(Arc::new(move || Box::pin(intervene())))
     }
 
-    /// Runs it, and fails if it takes longer than `patience`.
+    /// Runs the intervention, which fails if it takes longer than `patience`.
     pub(super) fn within(&self, patience: Duration) -> BoxFuture<'static, Result<(), String>> {
         let done = tokio::time::timeout(patience, (self.0)());
         Box::pin(async move {

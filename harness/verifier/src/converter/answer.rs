@@ -8,7 +8,7 @@ use super::super::call_recorder::Exchange;
 /// The response of a conversion webhook.
 #[derive(Clone, Debug)]
 pub(in super::super) enum Answer {
-    /// The converted objects: as many as were sent, in the requested version.
+    /// The converted objects: one for each object sent, in the requested version.
     Converted(Vec<Value>),
     /// The conversion failed, with the reason.
     Failed(String),
@@ -16,10 +16,10 @@ pub(in super::super) enum Answer {
     Invalid(Fault),
 }
 
-/// Why a response is invalid.
+/// The reason why a response is invalid.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Fault {
-    /// The kind of error, independent of the objects.
+    /// The kind of error, regardless of the objects.
     pub(in super::super) kind: &'static str,
     pub(in super::super) message: String,
 }

@@ -43,7 +43,7 @@ fn walk(before: &Value, after: Option<&Value>, path: &str, lost: &mut Vec<String
     }
 }
 
-/// Returns whether a value is equivalent to an absent one.
+/// Returns whether a value is equivalent to a missing value.
 fn says_nothing(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,

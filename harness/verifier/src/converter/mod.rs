@@ -26,9 +26,9 @@ use super::subject::Subject;
 ///
 /// Source: client-go `rest/config.go`.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The number of objects converted for each version.
+/// The maximum number of objects to convert for each version.
 const OBJECTS: usize = 16;
-/// The number of versions converted to each other.
+/// The maximum number of versions to convert to each other.
 const VERSIONS: usize = 6;
 /// The number of smaller objects tried for one finding.
 const OFFERS: usize = 100;
@@ -111,7 +111,7 @@ impl Converter {
         self
     }
 
-    /// Returns whether `object` is one of its custom resources.
+    /// Returns whether `object` is a custom resource of the definition.
     pub(super) fn is_of(&self, object: &Value) -> bool {
         let group = text(object, &["apiVersion"]).split_once('/').map(|(group, _)| group);
         group == Some(self.group.as_str()) && text(object, &["kind"]) == self.kind
@@ -126,13 +126,13 @@ impl Converter {
         self.versions.iter().map(|version| &version.shape).find(|version| version.api_version == api_version)
     }
 
-    /// Returns the versions other than `api_version`.
+    /// Returns the versions of the definition other than `api_version`.
     fn others(&self, api_version: &str) -> impl Iterator<Item = &str> {
         let versions = self.versions.iter().map(|version| version.shape.api_version.as_str());
         versions.filter(move |other| *other != api_version)
     }
 
-    /// Returns the numbers of generated objects that are invalid and not sent, by reason.
+    /// Returns the number of generated objects that are invalid and therefore not sent, by reason.
     pub(super) fn left_out(&self) -> impl Iterator<Item = (&str, u64)> {
         let left_out = self.versions.iter().flat_map(|version| &version.made.left_out);
         left_out.map(|(reason, count)| (reason.as_str(), *count))

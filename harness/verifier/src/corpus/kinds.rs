@@ -1,4 +1,4 @@
-//! Objects of kinds without Pods, from `kinds.json`: a small and a full one of each.
+//! Objects of kinds that do not contain Pods, from `kinds.json`: a small and a full object of each kind.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -35,7 +35,7 @@ pub(super) fn all() -> Vec<Entry> {
 }
 
 impl Entry {
-    /// Returns object number `index`: small and full ones with all shapes of labels, with names and without.
+    /// Returns object number `index`, alternating between small and full objects and between shapes of metadata.
     pub(super) fn object(&self, index: usize) -> Value {
         let mut object =
             if matches!(index % COUNT, 1 | 2 | 4) { self.full.clone() } else { self.small.clone() };

@@ -20,9 +20,9 @@ use super::subject::Subject;
 /// The objects of one kind.
 struct Maker {
     count: usize,
-    /// The numbers of those that together have every feature and every shape of metadata.
+    /// The numbers of objects that together have every feature and every shape of metadata.
     representatives: Vec<usize>,
-    /// Generates the object with a number.
+    /// Generates the object with the given number.
     make: Box<dyn Fn(usize) -> Value + Send>,
 }
 
@@ -90,7 +90,7 @@ pub fn built_in(
     })
 }
 
-/// Returns an object of `kind` with a name and without labels; `None` if the corpus has none.
+/// Returns an object of `kind` with a name and without labels; `None` if the corpus has no such object.
 pub fn example(kind: &GroupVersionKind, cluster_fixture: &ClusterFixture) -> Option<Value> {
     let built_in = makers(&[]).into_iter().map(|maker| (maker.make)(0));
     let custom = || {
@@ -197,7 +197,7 @@ fn metadata(variant: usize, index: usize) -> Value {
     members.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// Sets apiVersion, kind, and metadata in the shape number `index`.
+/// Sets `apiVersion`, `kind`, and metadata of shape number `index`.
 fn complete(object: &mut Value, api_version: &str, kind: &str, index: usize) {
     set(object, &["apiVersion"], api_version);
     set(object, &["kind"], kind);
@@ -262,7 +262,7 @@ mod tests {
         assert!(shapes.len() > pods.len() * 9 / 10, "{} of {}", shapes.len(), pods.len());
     }
 
-    /// The JSON pointers of all members of `objects`, without the names of members in free-form maps.
+    /// Returns the JSON pointers of all members of `objects`, except for members of free-form maps.
     fn members(objects: &[Value]) -> BTreeSet<String> {
         fn collect(value: &Value, at: &str, members: &mut BTreeSet<String>) {
             match value {

@@ -45,7 +45,7 @@ pub(super) fn object((api_version, kind, make): (&str, &str, Make), index: usize
     object
 }
 
-/// Returns a Pod template; the stride covers all features of the Pods.
+/// Returns Pod template number `index`. The stride between Pods ensures that all features occur.
 fn template(index: usize, restart_policy: &str) -> Value {
     let pod = pods::pod(index * 19 % pods::COUNT);
     let mut spec = at(&pod, &["spec"]).clone();

@@ -46,7 +46,7 @@ fn resolved(members: &Map<String, Value>, turn: usize, depth: usize) -> Map<Stri
     schema
 }
 
-/// Returns the fields that a branch requires, if it requires nothing else.
+/// Returns the fields that a branch requires if the branch has no other constraints.
 fn required(branch: &Value) -> Vec<&str> {
     branch["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
@@ -56,7 +56,7 @@ fn names(required: &Value) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Merges `branch` into `schema`; of two limits, the stricter one is kept.
+/// Merges `branch` into `schema`, keeping the stricter of two limits.
 fn overlay(schema: &mut Map<String, Value>, branch: &Value, turn: usize, depth: usize) {
     let Value::Object(branch) = branch else { return };
     let branch = if has_any(branch) { &resolved(branch, turn, depth.saturating_sub(1)) } else { branch };

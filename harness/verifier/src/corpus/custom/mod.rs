@@ -19,7 +19,7 @@ use crate::shape;
 
 /// The number of objects for each version.
 const COUNT: usize = 12;
-/// The number of representative objects: the first ones.
+/// The number of representative objects, which are the first objects.
 pub(super) const REPRESENTATIVES: usize = 4;
 /// The maximum number of attempts to generate that many valid objects.
 const ATTEMPTS: usize = 48;
@@ -119,8 +119,9 @@ impl Version {
         errors.first().map_or(Ok(object), |error| Err(error.to_string()))
     }
 
-    /// Returns invalid objects, each of which differs in one place from a valid one: the number of items, the
-    /// size of a number, a missing field.
+    /// Returns invalid objects that differ from a valid object in one place.
+    ///
+    /// Examples are the number of items, the size of a number, or a missing field.
     pub(crate) fn near_misses(&self, valid: &[Value]) -> Vec<NearMiss> {
         let mut found: Vec<NearMiss> = Vec::new();
         for object in valid {
@@ -161,7 +162,7 @@ impl Version {
         judged.map(|judgment| (object, judgment.errors)).map_err(|unsupported| unsupported.to_string())
     }
 
-    /// Returns object number `index`, in which each field fits its own schema.
+    /// Returns object number `index`, in which each field is valid for its own schema.
     pub(super) fn object(&self, index: usize) -> Value {
         let (amount, turn) = (Amount::of(index), index / Amount::COUNT);
         let mut object = values::value(&self.schema, Variant { amount, turn, depth: 0 });

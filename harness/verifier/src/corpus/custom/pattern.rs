@@ -3,7 +3,7 @@
 use kubernetes_cel::regexp::Regexp;
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
-/// No matching text was found.
+/// The error if no matching text was found.
 struct NoText;
 
 /// The maximum number of characters and expression nodes for a text.
@@ -15,13 +15,12 @@ const CHOICES: usize = 6;
 /// The preferred characters of a class, in this order.
 const USUAL: &str = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-._/:@ +=,";
 
-/// Returns whether `text` matches the expression; none if the expression is invalid.
+/// Returns whether `text` matches the expression; `false` if the expression is invalid.
 pub(super) fn is_match(expression: &str, text: &str) -> bool {
     Regexp::new(expression).is_ok_and(|expression| expression.is_match(text))
 }
 
-/// Returns a text of `least` to `most` characters that matches `expression`, a different one for each `turn`
-/// if possible; `None` if none was found.
+/// Returns a text of `least` to `most` characters that matches `expression`; `None` if no text was found.
 pub(super) fn text(expression: &str, turn: usize, least: usize, most: usize) -> Option<String> {
     // Go's regular expressions decide what is valid; this one only suggests texts.
     let regexp = Regexp::new(expression).ok()?;
@@ -50,7 +49,7 @@ pub(super) fn text(expression: &str, turn: usize, least: usize, most: usize) -> 
 struct Writer {
     text: String,
     budget: usize,
-    /// Selects characters and alternatives.
+    /// Determines which characters and alternatives are selected.
     choice: usize,
     /// The number of repetitions beyond the minimum.
     longer: u32,
@@ -93,7 +92,7 @@ impl Writer {
     }
 }
 
-/// Returns preferred character number `choice` of a class, or its first one.
+/// Returns the preferred character number `choice` of a class, or its first character.
 fn character(class: &Class, choice: usize) -> Option<char> {
     let ranges: Vec<(char, char)> = match class {
         Class::Unicode(class) => class.iter().map(|range| (range.start(), range.end())).collect(),

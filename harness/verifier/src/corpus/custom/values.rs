@@ -12,15 +12,14 @@ const MAX_DEPTH: usize = 12;
 /// The maximum number of generated items and members.
 const MAX_ITEMS: usize = 256;
 
-/// The share of optional parts to generate.
+/// The amount of optional parts to generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Amount {
-    /// Everything, and lists with two items.
+    /// All parts, and lists with two items.
     All,
-    /// Only what is required.
+    /// Only the required parts.
     Required,
-    /// Required parts and about half of the rest; every second time all objects and lists, and half of the
-    /// values in them.
+    /// The required parts and about half of the optional parts.
     Half,
 }
 
@@ -42,7 +41,7 @@ impl Amount {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Variant {
     pub(super) amount: Amount,
-    /// The number of the value: the first one is the default if there is one.
+    /// The number of the value. The first value is the default, if the schema has a default.
     pub(super) turn: usize,
     pub(super) depth: usize,
 }
@@ -65,8 +64,9 @@ impl Variant {
     }
 }
 
-/// Returns whether a position is in the selected half. The halves change every second turn and with the
-/// depth, so that two fields are not always present together.
+/// Returns whether a position is in the selected half of the optional parts.
+///
+/// The halves change every second turn and with the depth, so that two fields are not always present together.
 fn is_chosen(position: usize, turn: usize, depth: usize) -> bool {
     let mut mixed: usize = 0;
     for part in [position, turn / 2, depth] {
