@@ -13,13 +13,13 @@ use super::tables::TableOptions;
 pub(super) enum Representation {
     /// The whole object.
     Whole,
-    /// Only its metadata: `PartialObjectMetadata`.
+    /// Only the metadata of the object: `PartialObjectMetadata`.
     Metadata,
     /// A row of a Table.
     Table(TableOptions),
 }
 
-/// What the request returns, which decides the forms that are available.
+/// The kind of response, which determines the available representations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MediaScope {
     /// One object, or the Status of an operation.
@@ -50,8 +50,9 @@ impl MediaScope {
 /// The media types that a 406 lists as supported.
 const SUPPORTED_MEDIA_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// Returns the form that the client accepts: JSON of whole objects, of their metadata, or a Table. `has_table` says
-/// whether the resource has Tables.
+/// Returns the representation that the client accepts: whole objects, their metadata, or a Table.
+///
+/// `has_table` is true if the resource supports Tables.
 ///
 /// Source: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, `NegotiateOutputMediaType`; go-restful for 406.
 /// Rule: KND-10, TBL-04.
@@ -122,8 +123,10 @@ pub(super) fn check_accept(
     Err(Box::new(status))
 }
 
-/// Returns whether an error may be encoded in a media type that the client accepts. An error has no Table and no
-/// metadata: for a client that accepts nothing else, it is written as JSON anyway and the audit log does not see it.
+/// Returns whether the client accepts a media type in which errors can be encoded.
+///
+/// An error cannot be a Table or metadata. If the client accepts only those, the server still sends the error as JSON,
+/// but the audit log does not contain it.
 ///
 /// Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go, `WriteObjectNegotiated`;
 /// pkg/endpoints/handlers/negotiation/negotiate.go, `DefaultEndpointRestrictions`.

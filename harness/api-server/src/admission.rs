@@ -1,4 +1,4 @@
-//! Connects the server to the admission dispatcher.
+//! Runs admission for the requests of the server.
 
 use std::fmt;
 use std::pin::{Pin, pin};
@@ -54,7 +54,7 @@ struct WebhookSources {
     /// `None` if the plugin has no manifest directory.
     manifests: Option<Manifests>,
     api: CompiledConfigurations,
-    /// In the order in which they are called; webhooks from files come first.
+    /// The webhooks in call order; webhooks from files come first.
     in_order: WebhookIndex,
 }
 
@@ -90,7 +90,7 @@ impl WebhookSources {
 #[derive(Clone, Debug, Default)]
 struct CompiledConfigurations {
     configurations: Vec<(Arc<Value>, Vec<Arc<Webhook>>)>,
-    /// In the order in which they are called: by configuration name (compared byte by byte), then in the order of the
+    /// The webhooks in call order: sorted by configuration name (compared byte by byte), then as listed in the
     /// configuration.
     in_order: Vec<Arc<Webhook>>,
 }
@@ -124,7 +124,7 @@ pub(super) struct RequestAdmission<'a> {
     pub(super) record: Record,
     /// The operation of the first run; `None` until that run ends.
     pub(super) operation: Option<Operation>,
-    /// Reports whether the client has disconnected, if admission is canceled in that case.
+    /// The disconnect state of the client; `None` if a disconnect does not cancel admission.
     pub(super) client_disconnect: Option<Arc<ClientDisconnect>>,
 }
 
@@ -158,7 +158,7 @@ impl Admission {
         self.selection.has(plugin)
     }
 
-    /// Returns whether a webhook has a rule that matches these requests for a cluster-scoped resource.
+    /// Returns whether a webhook rule matches this operation on a cluster-scoped resource.
     pub(super) fn has_rule_for(
         &self,
         operation: Operation,
@@ -229,7 +229,7 @@ impl Admission {
 }
 
 impl<'a> RequestAdmission<'a> {
-    /// Begins the run of one attempt; `times` is the precision of the object's timestamps.
+    /// Begins the admission run of one attempt; `times` is the precision of the object's timestamps.
     pub(super) fn begin(&self, attributes: Attributes, times: TimePrecision) -> AdmissionRun<'a> {
         let state = &self.admission.state;
         AdmissionRun::new(attributes, times, &**state).with_authorizer(Arc::clone(&state.authorizer))
@@ -267,7 +267,8 @@ impl<'a> RequestAdmission<'a> {
         done.map_err(refused)
     }
 
-    /// Runs a phase until the client disconnects. The phase is pinned so that nested futures do not copy it.
+    /// Runs a phase until it completes or the client disconnects. The phase is pinned so that nested futures do not
+    /// copy it.
     async fn until_disconnected(
         &self,
         phase: Pin<&mut impl Future<Output = Result<(), Refusal>>>,

@@ -111,7 +111,7 @@ impl Answer {
         })
     }
 
-    /// Returns the Status if the response is one.
+    /// Returns the Status if the response is a Status.
     pub(super) fn status(&self) -> Option<Status> {
         match self {
             Self::Object(_, object) if object.get("kind").is_some_and(|kind| kind == "Status") => {
@@ -152,8 +152,10 @@ impl Answer {
         }
     }
 
-    /// Encodes the response. Its bytes count against the memory budget, as the bytes of the request did, until they are
-    /// written. If `may_refuse`, the request has changed nothing, and a response that exceeds the budget becomes a 429.
+    /// Encodes the response. Its bytes count against the memory budget until they are sent.
+    ///
+    /// If `may_refuse` is true, the request has not changed anything, and a response that exceeds the budget becomes a
+    /// 429.
     pub(super) fn into_response(self, reservation: Option<Reservation>, may_refuse: bool) -> Response {
         let encoded = match &self {
             Self::Object(_, object) => encode(&**object, reservation, may_refuse),
@@ -195,10 +197,10 @@ impl Answer {
 
 /// The `apiVersion` of [`METADATA_KIND`].
 pub(super) const METADATA_VERSION: &str = "meta.k8s.io/v1";
-/// The kind of objects that are sent without anything but their metadata.
+/// The kind of an object that is reduced to its metadata.
 pub(super) const METADATA_KIND: &str = "PartialObjectMetadata";
 
-/// Returns the object reduced to its metadata, as the internal version has it.
+/// Returns the object reduced to the metadata fields of the internal version.
 ///
 /// Rule: KND-15.
 pub(super) fn metadata_of(object: &Value) -> Value {
@@ -221,8 +223,8 @@ fn encode(
     }
 }
 
-/// Writes text of a known length and a newline. Reserves exactly that length: a growing buffer takes up to three times
-/// its size.
+/// Writes text of a known length and a newline. Allocates exactly that length, because a growing buffer can take up to
+/// three times as much memory.
 fn written(
     length: usize,
     write: impl FnOnce(&mut Vec<u8>),
@@ -267,7 +269,7 @@ pub(super) fn refusal(status: &Status) -> Response {
 #[derive(Clone, Debug)]
 pub(super) enum Item {
     Stored(Arc<StoredObject>),
-    /// An object that was converted from its stored version, or from which fields were removed.
+    /// An object that differs from the stored text because it was converted or some of its fields were removed.
     Converted(EncodedObject),
 }
 
@@ -287,7 +289,7 @@ impl Item {
     }
 }
 
-/// A list of objects, whose stored texts are copied into the text of the list.
+/// A list of objects. Encoding copies the stored text of each object into the text of the list.
 #[derive(Clone, Debug)]
 pub(super) struct List {
     pub(super) api_version: String,
@@ -295,7 +297,7 @@ pub(super) struct List {
     pub(super) resource_version: String,
     /// `continue`: the token of the next page; empty on the last page.
     pub(super) token: String,
-    /// How many objects follow this page.
+    /// `remainingItemCount`: the number of objects after this page; `None` if unknown.
     pub(super) remaining: Option<usize>,
     pub(super) items: Vec<Item>,
     /// Whether the items have `apiVersion` and `kind`, as custom resources do.

@@ -34,7 +34,7 @@ pub(super) struct ApplyPatch {
     object: Value,
     /// Whether conflicts are resolved by taking ownership from other managers.
     force: bool,
-    /// The duplicate keys, as Go's YAML reader reports them.
+    /// The duplicate keys, in the format of Go's YAML reader.
     repeated: Vec<String>,
 }
 
@@ -144,8 +144,9 @@ pub(super) async fn apply(
     Ok(ManagedObject { object, times })
 }
 
-/// Rejects an apply that would have to create managers for fields set before the first apply. Only the Scale of a
-/// custom resource has this problem.
+/// Rejects an apply that would have to create managers for fields set before the first apply.
+///
+/// This happens only for the Scale of a custom resource.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/skipnonapplied.go, `Apply`.
 /// Rule: APY-14.

@@ -25,7 +25,7 @@ pub(super) enum Approval {
     Bypassed,
 }
 
-/// Returns the approval of a definition and its description; `None` if the group does not require approval.
+/// Returns the approval state of a definition with a message; `None` if the group does not require approval.
 ///
 /// Source: apiextensions-apiserver pkg/apihelpers/helpers.go, `IsProtectedCommunityGroup` and `GetAPIApprovalState`.
 pub(super) fn find_approval(definition: &Value) -> Option<(Approval, String)> {
@@ -57,7 +57,7 @@ pub(super) fn find_approval(definition: &Value) -> Option<(Approval, String)> {
     })
 }
 
-/// Returns what is wrong with the approval of a definition. An update may keep an existing error.
+/// Returns the error in the approval of a definition. An update may keep an existing error.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `validateAPIApproval`.
 /// Rule: SCH-13.

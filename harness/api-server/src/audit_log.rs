@@ -21,8 +21,8 @@ use super::authentication::Identity;
 pub(crate) enum Stage {
     /// The request was received.
     RequestReceived,
-    /// The response has started: the request failed before authentication, or is a watch, which gets a second event at
-    /// its end.
+    /// The response has started. Logged for a request that failed before authentication and for a watch, which gets a
+    /// second event when it ends.
     ResponseStarted,
     /// The response is complete.
     ResponseComplete,
@@ -41,7 +41,7 @@ impl Stage {
 /// A request with its response.
 #[derive(Clone, Debug)]
 pub(crate) struct AnsweredRequest<'a> {
-    /// The level, which decides which of the following fields the event contains.
+    /// The audit level, which determines which of the following fields the event contains.
     pub(crate) level: Level,
     /// The ID that [`audit_id`] returned for the request.
     pub(crate) audit_id: &'a str,
@@ -50,7 +50,7 @@ pub(crate) struct AnsweredRequest<'a> {
     /// `create`, `update`, `patch`, `get`, `list`, `watch`, `delete`, `deletecollection`; for a non-resource path, the
     /// HTTP method in lower case.
     pub(crate) verb: &'a str,
-    /// When the event is created.
+    /// The stage of the request that the event describes.
     pub(crate) stage: Stage,
     /// The client; `None` if it could not be authenticated.
     pub(crate) identity: Option<&'a Identity>,
@@ -112,7 +112,7 @@ pub(crate) struct ObjectReference<'a> {
     pub(crate) resource: &'a str,
     /// The namespace; for a Namespace, its own name.
     pub(crate) namespace: &'a str,
-    /// The name; a creation takes it from the body.
+    /// The name of the object; for a creation, the name in the body.
     pub(crate) name: &'a str,
     pub(crate) group: &'a str,
     pub(crate) version: &'a str,
@@ -199,8 +199,9 @@ pub(crate) fn audit_id(headers: &HeaderMap) -> String {
     if chosen.is_empty() { uuid::Uuid::new_v4().to_string() } else { chosen.to_owned() }
 }
 
-/// Returns where the request comes from: the addresses in the proxy headers, then the peer. Empty for a request without
-/// a socket.
+/// Returns the source addresses of a request: the addresses in the proxy headers, then the peer.
+///
+/// The list is empty for a request that did not arrive over a socket and has no proxy headers.
 ///
 /// Source: apimachinery pkg/util/net/http.go, `SourceIPs`.
 pub(crate) fn source_ips(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<IpAddr> {
@@ -220,7 +221,7 @@ pub(crate) fn source_ips(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<IpAdd
     addresses
 }
 
-/// A successful response that is not a Status is logged with its code only.
+/// Returns the `responseStatus` of an event. A successful response that is not a Status has only a code.
 fn response_status(answered: &AnsweredRequest<'_>) -> Value {
     let mut status =
         answered.status.and_then(|status| serde_json::to_value(status).ok()).unwrap_or_else(|| json!({}));

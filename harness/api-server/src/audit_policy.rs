@@ -68,9 +68,9 @@ fn null_is_default<'de, D: serde::Deserializer<'de>, T: Deserialize<'de> + Defau
 pub(crate) enum Level {
     /// User, time, resource, and result.
     Metadata,
-    /// In addition, the request body.
+    /// The data of `Metadata` and the request body.
     Request,
-    /// In addition, the response body.
+    /// The data of `Request` and the response body.
     RequestResponse,
 }
 
@@ -94,7 +94,7 @@ impl Level {
     }
 }
 
-/// How one request is logged.
+/// The audit settings for one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AuditSettings<'a> {
     pub(crate) level: Level,
@@ -128,7 +128,7 @@ impl AuditPolicy {
     /// Parses a policy. Ignores unknown fields; kube-apiserver also ignores them, and logs a warning.
     ///
     /// # Errors
-    /// Why the policy is invalid, in kube-apiserver's words except for values of a wrong type.
+    /// The reason why the policy is invalid: kube-apiserver's message, except for values of a wrong type.
     pub fn parse(document: &Value) -> Result<Self, String> {
         let text = |field| document.get(field).and_then(Value::as_str).unwrap_or_default();
         match (text("apiVersion"), text("kind")) {
@@ -164,7 +164,7 @@ impl AuditPolicy {
         Ok(policy)
     }
 
-    /// Returns how a request is logged, by the first rule that matches; `None` if it is not logged.
+    /// Returns the audit settings of the first rule that matches a request; `None` if the request is not logged.
     pub(super) fn of_request(
         &self,
         user: Option<&UserInfo>,

@@ -51,7 +51,7 @@ pub(super) struct RequestEnd<'a> {
     pub(super) annotations: BTreeMap<String, String>,
     pub(super) record: &'a Record,
     pub(super) code: u16,
-    /// The Status, if the response is one.
+    /// The Status in the response; `None` if the response is not a Status.
     pub(super) status: Option<Status>,
     /// The return value of [`RequestAudit::response_object`].
     pub(super) object: Option<Value>,
@@ -152,7 +152,7 @@ impl<'a> RequestAudit<'a> {
         has_end.then(|| FinalEvent::new(Arc::clone(self.sink), event))
     }
 
-    /// Returns the fields that are known when the request is received.
+    /// Returns an event with the fields that are known when the request is received.
     fn answered<'b>(&'b self, stage: Stage, object: Option<ObjectReference<'b>>) -> AnsweredRequest<'b> {
         let Self { audited, parts, info, audit_id, source_ips, received, .. } = self;
         let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
@@ -195,12 +195,11 @@ impl<'a> RequestAudit<'a> {
     }
 }
 
-/// A request without a response, because the client disconnected or the server stopped. Without a policy, dropping this
-/// logs the request.
+/// A guard that logs a request without a response: the client disconnected or the server stopped.
 pub(super) struct UnansweredGuard<'a>(&'a RequestAudit<'a>);
 
 impl UnansweredGuard<'_> {
-    /// The request has a response, which is logged instead.
+    /// Disarms the guard, because the request has a response that is logged instead.
     pub(super) fn forget(self) {
         std::mem::forget(self);
     }

@@ -14,7 +14,7 @@ use super::{create, metadata, preconditions, status_conditions};
 /// Checks that a binding names a node.
 ///
 /// # Errors
-/// 500, as upstream, with the reason.
+/// 500 with the reason, like kube-apiserver.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodBinding`.
 pub(super) fn check(binding: &Value) -> Result<(), Box<Status>> {
@@ -39,7 +39,7 @@ pub(super) fn check(binding: &Value) -> Result<(), Box<Status>> {
     Err(Box::new(Status::failure(500, "", aggregate(errors.iter().map(ToString::to_string)))))
 }
 
-/// Applies an admitted binding.
+/// Assigns the Pod of an admitted binding to the node.
 ///
 /// # Errors
 /// 404 if the Pod does not exist, 409 if it cannot be bound or its uid differs.
@@ -94,7 +94,7 @@ pub(super) fn bind(
     }
 }
 
-/// Returns the Pod with its node and the binding's labels and annotations.
+/// Returns the Pod with the node, labels, and annotations of the binding.
 fn bound(pod: &Value, binding: &Value) -> Value {
     let mut pod = pod.clone();
     let node = binding.pointer("/target/name").cloned().unwrap_or_default();

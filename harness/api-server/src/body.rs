@@ -50,7 +50,9 @@ fn encoding(headers: &HeaderMap) -> Result<Encoding, Box<Status>> {
 
 const FORMATS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// Custom resources have no protobuf encoding. kube-apiserver panics on such a body and closes the connection.
+/// The media types of custom resources, which do not have a protobuf encoding.
+///
+/// kube-apiserver panics on a protobuf body of a custom resource and closes the connection.
 const CUSTOM_FORMATS: &str = "application/json, application/yaml";
 
 /// Source: apiserver pkg/endpoints/handlers/negotiation/errors.go.
@@ -61,7 +63,7 @@ pub(super) fn unknown_format(accepted: &str) -> Box<Status> {
     Box::new(Status::failure(415, "UnsupportedMediaType", message))
 }
 
-/// How many copies of an object a request holds: the decoded object and its result.
+/// The number of copies of an object in a request: the decoded object and the resulting object.
 const COPIES: usize = 2;
 
 /// Reserves the memory that the object of a JSON text will need, before it is decoded. Returns the reserved bytes,
@@ -83,7 +85,7 @@ pub(super) fn hold(request: &mut ObjectRequest<'_>, read: &Value) -> Result<(), 
     Ok(request.reservation.try_grow(weight(read).saturating_mul(copies(request.keep)))?)
 }
 
-/// Includes the copy that is kept for the record of the request.
+/// Returns the number of copies of an object, including the copy for the record of the request.
 const fn copies(keep: BodyRetention) -> usize {
     match keep {
         BodyRetention::Observed => COPIES + 3,
@@ -107,7 +109,7 @@ pub(super) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) 
     Ok(request.reservation.try_grow(more * copies(request.keep))?)
 }
 
-/// Decodes the body as any document; `None` if it is empty.
+/// Decodes the body as a document of any kind. Returns `None` if the body is empty.
 ///
 /// # Errors
 /// 400 if it cannot be decoded, 415 for an unsupported media type, 429 if other requests use the memory that it needs,
@@ -131,7 +133,7 @@ pub(super) fn document(request: &mut ObjectRequest<'_>) -> Result<Option<Value>,
     read.map(Some).map_err(|error| Box::new(Status::bad_request(error)))
 }
 
-/// Decodes delete options; for any other object, only its kind.
+/// Decodes delete options. For any other kind, decodes only `apiVersion` and `kind`.
 fn delete_options(body: &[u8]) -> Result<Value, DecodeError> {
     let envelope = Envelope::open(body)?;
     let kind = filled_in(&envelope.kind, &GroupVersionKind::new("meta.k8s.io", "v1", "DeleteOptions"));
@@ -173,7 +175,7 @@ fn from_protobuf(body: &[u8], kind: &GroupVersionKind) -> Result<Value, Box<Stat
     })
 }
 
-/// `fieldValidation` of a request: what happens to unknown and duplicate fields.
+/// `fieldValidation` of a request: the treatment of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldValidation {
     Ignore,
@@ -191,7 +193,7 @@ impl FieldValidation {
         }
     }
 
-    /// Turns the errors of a strict decoder into warnings, or into the reason for rejecting the object.
+    /// Returns the errors of a strict decoder as warnings, or as an error under strict validation.
     ///
     /// # Errors
     /// The text of Go's strict decoder.
@@ -306,12 +308,12 @@ fn read(
     typed(object, kind, Types::for_resource(resource, kind))
 }
 
-/// Where the known fields of an object are defined.
+/// The definition of the known fields of an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Types<'a> {
-    /// In a built-in type.
+    /// A built-in type.
     Server,
-    /// In the schema of a custom resource; without a schema all fields are allowed, as in the object of a subresource.
+    /// The schema of a custom resource. Without a schema, for example for a subresource, all fields are allowed.
     Custom(Option<&'a CustomResourceInfo>),
 }
 
@@ -338,7 +340,7 @@ fn internal_package(kind: &GroupVersionKind) -> &str {
 /// of unknown fields.
 ///
 /// # Errors
-/// 400 if it is of another kind.
+/// 400 if the object is of another kind.
 pub(super) fn typed(
     mut object: Value,
     kind: &GroupVersionKind,
@@ -461,7 +463,7 @@ fn check_custom(
     Ok(())
 }
 
-/// Returns why the `apiVersion` of an object is invalid.
+/// Returns the reason why the `apiVersion` of an object is invalid.
 ///
 /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`.
 pub(super) fn no_version(object: &Value) -> Option<String> {
@@ -469,7 +471,7 @@ pub(super) fn no_version(object: &Value) -> Option<String> {
     (version.split('/').count() > 2).then(|| format!("unexpected GroupVersion string: {version}"))
 }
 
-/// Returns the start of a body for an error message.
+/// Returns the first bytes of a body for an error message.
 ///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `summarizeData`.
 fn start(body: &[u8]) -> String {

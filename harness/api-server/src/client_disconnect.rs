@@ -43,9 +43,10 @@ impl ClientDisconnect {
     }
 }
 
-/// Answers a request in its own task, one of `tasks`. If the client disconnects [during
-/// admission](ClientDisconnect::run_admission), `work` still runs to completion, so that the audit log and the records
-/// include the request; otherwise it is canceled.
+/// Answers a request in a separate task, which `tasks` tracks.
+///
+/// If the client disconnects [during admission](ClientDisconnect::run_admission), `work` runs to completion, so that
+/// the audit log and the records include the request. Otherwise a disconnect cancels `work`.
 pub(super) async fn run_to_completion<T: Send + 'static>(
     tasks: &TaskTracker,
     client_disconnect: Arc<ClientDisconnect>,

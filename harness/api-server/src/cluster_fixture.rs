@@ -1,4 +1,4 @@
-//! The cluster around a single request, for callers that admit requests without serving them.
+//! Cluster state for callers that admit single requests without running a server.
 
 mod webhook_manifests;
 
@@ -29,7 +29,7 @@ use super::state::{State, normalize_stored};
 use super::storage::{Key, ObjectReader as _, Storage};
 use super::{ServedResource, body, custom_resources, defaulting, metadata, namespace_key, strategy};
 
-/// Namespaces and served resources, without a server.
+/// The namespaces and resources of a cluster, without a server.
 pub struct ClusterFixture {
     state: State,
     webhook_manifests: WebhookManifests,
@@ -73,7 +73,7 @@ impl ClusterFixture {
         Self { state, webhook_manifests }
     }
 
-    /// Returns the Services, workloads, and Secrets among the objects.
+    /// Returns the Services, workloads, and Secrets in the manifests.
     pub fn webhook_manifests(&self) -> &WebhookManifests {
         &self.webhook_manifests
     }
@@ -140,9 +140,10 @@ impl ClusterFixture {
         self.state.resources().all().iter().map(|resource| ServedResource::from_resource(resource)).collect()
     }
 
-    /// Applies the strategy of the resource to the object of a request, as the server does between the mutating and the
-    /// validating webhooks: uid and times, the status, the generation. Objects of subresources other than the status
-    /// stay unchanged.
+    /// Applies the strategy of the resource to the object of a request: uid, times, status, and generation.
+    ///
+    /// The server does this between the mutating and the validating webhooks. Objects of subresources other than the
+    /// status stay unchanged.
     ///
     /// Source: apiserver pkg/registry/generic/registry/store.go, `Create` and `Update`.
     pub fn prepare(&self, request: &mut Attributes) {
@@ -166,7 +167,7 @@ impl ClusterFixture {
     /// 422. Of all subresources, only the status is validated.
     ///
     /// # Errors
-    /// 501 for what admit does not support; the Status of an object that is rejected for another reason.
+    /// 501 for constructs that admit does not support; the Status of an object that is rejected for another reason.
     ///
     /// Source: apiserver pkg/registry/rest/create.go, `BeforeCreate`, and pkg/registry/rest/update.go, `BeforeUpdate`.
     pub fn invalid_fields(&self, request: &Attributes) -> Result<Vec<StatusCause>, Box<Status>> {
@@ -182,8 +183,9 @@ impl ClusterFixture {
         }
     }
 
-    /// Returns a stored object in the state in which it waits for its finalizers: its deletion has started and its
-    /// grace period, if any, has passed.
+    /// Returns a stored object as it looks while its finalizers delay its deletion.
+    ///
+    /// The deletion has started and the grace period, if any, has expired.
     pub fn marked(&self, stored: &Value) -> Option<Value> {
         let resource = self.resource_of(&GroupVersionKind::from_object(stored))?.name.group_resource();
         let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
@@ -193,8 +195,10 @@ impl ClusterFixture {
         }
     }
 
-    /// Changes an object that was [prepared](Self::prepare) for its creation into the object that clients read later:
-    /// sets the defaults of its version and establishes a custom resource definition.
+    /// Completes an object that was [prepared](Self::prepare) for creation, so that it equals the object that clients
+    /// read.
+    ///
+    /// Sets the defaults of the version and establishes a custom resource definition.
     pub fn normalize(&self, object: &mut Value) {
         let kind = GroupVersionKind::from_object(object);
         if let Some(resource) = self.state.resources().of_kind(&kind) {
@@ -206,8 +210,10 @@ impl ClusterFixture {
         self.state.complete_or_keep(object);
     }
 
-    /// Returns the resource and subresource to which an object of `kind` is posted; `None` if it is not served. An
-    /// `Eviction` is posted to a subresource of its pod. Readable kinds have a resource of their own.
+    /// Returns the resource and subresource to which clients POST an object of `kind`; `None` if the kind is not
+    /// served.
+    ///
+    /// For example, clients POST an `Eviction` to a subresource of the Pod.
     pub fn created_at(&self, kind: &GroupVersionKind) -> Option<(ServedResource, String)> {
         let own = self.resource_of(kind);
         if let Some(stored) = own.as_ref().filter(|resource| resource.verbs.iter().any(|verb| verb == "get"))
@@ -224,9 +230,10 @@ impl ClusterFixture {
         below.or_else(|| own.map(|resource| (resource, String::new())))
     }
 
-    /// Returns the request that creates `object`, as admission sees it: decoded and with its defaults. An object
-    /// without a namespace goes into `namespace`; an `Eviction` and similar kinds go to the subresource of the object
-    /// with their name.
+    /// Returns the request that creates `object`, decoded and with defaults, as admission receives it.
+    ///
+    /// An object without a namespace is created in `namespace`. An `Eviction` or a similar kind is created in the
+    /// subresource of the object with the same name.
     ///
     /// # Errors
     /// 404 if the resource is not served, 400 if the object has fields of wrong types.
@@ -265,7 +272,7 @@ impl ClusterFixture {
     }
 }
 
-/// Adds a namespace, with the label that contains its name.
+/// Stores a namespace with the label `kubernetes.io/metadata.name`.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace`.
 fn add_namespace(state: &State, object: &Value) {
@@ -301,7 +308,7 @@ fn put(state: &State, key: &Key, object: Value) {
 }
 
 impl ClusterState for ClusterFixture {
-    /// Returns a namespace. A namespace that was not given also exists, with the label that contains its name.
+    /// Returns a namespace. If no manifest contains it, returns a namespace that has only a name and the name label.
     fn namespace(&self, name: &str) -> Option<Arc<Value>> {
         let unknown = || {
             let labels = json!({"kubernetes.io/metadata.name": name});

@@ -25,7 +25,7 @@ pub(super) fn existing(request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<St
     stored.ok_or_else(|| Box::new(Status::not_found(&gvr.group, &gvr.resource, &target.name)))
 }
 
-/// Checks the container of a connection and the node of its pod: without a scheduler, pods have no node.
+/// Checks that the container of a connection exists and that the Pod is assigned to a node.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `streamLocation` and `PortForwardLocation`.
 fn check_location(pod: &Value, kind: &str, options: &Value) -> Result<(), Box<Status>> {
@@ -71,8 +71,9 @@ fn check_name(object: &Value, name: &str, kind: &str) -> Result<(), Box<Status>>
     Err(Box::new(Status::bad_request(format!("name in URL does not match name in {kind} object"))))
 }
 
-/// Admits a CONNECT request. Admission sees the options from the query and, for a proxy, from the rest of the path. The
-/// connection itself is not supported.
+/// Admits a CONNECT request. The connection itself is not supported.
+///
+/// Admission receives the options in the query and, for a proxy, in the rest of the path.
 ///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `ConnectResource`, and pkg/endpoints/handlers/get.go,
 /// `getRequestOptions`.

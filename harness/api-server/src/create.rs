@@ -21,7 +21,7 @@ use super::{binding, body, connect, field_manager, metadata, options, spans, str
 /// The `Retry-After` in seconds if there is no memory for a conversion.
 const RETRY_AFTER: i32 = 1;
 
-/// How many generated names are tried while the name exists already.
+/// The number of attempts to generate a name that does not exist yet.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `maxNameGenerationCreateAttempts`.
 /// Rule: CHN-05.
@@ -63,10 +63,10 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     stored
 }
 
-/// The request that creates an object.
+/// The kind of request that creates an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CreateOrigin {
-    /// A POST. `has_labels`: whether the object had labels before its defaults were set.
+    /// A POST. `has_labels` is true if the object had labels before its defaults were set.
     Create { has_labels: bool },
     /// A PUT or an apply of an object that does not exist.
     Update { has_labels: bool },
@@ -83,7 +83,7 @@ impl CreateOrigin {
     }
 }
 
-/// Admits an object that has its defaults, then stores it.
+/// Admits an object with defaults, then stores it.
 ///
 /// # Errors
 /// The Status that the client receives; 409 `AlreadyExists` if the object exists by now.
@@ -187,7 +187,7 @@ pub(super) async fn admit_and_store(
     Err(last.unwrap_or_else(|| Box::new(Status::internal_error("no name was tried"))))
 }
 
-/// Answers requests that create an object without storing it: access reviews, self subject reviews, and bindings.
+/// Answers a request that creates an object without storing it: access review, self subject review, or binding.
 ///
 /// Source: kubernetes pkg/registry/authorization and pkg/registry/authentication.
 async fn answer_review<'a>(

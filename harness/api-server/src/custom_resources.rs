@@ -1,4 +1,4 @@
-//! Resources of `CustomResourceDefinition`s.
+//! Resources that `CustomResourceDefinition`s define.
 
 use std::sync::Arc;
 
@@ -50,13 +50,13 @@ pub(super) struct CustomResourceInfo {
 /// The lifecycle stage of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DefinitionStage {
-    /// Not established, permanently, because its `caBundle` is invalid.
+    /// Never established, because the `caBundle` is invalid.
     Unusable,
-    /// Its objects are served.
+    /// The objects of the definition are served.
     Established,
-    /// Being deleted: objects cannot be created.
+    /// The definition is being deleted: objects cannot be created.
     Terminating,
-    /// Its objects are being deleted: discovery shows no verbs that write.
+    /// The objects of the definition are being deleted: discovery does not show verbs that write.
     Emptied,
 }
 
@@ -75,7 +75,7 @@ impl DefinitionStage {
 }
 
 impl CustomResourceInfo {
-    /// Returns the schema.
+    /// Returns the compiled schema.
     ///
     /// # Errors
     /// The part of the schema that admit does not support.
@@ -186,7 +186,7 @@ fn storage_version(definition: &Value) -> &str {
     names.next().unwrap_or_default()
 }
 
-/// Returns the warning of a deprecated version: its own text, or the later version to use.
+/// Returns the warning for a deprecated version: the configured text or a generated text that names a newer version.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `defaultDeprecationWarning`.
 /// Rule: SCH-15.
@@ -210,12 +210,12 @@ fn deprecation(definition: &Value, version: &Value) -> Option<String> {
     Some(format!("{group}/{name} {kind} is deprecated{instead}"))
 }
 
-/// Returns the schema of a version; null if there is none.
+/// Returns the schema of a version; `null` if the version does not have a schema.
 pub(super) fn schema_of(version: &Value) -> &Value {
     version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null)
 }
 
-/// Returns the compiled schema of a version and the resource version that introduced it, if it did not change.
+/// Returns the compiled schema of a version and the resource version that introduced it; `None` if the schema changed.
 fn known_schema(
     name: &str,
     version: &Value,
@@ -235,7 +235,7 @@ fn known_schema(
 /// Rejects schemas with constructs that admit does not support, unless the `old` definition has the same schemas.
 ///
 /// # Errors
-/// 501.
+/// 501 for a construct that admit does not support.
 pub(super) fn check_schemas(definition: &Value, old: Option<&Value>) -> Result<(), Box<Status>> {
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
     let before = || old.and_then(|old| old.pointer("/spec/versions")?.as_array()).into_iter().flatten();
@@ -279,7 +279,7 @@ pub(super) fn set_defaults(definition: &mut Value) {
     }
 }
 
-/// Sets the `status` of a new definition.
+/// Sets the initial `status` of a new definition.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go, `PrepareForCreate`.
 pub(super) fn begin(definition: &mut Value) {
@@ -303,7 +303,7 @@ fn stored_versions(definition: &Value) -> Vec<Value> {
         .collect()
 }
 
-/// Sets the `status` as the server's controllers do: names accepted, resource established.
+/// Sets the conditions in `status` like the server's controllers: names accepted, resource established.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go` and
 /// `pkg/controller/establish/establishing_controller.go`.

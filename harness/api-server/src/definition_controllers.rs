@@ -1,8 +1,9 @@
-//! The definition controllers while webhooks have a rule for `customresourcedefinitions/status`: each write is a
-//! loopback request of the server, sent after the response to the request that caused it. If no webhook can see the
-//! writes, [`definition_status`] and [`definition_deletion`] write directly to the storage.
+//! The definition controllers while webhooks have a rule for `customresourcedefinitions/status`.
 //!
-//! One task sends the requests sequentially and ends when nothing is left to write.
+//! Each write is a loopback request of the server, sent after the response to the request that caused the write.
+//! Without such a rule, [`definition_status`] and [`definition_deletion`] write directly to the storage.
+//!
+//! One task sends the requests sequentially and ends after the last write.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +26,7 @@ use super::{Server, definition_deletion, definition_status, loopback_requests, m
 const BASE_DELAY: Duration = Duration::from_millis(5);
 const MAX_DELAY: Duration = Duration::from_secs(1000);
 
-/// The state of the task as the server sees it.
+/// The state of the task, shared with the server.
 #[derive(Debug, Default)]
 pub(super) struct DefinitionControllers {
     activity: Arc<Mutex<TaskState>>,
@@ -42,8 +43,9 @@ fn lock(activity: &Mutex<TaskState>) -> MutexGuard<'_, TaskState> {
     activity.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether the task makes the writes that follow a change because a webhook may have to see them. If so,
-/// notifies it.
+/// Returns whether the task makes the writes after a change, because a webhook may be called for them.
+///
+/// If so, notifies the task of the change.
 ///
 /// Rule: SCH-20.
 pub(super) fn writes_asynchronously(server: &Arc<Server>) -> bool {
@@ -73,7 +75,7 @@ struct TaskGuard {
 }
 
 impl TaskGuard {
-    /// Returns whether nothing has changed since the task last looked; if so, another task may start.
+    /// Returns whether nothing has changed since the task last read the definitions. If so, a new task may start.
     fn ends(&mut self) -> bool {
         let mut activity = lock(&self.activity);
         if !activity.has_changed {
@@ -121,7 +123,7 @@ async fn run(mut server: Arc<Server>) {
     }
 }
 
-/// One of the controllers. Upstream they write concurrently; here they write in this order.
+/// A definition controller. Upstream, the controllers write concurrently; here they write in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Controller {
     Names,
@@ -158,7 +160,7 @@ struct FailedWrite {
     /// The definition at the time of the failure. A change of it triggers a retry.
     definition: Arc<Value>,
     times: u32,
-    /// When to retry in any case.
+    /// The time of the next retry even if the definition does not change.
     due: Option<Instant>,
 }
 
@@ -174,7 +176,7 @@ impl PendingWrites {
         self.failed.values().filter_map(|failed| failed.due).min()
     }
 
-    /// Sends requests until none is due.
+    /// Sends requests until no write is due.
     async fn make(&mut self, server: &Arc<Server>) {
         loop {
             let definitions = server.state.storage.list(GROUP, RESOURCE, "");

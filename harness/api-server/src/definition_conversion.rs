@@ -65,7 +65,7 @@ fn review_versions(conversion: &Value) -> &[Value] {
     at(conversion, &["webhook", "conversionReviewVersions"]).as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Returns why the certificates of a `clientConfig` are invalid.
+/// Returns the reason why the certificates of a `clientConfig` are invalid; `None` if they are valid.
 fn wrong_bundle(client_config: &Value) -> Option<String> {
     let bundle =
         go_base64::bytes(at(client_config, &["caBundle"])).ok().filter(|bundle| !bundle.is_empty())?;
@@ -77,8 +77,10 @@ pub(super) fn has_invalid_bundle(definition: &Value) -> bool {
     wrong_bundle(at(definition, &["spec", "conversion", "webhook", "clientConfig"])).is_some()
 }
 
-/// Validates the `caBundle`. A new definition may have an invalid one but is not established; an update may keep an
-/// invalid one.
+/// Validates the `caBundle` of a conversion webhook.
+///
+/// A new definition with an invalid `caBundle` is accepted but not established. An update may keep an invalid
+/// `caBundle`.
 fn bundle_error(client_config: &Value, old: Option<&Value>, path: &str) -> Option<FieldError> {
     let why = wrong_bundle(client_config)?;
     if old.is_none_or(has_invalid_bundle) {
@@ -88,7 +90,7 @@ fn bundle_error(client_config: &Value, old: Option<&Value>, path: &str) -> Optio
     Some(FieldError::invalid(format!("{path}.caBundle"), bundle, why))
 }
 
-/// Validates the versions. An update may keep a list in which the server knows no version.
+/// Validates `conversionReviewVersions`. An update may keep a list without a supported version.
 fn version_errors(versions: &[Value], old: Option<&Value>, path: &str) -> Vec<FieldError> {
     if versions.is_empty() {
         return vec![FieldError::required(path, "")];

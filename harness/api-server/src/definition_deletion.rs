@@ -1,7 +1,7 @@
 //! Deletion of custom resource definitions: a definition remains until none of its objects are left.
 //!
-//! Upstream, a controller deletes the objects shortly after the request. This server deletes them before the response,
-//! like the writes of the other controllers, unless a webhook has to see those writes.
+//! Upstream, a controller deletes the objects shortly after the request. This server deletes the objects before the
+//! response, unless a webhook has a rule for the writes of the controller.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ pub(super) fn finish(storage: &Storage) {
     }
 }
 
-/// Returns `None` if another write came first.
+/// Deletes the objects of one definition, then the definition. Returns `None` if another write came first.
 fn finish_one(storage: &Storage, mut stored: Arc<Value>) -> Option<()> {
     let name = metadata::text(&stored, "name").to_owned();
     while let Some(next) = next(storage, &stored) {
@@ -67,8 +67,10 @@ fn finish_one(storage: &Storage, mut stored: Arc<Value>) -> Option<()> {
     Some(())
 }
 
-/// Returns the next write of a definition: first the condition that its objects are being deleted, then, once that is
-/// stored, the condition that none are left. Without finalizers the definition is removed.
+/// Returns the definition as the next write stores it; `None` if no write is needed.
+///
+/// The first write sets the condition that objects are being deleted; the second write, the condition that all objects
+/// are deleted. A definition without finalizers is removed.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/finalizer/crd_finalizer.go`, `sync`.
 /// Rule: SCH-17.
@@ -108,7 +110,7 @@ pub(super) fn next(storage: &Storage, stored: &Value) -> Option<Value> {
     Some(next)
 }
 
-/// Deletes the objects of a definition. Returns whether none are left.
+/// Deletes the objects of a definition. Returns whether all objects are deleted.
 fn delete_objects(storage: &Storage, definition: &Value) -> bool {
     let (group, plural) = group_resource(definition);
     let mut is_empty = true;

@@ -2,8 +2,8 @@
 //! resource is established, and the approval of protected groups.
 //!
 //! Upstream, these controllers watch definitions and write shortly after a request. This server makes all writes before
-//! the response to the request that caused them, each with its own `resourceVersion`, unless a webhook has to see them:
-//! [`definition_controllers`](super::definition_controllers).
+//! the response to the request that caused them, each with a separate `resourceVersion`. If a webhook has a rule for
+//! these writes, [`definition_controllers`](super::definition_controllers) makes them instead.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::field_manager;
 use super::metadata;
 use super::storage::{Key, ObjectReader as _, Storage};
 
-/// A condition without its time.
+/// A condition without `lastTransitionTime`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Condition<'a> {
     pub(super) kind: &'a str,
@@ -27,7 +27,7 @@ pub(super) struct Condition<'a> {
     pub(super) message: &'a str,
 }
 
-/// Writes the status of all stored definitions until nothing is left to write.
+/// Updates the status of all stored definitions until no controller has a change to write.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go`,
 /// `pkg/controller/establish/establishing_controller.go` and `pkg/controller/apiapproval/apiapproval_controller.go`.
@@ -81,7 +81,7 @@ pub(super) fn is_served(definition: &Value) -> bool {
     is_true(definition, "NamesAccepted") || is_true(definition, "Established")
 }
 
-/// Sets a condition. Its time changes only with its status.
+/// Sets a condition. `lastTransitionTime` changes only if the status changes.
 ///
 /// Source: apiextensions-apiserver pkg/apihelpers/helpers.go, `SetCRDCondition`.
 pub(super) fn set_condition(definition: &mut Value, condition: Condition<'_>) {
@@ -117,7 +117,7 @@ fn has(definition: &Value, condition: Condition<'_>) -> bool {
     })
 }
 
-/// Returns the next write of any controller; `None` if no controller has anything to write.
+/// Returns the definition with the next change of a controller; `None` if no controller changes it.
 fn next(definition: &Value, taken: impl FnOnce() -> Names) -> Option<Value> {
     accept_names(definition, taken).or_else(|| establish(definition)).or_else(|| approve(definition))
 }

@@ -1,4 +1,4 @@
-//! Checks of a definition other than of its specification: immutable fields, stored versions, status, and warnings.
+//! Checks of a definition outside its specification: immutable fields, stored versions, status, and warnings.
 //!
 //! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go and
 //! pkg/registry/customresourcedefinition/strategy.go.
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::definition_status::is_true;
 
-/// Validates immutable fields: the scope and the kind once objects may exist; the group and the plural always.
+/// Rejects changes of immutable fields: group and plural, and after establishment also scope and kind.
 ///
 /// Source: `validateCustomResourceDefinitionSpecUpdate`.
 /// Rule: SCH-11.
@@ -33,7 +33,7 @@ pub(super) fn immutable(definition: &Value, old: Option<&Value>) -> Vec<FieldErr
         .collect()
 }
 
-/// Validates that versions in which objects may be stored remain.
+/// Rejects a definition that removes a version in which objects may be stored.
 ///
 /// Source: `ValidateCustomResourceDefinitionStoredVersions`.
 /// Rule: SCH-12.
@@ -104,7 +104,7 @@ pub(super) fn warnings(definition: &Value, old: Option<&Value>) -> Vec<String> {
     formats.chain(sets).collect()
 }
 
-/// The unknown formats, and the non-scalar item types of sets.
+/// The unknown formats and the non-scalar item types of sets.
 pub(crate) type Found<'d> = (BTreeSet<&'d str>, BTreeSet<&'d str>);
 
 fn found(definition: &Value) -> Found<'_> {

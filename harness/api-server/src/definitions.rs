@@ -77,7 +77,9 @@ fn versions_of(spec: &Value) -> &[Value] {
     at(spec, &["versions"]).as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Returns the value that all versions share, which is reported once, as a field of the definition.
+/// Returns the value that is equal in all versions; `None` if the versions differ.
+///
+/// An error in the shared value is reported once, as a field of the definition.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/conversion.go,
 /// `Convert_v1_CustomResourceDefinitionSpec_To_apiextensions_CustomResourceDefinitionSpec`.
@@ -196,7 +198,7 @@ fn spec_errors(spec: &Value) -> Result<Vec<FieldError>, Unsupported> {
     Ok(errors)
 }
 
-/// Returns the versions as Go has them, without the fields that belong to the whole definition.
+/// Returns the versions of the internal type, without the fields that apply to the whole definition.
 fn own_parts(spec: &Value) -> Value {
     const COMMON_FIELDS: [&str; 4] =
         ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];

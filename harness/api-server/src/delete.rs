@@ -58,9 +58,9 @@ fn is_definition(resource: &Resource) -> bool {
 /// Whether a deletion runs admission.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum DeletePath<'a> {
-    /// Yes, for the object with this name; empty for a collection.
+    /// Runs admission for the object with this name; empty for a collection.
     Admission(&'a str),
-    /// No: the operation that causes the deletion has been admitted.
+    /// Skips admission, because the operation that causes the deletion has been admitted.
     WithoutAdmission,
 }
 
@@ -70,7 +70,7 @@ pub(super) enum DeleteResult {
     Removed(Arc<Value>),
     /// The object waits for its finalizers.
     Pending(Arc<Value>),
-    /// A dry run that would remove the last finalizers and the object: the server returns an empty object of its kind.
+    /// A dry run that would remove the last finalizers and the object. The server returns an empty object.
     DryRunRemoved(Arc<Value>),
 }
 
@@ -130,7 +130,7 @@ fn refuse_system_class(resource: &Resource, name: &str) -> Result<(), Box<Status
     Err(Box::new(Status::forbidden(&resource.gvr.group, &resource.gvr.resource, name, why)))
 }
 
-/// Handles a DELETE of all objects that the query selects. Admission runs for each object, without a name.
+/// Handles a DELETE of all objects that the query selects. Admission runs once per object, with an empty name.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `DeleteCollection`.
 /// Rule: LST-07, REQ-14.
@@ -165,7 +165,7 @@ fn warn_of_orphans(request: &mut ObjectRequest<'_>, options: &RequestOptions) {
     }
 }
 
-/// Reads the `DeleteOptions` in the body and the query. The audit log gets those in the body.
+/// Reads the `DeleteOptions` in the body and the query. The audit log contains only the options in the body.
 fn read_options(request: &mut ObjectRequest<'_>) -> Result<options::RequestOptions, Box<Status>> {
     let document = body::document(request)?;
     let has_body = document.is_some();
@@ -181,8 +181,10 @@ fn read_options(request: &mut ObjectRequest<'_>) -> Result<options::RequestOptio
     Ok(options)
 }
 
-/// Admits and performs a deletion. If another write came first, starts over with a new admission run until the request
-/// times out. Also starts over if the first attempt was rejected and the object has changed since.
+/// Admits and performs a deletion.
+///
+/// If another write came first, starts over with a new admission run until the request times out. Also starts over if
+/// the first attempt was rejected and the object has changed since.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `Delete`; pkg/storage/etcd3/store.go, `conditionalDelete`.
 /// Rule: CHN-02, CHN-06.
@@ -271,9 +273,10 @@ pub(super) async fn delete_one(
     }
 }
 
-/// Begins the deletion of an object that loses its last finalizers. Admission first sees an update that is not stored,
-/// and runs again when the object is removed. A dry run ends here: the server would continue with the `resourceVersion`
-/// of the update, which does not exist.
+/// Begins the deletion of an object whose last finalizers are removed.
+///
+/// Admission first receives an update that is not stored, and runs again when the object is removed. A dry run ends
+/// here, because the server would continue with the `resourceVersion` of an update that does not exist.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `updateForGracefulDeletionAndFinalizers` and `Delete`.
 /// Rule: CHN-13.
@@ -295,7 +298,7 @@ async fn take_finalizers(
     Ok(None)
 }
 
-/// Returns an empty object, as the server encodes the internal type of the kind.
+/// Returns an empty object of the kind, as the server encodes it from the internal type.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/conversion.go.
 fn empty_object(resource: &Resource) -> Value {
@@ -319,7 +322,7 @@ fn empty_object(resource: &Resource) -> Value {
     nothing
 }
 
-/// Returns `None` if another write came first.
+/// Admits and performs one attempt of a deletion. Returns `None` if another write came first.
 async fn attempt(
     request: &mut ObjectRequest<'_>,
     stored: &Arc<Value>,
@@ -365,9 +368,10 @@ async fn admit(
     request.admitting.validate(&mut run).await
 }
 
-/// Removes a Pod that the first step of its deletion marked, starting from `before`. Admission runs again for the
-/// marked Pod. The server first tries the Pod in its cache, which does not reflect the first step yet; the result of
-/// that attempt is ignored.
+/// Removes a Pod that the first step of its deletion marked, starting from `before`.
+///
+/// Admission runs again for the marked Pod. The server first tries the Pod in its cache, which does not reflect the
+/// first step yet, and ignores the result of that attempt.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `Delete`; pkg/storage/cacher/cacher.go, `Delete`.
 /// Rule: CHN-06.
@@ -407,7 +411,7 @@ async fn remove_marked(
     }
 }
 
-/// Removes an object, or stores the marked object if it has to wait; returns `None` if another write came first.
+/// Removes an object, or stores the marked object if deletion is delayed. Returns `None` if another write came first.
 pub(super) async fn remove(
     request: &ObjectRequest<'_>,
     key: &Key,
@@ -446,8 +450,10 @@ pub(super) async fn remove(
     Ok(Some(DeleteResult::Removed(shown(&Arc::new(marked)).await?)))
 }
 
-/// Returns the options that admission sees: a negative grace period becomes one second, except for a collection; a Pod
-/// has its actual grace period; a Namespace and a custom resource definition have a uid precondition.
+/// Returns the delete options that admission receives.
+///
+/// A negative grace period becomes one second, except for a collection. A Pod gets its actual grace period. A Namespace
+/// or a custom resource definition gets a uid precondition.
 ///
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`; kubernetes
 /// pkg/registry/core/namespace/storage/storage.go, `Delete`.

@@ -21,8 +21,9 @@ pub(super) enum DeleteEffect {
     },
 }
 
-/// Marks an object as deleted. The garbage collector and the kubelet, which finish the deletion, are not part of the
-/// API server.
+/// Marks an object as deleted.
+///
+/// The garbage collector and the kubelet, which finish the deletion, are not part of the API server.
 ///
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; pkg/registry/generic/registry/store.go, `Delete`,
 /// `deletionFinalizersForGarbageCollection` and `markAsDeleting`.
@@ -59,8 +60,9 @@ pub(super) fn mark(stored: &Value, options: &Value, resource: &str) -> DeleteEff
     DeleteEffect::Changed { object, gone }
 }
 
-/// Returns whether an object is marked before it is removed, even if it could be removed immediately. Pods are, until
-/// their grace period is zero.
+/// Returns whether an object is marked before it is removed, even if it could be removed immediately.
+///
+/// This applies to a Pod whose grace period is not zero.
 ///
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`.
 pub(super) fn is_graceful(stored: &Value, resource: &str) -> bool {
@@ -84,7 +86,7 @@ fn set_deletion(object: &mut Value, grace: i64) {
     }
 }
 
-/// Returns the grace period of a Pod; `None` if it is already being deleted and its grace period is not longer.
+/// Returns the new grace period of a Pod; `None` if the Pod is already being deleted with the same or a shorter period.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`.
 fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
@@ -105,8 +107,9 @@ fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
     Some(if seconds < 0 { 1 } else { seconds })
 }
 
-/// Returns the finalizers of an object after the DELETE, including those of the garbage collector. An unchanged set
-/// keeps its order.
+/// Returns the finalizers of an object after the DELETE, including those of the garbage collector.
+///
+/// If the set does not change, the order does not change.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `deletionFinalizersForGarbageCollection`.
 /// Rule: CHN-14.

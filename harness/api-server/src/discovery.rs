@@ -67,11 +67,10 @@ impl Resource {
         }
     }
 
-    /// Returns whether the resource is established, which decides the verbs that discovery shows.
+    /// Returns whether the resource is established, so that clients can read its objects and discovery shows the verbs.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_discovery_controller.go`, `sync`.
     /// Rule: SCH-17.
-    /// Whether its objects can be asked for, and discovery shows it.
     pub(super) fn is_established(&self) -> bool {
         self.custom.as_ref().is_none_or(|custom| custom.stage != DefinitionStage::Unusable)
     }
@@ -92,20 +91,20 @@ fn storage_group<'a>(group: &'a str, resource: &str) -> &'a str {
     if group == "events.k8s.io" && resource == "events" { "" } else { group }
 }
 
-/// All resources of the server at one moment.
+/// A snapshot of all resources of the server.
 #[derive(Debug, Default)]
 pub(super) struct Resources {
-    /// In installation order.
+    /// All resources in installation order.
     all: Vec<Arc<Resource>>,
     registered: Vec<Arc<Resource>>,
     by_path: HashMap<GroupVersionResource, Arc<Resource>>,
-    /// For each kind, the first resource.
+    /// The first resource of each kind.
     by_kind: HashMap<GroupVersionKind, Arc<Resource>>,
     /// A cache of the results of [`Self::equivalent_resources`] for built-in resources.
     equivalents: RwLock<HashMap<GroupVersionResource, Vec<Equivalents>>>,
 }
 
-/// The equivalents of one subresource.
+/// The equivalent resources for one subresource.
 #[derive(Debug)]
 struct Equivalents {
     subresource: String,
@@ -147,8 +146,9 @@ impl Resources {
             .all(|resource| resource.custom.is_some())
     }
 
-    /// Returns the resources with the same stored objects, in installation order. Includes versions of custom resources
-    /// that are not served.
+    /// Returns the resources that share stored objects with `gvr`, in installation order.
+    ///
+    /// The result includes versions of custom resources that are not served.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `getOrCreateServingInfoFor`.
     /// Rule: SEL-12, SEL-14.
@@ -163,7 +163,7 @@ impl Resources {
         self.registered.iter().filter(same)
     }
 
-    /// Returns the resources with the same stored objects, with the kind that each has for `subresource`. Caches the
+    /// Returns the resources that share stored objects with `gvr`, each with its kind for `subresource`. Caches the
     /// result.
     pub(super) fn equivalent_resources(
         &self,
@@ -207,7 +207,7 @@ impl Resources {
         first.unwrap_or_else(|| resource.kind.clone())
     }
 
-    /// Returns the resource whose objects are of `kind`.
+    /// Returns the first resource whose objects are of `kind`.
     pub(super) fn of_kind(&self, kind: &GroupVersionKind) -> Option<&Arc<Resource>> {
         self.by_kind.get(kind)
     }
@@ -251,7 +251,7 @@ impl Resources {
         Some(document)
     }
 
-    /// Returns the resources that discovery shows for a version.
+    /// Returns the resources that discovery shows for a group and version.
     fn of_version(&self, group: &str, version: &str) -> impl Iterator<Item = &Arc<Resource>> {
         self.all.iter().filter(move |resource| {
             resource.gvr.group == group && resource.gvr.version == version && resource.is_established()
@@ -347,7 +347,7 @@ pub(super) fn is_newer(version: &str, than: &str) -> bool {
     compare(version, than) == Ordering::Greater
 }
 
-/// Returns the parts of a version; `None` if it has another form.
+/// Returns the stability level, major number, and minor number of a version; `None` if the version has another form.
 fn maturity(version: &str) -> Option<(u8, u64, u64)> {
     let number = |text: &str| -> Option<u64> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Executes a request for an object after its body was read.
+//! Executes a request for an object after its body has been read.
 
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -23,7 +23,7 @@ use super::request::{BodyRetention, ObjectRequest, Outcome};
 use super::route::{Target, Verb};
 use super::{Server, connect, create, delete, read, service_reading, update, watch};
 
-/// A complete request with everything that is required to execute it on any thread.
+/// A complete request with all the state that is required to execute it on any thread.
 pub(super) struct PreparedRequest {
     pub(super) server: Arc<Server>,
     pub(super) authorizer: Arc<dyn Authorizer>,
@@ -105,9 +105,10 @@ impl PreparedRequest {
     }
 }
 
-/// Calls the handler of a request; built-in and custom resources are handled alike. The future of each verb is boxed,
-/// so that a request is only as large as its verb requires and nested requests do not multiply the stack use of all
-/// verbs.
+/// Calls the handler of a request for a built-in or a custom resource.
+///
+/// The future of each verb is boxed, so that a request is only as large as its verb requires and nested requests do not
+/// multiply the stack use of all verbs.
 ///
 /// Rule: CHN-12.
 fn dispatch<'r, 'o: 'r>(

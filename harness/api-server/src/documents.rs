@@ -1,4 +1,4 @@
-//! Responses to requests for anything but objects: discovery, version, health, metrics, and OpenAPI.
+//! Responses to requests that are not for objects: discovery, version, health, metrics, and OpenAPI.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{Server, index, off_thread, openapi};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Returns the response to a request that is not about an object.
+/// Returns the response to a request that is not for an object.
 pub(super) async fn answer(
     server: &Arc<Server>,
     resources: &Resources,
@@ -38,8 +38,9 @@ pub(super) async fn answer(
     }
 }
 
-/// Returns whether methods other than GET are rejected. The server ignores the method for lists of groups and for
-/// groups of custom resources.
+/// Returns whether the server rejects methods other than GET.
+///
+/// The server ignores the method for lists of groups and for groups of custom resources.
 ///
 /// Source: apiserver pkg/endpoints/discovery/{version,legacy}.go; kube-aggregator
 /// `pkg/apiserver/handler_apis.go`.
@@ -52,7 +53,7 @@ fn is_only_read(route: &Route, resources: &Resources) -> bool {
         || matches!(route, Route::Version(group, version) if is_built_in(group, version))
 }
 
-/// Returns an OpenAPI document, which may have to be built first.
+/// Returns an OpenAPI document; builds it if it is not cached.
 async fn openapi_document(
     server: &Arc<Server>,
     path: openapi::Path,
@@ -67,7 +68,7 @@ async fn openapi_document(
     off_thread::run(work).await.map(|response| Answer::Prepared(Box::new(response)))
 }
 
-/// Returns a document: discovery, health, or metrics.
+/// Returns a discovery, health, metrics, or other document that needs no waiting.
 fn document(
     server: &Server,
     resources: &Resources,

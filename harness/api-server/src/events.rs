@@ -1,4 +1,4 @@
-//! Watch events as text, encoded once for all watches that send them.
+//! Encodes each watch event once for all watches that send it.
 //!
 //! The `resourceVersion` of a write determines the object of its event, so that number, the type, and the kind identify
 //! the text. Small events are copied into the buffers of each watch. Large events are shared: they are in memory once,
@@ -37,7 +37,7 @@ pub(super) const SMALL_EVENT_BYTES: usize = 8 << 10;
 /// Objects whose stored text exceeds this size are not encoded as a small event in another version.
 const SMALL_STORED_BYTES: usize = 2 * SMALL_EVENT_BYTES;
 
-/// How many recent small events are cached.
+/// The number of recent small events that are cached.
 const RECENT_EVENTS: usize = 256;
 
 /// The number of entries for large events at which unused ones are dropped.
@@ -61,7 +61,7 @@ pub(super) struct Event {
     pub(super) version: u64,
 }
 
-/// The version of its kind in which an object is sent.
+/// The kind, version, and representation in which an object is sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServedVersion<'a> {
     pub(super) state: &'a Arc<State>,
@@ -85,7 +85,7 @@ impl Event {
         Some((self.version, self.happened, kind))
     }
 
-    /// Returns the text of the object if it is sent as stored.
+    /// Returns the text of the object if it is sent without conversion.
     fn text(&self, served: ServedVersion<'_>) -> Option<Cow<'_, EncodedObject>> {
         let is_whole = served.representation == Representation::Whole;
         if !is_whole || !State::is_served_as_stored(&self.stored, served.resource) {
@@ -99,7 +99,7 @@ impl Event {
         })
     }
 
-    /// Returns the object as it is sent.
+    /// Returns the object in the served version and representation.
     async fn object(&self, served: ServedVersion<'_>) -> Result<Arc<Value>, ConversionError> {
         let object = served.state.in_version_of(&self.stored.object(), served.resource).await?;
         let mut object = service_reading::read(object, served.resource);
@@ -121,10 +121,10 @@ impl Event {
     }
 }
 
-/// Why a large event has no text.
+/// The reason why a large event cannot be encoded.
 #[derive(Debug)]
 pub(super) enum EncodeFailure {
-    /// Other events use the memory; this one needs the given number of bytes.
+    /// Other events use the memory budget. This event needs the given number of bytes.
     OverBudget(usize),
     /// The object cannot be converted to this version.
     Unconvertible(ConversionError),
@@ -135,7 +135,7 @@ pub(super) enum EncodeFailure {
 pub(super) struct Events {
     small: Mutex<RecentEvents>,
     large: Mutex<HashMap<EventKey, Arc<Slot>>>,
-    /// The memory budget of large events.
+    /// The memory budget for large events.
     room: Budget,
 }
 
@@ -170,7 +170,7 @@ impl Events {
         Self { small: Mutex::default(), large: Mutex::default(), room: Budget::new(room) }
     }
 
-    /// Returns the memory budget of large events.
+    /// Returns the memory budget for large events.
     pub(super) const fn room(&self) -> &Budget {
         &self.room
     }
@@ -269,7 +269,7 @@ fn encode_if_small(event: &Event, served: ServedVersion<'_>) -> Result<Option<By
     Ok(encode_small(event.happened, &object))
 }
 
-/// Returns the text before and after the object in an event.
+/// Returns the text before and the text after the object in an event.
 fn around(happened: EventType) -> [&'static [u8]; 2] {
     let before: &[u8] = match happened {
         EventType::Added => br#"{"type":"ADDED","object":"#,
@@ -289,7 +289,7 @@ fn encode_small(happened: EventType, object: &Value) -> Option<Bytes> {
     Some(text.into())
 }
 
-/// A writer that fails beyond a maximum size.
+/// A writer that returns an error when its content exceeds a maximum size.
 struct BoundedWriter {
     text: Vec<u8>,
     bytes: usize,
@@ -340,7 +340,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds the fields that the Go type of the kind always encodes to an otherwise empty object.
+/// Adds the fields that the Go type of the kind encodes even if they have the zero value.
 ///
 /// Rule: KND-13.
 pub(super) fn give_zero_values(object: &mut Value, resource: &Resource) {

@@ -28,7 +28,7 @@ const RETRY_AFTER: i32 = 10;
 /// The maximum number of disrupted Pods in a budget.
 const MAX_DISRUPTED_POD_SIZE: usize = 2000;
 
-/// How often writing the status of a budget is tried. kube-apiserver waits half a second before each retry.
+/// The number of attempts to write the status of a budget. kube-apiserver waits half a second before each retry.
 ///
 /// Source: `EvictionsRetry`.
 const EVICTIONS_RETRY_STEPS: usize = 20;
@@ -138,14 +138,14 @@ pub(super) async fn evict(
 /// The pointer to the resource version precondition in delete options.
 const VERSION: &str = "/preconditions/resourceVersion";
 
-/// Returns the options with a precondition on this version of the Pod.
+/// Returns the delete options with the Pod's `resourceVersion` as a precondition.
 fn of_version(options: &Value, pod: &Value) -> Value {
     let mut options = options.clone();
     set(&mut options, &["preconditions", "resourceVersion"], metadata::text(pod, "resourceVersion"));
     options
 }
 
-/// Returns whether another write came first.
+/// Returns whether the stored Pod is no longer the given version.
 fn has_changed(request: &ObjectRequest<'_>, pod: &Value) -> bool {
     let version = |pod: &Value| metadata::text(pod, "resourceVersion").to_owned();
     existing(request).is_ok_and(|now| version(&now) != version(pod))
@@ -186,7 +186,7 @@ async fn mark_and_delete(request: &mut ObjectRequest<'_>, mut options: Value) ->
     Ok(())
 }
 
-/// Returns the options without empty preconditions, which this first step of an eviction ignores.
+/// Returns the options without empty preconditions, which the first step of an eviction ignores.
 ///
 /// Source: kubernetes pkg/registry/core/pod/storage/eviction.go, `addConditionAndDeletePod`.
 fn without_empty_preconditions(options: &Value) -> Value {
@@ -244,12 +244,12 @@ fn budget_of(request: &ObjectRequest<'_>, pod: &Value) -> Option<Budgets> {
     }
 }
 
-/// Returns a number in a budget's status.
+/// Returns an integer field of a budget's status.
 fn number(budget: &Value, field: &str) -> i64 {
     budget.get("status").and_then(|status| status.get(field)).and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// Returns whether an unready Pod can be evicted without being counted.
+/// Returns whether an unready Pod can be evicted without using a disruption of the budget.
 fn may_go_unhealthy(pod: &Value, budget: &Value) -> bool {
     let is_ready = status_conditions::all(pod).any(|condition| {
         status_conditions::is(condition, "Ready")
@@ -362,7 +362,7 @@ fn add_cause(status: &mut Status, message: String) {
     status.details.get_or_insert_default().causes.push(cause);
 }
 
-/// Returns the budget with one allowed disruption less and the name of the evicted Pod.
+/// Returns the budget with one fewer allowed disruption and the name of the evicted Pod.
 ///
 /// Source: also component-helpers apps/poddisruptionbudget/helpers.go, `UpdateDisruptionAllowedCondition`.
 fn with_one_disruption_less(budget: &Value, pod: &str) -> Value {
@@ -386,7 +386,7 @@ fn with_one_disruption_less(budget: &Value, pod: &str) -> Value {
     budget
 }
 
-/// Sends the PUT of a budget's status as the server.
+/// Updates the status of a budget with a loopback request of the server.
 async fn update_status(request: &ObjectRequest<'_>, budget: &Value) -> Result<(), Box<Status>> {
     let (namespace, name) = (metadata::text(budget, "namespace"), metadata::text(budget, "name"));
     let path = format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/{name}/status");

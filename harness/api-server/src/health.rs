@@ -7,13 +7,14 @@ use kubernetes_types::quoting::quote;
 
 use super::query::Query;
 
-/// The checks of kube-apiserver 1.37.1 in its order, with the paths that exclude them. Checks of parts that admit does
-/// not have succeed.
+/// The checks of kube-apiserver 1.37.1 in its order, with the paths that exclude them.
+///
+/// Checks of components that admit does not have always succeed.
 ///
 /// Source: apiserver pkg/server/healthz.go; the answers of kube-apiserver 1.37.1 to `?verbose`.
 const CHECKS: &str = include_str!("health-checks.txt");
 
-/// One of the three endpoints.
+/// A health endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Endpoint {
     Healthz,

@@ -1,11 +1,13 @@
-//! The latest writes, which watches read. Limited by size in bytes; upstream's watch cache is limited by number.
+//! The latest writes, which watches read.
+//!
+//! The history is limited in bytes; upstream's watch cache is limited by the number of events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::storage::{StoredObject, place};
 
-/// How many changes a watch may lag behind.
+/// The maximum number of changes that a watch may lag behind.
 const MAX_CHANGES: usize = 4096;
 
 /// The storage key of an object, shared by all versions of its resource.
@@ -13,7 +15,7 @@ const MAX_CHANGES: usize = 4096;
 pub(super) struct Key {
     pub(super) group: String,
     pub(super) resource: String,
-    /// Empty for a cluster-scoped object.
+    /// The namespace; empty for a cluster-scoped object.
     pub(super) namespace: String,
     pub(super) name: String,
 }
@@ -25,13 +27,13 @@ impl Key {
     }
 }
 
-/// One write.
+/// A write of an object.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     pub(super) key: Key,
-    /// `None` for a creation.
+    /// The object before the write; `None` for a creation.
     pub(super) before: Option<Arc<StoredObject>>,
-    /// `None` for a deletion.
+    /// The object after the write; `None` for a deletion.
     pub(super) after: Option<Arc<StoredObject>>,
 }
 
@@ -45,11 +47,11 @@ pub(super) struct HistoryExpired {
 /// The latest changes, one for each `resourceVersion`.
 #[derive(Debug)]
 pub(super) struct History {
-    /// Each change with the weight of the object that only it keeps in memory.
+    /// The changes, each with the weight of the object that only this change keeps in memory.
     changes: VecDeque<(Change, usize)>,
-    /// The total weight of these objects.
+    /// The total weight of the objects that only the history keeps in memory.
     weight: usize,
-    /// The maximum total weight.
+    /// The maximum of `weight`.
     capacity: usize,
     /// The `resourceVersion` before the oldest change.
     forgotten: u64,
@@ -61,10 +63,11 @@ impl History {
         Self { changes: VecDeque::new(), weight: 0, capacity, forgotten: version }
     }
 
-    /// Adds a change and drops the oldest changes that exceed the capacity. The newest change always remains: watches
-    /// receive it, however large it is.
+    /// Adds a change and drops the oldest changes that exceed the capacity.
     ///
-    /// Only the replaced object counts; the new object is stored, or is the replaced object of a later change.
+    /// The newest change always remains, so that watches receive it regardless of its size.
+    ///
+    /// Only the replaced object counts, because the new object is stored or is the replaced object of a later change.
     pub(super) fn push(&mut self, change: Change) {
         let key = &change.key;
         let weight = change.before.as_ref().map_or(0, |before| before.weight())
@@ -84,7 +87,7 @@ impl History {
         Ok(self.since(version)?.take(limit).cloned().collect())
     }
 
-    /// Returns all changes after the `resourceVersion`, like [`Self::after_version`].
+    /// Returns all changes after the `resourceVersion`, without the limit of [`Self::after_version`].
     pub(super) fn since(&self, version: u64) -> Result<impl Iterator<Item = &Change>, HistoryExpired> {
         let oldest = self.forgotten;
         let Some(skipped) = version.checked_sub(oldest) else { return Err(HistoryExpired { oldest }) };
@@ -102,7 +105,7 @@ mod tests {
 
     const WEIGHT: usize = 1 << 20;
 
-    /// Creates a change of this weight.
+    /// Creates a change whose replaced object has this weight.
     fn change(weight: usize) -> Change {
         let key = Key {
             group: String::new(),

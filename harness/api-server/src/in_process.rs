@@ -1,4 +1,4 @@
-//! The server without a socket, for callers in the same process, with a record of each request.
+//! Calls the server from the same process without a socket and returns a trace of each request.
 
 use std::sync::Arc;
 
@@ -23,17 +23,18 @@ use super::{ApiServer, Server, body, create, custom_resources, field_manager, me
 /// The field manager of objects that existed before the first request.
 const FIELD_MANAGER: &str = "admit";
 
-/// What happened in a request, in addition to its response.
+/// Details of a request in addition to the response.
 #[derive(Clone, Debug, Default)]
 pub struct RequestTrace {
     /// The admission record.
     pub record: Record,
-    /// The decoded body with the defaults of its version, with which admission began. None if there was no body or it
-    /// could not be decoded.
+    /// The decoded body with the defaults of its version, as admission received it.
+    ///
+    /// `None` if the body is missing or could not be decoded.
     pub body: Option<Value>,
 }
 
-/// A way to name a resource.
+/// Identifies a resource by kind or by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "objects name kinds, paths name resources")]
 pub enum ResourceName {
@@ -47,15 +48,15 @@ pub enum ResourceName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServedResource {
-    /// Its name.
+    /// The group, version, and plural name.
     pub name: GroupVersionResource,
-    /// The kind of its objects.
+    /// The kind of the resource's objects.
     pub kind: GroupVersionKind,
-    /// Whether its objects are namespaced.
+    /// Whether the resource's objects are namespaced.
     pub namespaced: bool,
     /// The supported verbs, such as `get` and `deletecollection`.
     pub verbs: Vec<String>,
-    /// The subresources of its objects.
+    /// The subresources of the resource.
     pub subresources: Vec<ServedSubresource>,
 }
 
@@ -65,7 +66,7 @@ pub struct ServedResource {
 pub struct ServedSubresource {
     /// The name, such as `status`.
     pub name: String,
-    /// The kind of the objects in its requests.
+    /// The kind of the objects in requests for the subresource.
     pub kind: GroupVersionKind,
     /// The supported verbs, such as `get` and `update`.
     pub verbs: Vec<String>,
@@ -89,7 +90,7 @@ impl ServedResource {
 }
 
 impl ApiServer {
-    /// Answers one request of `user` without authorization: the caller decides what users may do.
+    /// Answers one request of `user` without authorization, which is left to the caller.
     pub async fn exchange(&self, request: http::Request<Bytes>, user: UserInfo) -> (Response, RequestTrace) {
         let (mut parts, body) = request.into_parts();
         parts.extensions.insert(Claim::from_user(user));
@@ -99,25 +100,27 @@ impl ApiServer {
         Box::pin(request::respond(&self.server, &parts, &mut body, BodyRetention::Body, &authorizer)).await
     }
 
-    /// Stores an object as the request that created it would have, replacing any existing one: without admission, and
-    /// with its own `uid`, times, and status. Missing fields are set as for a new object.
+    /// Stores an object as if a request had created it, and replaces any existing object.
+    ///
+    /// Admission does not run. The given `uid`, times, and status are kept; missing fields are set as for a new object.
     ///
     /// # Errors
-    /// The Status of an object that the server would reject; 404 for a kind that it does not serve.
+    /// The Status of an object that the server would reject; 404 for a kind that the server does not serve.
     pub fn put(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
         self.server.put(object, Validation::AsNew)
     }
 
-    /// Stores an object like [`Self::put`], but in a state in which an upgraded server may have it in its storage: the
-    /// object is not validated, and webhook configurations may be of v1beta1.
+    /// Stores an object like [`Self::put`], but in a state that may remain in the storage after an upgrade.
+    ///
+    /// The object is not validated, and webhook configurations may be of version v1beta1.
     ///
     /// # Errors
-    /// The Status of an object that the server cannot decode; 404 for a kind that it does not serve.
+    /// The Status of an object that the server cannot decode; 404 for a kind that the server does not serve.
     pub fn put_stored(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
         self.server.put(config::upgraded(&object).unwrap_or(object), Validation::Skipped)
     }
 
-    /// Removes an object without admission, ignoring its finalizers. Returns whether it existed.
+    /// Removes an object without admission, ignoring its finalizers. Returns whether the object existed.
     ///
     /// # Errors
     /// 404 for a kind that the server does not serve.
@@ -131,7 +134,7 @@ impl ApiServer {
         Ok(taken)
     }
 
-    /// Returns a stored object in its storage version; `namespace` is empty for a cluster-scoped one.
+    /// Returns a stored object in its storage version; `namespace` is empty for a cluster-scoped object.
     pub fn stored(&self, resource: &GroupVersionResource, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let resources = self.server.state.resources();
         self.server.state.storage.at(&key(resources.get(resource)?, namespace, name))
@@ -147,18 +150,18 @@ impl ApiServer {
         Some(ServedResource::from_resource(resource))
     }
 
-    /// Sets the defaults that an object of this kind and version gets when it is decoded.
+    /// Sets the defaults that the server sets when it decodes an object of this kind and version.
     pub fn set_defaults(&self, object: &mut Value) {
         self.server.state.complete_or_keep(object);
     }
 }
 
-/// How an object is validated before it is put into the storage.
+/// The validation of an object before it is put into the storage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Validation {
-    /// Like an object that a client creates.
+    /// The object is validated like an object that a client creates.
     AsNew,
-    /// Not at all.
+    /// The object is not validated.
     Skipped,
 }
 
@@ -212,7 +215,7 @@ impl Server {
     }
 }
 
-/// Restores fields of an object that existed before, which creation resets for a new one.
+/// Restores the given fields that the creation strategy reset.
 fn restore_given_fields(object: &mut Value, given: &Value) {
     for field in ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"]
     {

@@ -1,5 +1,7 @@
-//! The body of a request. It is read only when an operation needs it, after authentication and authorization: a client
-//! without a token costs no more than the request head.
+//! The body of a request.
+//!
+//! The body is read only after authentication and authorization, and only if an operation needs it, so that an
+//! unauthenticated client uses only the memory of a request head.
 
 use std::time::Duration;
 
@@ -16,7 +18,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::body::MAX_REQUEST_BODY_BYTES;
 use super::time_limit;
 
-/// How much of an unused body is read anyway, so that a client that is still writing receives the response.
+/// The maximum number of bytes of an unused body that are read, so that a client that is still writing receives the
+/// response.
 ///
 /// Source: Go's net/http, `maxPostHandlerReadBytes`.
 const MAX_POST_HANDLER_READ_BYTES: usize = 256 << 10;
@@ -37,9 +40,8 @@ impl Incoming {
     /// Reads the whole body. Bytes from a connection are charged to the request's `reservation` as they arrive.
     ///
     /// # Errors
-    /// 413 if it is too large, 429 if other requests use all the memory, 504 if it is incomplete at the deadline, 500
-    /// if
-    /// the connection breaks.
+    /// 413 if the body is too large, 429 if other requests use all the memory, 504 if the body is incomplete at the
+    /// deadline, 500 if the connection breaks.
     ///
     /// Source: apiserver pkg/endpoints/handlers/rest.go, `limitedReadBody`; pkg/server/filters/timeout.go.
     pub(super) async fn read(
@@ -57,8 +59,7 @@ impl Incoming {
         }
     }
 
-    /// Reads part of an unused body, so that a client of HTTP/1 is not cut off while it writes and receives the
-    /// response.
+    /// Reads part of an unused body, so that an HTTP/1 client that is still writing receives the response.
     pub(super) async fn drain(self, parts: &Parts) {
         let Self::Stream(body) = self else { return };
         // A client that waits for `100 Continue` does not write.

@@ -1,4 +1,4 @@
-//! `/`: the list of paths.
+//! The response to `/`: the list of paths.
 
 use std::collections::BTreeSet;
 
@@ -26,12 +26,12 @@ const FIXED_PATHS: [&str; 11] = [
     "/version",
 ];
 
-/// Returns whether `path` is that of the index.
+/// Returns whether `path` is the path of the index.
 pub(super) fn is_at(path: &str) -> bool {
     path == "/" || path == "/index.html"
 }
 
-/// Returns `{"paths": […]}` for any method.
+/// Returns the index, `{"paths": […]}`, for any method.
 ///
 /// Source: apiserver pkg/server/routes/index.go; apimachinery `pkg/apis/meta/v1/types.go`, `RootPaths`.
 /// Rule: REQ-27.

@@ -1,4 +1,4 @@
-//! The objects that a server has from the start, except for roles and bindings.
+//! The objects that a server creates at startup, except for roles and bindings.
 
 use std::net::IpAddr;
 
@@ -18,12 +18,13 @@ pub(super) const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "each has a default")]
 pub struct Advertised {
-    /// `--advertise-address`: the endpoint address of the Service `kubernetes`; without it, the Service has no
-    /// endpoint.
+    /// `--advertise-address`: the endpoint address of the Service `kubernetes`.
+    ///
+    /// If `None`, the Service does not have an endpoint.
     pub address: Option<IpAddr>,
     /// `--secure-port`: the port on which the server listens.
     pub port: u16,
-    /// `--client-ca-file`: the authorities that sign client certificates, in PEM; empty without any.
+    /// `--client-ca-file`: the authorities that sign client certificates, in PEM; empty if there are none.
     pub client_authorities: String,
 }
 
@@ -120,7 +121,7 @@ fn priority_class(name: &str, value: i64, description: &str) -> Value {
     })
 }
 
-/// Returns the ConfigMap from which extension API servers read how this server authenticates requests.
+/// Returns the ConfigMap with the authentication settings for extension API servers.
 fn authentication(client_authorities: &str) -> Value {
     json!({
         "apiVersion": "v1",

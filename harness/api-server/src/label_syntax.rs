@@ -30,7 +30,7 @@ struct Parser<'a> {
 const SIGNS: &str = "=!(),><";
 
 impl<'a> Parser<'a> {
-    /// Returns the next token and the text after it.
+    /// Returns the next token and the remaining text.
     fn look(&self) -> (Token<'a>, &'a str) {
         let rest = self.rest.trim_start_matches([' ', '\t', '\r', '\n']);
         let long = ["==", "!="].into_iter().find(|sign| rest.starts_with(sign)).map(str::len);
@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
 /// Rule: LST-13.
 ///
 /// # Errors
-/// The syntax error, in upstream's words.
+/// The syntax error with upstream's message.
 pub(super) fn check(text: &str) -> Result<(), String> {
     let mut parser = Parser { rest: text };
     loop {

@@ -1,7 +1,7 @@
-//! The Kubernetes REST API around the dispatcher, in memory.
+//! An in-memory API server that implements the Kubernetes REST API.
 //!
-//! This crate contains no admission rules: the server decodes, stores, and responds, and calls the
-//! [dispatcher](kubernetes_admission::dispatcher) in between.
+//! The server decodes requests, calls the admission [dispatcher](kubernetes_admission::dispatcher), stores objects, and
+//! responds. This crate does not contain webhook admission rules.
 
 mod accept;
 mod admission;
@@ -145,7 +145,7 @@ pub use self::strategy::forget_selector;
 /// The name of a service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServiceName {
-    /// Its namespace.
+    /// The namespace of the service.
     pub namespace: String,
     /// The name within the namespace.
     pub name: String,
@@ -157,17 +157,19 @@ pub type AuditSink = Arc<dyn Fn(&Value) + Send + Sync>;
 /// Receives the Audit-ID of each request, the time when it was received, and the admission record.
 pub type RecordSink = Arc<dyn Fn(&str, Timestamp, &Record) + Send + Sync>;
 
-/// Receives each request that could change something, before its response is sent. It may block; other requests do not
-/// wait for it.
+/// Receives each request that can change an object before its response is sent.
+///
+/// The function may block without delaying other requests.
 pub type RequestObserver = Arc<dyn Fn(ObservedRequest) + Send + Sync>;
 
 /// The options of an [`ApiServer`].
 #[derive(Clone, Default)]
 pub struct Options {
-    /// Where services listen, by name: host (a name or an IP) and port, regardless of the port in the webhook
-    /// configuration. Takes precedence over stored Services.
+    /// The host (a name or an IP) and port of services by name. Takes precedence over stored Services.
+    ///
+    /// The port replaces the port in the webhook configuration.
     pub services: BTreeMap<ServiceName, (String, u16)>,
-    /// How the server authenticates to webhooks.
+    /// The credentials with which the server authenticates to webhooks.
     pub credentials: WebhookCredentials,
     /// The webhooks from manifest files, and the plugins that have a manifest directory.
     pub manifests: StaticManifests,
@@ -179,10 +181,11 @@ pub struct Options {
     pub hostname: String,
     /// Receives the audit events.
     pub audit: Option<AuditSink>,
-    /// Which requests are logged, at which stages and levels. Without a policy, each request has one event of the level
-    /// `Request`: at the stage `ResponseComplete`, `ResponseStarted` for long-running requests, or `RequestReceived` if
-    /// the request is cut off before admission. A client that disconnects during admission leaves the same event as one
-    /// that receives the response.
+    /// The audit policy: which requests are logged, at which stages and levels.
+    ///
+    /// Without a policy, each request has one event of the level `Request` at the stage `ResponseComplete`,
+    /// `ResponseStarted` for long-running requests, or `RequestReceived` if the request is cut off before admission. If
+    /// the client disconnects during admission, the event is the same as if the client had received the response.
     pub audit_policy: Option<AuditPolicy>,
     /// Receives the admission records before the response is sent. They contain details that the audit log does not
     /// have, such as the reviews.
@@ -191,12 +194,13 @@ pub struct Options {
     pub spans: Option<Arc<dyn SpanContexts>>,
     /// The users of static bearer tokens: `--token-auth-file`.
     pub tokens: Tokens,
-    /// How service account tokens are created and verified.
+    /// The keys and settings for creating and verifying service account tokens.
     pub service_account_tokens: ServiceAccountTokens,
-    /// Receives the requests that could change something, with their records.
+    /// Receives the requests that can change objects, with their records.
     pub observer: Option<RequestObserver>,
-    /// The controllers for namespaces and owner references that run in [`ApiServer::run_controllers`]. Without them,
-    /// namespaces are emptied when they are deleted, without admission.
+    /// The controllers for namespaces and owner references that run in [`ApiServer::run_controllers`].
+    ///
+    /// Without controllers, the server deletes the content of a deleted namespace immediately and without admission.
     pub controllers: Option<Controllers>,
     /// The authorization mode.
     pub authorization_mode: AuthorizationMode,
@@ -239,7 +243,7 @@ struct Server {
 }
 
 impl ApiServer {
-    /// Creates a server with the objects that a cluster has from the start.
+    /// Creates a server with the initial objects of a cluster.
     pub fn new(options: Options) -> Self {
         let storage = Arc::new(Storage::with_roles(&options.limits));
         initial_objects::store(&storage, &options.advertised);
@@ -286,7 +290,7 @@ impl ApiServer {
         server
     }
 
-    /// Returns the server's router, for `axum::serve` or, as a service, for a `kube::Client`.
+    /// Returns the server's router, for use with `axum::serve` or as the service of a `kube::Client`.
     pub fn router(&self, authentication: Authentication) -> Router {
         let authenticate = axum::middleware::from_fn_with_state(
             self.authenticator(authentication),
@@ -320,7 +324,7 @@ impl ApiServer {
         self.server.state.storage.close();
     }
 
-    /// Waits until abandoned requests are audited and recorded. Call it when no connections are left.
+    /// Waits until abandoned requests are audited and recorded. Call this after all connections are closed.
     pub async fn flush_abandoned_requests(&self) {
         self.server.background_tasks.close();
         self.server.background_tasks.wait().await;
@@ -328,7 +332,7 @@ impl ApiServer {
 }
 
 impl Server {
-    /// Reloads state of the server that depends on a written resource.
+    /// Reloads the state of the server that depends on objects of a written resource.
     fn has_changed(self: &Arc<Self>, resource: &Resource) -> Result<(), Box<Status>> {
         match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
             (admission::GROUP, admission::MUTATING | admission::VALIDATING) => {
@@ -355,7 +359,7 @@ impl Server {
         }
     }
 
-    /// Removes the objects of terminating definitions, then the definitions that have none left.
+    /// Removes the objects of terminating definitions, then the definitions without objects.
     fn finish_definitions(self: &Arc<Self>) {
         if !definition_controllers::writes_asynchronously(self) {
             definition_deletion::finish(&self.state.storage);
@@ -385,13 +389,14 @@ impl Server {
         Ok(())
     }
 
-    /// Returns whether controllers remove the finalizers in the `spec` of namespaces; otherwise the server does so
-    /// immediately.
+    /// Returns whether controllers remove the finalizers in the `spec` of namespaces.
+    ///
+    /// Otherwise the server removes the finalizers immediately.
     fn has_controllers(&self) -> bool {
         self.options.controllers.is_some()
     }
 
-    /// Removes the namespace of a deleted object if the namespace was waiting for it.
+    /// Removes the namespace of a deleted object if the namespace was waiting for this deletion.
     fn finish_namespace(&self, gone: &Key) {
         if self.options.controllers.is_some() {
             return;
@@ -409,7 +414,7 @@ impl Server {
     }
 }
 
-/// Returns whether the object is a namespace that its `spec` finalizers keep.
+/// Returns whether the object is a namespace whose `spec` still has finalizers.
 ///
 /// Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `ShouldDeleteNamespaceDuringUpdate`.
 fn waits_for_controllers(object: &Value, resource: &Resource) -> bool {

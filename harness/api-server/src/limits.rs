@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use kubernetes_types::budget::{Budget, Reservation};
 use kubernetes_types::status::Status;
 
-/// The bytes that each request may use outside the shared budget: its head, a small body, and a small response.
+/// The bytes that each request may use outside the shared budget: the head, a small body, and a small response.
 pub(super) const REQUEST_BYTES: usize = 64 << 10;
 
 /// The size in bytes from which a body or a response is processed on a separate thread, because decoding, comparing,
@@ -16,11 +16,12 @@ pub(super) const LARGE_BYTES: usize = 64 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "each has a default")]
 pub struct Limits {
-    /// How many read-only requests over connections may be in flight, not counting watches.
+    /// The maximum number of read-only requests in flight over connections, not counting watches.
     pub requests: usize,
-    /// How many mutating requests over connections may be in flight.
+    /// The maximum number of mutating requests in flight over connections.
     pub mutating_requests: usize,
-    /// Memory for requests, their objects, webhook calls, and responses, in bytes; 64 KiB for each request are free.
+    /// Memory in bytes for requests, their objects, webhook calls, and responses. The first 64 KiB of each request are
+    /// not counted.
     pub in_flight_bytes: usize,
     /// Memory for stored objects, as bytes of JSON.
     pub storage_bytes: usize,
@@ -28,7 +29,7 @@ pub struct Limits {
     pub watch_cache_bytes: usize,
     /// Memory for events above 8 KiB that are being sent, in bytes.
     pub event_bytes: usize,
-    /// How many watches may be open.
+    /// The maximum number of open watches.
     pub watches: usize,
 }
 
@@ -48,7 +49,7 @@ impl Default for Limits {
     }
 }
 
-/// The requests in flight.
+/// Counts the requests in flight and the memory that they use.
 #[derive(Debug)]
 pub(super) struct InFlightRequests {
     pub(super) bytes: Budget,
@@ -57,7 +58,7 @@ pub(super) struct InFlightRequests {
     decoding: Mutex<()>,
 }
 
-/// Whether a request may change something.
+/// The effect of a request: read-only or mutating.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Reads,
@@ -93,7 +94,8 @@ impl InFlightRequests {
         self.bytes.share(REQUEST_BYTES)
     }
 
-    /// Waits until no other large body is being decoded: the memory of an object is not known until it is decoded.
+    /// Waits until no other large body is being decoded, because the memory use of an object is unknown before
+    /// decoding.
     pub(super) fn turn(&self, body: usize) -> Option<MutexGuard<'_, ()>> {
         (body > LARGE_BYTES).then(|| self.decoding.lock().unwrap_or_else(PoisonError::into_inner))
     }

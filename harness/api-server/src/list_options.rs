@@ -1,4 +1,4 @@
-//! List options in a query: the `resourceVersion` and the page.
+//! The list options in a query: the `resourceVersion` and the page.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,7 +17,7 @@ pub(super) struct ListOptions {
     version: String,
     version_match: String,
     limit: Option<usize>,
-    /// Empty for the first page.
+    /// The continue token; empty for the first page.
     pub(super) token: String,
 }
 
@@ -33,13 +33,13 @@ pub(super) enum ListVersion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestedPage {
     pub(super) at: ListVersion,
-    /// The start of a page that is not the first, relative to the namespace of the request.
+    /// The key at which the page starts, relative to the namespace of the request; `None` for the first page.
     pub(super) start: Option<String>,
     pub(super) limit: Option<usize>,
 }
 
 impl ListOptions {
-    /// Parses the query of a list, or of the deletion of a collection, and its selectors for `resource`.
+    /// Parses the options and selectors of a list or a collection deletion.
     ///
     /// # Errors
     /// 400 for a limit that is not a number and for invalid selectors, 422 for conflicting parameters.
@@ -94,7 +94,7 @@ impl ListOptions {
     /// Returns the requested page of a resource; `is_single` selects a single object, regardless of the limit.
     ///
     /// # Errors
-    /// 400 for an invalid version or token, and for both together.
+    /// 400 for an invalid version or token, or if the query contains both.
     ///
     /// Source: apiserver pkg/storage/interfaces.go, `ValidateListOptions`; pkg/storage/cacher/delegator/interface.go,
     /// `ShouldDelegateList`; pkg/storage/cacher/cacher.go, `computeListLimit`.
@@ -138,7 +138,7 @@ impl ListOptions {
 pub(super) struct Continue {
     /// The `resourceVersion` of the first page; negative for the latest.
     version: i64,
-    /// Where the page begins.
+    /// The key at which the page starts.
     start: String,
 }
 
@@ -154,7 +154,7 @@ impl Continue {
     /// Decodes a continue token.
     ///
     /// # Errors
-    /// Why the token is invalid.
+    /// The reason why the token is invalid.
     ///
     /// Source: apiserver pkg/storage/continue.go, `DecodeContinue`.
     /// Rule: LST-04.
@@ -205,7 +205,7 @@ impl Continue {
     }
 }
 
-/// Returns Go's description of a JSON value that is not of a `kind`.
+/// Returns Go's description of a JSON value that is not of the Go type `kind`.
 fn go_kind(value: &Value, kind: &str) -> String {
     match value {
         Value::Null => "null".to_owned(),

@@ -39,7 +39,7 @@ pub(super) struct Requester {
     pub(super) keep: BodyRetention,
 }
 
-/// Sends a request.
+/// Sends a loopback request and discards the body of a successful response.
 ///
 /// # Errors
 /// The Status of the response.
@@ -88,7 +88,7 @@ pub(super) async fn put(server: &Arc<Server>, path: String, object: &Value) -> R
     .await
 }
 
-/// Returns the server itself as the sender.
+/// Returns the server as the sender of a request.
 ///
 /// Source: apiserver pkg/server/config.go, `AuthorizeClientBearerToken`.
 fn server_requester(server: &Server) -> Requester {
@@ -106,12 +106,13 @@ fn server_requester(server: &Server) -> Requester {
     }
 }
 
-/// How deeply loopback webhook calls may be nested: a webhook may be called for the request that its own call sends,
-/// and each review contains all those before it.
+/// The maximum nesting depth of loopback webhook calls.
+///
+/// A webhook may be called for the request that sends its own call, and each review contains all earlier reviews.
 const MAX_DEPTH: usize = 8;
 
 tokio::task_local! {
-    /// The nesting depth of this request.
+    /// The nesting depth of the current request.
     static DEPTH: usize;
 }
 

@@ -1,4 +1,4 @@
-//! Webhooks from manifest files while the server runs.
+//! Reloads webhooks from manifest files while the server runs.
 
 use jiff::Timestamp;
 use kubernetes_admission::event::Phase;

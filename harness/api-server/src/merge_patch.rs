@@ -1,8 +1,8 @@
-//! JSON merge patches: RFC 7386.
+//! Applies JSON merge patches (RFC 7386).
 
 use serde_json::Value;
 
-/// Applies `patch` to `target`.
+/// Applies a merge `patch` to `target`.
 pub(super) fn apply(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         target.clone_from(patch);
@@ -23,7 +23,7 @@ pub(super) fn apply(target: &mut Value, patch: &Value) {
     }
 }
 
-/// Removes null members from an added value. Nulls inside lists are also removed.
+/// Returns an added value without null members, including null members of objects in lists.
 ///
 /// Source: evanphx json-patch merge.go, `pruneNils`.
 /// Rule: REQ-10.

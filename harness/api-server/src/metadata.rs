@@ -17,7 +17,7 @@ use super::object_names;
 /// The maximum total size of all annotations in bytes.
 const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
 
-/// Returns `metadata.FIELD` as text; empty if absent.
+/// Returns the string `metadata.FIELD`; empty if absent.
 pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object
         .get("metadata")
@@ -80,8 +80,9 @@ pub(super) fn wipe(object: &mut Value) {
     }
 }
 
-/// Removes duplicate owner references and returns a warning if there were any. `when` distinguishes those of webhooks
-/// from those of the client.
+/// Removes duplicate owner references. Returns a warning if there were duplicates.
+///
+/// `when` is the part of the warning that distinguishes duplicates from webhooks and duplicates from the client.
 ///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `dedupOwnerReferencesAndAddWarning`.
 /// Rule: MUT-21.
@@ -136,7 +137,7 @@ fn names_errors(object: &Value, resource: &Resource) -> Vec<FieldError> {
     errors
 }
 
-/// Validates the metadata of an object; `old` is none for a new object.
+/// Validates the metadata of an object; `old` is `None` for a new object.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMeta` and `ValidateObjectMetaDeclaratively`.
 pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<FieldError> {
@@ -151,7 +152,7 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
     errors
 }
 
-/// Removes duplicate errors; the first one remains.
+/// Removes duplicate errors and keeps the first of each.
 ///
 /// Source: apimachinery pkg/util/validation/field/errors.go, `ToAggregate`, by way of pkg/api/validate/errors.go,
 /// `FilterCoveredHandwrittenErrors`.
@@ -240,8 +241,9 @@ fn unqualified_finalizers(object: &Value) -> Vec<FieldError> {
     errors.take(MAX_ERRORS + 1).collect()
 }
 
-/// Returns whether a kind allows finalizers without a domain only if Kubernetes knows them. This applies to kinds whose
-/// metadata is validated by the core group's rules.
+/// Returns whether a kind allows finalizers without a domain only if they are Kubernetes finalizers.
+///
+/// This applies to kinds whose metadata is validated by the core group's rules.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateKubeFinalizerName`.
 /// Rule: VLO-25.
@@ -363,8 +365,9 @@ fn shown_owner(owner: &Value) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// Validates the metadata of a definition or of a custom resource in an update: as a new object, then as an update
-/// (each error once), then as an update again.
+/// Validates the metadata of a definition or a custom resource in an update.
+///
+/// Validates it as a new object, then as an update (each error once), then as an update again, like upstream.
 ///
 /// Source: apiserver pkg/registry/rest/update.go, `validateCommonFields`; apiextensions-apiserver
 /// pkg/apis/apiextensions/validation/validation.go and pkg/registry/customresource/validator.go, `ValidateUpdate`.
@@ -382,7 +385,7 @@ pub(super) fn validate_repeatedly(new: &Value, old: &Value, resource: &Resource)
     errors
 }
 
-/// Validates the immutable fields in an update, after the server has filled in what the client omitted.
+/// Validates the immutable fields in an update after the server has filled in omitted fields.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMetaAccessorUpdate`.
 pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::discovery::Resource;
 use super::metadata;
 
-/// Validates `metadata.name`; returns nothing if it is absent.
+/// Validates `metadata.name`. Returns no errors if the name is absent.
 ///
 /// Rule: VLO-25.
 pub(super) fn errors(object: &Value, resource: &Resource) -> Vec<String> {
@@ -19,7 +19,7 @@ pub(super) fn errors(object: &Value, resource: &Resource) -> Vec<String> {
     if name.is_empty() || is_by_type(resource) { Vec::new() } else { of_kind(name, object, resource) }
 }
 
-/// Validates `metadata.generateName`; returns nothing if it is absent.
+/// Validates `metadata.generateName`. Returns no errors if the field is absent.
 ///
 /// Rule: VLO-25.
 pub(super) fn prefix_errors(object: &Value, resource: &Resource) -> Vec<String> {
@@ -32,7 +32,7 @@ pub(super) fn prefix_errors(object: &Value, resource: &Resource) -> Vec<String> 
     of_kind(&begun, object, resource)
 }
 
-/// Returns whether only generated validation checks the name.
+/// Returns whether only upstream's generated validation checks the name.
 fn is_by_type(resource: &Resource) -> bool {
     let kind = resource.gvr.group_resource();
     matches!(kind.as_str(), "replicationcontrollers" | "deviceclasses.resource.k8s.io")
@@ -88,7 +88,7 @@ fn ip_address(name: &str) -> Vec<String> {
     }
 }
 
-/// Returns why a name cannot be a path segment.
+/// Returns the reasons why a name cannot be a path segment.
 ///
 /// Source: apimachinery pkg/api/validate/content/path.go, `IsPathSegmentName`.
 pub(super) fn path_segment_errors(name: &str) -> Vec<String> {

@@ -16,8 +16,9 @@ use super::query::Query;
 use super::request_info::{RequestInfo, RequestObject};
 use super::{ApiServer, RequestObserver, Server};
 
-/// A request for an object or a collection with any verb except `get`, `list`, and `watch`, and everything that
-/// determined its response.
+/// A mutating request for an object or a collection, with the data that determined its response.
+///
+/// The verb is not `get`, `list`, or `watch`.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ObservedRequest {
@@ -39,9 +40,9 @@ pub struct ObservedRequest {
     pub resource: GroupVersionResource,
     /// The subresource, such as `status`; empty for the object itself.
     pub subresource: String,
-    /// Empty for a cluster-scoped resource.
+    /// The namespace; empty for a cluster-scoped resource.
     pub namespace: String,
-    /// Empty for a collection, and if the server generated no name.
+    /// The name of the object; empty for a collection and if the server did not generate a name.
     pub name: String,
     /// Whether the request was a dry run.
     pub dry_run: bool,
@@ -61,7 +62,7 @@ pub struct ObservedRequest {
     pub record: Record,
     /// All webhooks that were registered when the request was received, in dispatch order.
     pub webhooks: Vec<(Phase, Arc<Webhook>)>,
-    /// The server that answered.
+    /// The server that answered the request.
     pub server: ApiServer,
 }
 
@@ -69,7 +70,7 @@ pub struct ObservedRequest {
 pub(super) struct Observation {
     observer: RequestObserver,
     started: Instant,
-    /// `None` once the request has been passed on.
+    /// The observed request; `None` after it has been passed to the observer.
     request: Option<Box<ObservedRequest>>,
 }
 
@@ -86,7 +87,9 @@ pub(super) struct ObservedResult<'a> {
 }
 
 impl Observation {
-    /// Returns `None` if the server has no observer or the request cannot change anything.
+    /// Begins the observation of a request.
+    ///
+    /// Returns `None` if the server does not have an observer or the request cannot change an object.
     pub(super) fn begin(
         server: &Arc<Server>,
         parts: &Parts,
@@ -140,8 +143,9 @@ impl Observation {
         Some(Self { observer, started: Instant::now(), request: Some(Box::new(request)) })
     }
 
-    /// Passes the request to the observer on a separate thread and waits for it, so that a client that has the response
-    /// finds the observation.
+    /// Passes the request to the observer on a separate thread and waits until the observer returns.
+    ///
+    /// A client that has received the response therefore finds the observation.
     pub(super) async fn end(mut self, ended: ObservedResult<'_>) {
         let Some(mut request) = self.request.take() else { return };
         let ObservedResult { user, operation, sent, read, code, answer, warnings, record } = ended;

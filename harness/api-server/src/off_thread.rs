@@ -1,4 +1,4 @@
-//! Work on separate threads.
+//! Runs work on separate threads.
 
 use std::future::Future;
 
@@ -8,8 +8,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
-/// Runs long `work` on its own thread. If the client disconnects and the result is no longer needed, the work ends at
-/// its next await point.
+/// Runs long `work` on a separate thread. If the returned future is dropped, `work` ends at its next await point.
 pub(super) async fn run<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     let runtime = Handle::current();
     // On the heap, because it is moved several times and a YAML body of the maximum depth needs most of the thread's
@@ -27,7 +26,7 @@ pub(super) async fn run<T: Send + 'static>(work: impl Future<Output = T> + Send 
     joined(thread).await
 }
 
-/// Returns the result of a task; never returns if the task was canceled. Propagates its panic.
+/// Returns the result of a task and propagates a panic. Never returns if the task was canceled.
 pub(super) async fn joined<T>(task: JoinHandle<Option<T>>) -> T {
     match task.await {
         Ok(Some(done)) => done,

@@ -12,7 +12,7 @@ use super::{metadata, unsafe_deletion};
 /// The API group of the options.
 pub(super) const GROUP: &str = "meta.k8s.io";
 
-/// The fields of `DeleteOptions`; others are ignored.
+/// The fields of `DeleteOptions`; other fields are ignored.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/types.go, `DeleteOptions`.
 const DELETE_OPTIONS_FIELDS: [&str; 8] = [
@@ -34,8 +34,9 @@ pub(super) struct RequestOptions {
     pub(super) dry_run: bool,
 }
 
-/// Returns the options of a create, an update, or a patch: `kind` is `CreateOptions`, `UpdateOptions`, or
-/// `PatchOptions`.
+/// Returns the options of a create, an update, or a patch.
+///
+/// `kind` is `CreateOptions`, `UpdateOptions`, or `PatchOptions`.
 ///
 /// Admission sees a patch as `UpdateOptions`. Source: apiserver pkg/endpoints/handlers/patch.go,
 /// `patchToUpdateOptions`; apimachinery pkg/apis/meta/v1/validation/validation.go.
@@ -179,7 +180,7 @@ pub(super) fn truth(query: &Query, name: &str) -> Option<bool> {
     query.first(name).map(|value| !value.eq_ignore_ascii_case("false") && value != "0")
 }
 
-/// Returns `timeoutSeconds` and `limit` of a collection request, 0 if absent. They are parsed before everything else.
+/// Returns `timeoutSeconds` and `limit` of a collection request; 0 if absent. Parsed before all other parameters.
 ///
 /// # Errors
 /// 400 for a value that is not a 64-bit integer.
@@ -194,7 +195,7 @@ pub(super) fn timeout_and_limit(query: &Query) -> Result<(i64, i64), Box<Status>
     Ok((integer("timeoutSeconds")?, integer("limit")?))
 }
 
-/// Builds the 400 for a query parameter that is not a number, or exceeds 64 bits.
+/// Builds the 400 for a query parameter that is not a 64-bit integer.
 fn not_an_integer(text: &str, error: &ParseIntError) -> Box<Status> {
     let why = match error.kind() {
         IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",

@@ -16,25 +16,25 @@ use super::answer::Answer;
 use super::audit_log::Stage;
 use super::authentication::Identity;
 
-/// Which parts of a request are kept for the audit log, records, and observers.
+/// The parts of a request that are kept for the audit log, records, and observers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum BodyRetention {
     /// The body as sent and as decoded, and the response.
     Observed,
     /// The decoded body.
     Body,
-    /// Only what the response needs.
+    /// Nothing in addition to the data that the response needs.
     Nothing,
 }
 
 impl BodyRetention {
-    /// Returns what the audit log needs, if the server has one.
+    /// Returns the retention that the audit log and the records of a server require.
     pub(super) fn for_audit(server: &Server) -> Self {
         if server.options.audit.is_some() { Self::Body } else { Self::Nothing }
     }
 }
 
-/// The result of a request with what is logged about it.
+/// The result of a request with the data for the audit log.
 pub(super) struct Outcome {
     pub(super) answered: Result<Answer, Box<Status>>,
     pub(super) stage: Stage,
@@ -45,15 +45,15 @@ pub(super) struct Outcome {
     /// Whether the resource is deprecated.
     pub(super) is_deprecated: bool,
     pub(super) decoded: Option<Value>,
-    /// The object as it was sent, if retained.
+    /// The object as the client sent it, if retained.
     pub(super) sent: Option<Value>,
     /// The first operation that was admitted.
     pub(super) admitted: Option<Operation>,
     /// The object in the response before content negotiation, if retained.
     pub(super) object: Option<Arc<Value>>,
-    /// Warnings of the server before those of webhooks.
+    /// Warnings of the server that precede the warnings of webhooks.
     pub(super) early_warnings: Vec<String>,
-    /// Warnings of the server after those of webhooks.
+    /// Warnings of the server that follow the warnings of webhooks.
     pub(super) warnings: Vec<String>,
     /// Audit annotations other than those of admission.
     pub(super) annotations: BTreeMap<String, String>,
@@ -90,7 +90,7 @@ impl Outcome {
         }
     }
 
-    /// Keeps the object of the response if it has to be retained.
+    /// Keeps the object of the response if `keep` requires it.
     pub(super) fn keep_object(&mut self, keep: BodyRetention) {
         if let BodyRetention::Observed = keep {
             self.object = match &self.answered {

@@ -21,7 +21,7 @@ use super::request::ObjectRequest;
 use super::strategy;
 use super::update::check_name;
 
-/// The change of an update.
+/// The change that an update or a patch makes.
 pub(super) enum Change {
     /// A whole object, from a PUT.
     Replace(Value),
@@ -106,7 +106,7 @@ fn unsupported_format(message: String) -> Box<Status> {
 /// Applies the change to `old` and updates the field managers.
 ///
 /// # Errors
-/// The Status of a patch that does not apply, or whose result is not an object of this kind.
+/// The Status of a patch that cannot be applied or whose result is not an object of this kind.
 pub(super) async fn apply(
     request: &mut ObjectRequest<'_>,
     change: &Change,
@@ -183,8 +183,9 @@ fn patched(
     Ok(object)
 }
 
-/// Decodes a patched custom resource of any kind and version; a wrong one is rejected after mutating webhooks. Also
-/// returns the paths of fields that the schema of its version does not have.
+/// Decodes a patched custom resource. Also returns the paths of fields that are not in the schema of its version.
+///
+/// A wrong kind or version is accepted here and rejected after the mutating webhooks.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatchToCurrentObject`.
 /// Rule: SCH-19.
@@ -218,8 +219,8 @@ fn patched_custom(
     Ok((read, unknown))
 }
 
-/// Returns the strict decoding errors of the patch itself: a merge patch has no type, an operation of a JSON patch has
-/// four fields.
+/// Returns the strict decoding errors of the patch: duplicate fields and, in a JSON patch, unknown fields of
+/// operations.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyJSPatch` and `strategicPatchObject`.
 fn repeated(request: &ObjectRequest<'_>, change: &Change) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! The total resources of a Pod.
+//! Computes the total resources of a Pod.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use kubernetes_types::quantity::Quantity;
 /// Quantities by resource name.
 pub(super) type ResourceList = BTreeMap<String, Quantity>;
 
-/// Returns the list at `object[field]` without invalid quantities.
+/// Returns the resource list at `object[field]` without invalid quantities.
 pub(super) fn list(object: Option<&Value>, field: &str) -> ResourceList {
     object
         .and_then(|object| object.get(field))
@@ -20,8 +20,9 @@ pub(super) fn list(object: Option<&Value>, field: &str) -> ResourceList {
         .collect()
 }
 
-/// Returns the sum over the containers or, if larger, the need of an init container. CPU and memory of the Pod itself
-/// take precedence. `field` is `requests` or `limits`.
+/// Returns the total requests or limits of a Pod; `field` is `requests` or `limits`.
+///
+/// Like [`of_containers`], but CPU and memory in the resources of the Pod take precedence.
 ///
 /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go, `podRequests` and `podLimits`.
 pub(super) fn of_pod(pod: &Value, field: &str) -> ResourceList {
@@ -34,9 +35,11 @@ pub(super) fn of_pod(pod: &Value, field: &str) -> ResourceList {
     total
 }
 
-/// Returns the sum over the containers or, if larger, the need of an init container. `field` is `requests` or `limits`.
+/// Returns the sum over the containers or, if larger, the resources of an init container.
 ///
-/// An init container with `restartPolicy: Always` keeps running with the others.
+/// `field` is `requests` or `limits`.
+///
+/// An init container with `restartPolicy: Always` counts toward the sum.
 ///
 /// Source: component-helpers resource/helpers.go, `AggregateContainerRequests` and `AggregateContainerLimits`.
 pub(super) fn of_containers(pod: &Value, field: &str) -> ResourceList {

@@ -37,7 +37,7 @@ pub(super) fn check_delete(
     Err(Box::new(Status::conflict(group, kind, name, &why)))
 }
 
-/// Checks the preconditions for resources that check them before deletion; `failed` is the prefix of the message.
+/// Checks the preconditions of resources that are checked before deletion; `failed` is the prefix of the message.
 ///
 /// Source: kubernetes pkg/registry/core/namespace/storage/storage.go and apiextensions-apiserver
 /// pkg/registry/customresourcedefinition/etcd.go, `Delete`.
@@ -121,7 +121,7 @@ pub(super) fn check_update(
     Err(Box::new(Status::conflict(group, &resource.gvr.resource, name, OBJECT_MODIFIED)))
 }
 
-/// Builds the 409 for a PUT with the `uid` of another object or of one that does not exist.
+/// Builds the 409 for a PUT whose `uid` differs from the stored object or whose object does not exist.
 pub(super) fn wrong_uid(
     resource: &Resource,
     key: &Key,

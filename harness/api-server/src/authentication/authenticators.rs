@@ -27,7 +27,7 @@ pub struct Authenticators {
 }
 
 impl Authenticators {
-    /// Returns the user of a request, which may be the anonymous user.
+    /// Returns the user of a request; the anonymous user if the request has no credentials.
     ///
     /// # Errors
     /// The errors of [`known`], and 401 for a request without credentials if anonymous requests are disabled.

@@ -7,8 +7,9 @@ use x509_parser::prelude::FromDer as _;
 
 use kubernetes_admission::attributes::UserInfo;
 
-/// The result of verifying the client certificate of a connection; in the extensions of each request. Absent if the
-/// connection has no certificate or the certificate names no user.
+/// The result of verifying the client certificate of a connection, in the extensions of each request.
+///
+/// The extension is absent if the client did not send a certificate or the certificate does not name a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientCertificate {
@@ -56,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    /// Name, uid and groups.
+    /// The expected name, uid, and groups.
     type Expected = (&'static str, &'static str, &'static [&'static str]);
 
     #[track_caller]

@@ -23,20 +23,20 @@ pub use self::tokens::Tokens;
 pub(crate) use self::tokens::{Authenticated, TokenAuthenticator};
 use super::authorization::impersonation::{self, Impersonated};
 
-/// How the server authenticates requests.
+/// The authentication mode of the server.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Authentication {
-    /// Every request has this user, for a router that is called without a socket.
+    /// Treats every request as a request of this user, for a router that is called without a socket.
     Always(UserInfo),
-    /// Only requests with this bearer token are accepted, as this user.
+    /// Accepts only requests with this bearer token.
     BearerToken {
         /// The accepted token.
         token: String,
         /// The user of the token.
         user: UserInfo,
     },
-    /// Requests are authenticated as kube-apiserver's flags configure it.
+    /// Authenticates requests as configured by kube-apiserver's flags.
     Authenticators(Authenticators),
 }
 
@@ -52,19 +52,19 @@ impl fmt::Debug for Authentication {
     }
 }
 
-/// The authenticated user of a request and the user that it asks to impersonate, in the extensions of the request.
+/// The authenticated user of a request and the user to impersonate, in the extensions of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
     /// The authenticated user.
     pub(crate) user: UserInfo,
-    /// The user in the impersonation headers.
+    /// The user in the impersonation headers; `None` without these headers.
     pub(crate) wanted: Option<UserInfo>,
     /// The audit annotations about the credentials.
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
 impl Claim {
-    /// Creates the claim of a user who does not impersonate another.
+    /// Creates the claim of a user who does not impersonate another user.
     pub(crate) fn from_user(user: UserInfo) -> Self {
         Self { user, wanted: None, annotations: BTreeMap::new() }
     }
@@ -75,12 +75,12 @@ impl Claim {
 pub(crate) struct Identity {
     /// The authenticated user.
     pub(crate) user: UserInfo,
-    /// The user that it is allowed to impersonate.
+    /// The impersonated user; `None` if the client does not impersonate a user.
     pub(crate) impersonated: Option<Impersonated>,
 }
 
 impl Identity {
-    /// Creates the identity of a user who does not impersonate another.
+    /// Creates the identity of a user who does not impersonate another user.
     pub(crate) fn from_user(user: UserInfo) -> Self {
         Self { user, impersonated: None }
     }

@@ -1,4 +1,4 @@
-//! Token reviews.
+//! Validates and answers `TokenReview` requests.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -30,7 +30,7 @@ pub(crate) fn check(review: &Value) -> Result<(), Box<Status>> {
     Ok(())
 }
 
-/// Returns the review with its status.
+/// Authenticates the token of a review and returns the review with its status.
 ///
 /// # Errors
 /// 501 for service account tokens from Secrets, and for a malformed token.

@@ -11,13 +11,13 @@ use sha2::{Digest as _, Sha256};
 use crate::service_account_tokens::{self, TokenIssuer, TokenRejection};
 use crate::storage::ObjectReader;
 
-/// The users of bearer tokens. Stores SHA-256 sums of the tokens, so that the lookup time does not reveal anything
-/// about them.
+/// The users of bearer tokens. Stores SHA-256 hashes of the tokens, so that the lookup time does not reveal token
+/// prefixes.
 #[derive(Clone, Default)]
 pub struct Tokens(HashMap<[u8; 32], UserInfo>);
 
 impl Tokens {
-    /// Adds a token and returns the user that it had before.
+    /// Adds a token. Returns the previous user of the token, if any.
     pub fn insert(&mut self, token: &str, user: UserInfo) -> Option<UserInfo> {
         self.0.insert(Sha256::digest(token).into(), user)
     }

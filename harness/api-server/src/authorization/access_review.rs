@@ -35,7 +35,7 @@ const METADATA: [&str; 14] = [
     "finalizers",
 ];
 
-/// Rejects an invalid review; `resource` is its plural, `namespace` is that of the request.
+/// Rejects an invalid review; `resource` is the plural name of its kind.
 ///
 /// Source: kubernetes pkg/apis/authorization/validation/validation.go; `pkg/registry/authorization/*/rest.go`.
 /// Rule: RBAC-13, RBAC-14.
@@ -227,7 +227,7 @@ fn user_of(spec: &Value) -> UserInfo {
     }
 }
 
-/// Returns the selectors that are ignored because they cannot be parsed.
+/// Returns the error for each selector that is ignored because it cannot be parsed.
 ///
 /// Source: kubernetes pkg/registry/authorization/util/helpers.go, `BuildEvaluationError`.
 fn ignored(attributes: &Value) -> Result<Vec<String>, Box<Status>> {
@@ -267,7 +267,7 @@ fn is_readable(raw: &str, is_of_labels: bool) -> Result<bool, Box<Status>> {
     }
 }
 
-/// Returns the response of a rules review, which has nothing but a status.
+/// Returns the response to a rules review, in which only the status is set.
 ///
 /// Rule: RBAC-14.
 fn rules(review: &Value, spec: &Value, user: &UserInfo, authorizer: &dyn Authorizer) -> Value {

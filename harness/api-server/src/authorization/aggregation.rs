@@ -14,7 +14,7 @@ use super::super::storage::{Key, ObjectReader as _, Storage};
 
 const CONTROLLER: &str = "clusterrole-aggregation-controller";
 
-/// How many levels of aggregated roles are resolved. Sensible clusters have fewer; the limit stops cycles.
+/// The maximum number of levels of aggregated roles. The limit stops cycles.
 const MAX_ROUNDS: usize = 8;
 
 /// Fills in the rules of the aggregated roles among `objects`.
@@ -57,7 +57,7 @@ pub(crate) fn reconcile(storage: &Storage) {
     }
 }
 
-/// Returns the role after the controller has applied these rules.
+/// Returns the role with these rules, as the controller applies them.
 ///
 /// Source: k/k `pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go`, `updateClusterRoles`.
 fn with_rules(role: &Value, rules: &Value) -> Value {
@@ -72,7 +72,7 @@ fn with_rules(role: &Value, rules: &Value) -> Value {
     applied
 }
 
-/// Returns the rules that the role should have, if it has different ones.
+/// Returns the aggregated rules of a role; `None` if the role already has them.
 fn outdated(role: &Value, all: &[Arc<Value>]) -> Option<Value> {
     let rules = aggregated_rules(role, all)?;
     let current = role.get("rules").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);

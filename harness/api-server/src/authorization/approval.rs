@@ -9,8 +9,9 @@ use crate::request::ObjectRequest;
 
 const GROUP: &str = "certificates.k8s.io";
 
-/// Checks that the user may approve or deny `old`, if the request does so: for its signer, or for all signers of its
-/// domain.
+/// Checks the permission of a request that approves or denies `old`.
+///
+/// The user needs permission for the signer of the request or for all signers of the domain.
 ///
 /// Source: kubernetes plugin/pkg/admission/certificates/approval/admission.go, `Validate`, and
 /// pkg/certauthorization/authorization.go, `IsAuthorizedForSignerName`.

@@ -12,7 +12,7 @@ use super::aggregation;
 /// Rule: RBAC-21.
 const OBJECTS: &str = include_str!("bootstrap.json");
 
-/// How many objects there are. The number is needed before they are parsed.
+/// The number of bootstrap objects, which is needed before the objects are parsed.
 pub(crate) const COUNT: u64 = 141;
 
 /// Returns the objects as stored by a server that started at `time`.

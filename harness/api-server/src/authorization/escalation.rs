@@ -12,14 +12,14 @@ use super::text;
 use crate::metadata;
 use crate::request::ObjectRequest;
 
-/// Checks that the user of a request may write this role or binding, which replaces `old`.
+/// Checks that the user of a request may replace `old` with this role or binding.
 ///
 /// Source: kubernetes `pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/policybased/storage.go` and
 /// `pkg/registry/rbac/escalation_check.go`.
 /// Rule: RBAC-15, RBAC-16, RBAC-17.
 ///
 /// # Errors
-/// 403 if the user would grant permissions without having them. 404 if a binding references a missing role.
+/// 403 if the user would grant permissions that the user does not have; 404 if a binding references a missing role.
 pub(crate) fn check(
     request: &ObjectRequest<'_>,
     object: &Value,
@@ -117,7 +117,7 @@ impl EscalationCheck<'_> {
         Box::new(Status::forbidden(&gvr.group, &gvr.resource, metadata::text(object, "name"), why))
     }
 
-    /// The message names the resource of the request, whichever role is missing.
+    /// Builds the 404 for a missing role. The message contains the resource of the request, not that of the role.
     ///
     /// Source: apiserver pkg/registry/generic/registry/store.go, `qualifiedResourceFromContext`.
     fn not_found(&self, missing: &RoleNotFound) -> Box<Status> {
@@ -129,7 +129,7 @@ impl EscalationCheck<'_> {
     }
 }
 
-/// Returns rules with `*` for everything, as `cluster-admin` has.
+/// Returns the rules of `cluster-admin`, which allow all requests.
 fn everything() -> [PolicyRule; 2] {
     let all = || vec!["*".to_owned()];
     let resources = PolicyRule { verbs: all(), api_groups: all(), resources: all(), ..PolicyRule::default() };
@@ -137,7 +137,7 @@ fn everything() -> [PolicyRule; 2] {
     [resources, paths]
 }
 
-/// Returns whether an update changes only fields that the garbage collector changes.
+/// Returns whether an update changes only fields that the garbage collector updates.
 ///
 /// Source: kubernetes pkg/registry/rbac/helpers.go, `IsOnlyMutatingGCFields`.
 fn is_for_the_collector(object: &Value, old: Option<&Value>) -> bool {

@@ -54,7 +54,7 @@ pub(super) fn access_request<'a>(user: &'a UserInfo, info: &'a RequestInfo) -> A
     AccessRequest { user, verb: &info.verb, target }
 }
 
-/// Returns whether `user` may make a request, and the Status that the client receives if not.
+/// Authorizes a request of `user`. Returns the decision, and the error for a denied request.
 ///
 /// Source: apiserver pkg/endpoints/filters/authorization.go, `withAuthorization`.
 pub(super) fn authorize(
@@ -125,12 +125,12 @@ pub(super) fn forbidden(request: &AccessRequest<'_>, reason: &str) -> Status {
     Status::forbidden(group, resource, name, &why)
 }
 
-/// Returns a field as text; empty if it is not a string.
+/// Returns a string field; empty if the field is not a string.
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns a field as a list; empty if it is not an array.
+/// Returns the items of an array field; empty if the field is not an array.
 fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     value.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

@@ -10,8 +10,9 @@ use kubernetes_admission::authorizer::{
 
 use super::super::storage::Storage;
 
-/// RBAC over the stored roles and bindings. Loads them for the first request that needs them, and again after they have
-/// changed.
+/// Authorizes requests by the stored roles and bindings.
+///
+/// Loads the roles and bindings for the first request that needs them, and again after a change.
 ///
 /// Rule: RBAC-04.
 pub(crate) struct StoredPolicies {

@@ -8,11 +8,11 @@ use kubernetes_types::status::{FieldError, MAX_ERRORS};
 const MISSING_VALUES: &str = "must be specified when `operator` is 'In' or 'NotIn'";
 const UNEXPECTED_VALUES: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
 
-/// Whether an unknown operator is an error.
+/// The treatment of an unknown operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnknownOperator {
     Refused,
-    /// A newer client may use it.
+    /// Accepts an unknown operator, which a newer client may have written.
     Allowed,
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{list, requirements, text};
 use crate::discovery::Resource;
 
-/// Validates a role or a binding except for its metadata. The errors of upstream's generated validation come last.
+/// Validates a role or a binding except for its metadata. Errors of upstream's generated validation come last.
 ///
 /// Source: kubernetes pkg/apis/rbac/validation/validation.go; `pkg/apis/rbac/v1/zz_generated.validations.go`.
 pub(crate) fn errors(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<FieldError> {
@@ -18,7 +18,7 @@ pub(crate) fn errors(object: &Value, old: Option<&Value>, resource: &Resource) -
     }
 }
 
-/// Validates the rules of a role and the selectors with which it aggregates others.
+/// Validates the rules and the aggregation selectors of a role.
 ///
 /// Rule: RBAC-18.
 fn role(object: &Value, is_namespaced: bool) -> Vec<FieldError> {

@@ -31,7 +31,7 @@ impl WebhookManifests {
         }
     }
 
-    /// Returns whether there are no such objects.
+    /// Returns whether the manifests do not contain any of these objects.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
@@ -53,7 +53,9 @@ impl WebhookManifests {
         self.workloads(namespace).map(|(_, pod)| pod)
     }
 
-    /// Returns the Pods in `namespace` that a Service selects. A Service without a selector selects no Pods.
+    /// Returns the Pods and pod templates in `namespace` that a Service selects.
+    ///
+    /// A Service without a selector does not select Pods.
     pub fn selected<'a>(&'a self, service: &'a Value, namespace: &'a str) -> impl Iterator<Item = &'a Value> {
         self.pods(namespace).filter(move |pod| is_selected(service, pod))
     }
@@ -107,7 +109,7 @@ impl WebhookManifests {
         self.objects.iter().filter(move |object| object["kind"] == kind)
     }
 
-    /// Returns the Pods and workloads in `namespace`, each with its pod template or itself.
+    /// Returns the Pods and workloads in `namespace`, each with its pod template. A Pod is its own template.
     fn workloads(&self, namespace: &str) -> impl Iterator<Item = (&Value, &Value)> {
         let here = self.objects.iter().filter(move |object| may_be_in(object, namespace));
         here.filter_map(|object| match text(object, &["kind"]) {

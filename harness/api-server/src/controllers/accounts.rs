@@ -10,7 +10,7 @@ use super::actors::{Actor, Actors, Change, JSON};
 use super::queue::Outcome;
 use crate::storage::ObjectReader as _;
 
-/// The default account of Pods.
+/// The name of the service account that Pods use by default.
 pub(super) const ACCOUNT: &str = "default";
 /// The name of the ConfigMap with the certificates.
 pub(super) const ROOT_CERTIFICATES: &str = "kube-root-ca.crt";
@@ -19,7 +19,7 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
                            endpoints such as the internal service IP or kubernetes.default.svc. No other usage is \
                            guaranteed across distributions of Kubernetes clusters.";
 
-/// Creates the default account of a namespace.
+/// Creates the service account `default` of a namespace.
 ///
 /// Source: kubernetes `pkg/controller/serviceaccount/serviceaccounts_controller.go`, `syncNamespace`.
 /// Rule: CTL-01.
@@ -67,7 +67,7 @@ pub(super) async fn publish(actors: &Actors, namespace: &str) -> Outcome {
     ended(actors.send(Actor::RootCertificates, change).await)
 }
 
-/// Returns whether a namespace is active. Objects cannot be created in any other.
+/// Returns whether a namespace is active, so that objects can be created in it.
 fn is_active(actors: &Actors, namespace: &str) -> bool {
     let stored = actors.server.state.storage.get("", "namespaces", "", namespace);
     stored.is_some_and(|stored| {

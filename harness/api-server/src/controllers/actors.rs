@@ -35,7 +35,7 @@ impl Actor {
         }
     }
 
-    /// Returns the user that a token of the account authenticates.
+    /// Returns the user of the controller's service account.
     fn user(self) -> UserInfo {
         let credential = format!("JTI={}", uuid::Uuid::new_v4());
         UserInfo {
@@ -52,7 +52,7 @@ impl Actor {
     }
 }
 
-/// The server that the controllers change and the users that they act as.
+/// Sends the requests of the controllers to the server.
 pub(super) struct Actors {
     pub(super) server: Arc<Server>,
     pub(super) options: Controllers,

@@ -16,15 +16,15 @@ use crate::metadata;
 
 /// The state of an owner.
 enum OwnerState {
-    /// It exists.
+    /// The owner exists.
     Exists,
-    /// It does not exist, or another object has its name.
+    /// The owner does not exist, or another object has its name.
     Dangling,
-    /// It waits for the deletion of its dependents.
+    /// The owner waits for the deletion of its dependents.
     Waiting,
-    /// It is namespaced and its dependent is not, so the reference is invalid.
+    /// The owner is namespaced but the dependent is cluster-scoped, so the reference is invalid.
     Invalid,
-    /// Its kind is not served.
+    /// The kind of the owner is not served.
     Unknown,
 }
 
@@ -54,7 +54,7 @@ pub(super) async fn collect(actors: &Actors, neighbors: &Neighbors) -> Outcome {
     object.collect(dependents).await
 }
 
-/// The object being processed, as it is stored.
+/// The stored state of the object being processed.
 struct Object<'a> {
     actors: &'a Actors,
     node: &'a Node,
@@ -113,7 +113,7 @@ impl Object<'_> {
         ended(self.actors.send(Actor::Garbage, change).await)
     }
 
-    /// Removes the finalizer of the object if no dependent blocks its deletion; enqueues the dependents that do.
+    /// Removes the finalizer of the object, or enqueues the dependents that block the deletion of the object.
     async fn finish(&self, dependents: &[Node]) -> Outcome {
         let blocking: Vec<&Node> =
             dependents.iter().filter(|dependent| dependent.blocks(&self.node.uid)).collect();
@@ -163,7 +163,7 @@ impl Object<'_> {
         }
     }
 
-    /// Stops the object from blocking the deletion of its owners.
+    /// Sets `blockOwnerDeletion` to false in the owner references of the object.
     async fn unblock(&self) -> Result<(), Box<Status>> {
         let references = self.live.pointer("/metadata/ownerReferences").and_then(Value::as_array);
         let mut references = references.cloned().unwrap_or_default();
@@ -194,7 +194,7 @@ impl Object<'_> {
     }
 }
 
-/// Returns the current version of a stored object, which an earlier request may have changed.
+/// Returns the current `resourceVersion` of a stored object, which an earlier request may have changed.
 fn actors_version(actors: &Actors, node: &Node) -> Option<String> {
     let stored = actors.server.state.storage.at(&node.key)?;
     Some(metadata::text(&stored, "resourceVersion").to_owned())

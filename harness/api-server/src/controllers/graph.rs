@@ -1,4 +1,4 @@
-//! The owner graph: which objects own which.
+//! The graph of objects and their owners.
 //!
 //! Source: kubernetes `pkg/controller/garbagecollector/graph_builder.go`.
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::metadata;
 use crate::storage::{Change, Key, StoredObject};
 
-/// The finalizers of the garbage collector.
+/// The finalizer of an object in orphan deletion.
 pub(super) const ORPHAN: &str = "orphan";
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
@@ -20,9 +20,9 @@ pub(super) struct Node {
     pub(super) uid: String,
     pub(super) key: Key,
     pub(super) owners: Vec<Owner>,
-    /// Whether it is in foreground deletion.
+    /// Whether the object is in foreground deletion.
     pub(super) waits_for_dependents: bool,
-    /// Whether it is in orphan deletion.
+    /// Whether the object is in orphan deletion.
     orphans: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Neighbors {
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     nodes: HashMap<String, Node>,
-    /// Keyed by the uid of the owner.
+    /// The uids of the dependents by the uid of the owner.
     dependents: HashMap<String, BTreeSet<String>>,
 }
 
@@ -101,7 +101,7 @@ impl Graph {
         owners.iter().filter(waits).map(|owner| owner.uid.clone()).collect()
     }
 
-    /// Returns an object and its dependents; `None` if there is nothing to do for it.
+    /// Returns an object and its dependents; `None` if the object does not need processing.
     pub(super) fn neighbors(&self, uid: &str) -> Option<Neighbors> {
         let dependents = self.dependents.get(uid).into_iter().flatten();
         let dependents = dependents.filter_map(|uid| self.nodes.get(uid)).cloned().collect();
@@ -134,7 +134,7 @@ impl Node {
         }
     }
 
-    /// Returns whether it blocks the deletion of its owner.
+    /// Returns whether the object blocks the deletion of its owner with this uid.
     pub(super) fn blocks(&self, owner: &str) -> bool {
         self.owners.iter().any(|reference| reference.uid == owner && reference.blocks)
     }

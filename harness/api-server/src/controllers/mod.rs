@@ -33,10 +33,10 @@ pub struct Controllers {
     pub root_certificates: String,
 }
 
-/// How many items are processed concurrently. Each may wait for webhooks.
+/// The number of items that are processed concurrently. Each item may wait for webhooks.
 const WORKERS: usize = 8;
 
-/// How many changes are read at once.
+/// The number of changes that are read at once.
 const PAGE: usize = 500;
 
 /// Runs the controllers of a server until it stops.
@@ -68,7 +68,7 @@ pub(super) async fn run(server: Arc<Server>, options: Controllers) {
     }
 }
 
-/// The controllers' view of the storage.
+/// The state of the controllers: the objects and changes read from the storage.
 struct Manager {
     server: Arc<Server>,
     actors: Arc<Actors>,
@@ -92,7 +92,7 @@ impl Manager {
         }
     }
 
-    /// Enqueues everything, at the start and when changes were dropped from the history before they were read.
+    /// Enqueues all objects, at startup and after the history dropped changes that were not read yet.
     fn list(&mut self) {
         self.graph = Graph::default();
         self.terminating.clear();
@@ -103,7 +103,7 @@ impl Manager {
         }
     }
 
-    /// Reads the new changes.
+    /// Reads the new changes of the storage and enqueues the items that they affect.
     fn follow(&mut self) {
         loop {
             match self.server.state.storage.changes_after(self.version, PAGE) {
@@ -153,7 +153,7 @@ impl Manager {
         }
     }
 
-    /// Processes one item.
+    /// Returns the future that processes one item.
     fn work(&self, item: Item) -> impl Future<Output = (Item, Outcome)> + Send + 'static {
         let actors = Arc::clone(&self.actors);
         let neighbors = match &item {

@@ -17,7 +17,7 @@ use crate::storage::ObjectReader as _;
 /// The finalizer of the controller, in `spec.finalizers`.
 const FINALIZER: &str = "kubernetes";
 
-/// The conditions in order, with the reason and message of a false one.
+/// The condition types in order, each with its reason and message when false.
 ///
 /// Source: kubernetes `pkg/controller/namespace/deletion/status_condition_utils.go`.
 const CONDITIONS: [(&str, &str, &str); 5] = [
@@ -36,14 +36,14 @@ const CONDITIONS: [(&str, &str, &str); 5] = [
     ("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
 ];
 
-/// What an attempt to empty a namespace left behind.
+/// The content that remains after an attempt to empty a namespace.
 #[derive(Debug, Default)]
 struct RemainingContent {
     /// Object counts by `RESOURCE.GROUP`.
     objects: BTreeMap<String, usize>,
-    /// How many objects have each finalizer.
+    /// Object counts by finalizer.
     finalizers: BTreeMap<String, usize>,
-    /// Why objects could not be deleted.
+    /// The errors of failed deletions.
     errors: Vec<String>,
 }
 
@@ -116,8 +116,9 @@ fn has_finalizer(namespace: &Value) -> bool {
     finalizers.is_some_and(|all| all.iter().any(|known| known == FINALIZER))
 }
 
-/// Deletes the objects of a resource in a namespace and counts the remaining ones. Sends no request for an empty
-/// collection, because no webhook would see it.
+/// Deletes the objects of a resource in a namespace and counts the remaining objects.
+///
+/// Does not send a request for an empty collection, because webhooks are not called for it.
 async fn empty(actors: &Actors, resource: &Arc<Resource>, namespace: &str, left: &mut RemainingContent) {
     let (group, plural) = (resource.storage_group(), resource.gvr.resource.as_str());
     let list = || actors.server.state.storage.list(group, plural, namespace);
@@ -159,7 +160,7 @@ async fn empty(actors: &Actors, resource: &Arc<Resource>, namespace: &str, left:
     }
 }
 
-/// Deletes the collection if the resource supports that, otherwise each object.
+/// Deletes the objects with one DELETE of the collection if the resource supports it, otherwise one by one.
 async fn delete(
     actors: &Actors,
     resource: &Resource,
@@ -226,7 +227,7 @@ fn with_conditions(namespace: &Value, left: &RemainingContent) -> Option<Value> 
     Some(next)
 }
 
-/// Returns the reason and message of a true condition.
+/// Returns the reason and message of a condition; `None` if the condition is false.
 fn problem(kind: &str, left: &RemainingContent) -> Option<(&'static str, String)> {
     let listed = |counts: &BTreeMap<String, usize>, word: &str| {
         let mut all: Vec<String> =

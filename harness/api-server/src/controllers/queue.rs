@@ -14,16 +14,16 @@ pub(super) enum Item {
     Account(String),
     /// A namespace that may lack the server's certificates.
     RootCertificates(String),
-    /// An object, by uid, that may have to be collected.
+    /// An object, by uid, that may have to be garbage-collected.
     Object(String),
 }
 
 /// The result of processing an item.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// Nothing to do until something changes.
+    /// The item is complete until another change enqueues it.
     Done,
-    /// Nothing to do, but these objects have to be processed.
+    /// The item is complete, but the objects with these uids have to be processed.
     Then(Vec<String>),
     /// A request failed: retry the item with backoff.
     Retry,
@@ -37,7 +37,7 @@ pub(super) enum Outcome {
 const BASE_DELAY: Duration = Duration::from_millis(5);
 const MAX_DELAY: Duration = Duration::from_secs(60);
 
-/// A queue that never hands out the same item twice at the same time.
+/// A queue that does not return an item while the same item is being processed.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     ready: VecDeque<Item>,
@@ -61,7 +61,7 @@ impl Queue {
         }
     }
 
-    /// Adds the parked items.
+    /// Enqueues the parked items again.
     pub(super) fn add_parked(&mut self) {
         for item in std::mem::take(&mut self.parked) {
             self.add(item);

@@ -1,9 +1,9 @@
-//! JSON text as the server writes it into annotations: fields in the order of the Go structs.
+//! Encodes JSON for annotations with the fields in the order of the Go structs.
 
 use kubernetes_types::quoting::{encode, escape_html};
 use serde_json::Value;
 
-/// A total order compatible with each struct that an annotation of a `HorizontalPodAutoscaler` contains.
+/// A total order of fields that is compatible with each struct in an annotation of a `HorizontalPodAutoscaler`.
 const ORDER: &[&str] = &[
     // A metric and its sources.
     "type",
@@ -50,7 +50,7 @@ const ORDER: &[&str] = &[
     "PeriodSeconds",
 ];
 
-/// Encodes `value`.
+/// Encodes `value` with its fields in this order.
 ///
 /// Source: Go's encoding/json, `Marshal`: `<`, `>`, `&`, U+2028 and U+2029 are escaped, maps are sorted.
 pub(super) fn text(value: &Value) -> String {

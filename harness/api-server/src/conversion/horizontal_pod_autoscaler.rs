@@ -1,5 +1,5 @@
-//! Conversion of `HorizontalPodAutoscaler`: `autoscaling/v1` stores in annotations what has fields only in
-//! `autoscaling/v2`.
+//! Conversion of `HorizontalPodAutoscaler`: `autoscaling/v1` stores fields that exist only in `autoscaling/v2` as
+//! annotations.
 //!
 //! Source: kubernetes pkg/apis/autoscaling/v1/conversion.go, pkg/apis/autoscaling/v2/conversion.go
 //! and pkg/apis/autoscaling/helpers.go.
@@ -25,7 +25,7 @@ pub(crate) const ROUND_TRIP: [&str; 6] = [
     "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
 ];
 
-/// Converts from `autoscaling/v2`.
+/// Converts an object from `autoscaling/v2` to `autoscaling/v1`.
 pub(super) fn to_version_1(object: &Value) -> Value {
     let spec = object.get("spec");
     let status = object.get("status");
@@ -64,7 +64,7 @@ pub(super) fn to_version_1(object: &Value) -> Value {
     assembled(object, annotations, old_spec, old_status)
 }
 
-/// Converts from `autoscaling/v1`.
+/// Converts an object from `autoscaling/v1` to `autoscaling/v2`.
 pub(super) fn to_version_2(object: &Value) -> Value {
     let spec = object.get("spec");
     let status = object.get("status");
@@ -149,7 +149,9 @@ fn internal_behavior(behavior: &Value) -> Value {
     json!({"ScaleUp": direction("scaleUp"), "ScaleDown": direction("scaleDown")})
 }
 
-/// Returns `None` for a text that is not a behavior or has no rules. Like Go, matches field names case-insensitively.
+/// Parses a behavior. Returns `None` if the text is not a behavior or does not have rules.
+///
+/// Like Go, matches field names case-insensitively.
 fn external_behavior(text: &str) -> Option<Value> {
     let internal: Value = serde_json::from_str(text).ok()?;
     let mut behavior = Map::new();
@@ -213,7 +215,7 @@ fn annotation_text<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get("metadata")?.get("annotations")?.get(name)?.as_str()
 }
 
-/// Returns the list in an annotation; `None` if the text is not a list of objects, which the server ignores.
+/// Returns the list in an annotation; `None` if the text is not a list of objects. The server ignores such a text.
 pub(crate) fn annotation(object: &Value, name: &str) -> Option<Vec<Value>> {
     let entries: Vec<Value> = serde_json::from_str(annotation_text(object, name)?).ok()?;
     entries.iter().all(Value::is_object).then_some(entries)

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Where a metric is located, which decides the amounts it has.
+/// The location of a metric, which determines its amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MetricLocation {
     /// In `spec.metrics`: target amounts.
@@ -13,11 +13,11 @@ pub(super) enum MetricLocation {
     Status,
 }
 
-/// One metric source.
+/// The fields of a metric source in both versions.
 struct Source {
-    /// The name of its field in both versions.
+    /// The name of the source's field in both versions.
     name: &'static str,
-    /// The older name of `metric.selector`. None for a resource, which has a name instead of a metric.
+    /// The older name of `metric.selector`; `None` for a resource, which has a name instead of a metric.
     selector: Option<&'static str>,
     /// The amounts of `target`.
     target: &'static [Amount],
@@ -34,7 +34,7 @@ struct Amount {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
-    /// A pointer in the Go type.
+    /// A quantity or number that is a pointer in the Go type.
     Optional,
     /// A quantity that is zero if it was not set.
     Always,
@@ -81,7 +81,7 @@ const RESOURCE_CURRENT: &[Amount] = &[
     always("currentAverageValue", "averageValue"),
 ];
 
-/// Converts a metric of `autoscaling/v2` to its form in the annotation.
+/// Converts a metric of `autoscaling/v2` to the form in the annotation.
 pub(super) fn to_version_1(metric: &Value, place: MetricLocation) -> Value {
     each_source(metric, |source, new| {
         let mut old = match source.selector {
@@ -152,7 +152,7 @@ impl Amount {
     }
 }
 
-/// Sets the type of a target, which is implicit in the older version.
+/// Sets the type of a target, which is implicit in `autoscaling/v1`.
 fn name_type(target: &mut Map<String, Value>, source: &Source) {
     let target_type = if source.name == OBJECT && target.contains_key("averageValue") {
         // An unset value, which the older version cannot omit.

@@ -16,16 +16,15 @@ use kubernetes_admission::cluster_state::{ByWebhook, ConversionError};
 use kubernetes_admission::config::ConversionWebhook;
 use kubernetes_types::status::Unsupported;
 
-/// How objects of a kind are converted.
+/// The conversion strategy of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Strategy {
-    /// By the server's scheme.
+    /// The server's scheme converts objects.
     Scheme,
-    /// Not at all: the versions of the custom resource differ only in `apiVersion`, by `spec.conversion.strategy:
-    /// None`.
+    /// Conversion changes only `apiVersion`: `spec.conversion.strategy: None`.
     None,
-    /// By the webhook in a custom resource definition, `spec.conversion.strategy: Webhook`; or why its configuration is
-    /// invalid.
+    /// A webhook converts objects: `spec.conversion.strategy: Webhook`. The error is the reason why the configuration
+    /// is invalid.
     Webhook(Result<Arc<ConversionWebhook>, Unsupported>),
 }
 

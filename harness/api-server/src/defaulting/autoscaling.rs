@@ -10,7 +10,7 @@ use super::fields::{ensure, fill, has, is_empty, remove, with};
 
 const KIND: &str = "HorizontalPodAutoscaler";
 
-/// Sets the defaults of `autoscaling/v1`.
+/// Sets the defaults of a `HorizontalPodAutoscaler` of `autoscaling/v1`.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v1/defaults.go.
 pub(super) fn version_1(object: &mut Value) {
@@ -21,8 +21,9 @@ pub(super) fn version_1(object: &mut Value) {
     }
 }
 
-/// Converts an object of `autoscaling/v1` to the internal type and back: it gets a target of 80 % if it has no other
-/// metric, and its annotations are parsed and rewritten.
+/// Converts an object of `autoscaling/v1` to the internal type and back.
+///
+/// An object without metrics gets a target of 80 %. The annotations are parsed and rewritten.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v1/conversion.go.
 pub(super) fn version_1_through_internal(object: &mut Value) {
@@ -35,9 +36,10 @@ pub(super) fn version_1_through_internal(object: &mut Value) {
     }
 }
 
-/// Converts like [`version_1_through_internal`], but into the existing internal object `before`, which keeps the fields
-/// that the object does not have. If the object has metrics in its annotation but no target, the server appends as many
-/// metrics as `before` had and fills only the first of them.
+/// Converts like [`version_1_through_internal`], but into the existing internal object `before`.
+///
+/// `before` keeps the fields that the object does not have. If the object has metrics in its annotation but no target,
+/// the server appends as many metrics as `before` had and fills only the first of them.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v1/conversion.go, `Convert_v1_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler`.
 pub(super) fn version_1_into_internal(object: &mut Value, before: &Value) {
@@ -66,7 +68,7 @@ fn kind(version: &str) -> GroupVersionKind {
     GroupVersionKind::new("autoscaling", version, KIND)
 }
 
-/// Converts an object of `autoscaling/v1` to the version that resembles the internal one most.
+/// Converts an object of `autoscaling/v1` to `autoscaling/v2`, the version most similar to the internal type.
 fn internal(object: &Value) -> Option<Value> {
     let mut internal = convert(object, &kind("v2"), Strategy::Scheme).ok()?;
     // The content of annotations is also decoded into the server's types.
@@ -80,7 +82,8 @@ fn replace_by_internal(object: &mut Value, internal: &Value) {
     }
 }
 
-/// Converts an object of `autoscaling/v2` to the internal type and back: it loses the annotations of `autoscaling/v1`.
+/// Converts an object of `autoscaling/v2` to the internal type and back, which removes the `autoscaling/v1`
+/// annotations.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v2/conversion.go.
 pub(super) fn version_2_through_internal(object: &mut Value) {
@@ -94,7 +97,7 @@ pub(super) fn version_2_through_internal(object: &mut Value) {
     });
 }
 
-/// Sets the defaults of `autoscaling/v2`.
+/// Sets the defaults of a `HorizontalPodAutoscaler` of `autoscaling/v2`.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v2/defaults.go.
 pub(super) fn version_2(object: &mut Value) {

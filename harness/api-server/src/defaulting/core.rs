@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::fields::{each, ensure, fill, fill_pointer, has, is_empty, remove, resource_list, text, with};
 use super::volume;
 
-/// Sets the defaults of a Namespace. Without a name it gets no label.
+/// Sets the defaults of a Namespace. A Namespace without a name does not get the name label.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace` and `SetDefaults_NamespaceStatus`.
 pub(super) fn namespace(object: &mut Value) {
@@ -136,7 +136,7 @@ pub(super) fn resource_quota(object: &mut Value) {
     }
 }
 
-/// Removes the empty maps of a `ConfigMap`, which are omitted on the wire.
+/// Removes the empty maps of a `ConfigMap`, which the server omits when encoding.
 ///
 /// Source: api core/v1/types.go, `ConfigMap`.
 pub(super) fn config_map(object: &mut Value) {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use kubernetes_types::quantity::Quantity;
 
-/// Sets `object[field]` unless it has a value. Ignores anything but an object.
+/// Sets `object[field]` unless the field has a value. Ignores a value that is not an object.
 pub(super) fn fill(object: &mut Value, field: &str, value: impl Into<Value>) {
     if let Some(members) = object.as_object_mut()
         && members.get(field).is_none_or(|present| present.is_null() || present.as_str() == Some(""))
@@ -14,7 +14,7 @@ pub(super) fn fill(object: &mut Value, field: &str, value: impl Into<Value>) {
     }
 }
 
-/// Sets the pointer field `object[field]` unless it has a value; an empty string is a value.
+/// Sets the pointer field `object[field]` unless the field has a value; an empty string is a value.
 pub(super) fn fill_pointer(object: &mut Value, field: &str, value: impl Into<Value>) {
     if let Some(members) = object.as_object_mut()
         && members.get(field).is_none_or(Value::is_null)
@@ -36,7 +36,7 @@ pub(super) fn remove(object: &mut Value, field: &str) -> Option<Value> {
     object.as_object_mut()?.remove(field)
 }
 
-/// Returns the object at `object[field]`, which is created if absent. Returns `None` for any other value.
+/// Returns the object at `object[field]`; creates it if absent. Returns `None` if the value is not an object.
 pub(super) fn ensure<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Value> {
     let child = object.as_object_mut()?.entry(field).or_insert(Value::Null);
     if child.is_null() {
@@ -45,7 +45,7 @@ pub(super) fn ensure<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut V
     child.is_object().then_some(child)
 }
 
-/// Calls `action` with the object at `object[field]` if there is one.
+/// Calls `action` with the object at `object[field]` if present.
 pub(super) fn with(object: &mut Value, field: &str, action: impl FnOnce(&mut Value)) {
     if let Some(child) = object.get_mut(field).filter(|child| child.is_object()) {
         action(child);

@@ -11,7 +11,7 @@ use super::super::strategy::TEMPLATE_GENERATION;
 use super::autoscaling;
 use super::fields::{each, ensure, fill_pointer, has, remove, text, with};
 
-/// Converts an object to the internal type and back. Returns whether it may have changed. The operation is idempotent.
+/// Converts an object to the internal type and back. Returns whether the object may have changed. Idempotent.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/conversion.go and pkg/apis/core/v1/conversion.go; apiextensions-apiserver
 /// pkg/apis/apiextensions/v1/conversion.go.

@@ -1,6 +1,6 @@
 //! Defaults of the API server's scheme.
 //!
-//! Objects of kinds that are not in [`DEFAULTS`] are only decoded into their types.
+//! Kinds that are not in [`DEFAULTS`] do not have defaults.
 
 mod autoscaling;
 mod core;
@@ -22,7 +22,7 @@ use kubernetes_types::schema;
 
 pub(crate) use self::internal::{into_internal, preserves_unpatched_fields, through_internal};
 
-/// Sets the defaults of the `apiVersion` and `kind` of `object`. The operation is idempotent.
+/// Sets the defaults that apply to the `apiVersion` and `kind` of `object`. Idempotent.
 ///
 /// Rule: KND-01.
 pub(crate) fn set_defaults(object: &mut Value) {
@@ -30,8 +30,9 @@ pub(crate) fn set_defaults(object: &mut Value) {
     through_internal(object);
 }
 
-/// Sets the defaults like [`set_defaults`], but without the conversion to the internal type and back. Webhooks that
-/// follow a webhook with a patch see such an object.
+/// Sets defaults like [`set_defaults`], but does not convert to the internal type and back.
+///
+/// After a webhook patches an object, the following webhooks receive the object in this form.
 pub(crate) fn set_own_defaults(object: &mut Value) {
     let meant = GroupVersionKind::from_object(object);
     // Unknown fields are not reported here.
@@ -46,10 +47,10 @@ pub(crate) fn set_own_defaults(object: &mut Value) {
     }
 }
 
-/// Sets the defaults of one kind.
+/// A function that sets the defaults of one kind.
 type SetDefaults = fn(&mut Value);
 
-/// Keyed by `apiVersion` and `kind`.
+/// The functions that set defaults, by `apiVersion` and `kind`.
 const DEFAULTS: &[(&str, &str, SetDefaults)] = &[
     ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", policies::policy),
     ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", policies::binding),

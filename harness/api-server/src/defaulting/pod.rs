@@ -30,7 +30,7 @@ pub(super) fn pod(object: &mut Value) {
     pod_spec(spec);
 }
 
-/// Synchronizes `podIP` and `podIPs`; `podIP` wins.
+/// Synchronizes `podIP` and `podIPs`; `podIP` takes precedence.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_PodStatus`.
 fn addresses(status: &mut Value) {
@@ -43,7 +43,7 @@ fn addresses(status: &mut Value) {
     }
 }
 
-/// Sets the defaults of a pod template. Unlike a Pod, it gets no `enableServiceLinks` and no requests from limits.
+/// Sets the defaults of a pod template, except `enableServiceLinks` and requests from limits.
 pub(super) fn template(template: &mut Value) {
     ensure(template, "metadata");
     if let Some(spec) = ensure(template, "spec") {

@@ -65,8 +65,9 @@ pub(super) fn field_reference(owner: &mut Value) {
     with(owner, "fieldRef", |reference| fill(reference, "apiVersion", "v1"));
 }
 
-/// Returns `Always` for the tag `latest`, which is also the default of an image without tag and digest; otherwise
-/// `IfNotPresent`, also for an invalid image name.
+/// Returns the default pull policy: `Always` for the tag `latest`, otherwise `IfNotPresent`.
+///
+/// An image without tag and digest has the tag `latest`. An invalid image name gets `IfNotPresent`.
 ///
 /// Source: kubernetes pkg/util/parsers/parsers.go, `ParseImageName`.
 pub(super) fn pull_policy(image: &str) -> &'static str {

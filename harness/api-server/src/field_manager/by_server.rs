@@ -1,4 +1,4 @@
-//! Field managers of the server and of its built-in controllers.
+//! Updates the field managers of objects that the server and its built-in controllers write.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use super::ResetFields;
 /// The field manager of objects that the server creates at startup.
 const SERVER: &str = "kube-apiserver";
 
-/// Adds the field manager to a new built-in object that the server created.
+/// Returns a built-in object that the server created, with the field manager `kube-apiserver`.
 pub(crate) fn made(object: Value) -> Value {
     written(None, object, "", &BTreeMap::new())
 }
 
-/// Updates the field managers of an object whose status the server wrote.
+/// Returns the object with updated field managers after the server wrote its status.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go` and pkg/controller/establish.
 pub(crate) fn with_status(live: &Value, object: Value) -> Value {
@@ -40,7 +40,7 @@ fn written(live: Option<&Value>, object: Value, subresource: &str, reset_fields:
     manager.update_no_errors(live, object, &Writer { manager: SERVER, now: &now }).object
 }
 
-/// Updates the field managers of an object to which a controller applied fields with force.
+/// Returns the object with updated field managers after a controller applied fields with force.
 pub(crate) fn applied(live: &Value, fields: &Value, manager: &str) -> Value {
     let kind = GroupVersionKind::from_object(live);
     let (version, now) = (kind.api_version(), metadata::now());

@@ -34,11 +34,12 @@ use super::{create, metadata};
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `FieldManagerMaxLength`.
 pub(super) const FIELD_MANAGER_MAX_LENGTH: usize = 128;
 
-/// How much memory the conversions of one request may take. An object may have a manager in each version, and a
-/// definition may have many versions.
+/// The maximum memory in bytes for the conversions of one request.
+///
+/// An object may have a manager in each version, and a definition may have many versions.
 const MAX_CONVERSION_BYTES: usize = 64 << 20;
 
-/// An object with managedFields, and their timestamps.
+/// An object with managedFields and the timestamp of the write.
 pub(super) struct ManagedObject {
     pub(super) object: Value,
     pub(super) times: TimePrecision,
@@ -77,7 +78,7 @@ pub(super) async fn update(
 /// Applies a patch to the stored object, without setting defaults.
 ///
 /// # Errors
-/// The Status of conflicts, of an invalid patch, of unknown fields, and of a conversion that could not be attempted.
+/// The Status of a conflict, an invalid patch, an unknown field, or a conversion that could not be attempted.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatcher`.
 /// Rule: APY-05, APY-06, APY-07, APY-11, APY-17.
@@ -105,7 +106,7 @@ pub(super) async fn apply(
 /// Repeats `compute` until it has the responses of all conversion webhooks that it needs.
 ///
 /// # Errors
-/// Why a conversion could not be attempted.
+/// The reason why a conversion could not be attempted.
 async fn with_answers<T>(
     state: &State,
     compute: impl Fn(&Answers) -> Result<T, ConversionError>,
@@ -145,7 +146,7 @@ fn conflict(conflicts: &managed_fields::Conflicts) -> Status {
 pub(super) struct WriteContext<'a> {
     pub(super) state: &'a State,
     pub(super) resource: &'a Resource,
-    /// Empty for the object itself.
+    /// The subresource; empty for the object itself.
     pub(super) subresource: &'a str,
     pub(super) kind: &'a GroupVersionKind,
     pub(super) manager: &'a str,
@@ -160,8 +161,8 @@ impl<'a> WriteContext<'a> {
     /// Updates managedFields like [`update`], for a writer that is not necessarily a request.
     ///
     /// # Errors
-    /// [`ConversionError::ByWebhook`] if a webhook would have to be called, and other conversions that could not be
-    /// attempted.
+    /// [`ConversionError::ByWebhook`] if a webhook has to be called; another [`ConversionError`] if a conversion could
+    /// not be attempted.
     pub(super) fn update(&self, live: Option<&Value>, new: Value) -> Result<ManagedObject, ConversionError> {
         self.try_update(live, new, &metadata::now(), &Answers::default())
     }
@@ -178,7 +179,9 @@ impl<'a> WriteContext<'a> {
         written.map(ManagedObject::from)
     }
 
-    /// Runs the field manager with these responses of conversion webhooks. Returns the missing one, if any.
+    /// Runs the field manager with these responses of conversion webhooks.
+    ///
+    /// Fails with the conversion whose response is missing, if any.
     fn compute<T>(
         &self,
         now: &str,
@@ -257,7 +260,7 @@ pub(super) async fn mutate<'a>(
     Ok(())
 }
 
-/// Returns `metadata.managedFields`; null if absent.
+/// Returns `metadata.managedFields`; `null` if absent.
 pub(super) fn entries(object: &Value) -> &Value {
     at(object, &["metadata", "managedFields"])
 }
@@ -271,7 +274,7 @@ pub(super) fn set_entries(object: &mut Value, entries: Value) {
     }
 }
 
-/// Returns the Scale of an object on which a change is based, with the managers of its replicas.
+/// Returns the Scale of an object, with the field managers of the replicas.
 ///
 /// # Errors
 /// The Status of invalid managedFields.
@@ -289,7 +292,7 @@ pub(super) fn scale_of(
     Ok(scale)
 }
 
-/// Copies the managers of a Scale to the scaled object.
+/// Copies the field managers of a Scale to the scaled object.
 ///
 /// # Errors
 /// The Status of invalid managedFields.
@@ -313,7 +316,7 @@ fn unreadable(why: String) -> Box<Status> {
     Box::new(Status::failure(500, "", why))
 }
 
-/// Returns the path of the replicas in each version of a resource; `None` without a scale subresource.
+/// Returns the path of the replicas by version; `None` for a version without a scale subresource.
 fn replicas(resource: &Resource, resources: &Resources) -> BTreeMap<String, Option<Path>> {
     let kind = (&resource.kind.group, &resource.kind.kind);
     let of_kind = resources.all().iter().filter(|other| (&other.kind.group, &other.kind.kind) == kind);
@@ -324,5 +327,5 @@ fn replicas(resource: &Resource, resources: &Resources) -> BTreeMap<String, Opti
     of_kind.map(|other| (other.kind.api_version(), place(other))).collect()
 }
 
-/// Fields that requests for a resource cannot set, by version.
+/// The fields that requests for a resource cannot set, by version.
 type ResetFields = BTreeMap<String, Filter>;

@@ -1,4 +1,4 @@
-//! The versions of the objects of one kind, for the field manager.
+//! Converts objects of one kind between versions for the field manager.
 
 use std::cell::RefCell;
 
@@ -20,7 +20,7 @@ pub(super) struct KindVersions<'a> {
     pub(super) resources: &'a Resources,
     pub(super) kind: &'a GroupVersionKind,
     pub(super) answers: &'a Answers,
-    /// Why a conversion could not be attempted; the computed result is then discarded.
+    /// The error of a conversion that could not be attempted. If set, the computed result is discarded.
     pub(super) obstacle: RefCell<Option<ConversionError>>,
 }
 

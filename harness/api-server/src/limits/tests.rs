@@ -19,10 +19,10 @@ use tower::ServiceExt as _;
 use super::*;
 use crate::{ApiServer, Authentication, Options};
 
-/// Objects of any size.
+/// The path of `ControllerRevision`s, which can have any size.
 const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
 
-/// Enough for a few large requests.
+/// Limits that allow a few large requests.
 const LIMITS: Limits = Limits {
     requests: 4,
     mutating_requests: 2,
@@ -65,7 +65,7 @@ async fn status(response: Response) -> Value {
     serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap()
 }
 
-/// A body of one piece that then stalls.
+/// Returns a body that sends one chunk and then stalls.
 fn dripping(piece: Vec<u8>) -> Body {
     Body::from_stream(stream::iter([Ok::<_, std::io::Error>(piece)]).chain(stream::pending()))
 }
@@ -193,7 +193,7 @@ async fn oversized_response_is_rejected() {
     assert!(message.contains("more than 49152 KiB of memory"), "{message}");
 }
 
-/// The runtime has one thread: decoding on that thread would block all other requests.
+/// Uses a runtime with one thread, on which decoding would block all other requests.
 #[tokio::test]
 async fn large_body_is_processed_on_another_thread() {
     let object = json!({"metadata": {"name": "a"}, "data": {"k": "x".repeat(LARGE_BYTES)}}).to_string();
@@ -214,7 +214,7 @@ async fn large_body_is_processed_on_another_thread() {
     }
 }
 
-/// A short text may take a lot of memory once decoded.
+/// Sends a short text that takes much memory after decoding.
 #[tokio::test]
 async fn object_reserves_its_decoded_weight() {
     let server = server();
@@ -242,7 +242,7 @@ async fn oversized_body_is_rejected_before_decoding() {
     assert!(message.contains("more than 49152 KiB of memory"), "{message}");
 }
 
-/// Watchers that do not read have no more in flight than the budget allows, whatever is waiting to be sent.
+/// Checks that watches whose clients do not read keep only as many bytes in flight as the budget allows.
 #[tokio::test(start_paused = true)]
 async fn watches_share_large_events_within_the_budget() {
     let server = server();

@@ -21,7 +21,7 @@ pub(super) struct ResourceDocuments {
     pub(super) schemas: BTreeMap<String, String>,
 }
 
-/// Returns the group versions that a definition serves, as the index names them.
+/// Returns the group versions that a definition serves, in the form of the v3 index.
 pub(super) fn group_versions(definition: &Value) -> impl Iterator<Item = String> {
     let group = text_at(definition, &["spec", "group"]);
     served(definition).map(move |version| format!("apis/{group}/{}", text_at(version, &["name"])))
@@ -118,7 +118,7 @@ impl ResourceDocuments {
     }
 }
 
-/// Returns the selectable fields as JSON; `None` without any.
+/// Returns the selectable fields as JSON; `None` if the version does not have selectable fields.
 fn selectable_fields(version: &Value) -> Option<String> {
     let fields = version.get("selectableFields").and_then(Value::as_array).filter(|all| !all.is_empty())?;
     let paths: Vec<Value> = fields

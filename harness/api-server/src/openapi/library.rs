@@ -9,9 +9,11 @@ use flate2::read::GzDecoder;
 
 use super::Document;
 
-/// Gzip-compressed text: one line for each part, an empty line, then one line for each document with its name, its
-/// `ETag`, and its text, separated by tabs. In all texts, `\u{1}N;` refers to the part on line N, counted from zero. A
-/// part refers only to earlier parts.
+/// The gzip-compressed documents and their shared parts.
+///
+/// One line for each part, an empty line, then one line for each document with its name, its `ETag`, and its text,
+/// separated by tabs. In all texts, `\u{1}N;` refers to the part on line N, counted from zero. A part refers only to
+/// earlier parts.
 const PACKED: &[u8] = include_bytes!("documents.gz");
 
 /// The documents, which are decompressed on first use.
@@ -20,7 +22,7 @@ pub(super) static LIBRARY: LazyLock<Library> = LazyLock::new(|| match Library::r
     Err(error) => unreachable!("documents.gz is part of the program: {error}"),
 });
 
-/// All documents by name: `v2`, those of v3 such as `v3/api/v1`, and the samples for custom resources.
+/// All documents by name: `v2`, v3 documents such as `v3/api/v1`, and the samples for custom resources.
 #[derive(Debug, Default)]
 pub(super) struct Library {
     parts: Vec<Box<str>>,
@@ -51,7 +53,7 @@ impl Library {
         Ok(library)
     }
 
-    /// Returns the names of the documents with `prefix`, without it, and their `ETag`s.
+    /// Returns the documents whose names start with `prefix`: the rest of each name and the `ETag`.
     pub(super) fn etags<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.documents
             .iter()
@@ -76,7 +78,7 @@ impl Library {
         whole
     }
 
-    /// Expands the references to parts below `limit`, which prevents cycles.
+    /// Expands the references to parts before line `limit`. The limit prevents cycles.
     fn expand(&self, mut text: &str, limit: usize, whole: &mut String) {
         while let Some((literal, rest)) = text.split_once('\u{1}') {
             whole.push_str(literal);

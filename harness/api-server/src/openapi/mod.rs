@@ -92,7 +92,7 @@ fn etag(text: &[u8]) -> String {
 #[derive(Debug, Default)]
 struct BuiltDocuments {
     definitions: Vec<Arc<Value>>,
-    /// By group version, such as `apis/example.com/v1`.
+    /// The v3 documents by group version, such as `apis/example.com/v1`.
     documents: BTreeMap<String, Document>,
     v2: Option<Document>,
     /// The total size of the documents in bytes.
@@ -116,10 +116,10 @@ impl BuiltDocuments {
     }
 }
 
-/// The maximum total size of the documents of custom resources. All are cached so that unread responses share them.
+/// The maximum total size in bytes of the documents of custom resources, which are cached.
 const MAX_DOCUMENT_BYTES: usize = 64 << 20;
 
-/// The OpenAPI documents of a server. They are built on request and cached until custom resource definitions change.
+/// The OpenAPI documents of a server, built on request and cached until custom resource definitions change.
 #[derive(Debug, Default)]
 pub(super) struct OpenApi {
     made: Mutex<BuiltDocuments>,
@@ -200,7 +200,7 @@ impl OpenApi {
         })
     }
 
-    /// Calls `work` with the documents of these definitions. Drops documents of earlier definitions.
+    /// Calls `work` with the cached documents of these definitions. Drops the documents of earlier definitions.
     fn current<T>(&self, definitions: &[Arc<Value>], work: impl FnOnce(&mut BuiltDocuments) -> T) -> T {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = made.definitions.len() == definitions.len()
@@ -239,7 +239,7 @@ struct Swagger<'a> {
     security: &'a RawValue,
 }
 
-/// Returns the v2 document with the paths and schemas of definitions. Built-in ones take precedence.
+/// Returns the v2 document with the paths and schemas of definitions. Built-in paths and schemas take precedence.
 fn merged(own: &[u8], definitions: &[Arc<Value>]) -> serde_json::Result<String> {
     let own: Swagger<'_> = serde_json::from_slice(own)?;
     let mut described = ResourceDocuments::default();

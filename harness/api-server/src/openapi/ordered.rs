@@ -1,4 +1,4 @@
-//! JSON with ordered members: the protobuf and YAML encodings keep the order.
+//! JSON values with ordered members, because the protobuf and YAML encodings keep the order.
 
 use std::fmt;
 

@@ -1,5 +1,7 @@
-//! Documents of custom resources, built from the pattern of those that kube-apiserver generates for two sample
-//! definitions, one namespaced and one cluster-scoped.
+//! Builds the documents of custom resources from templates.
+//!
+//! The templates are derived from the documents that kube-apiserver generates for a namespaced and a cluster-scoped
+//! sample definition.
 //!
 //! Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`; apiserver
 //! `pkg/endpoints/openapi/openapi.go`, `GetOperationIDAndTags`.
@@ -162,8 +164,7 @@ impl Template {
 /// The common parts of the documents of one format.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
-    /// The path item of a namespaced resource across all namespaces. The other path items are stored with the path
-    /// after the plural.
+    /// The path item of a namespaced resource across all namespaces.
     everywhere: Template,
     namespaced: Vec<(Box<str>, Template)>,
     cluster_scoped: Vec<(Box<str>, Template)>,

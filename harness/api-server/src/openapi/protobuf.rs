@@ -1,4 +1,4 @@
-//! The v2 document as protobuf, which kubectl requests to validate manifests itself, such as a `List`.
+//! Encodes the v2 document as protobuf, which kubectl requests for client-side validation, for example of a `List`.
 //!
 //! Source: gnostic-models `openapiv2/OpenAPIv2.proto` and `OpenAPIv2.go`; kube-openapi `pkg/handler/handler.go`,
 //! `ToProtoBinary`.

@@ -39,8 +39,9 @@ impl Path {
     }
 }
 
-/// Returns the response to a request for a document, for any method. `definitions` are the served custom resource
-/// definitions.
+/// Returns the response to a request for a document, for any method.
+///
+/// `definitions` are the served custom resource definitions.
 ///
 /// Rule: OAPI-02, OAPI-03, OAPI-04.
 ///
@@ -144,7 +145,7 @@ fn texts<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = 
     headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok())
 }
 
-/// Returns whether `If-None-Match` contains this `ETag`, possibly as a weak one.
+/// Returns whether `If-None-Match` contains this `ETag`, strong or weak.
 fn is_known(headers: &HeaderMap, etag: &str) -> bool {
     let tags = texts(headers, &IF_NONE_MATCH).flat_map(|tags| tags.split(',')).map(str::trim);
     let mut tags = tags.map(|tag| tag.strip_prefix("W/").unwrap_or(tag));
@@ -167,7 +168,7 @@ fn quality(parameters: &str) -> f32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Accepted {
     Json,
-    /// Only protobuf.
+    /// The client accepts only protobuf.
     Protobuf,
     Nothing,
 }

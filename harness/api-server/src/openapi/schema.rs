@@ -46,7 +46,7 @@ const EXTENSIONS: &[&str] = &[
 const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 
-/// Returns the schema of an object as JSON. `extensions` are those that the definition adds.
+/// Returns the schema of an object as JSON with the `extensions` that the definition adds.
 pub(super) fn of_object(schema: &Value, format: Format, extensions: &BTreeMap<String, String>) -> String {
     let writer = Writer { format, pattern: Pattern::for_format(format) };
     let mut text = String::new();
@@ -60,7 +60,7 @@ pub(super) fn of_object(schema: &Value, format: Format, extensions: &BTreeMap<St
     text
 }
 
-/// The additions to the schema at the root of an object.
+/// The members that are added to the schema at the root of an object.
 struct RootExtensions<'a> {
     properties: Option<&'a BTreeMap<String, Box<str>>>,
     extensions: &'a BTreeMap<String, String>,
@@ -78,7 +78,7 @@ fn is_true(schema: &Value, member: &str) -> bool {
     schema.get(member).and_then(Value::as_bool) == Some(true)
 }
 
-/// Returns whether kube-openapi omits the member.
+/// Returns whether kube-openapi omits a member with this value.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -230,7 +230,7 @@ impl Writer {
         }
     }
 
-    /// Writes `properties`, with replacements for some of them.
+    /// Writes `properties`; the properties in `own` replace properties of the schema.
     fn properties<'a>(
         &self,
         schema: &Value,
@@ -301,7 +301,7 @@ impl<'a> Members<'a> {
 mod tests {
     use super::*;
 
-    /// Checks what kube-apiserver publishes in v3 and v2 for a property with this schema.
+    /// Checks that a property with this schema is published as `v3` and as `v2`.
     #[track_caller]
     fn check(schema: &Value, v3: &Value, v2: &Value) {
         for (format, expected) in [(Format::V3, v3), (Format::V2, v2)] {

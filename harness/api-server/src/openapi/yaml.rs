@@ -1,4 +1,4 @@
-//! YAML in the style of kube-apiserver's YAML library.
+//! Formats YAML in the style of kube-apiserver's YAML library.
 //!
 //! Source: `go.yaml.in/yaml/v3`, `encode.go`, `stringv`, and `emitterc.go`, `yaml_emitter_analyze_scalar`.
 

@@ -1,4 +1,4 @@
-//! `AlwaysPullImages`: nodes pull every image, so that users can only run images that they are allowed to pull.
+//! `AlwaysPullImages`: makes nodes pull every image, so that users can run only images that they are allowed to pull.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 use super::containers::{self, LISTS, items};
 use super::forbidden;
 
-/// Sets the pull policy `Always` on the containers of a Pod, unless an update has no new images; rejects a Pod with
-/// another policy after mutation.
+/// Sets the pull policy `Always` on the containers of a Pod, unless an update does not add images.
+///
+/// Rejects a Pod with another policy after mutation.
 ///
 /// Source: kubernetes plugin/pkg/admission/alwayspullimages/admission.go.
 pub(crate) struct AlwaysPullImages;
@@ -43,7 +44,7 @@ impl Plugin for AlwaysPullImages {
         Ok(())
     }
 
-    /// Upstream's error is not a Status but an aggregate of several texts.
+    /// Rejects containers with another pull policy. Upstream's error is an aggregate of texts, not a Status.
     fn validate(&self, attributes: &Attributes, _remarks: &mut Remarks) -> Result<(), Box<Status>> {
         let Some(pod) = attributes.object.as_ref().filter(|_| concerns(attributes)) else { return Ok(()) };
         let spec = at(pod, &["spec"]);

@@ -1,4 +1,4 @@
-//! The containers in the `spec` of a Pod, as admission plugins iterate them.
+//! Iterates the containers in the `spec` of a Pod for admission plugins.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use kubernetes_types::json::{at, text};
 /// Source: kubernetes pkg/api/pod/util.go, `VisitContainers`; pod-security-admission policy/visitor.go.
 pub(super) const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// Returns the items of a list; empty if absent.
+/// Returns the items of the list `value[field]`; no items if absent.
 pub(super) fn items<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
     at(value, &[field]).as_array().into_iter().flatten()
 }
@@ -19,7 +19,7 @@ pub(super) fn all(spec: &Value) -> impl Iterator<Item = &Value> {
     LISTS.into_iter().flat_map(|list| items(spec, list))
 }
 
-/// Returns the names of the Secrets in a container's environment, each with its variable, or none for `envFrom`.
+/// Returns the names of the Secrets in a container's environment, each with its variable; `None` for `envFrom`.
 ///
 /// Source: kubernetes pkg/api/pod/util.go, `visitContainerSecretNames`.
 pub(super) fn secrets(container: &Value) -> impl Iterator<Item = (Option<&str>, &str)> {

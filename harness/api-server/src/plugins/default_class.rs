@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 
 use crate::storage::ObjectReader;
 
-/// Sets the default class on new objects without a class. Of several default classes, the newest one wins, then the
-/// first by name.
+/// Sets the default class on new objects without a class.
+///
+/// If several classes are the default, the newest class is used, then the first by name.
 pub(crate) struct DefaultClass {
     objects: Arc<dyn ObjectReader>,
     of: &'static ClassedResource,
@@ -59,7 +60,7 @@ pub(crate) static INGRESS: ClassedResource = ClassedResource {
 };
 
 impl DefaultClass {
-    /// Creates the plugin for a server with these objects.
+    /// Creates the plugin, which reads the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>, of: &'static ClassedResource) -> Self {
         Self { objects, of }
     }

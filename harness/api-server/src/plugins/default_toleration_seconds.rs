@@ -1,4 +1,4 @@
-//! `DefaultTolerationSeconds`: how long Pods tolerate a node that is not ready or unreachable.
+//! `DefaultTolerationSeconds`: sets how long Pods tolerate a node that is not ready or unreachable.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use kubernetes_admission::attributes::{Attributes, Operation};
 use kubernetes_admission::plugin::Plugin;
 use kubernetes_types::status::Status;
 
-/// Adds tolerations of five minutes for nodes that are not ready and for unreachable nodes, unless the Pod has its own.
+/// Adds tolerations of five minutes for not-ready and unreachable nodes, unless the Pod already tolerates these taints.
 ///
 /// Source: kubernetes plugin/pkg/admission/defaulttolerationseconds/admission.go.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! The in-tree admission plugins that the server supports.
 //!
-//! `selection` lists all plugins and says which are supported.
+//! `selection` lists all plugins and whether admit supports them.
 
 mod always_pull_images;
 mod containers;
@@ -75,7 +75,7 @@ pub(super) struct Plugins {
 }
 
 impl Plugins {
-    /// Creates the enabled plugins, except those without effect, for a server with these objects.
+    /// Creates the enabled plugins that have an effect; the plugins read `objects`.
     ///
     /// Rule: CHN-10.
     pub(super) fn new(
@@ -119,7 +119,7 @@ impl Plugins {
     }
 }
 
-/// Returns whether the request is about a Pod itself.
+/// Returns whether the request is for a Pod, not for a subresource.
 fn is_pod(attributes: &Attributes) -> bool {
     attributes.subresource.is_empty() && attributes.resource.group_resource() == "pods"
 }
@@ -138,7 +138,7 @@ fn spec(object: &mut Value) -> Option<&mut Map<String, Value>> {
     object.get_mut("spec")?.as_object_mut()
 }
 
-/// Returns a member to fill; `empty` if it is absent or null.
+/// Returns a mutable reference to a member; sets the member to `empty` first if it is absent or null.
 fn member<'a>(members: &'a mut Map<String, Value>, name: &str, empty: Value) -> &'a mut Value {
     let member = members.entry(name.to_owned()).or_insert(Value::Null);
     if member.is_null() {
@@ -147,7 +147,7 @@ fn member<'a>(members: &'a mut Map<String, Value>, name: &str, empty: Value) -> 
     member
 }
 
-/// Builds a 403 about the object of the request, which may not have its final name yet.
+/// Builds a 403 for the object of the request, which may not have its final name yet.
 ///
 /// Source: apiserver pkg/admission/errors.go, `NewForbidden`.
 fn forbidden(attributes: &Attributes, why: &str) -> Box<Status> {
@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// A few stored objects, each with the name of its resource.
+    /// An object reader over a fixed list of objects, each with the name of its resource.
     pub(super) struct Stored(pub(super) Vec<(&'static str, Value)>);
 
     impl ObjectReader for Stored {

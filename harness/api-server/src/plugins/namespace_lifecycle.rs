@@ -10,18 +10,18 @@ use kubernetes_types::status::{Status, StatusCause};
 use super::forbidden;
 use crate::storage::ObjectReader;
 
-/// Rejects creations in missing and terminating namespaces, and the deletion of namespaces that every cluster has.
+/// Rejects creations in missing or terminating namespaces, and deletions of protected namespaces.
 ///
 /// Source: apiserver pkg/admission/plugin/namespace/lifecycle/admission.go.
 pub(crate) struct NamespaceLifecycle {
     objects: Arc<dyn ObjectReader>,
 }
 
-/// Does not include `kube-node-lease`.
+/// The namespaces that cannot be deleted. `kube-node-lease` is not included, like upstream.
 const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 impl NamespaceLifecycle {
-    /// Creates the plugin for a server with these objects.
+    /// Creates the plugin, which reads the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }

@@ -1,10 +1,10 @@
-//! `NodeRestriction`: limits which objects a node can change.
+//! `NodeRestriction`: limits the objects that a node can change.
 
 use kubernetes_admission::attributes::{Attributes, Operation};
 use kubernetes_admission::plugin::Plugin;
 use kubernetes_types::status::{Status, Unsupported};
 
-/// Restricts the writes of nodes. Allows other users; requests of nodes are not supported.
+/// Allows the writes of users that are not nodes. Writes of nodes are not supported.
 ///
 /// Source: kubernetes plugin/pkg/admission/noderestriction/admission.go.
 pub(crate) struct NodeRestriction;

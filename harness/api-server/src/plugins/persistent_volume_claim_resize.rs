@@ -1,4 +1,4 @@
-//! `PersistentVolumeClaimResize`: limits which volume claims can be expanded.
+//! `PersistentVolumeClaimResize`: limits the volume claims that can be expanded.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) struct PersistentVolumeClaimResize {
 }
 
 impl PersistentVolumeClaimResize {
-    /// Creates the plugin for a server with these objects.
+    /// Creates the plugin, which reads the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }

@@ -13,8 +13,10 @@ use serde_json::{Value, json};
 
 use crate::storage::ObjectReader;
 
-/// Adds the node selector of the namespace to new Pods. Rejects Pods that conflict with it or request nodes that the
-/// configuration does not allow for the namespace.
+/// Adds the node selector of the namespace to new Pods.
+///
+/// Rejects Pods that conflict with this selector or request nodes that the configuration does not allow for the
+/// namespace.
 ///
 /// Source: kubernetes plugin/pkg/admission/podnodeselector/admission.go.
 pub(crate) struct PodNodeSelector {
@@ -22,8 +24,10 @@ pub(crate) struct PodNodeSelector {
     configuration: PodNodeSelectorConfiguration,
 }
 
-/// A `podNodeSelectorPluginConfig`: node selectors, such as `a=b,c=d`, by namespace, and the one for namespaces without
-/// an annotation. They are parsed for each request.
+/// A `podNodeSelectorPluginConfig`: node selectors, such as `a=b,c=d`, by namespace.
+///
+/// The key `clusterDefaultNodeSelector` applies to namespaces without an annotation. Selectors are parsed for each
+/// request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodNodeSelectorConfiguration(pub BTreeMap<String, String>);
 
@@ -33,7 +37,7 @@ const CLUSTER_DEFAULT: &str = "clusterDefaultNodeSelector";
 const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
 
 impl PodNodeSelector {
-    /// Creates the plugin for a server with these objects.
+    /// Creates the plugin, which reads the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>, configuration: PodNodeSelectorConfiguration) -> Self {
         Self { objects, configuration }
     }
@@ -77,13 +81,13 @@ impl PodNodeSelector {
     }
 }
 
-/// Builds a 403 about the Pod under its current name.
+/// Builds a 403 that contains the current name of the Pod.
 fn refused(pod: &Value, why: &str) -> Box<Status> {
     Box::new(Status::forbidden("", "pods", text(pod, &["metadata", "name"]), why))
 }
 
 impl PodNodeSelectorConfiguration {
-    /// Returns the selector under this name; empty if absent.
+    /// Returns the selector with this key; empty if absent.
     fn selector(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }

@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 use super::forbidden;
 use crate::storage::ObjectReader;
 
-/// Sets the priority and the preemption policy of a new Pod from its class or the default class, keeps omitted values
-/// in updates, and rejects a second default class.
+/// Sets the priority and the preemption policy of a new Pod from its class or the default class.
+///
+/// Keeps omitted values in updates and rejects a second default class.
 ///
 /// Source: kubernetes plugin/pkg/admission/priority/admission.go.
 pub(crate) struct Priority {
@@ -31,12 +32,12 @@ const SYSTEM_PRIORITY_CLASSES: [(&str, i64); 2] =
 struct Class {
     name: String,
     priority: i64,
-    /// Empty if not set.
+    /// The preemption policy; empty if not set.
     preemption_policy: String,
 }
 
 impl Priority {
-    /// Creates the plugin for a server with these objects.
+    /// Creates the plugin, which reads the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }
@@ -51,15 +52,16 @@ impl Priority {
         self.objects.get(GROUP, CLASSES, "", name).map(|class| read(&class)).or_else(of_the_system)
     }
 
-    /// Returns the default class; of several, the one with the lowest priority.
+    /// Returns the default class with the lowest priority.
     fn default_class(&self) -> Option<Class> {
         let classes = self.objects.list(GROUP, CLASSES, "");
         let defaults = classes.iter().filter(|class| class.get("globalDefault") == Some(&Value::Bool(true)));
         defaults.map(|class| read(class)).min_by_key(|class| class.priority)
     }
 
-    /// Returns the class of a new Pod. Without a name, returns the default class, or the empty class if there is no
-    /// default.
+    /// Returns the class of a new Pod. If `name` is empty, returns the default class.
+    ///
+    /// Without a default class, returns a class with priority 0.
     fn resolve(&self, name: &str) -> Option<Class> {
         if !name.is_empty() {
             return self.named(name);

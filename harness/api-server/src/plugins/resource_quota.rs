@@ -9,8 +9,10 @@ use kubernetes_types::status::{Status, Unsupported};
 
 use crate::storage::ObjectReader;
 
-/// Rejects requests that a quota of their namespace would be charged for, because admit does not support that. A quota
-/// is active once its status has limits, which a controller writes; with only a kube-apiserver, no quota is active.
+/// Rejects requests for which a quota of the namespace would be charged, because admit does not support quotas.
+///
+/// A quota is active after a controller has written limits to its status. With only a kube-apiserver, no quota is
+/// active.
 ///
 /// Source: apiserver pkg/admission/plugin/resourcequota/{admission,controller}.go; kubernetes pkg/quota/v1/evaluator/core.
 pub(crate) struct ResourceQuota {
@@ -18,7 +20,7 @@ pub(crate) struct ResourceQuota {
 }
 
 impl ResourceQuota {
-    /// Creates the plugin for a server with these objects.
+    /// Creates the plugin, which reads the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }

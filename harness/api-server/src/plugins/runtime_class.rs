@@ -12,8 +12,9 @@ use serde_json::{Map, Value};
 use super::{forbidden, tolerations};
 use crate::storage::ObjectReader;
 
-/// Sets the overhead, the node selector, and the tolerations of the `RuntimeClass` on a new Pod. Rejects a missing
-/// class and a different overhead.
+/// Sets the overhead, the node selector, and the tolerations of the `RuntimeClass` on a new Pod.
+///
+/// Rejects a Pod whose class does not exist or whose overhead differs from that of the class.
 ///
 /// Source: kubernetes plugin/pkg/admission/runtimeclass/admission.go.
 pub(crate) struct RuntimeClass {
@@ -25,7 +26,7 @@ const OVERHEAD_WITHOUT_CLASS: &str =
     "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
 
 impl RuntimeClass {
-    /// Creates the plugin for a server with these objects.
+    /// Creates the plugin, which reads the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }

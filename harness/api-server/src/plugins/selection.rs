@@ -13,14 +13,14 @@ pub struct AdmissionPlugins {
     on: BTreeSet<&'static str>,
 }
 
-/// Why a selection of plugins is invalid.
+/// The reason why a selection of plugins is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "either kube-apiserver rejects it, or admit does not support it")]
 pub enum SelectionError {
-    /// kube-apiserver exits with this message.
+    /// kube-apiserver rejects the selection and exits with this message.
     #[error("{0}")]
     Refused(String),
-    /// kube-apiserver would start.
+    /// kube-apiserver accepts the selection, but admit does not support a plugin in it.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
 }
@@ -32,14 +32,14 @@ enum ByDefault {
     Off,
 }
 
-/// How admit supports a plugin.
+/// The level of support for a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Support {
-    /// It runs, or rejects requests that it does not support.
+    /// The plugin runs, or rejects requests that it does not support.
     Supported,
-    /// It is enabled by default but skipped; the limitations in the README list it.
+    /// The plugin is enabled by default but skipped. The limitations in the README list it.
     Skipped,
-    /// It cannot be enabled.
+    /// The plugin cannot be enabled.
     NotSupported,
 }
 
@@ -103,15 +103,15 @@ impl Default for AdmissionPlugins {
 }
 
 impl AdmissionPlugins {
-    /// Selects the default plugins and those in `enable`, without those in `disable`. The order of names does not
-    /// matter.
+    /// Selects the default plugins and the plugins in `enable`, without the plugins in `disable`.
+    ///
+    /// The order of names does not matter.
     ///
     /// Source: apiserver pkg/server/options/admission.go, `Validate` and `enabledPluginNames`.
     /// Rule: CHN-11.
     ///
     /// # Errors
-    /// [`SelectionError`] for a name that kube-apiserver does not know or that is in both lists, and for one that admit
-    /// does not support.
+    /// [`SelectionError`] for an unknown name, a name in both lists, or a plugin that admit does not support.
     pub fn select<T: AsRef<str>>(enable: &[T], disable: &[T]) -> Result<Self, SelectionError> {
         let check = Self::check_names(enable, disable);
         let named = |names: &[T], name: &str| names.iter().any(|named| named.as_ref() == name);

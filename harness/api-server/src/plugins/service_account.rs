@@ -15,8 +15,9 @@ use super::{forbidden, member};
 use crate::storage::ObjectReader;
 use crate::strategy::generated_name;
 
-/// Sets the service account `default` on new Pods without one, adds a volume with the account's token that each
-/// container mounts, and adds the account's image pull secrets. Rejects Pods whose service account does not exist.
+/// Sets the service account `default` on new Pods without a service account, and mounts the account's token.
+///
+/// Also adds the account's image pull secrets. Rejects Pods whose service account does not exist.
 ///
 /// kube-apiserver waits a second or two for the account `default`, which a controller creates; admit does not wait.
 ///
@@ -30,14 +31,15 @@ const VOLUME: &str = "kube-api-access-";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const ENFORCE_MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
-/// The requested lifetime of a token. It is extended beyond that, so that clients that do not reload tokens are
-/// detected before they fail.
+/// The requested lifetime of a token in seconds.
+///
+/// The actual lifetime is longer, so that clients that do not reload tokens are detected before they fail.
 ///
 /// Source: kubernetes pkg/serviceaccount/claims.go, `WarnOnlyBoundTokenExpirationSeconds`.
 const EXPIRATION_SECONDS: i64 = 3607;
 
 impl ServiceAccount {
-    /// Creates the plugin for a server with these objects.
+    /// Creates the plugin, which reads the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }
@@ -97,7 +99,7 @@ impl ServiceAccount {
         self.account(&attributes.namespace, name).map_err(|why| forbidden(attributes, &why))
     }
 
-    /// The check of ephemeral containers is the only one of this plugin whose upstream error is not a Status.
+    /// Checks the ephemeral containers. This is the only check of this plugin whose upstream error is not a Status.
     fn check_ephemeral(&self, attributes: &Attributes, pod: &Value) -> Result<(), Box<Status>> {
         let account = self.account_of(attributes, pod)?;
         if !enforces_mountable(&account) {
@@ -184,7 +186,7 @@ fn token_volume(name: &str) -> Value {
     ]}})
 }
 
-/// Checks a mirror pod, which a node runs independently of the API server and which therefore gets no service account.
+/// Checks a mirror pod, which cannot have a service account because a node runs it independently of the API server.
 fn check_mirror(pod: &Value) -> Result<(), &'static str> {
     let spec = at(pod, &["spec"]);
     if !text(spec, &["serviceAccountName"]).is_empty() {

@@ -1,4 +1,4 @@
-//! `StorageObjectInUseProtection`: finalizers that protect volumes, claims, and their classes while they are in use.
+//! `StorageObjectInUseProtection`: adds finalizers that protect volumes, claims, and their classes while in use.
 
 use kubernetes_admission::attributes::{Attributes, Operation};
 use kubernetes_admission::plugin::Plugin;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use kubernetes_types::json::text;
 
-/// Merges two lists without the tolerations that others cover, in linear time because objects come from users.
+/// Merges two lists and omits tolerations that others cover. Takes linear time, because objects come from users.
 ///
 /// Source: kubernetes pkg/util/tolerations/tolerations.go, `MergeTolerations`.
 pub(super) fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
@@ -29,7 +29,7 @@ pub(super) fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
     merged
 }
 
-/// The taints that a toleration matches: effect, key, and value; no value matches any value.
+/// The taints that a toleration matches: effect, key, and value. `None` matches any value.
 type Scope<'a> = (&'a str, &'a str, Option<&'a str>);
 
 /// Tolerations by scope.
@@ -37,7 +37,7 @@ type Scope<'a> = (&'a str, &'a str, Option<&'a str>);
 /// Source: the same file, `isSuperset`.
 #[derive(Default)]
 struct TolerationIndex<'a> {
-    /// For each scope, the toleration with the longest duration and the longest different one.
+    /// The two longest different tolerations of each scope.
     longest: HashMap<Scope<'a>, (&'a Value, Option<&'a Value>)>,
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::DecodeError;
 use super::wire::{Fields, Wire, low_i32, varint};
 
-/// The maximum number of messages in an object: an empty one is two bytes in the body, and hundreds in memory.
+/// The maximum number of messages in an object. An empty message takes two bytes in the body and hundreds in memory.
 pub(super) const MAX_MESSAGES: usize = 100_000;
 
 /// The maximum nesting depth of messages.
@@ -27,7 +27,7 @@ impl Decoder {
     /// Decodes a message to JSON. Omits null members.
     ///
     /// # Errors
-    /// [`DecodeError`] if the bytes are not such a message, or if it is too large.
+    /// [`DecodeError`] if the bytes are not a message of this type or the message is too large.
     pub(super) fn decode(&mut self, id: MessageId, bytes: &[u8]) -> Result<Value, DecodeError> {
         if self.parts == MAX_MESSAGES || self.depth == MAX_DEPTH {
             return Err(DecodeError::TooLarge);
@@ -197,7 +197,7 @@ impl Merged<'_> {
     }
 }
 
-/// Merges the values of a field: the last one wins, and messages are concatenated, which merges them.
+/// Merges the values of a field. The last value is used; messages are concatenated, which merges them.
 fn merged<'a>(field: &Field, wires: &[Wire<'a>]) -> Result<Option<Merged<'a>>, DecodeError> {
     let Some((last, others)) = wires.split_last() else { return Ok(None) };
     if others.is_empty() || !matches!(field.kind, Kind::Message(_)) {
@@ -237,7 +237,7 @@ fn quantity(bytes: &[u8]) -> Result<Value, DecodeError> {
     Ok(quantity.to_string().into())
 }
 
-/// Decodes a time; null if unset. A `Time` has seconds, a `MicroTime` has microseconds.
+/// Decodes a time; returns `null` if unset. A `Time` has seconds, a `MicroTime` has microseconds.
 ///
 /// Source: `apimachinery pkg/apis/meta/v1/time_proto.go` and `micro_time_proto.go`.
 fn time(bytes: &[u8], is_micro: bool) -> Result<Value, DecodeError> {

@@ -80,7 +80,8 @@ fn set_times(conditions: &mut [Value], before: &[Value]) {
 /// Validates the conditions after an update of the status or the approval. Existing errors may remain.
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `validateConditions` and
-/// `validateCertificateSigningRequestUpdate`; `pkg/apis/certificates/v1/zz_generated.validations.go`, whose errors come last.
+/// `validateCertificateSigningRequestUpdate`; `pkg/apis/certificates/v1/zz_generated.validations.go`, whose errors come
+/// last.
 /// Rule: KND-09.
 pub(super) fn errors(object: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
     let (new, old) = (conditions(object), conditions(old));

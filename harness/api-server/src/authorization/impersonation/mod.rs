@@ -1,4 +1,4 @@
-//! Impersonation: which user a client may impersonate.
+//! Impersonation: checks which user a client may impersonate.
 
 mod headers;
 
@@ -23,12 +23,12 @@ const UNAUTHENTICATED: &str = "system:unauthenticated";
 const NODES: &str = "system:nodes";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// The number of groups or extra values from which permission for all of them is checked first.
+/// The number of groups or extra values at which permission for all of them is checked first.
 ///
 /// Source: apiserver pkg/endpoints/filters/impersonation/mode.go, `manyAuthorizationChecksInLoop`.
 const MANY_AUTHORIZATION_CHECKS_IN_LOOP: usize = 4;
 
-/// How many users have their mode cached.
+/// The number of users whose impersonation mode is cached.
 ///
 /// Source: apiserver pkg/endpoints/filters/impersonation/cache.go, `newModeIndexCache`.
 const MODE_CACHE_SIZE: usize = 10_000;
@@ -50,7 +50,7 @@ enum Mode {
     ArbitraryNode,
     ServiceAccount,
     UserInfo,
-    /// Impersonation with the verb `impersonate`, for any request.
+    /// Impersonation with the verb `impersonate`, which applies to any request.
     Legacy,
 }
 
@@ -130,7 +130,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Returns `None` if the mode does not apply to the requested user.
+    /// Checks whether a mode allows the impersonation. Returns `None` if the mode does not apply to the requested user.
     fn check(&self, info: &RequestInfo) -> Result<Option<Impersonated>, Box<Status>> {
         if !self.applies() {
             return Ok(None);
@@ -260,7 +260,7 @@ impl Attempt<'_> {
 }
 
 impl Mode {
-    /// Returns the name of a constrained mode.
+    /// Returns the name of a constrained mode; `None` for the legacy mode.
     fn name(self) -> Option<&'static str> {
         match self {
             Self::AssociatedNode => Some("associated-node"),
@@ -281,7 +281,7 @@ impl Mode {
     }
 }
 
-/// Returns the namespace and name of a service account user.
+/// Returns the namespace and name of a service account; `None` for any other user.
 ///
 /// Source: apiserver pkg/authentication/serviceaccount/util.go, `SplitUsername`.
 fn service_account(username: &str) -> Option<(&str, &str)> {
@@ -290,7 +290,7 @@ fn service_account(username: &str) -> Option<(&str, &str)> {
     is_valid.then_some((namespace, name))
 }
 
-/// Returns the name of a node user.
+/// Returns the node name in the user name of a node; `None` for any other user.
 fn node(username: &str) -> Option<&str> {
     username.strip_prefix("system:node:").filter(|name| names::dns1123_subdomain(name).is_empty())
 }
@@ -312,7 +312,7 @@ fn complete_groups(user: &mut UserInfo) {
     user.groups.extend(missing.map(str::to_owned));
 }
 
-/// Returns why no constrained mode allows these extra values.
+/// Returns the reason why constrained modes reject these extra values; `None` if the values are valid.
 ///
 /// Source: apiserver pkg/endpoints/filters/impersonation/mode.go, `validateExtra`; apimachinery
 /// pkg/util/validation/validation.go, `IsDomainPrefixedPath`.

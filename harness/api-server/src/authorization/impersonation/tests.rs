@@ -25,7 +25,7 @@ fn list_pods() -> RequestInfo {
     RequestInfo::new(&Method::GET, "/api/v1/namespaces/ns/pods", &Query::default())
 }
 
-/// An authorizer that allows the listed `VERB RESOURCE NAME` requests and records its questions.
+/// An authorizer that allows the listed `VERB RESOURCE NAME` requests and records each check.
 #[derive(Debug)]
 struct Allows(BTreeSet<&'static str>);
 

@@ -1,6 +1,6 @@
 //! The constraints of a `LimitRange` on a Pod or a `PersistentVolumeClaim`.
 //!
-//! The server reports the resources of one item in random order; admit sorts them by name.
+//! kube-apiserver reports the resources of one item in random order; admit sorts them by name.
 
 use kubernetes_types::quantity::Quantity;
 use serde_json::Value;

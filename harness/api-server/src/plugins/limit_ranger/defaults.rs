@@ -6,7 +6,7 @@ use kubernetes_types::json::set;
 
 /// Adds missing requests and limits to each container and lists them in an annotation.
 ///
-/// The annotation is replaced, so it describes only the last `LimitRange` and the last round.
+/// The annotation is replaced, so it lists only the defaults of the last `LimitRange` and the last mutating round.
 ///
 /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go, `mergePodResourceRequirements`.
 pub(super) fn give(limit_range: &Value, pod: &mut Value) {
@@ -31,7 +31,7 @@ pub(super) fn give(limit_range: &Value, pod: &mut Value) {
     }
 }
 
-/// Returns the entries of `field` in all items of type Container; later items win.
+/// Returns the entries of `field` in all items of type Container; later items take precedence.
 fn of_containers(limit_range: &Value, field: &str) -> Map<String, Value> {
     let items = limit_range.pointer("/spec/limits").and_then(Value::as_array);
     items
@@ -72,7 +72,7 @@ fn annotate(pod: &mut Value, text: &str) {
     }
 }
 
-/// Returns the object at `object[field]`, which is created if absent.
+/// Returns the object at `object[field]`; creates it if absent. Returns `None` if the value is not an object.
 fn member<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Value> {
     let member = object.as_object_mut()?.entry(field).or_insert(Value::Null);
     if member.is_null() {

@@ -13,8 +13,9 @@ use serde_json::Value;
 use super::forbidden;
 use crate::storage::ObjectReader;
 
-/// Sets the defaults of the namespace's `LimitRange` objects on the containers of new Pods, and rejects Pods and
-/// `PersistentVolumeClaim`s that violate their limits.
+/// Sets the defaults of the namespace's `LimitRange` objects on the containers of new Pods.
+///
+/// Rejects Pods and `PersistentVolumeClaim`s that violate the limits.
 ///
 /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go.
 pub(crate) struct LimitRanger {
@@ -28,7 +29,7 @@ enum LimitedObject {
 }
 
 impl LimitRanger {
-    /// Creates the plugin for a server with these objects.
+    /// Creates the plugin, which reads the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }
@@ -71,8 +72,10 @@ impl Plugin for LimitRanger {
     }
 }
 
-/// Returns what is limited: a Pod when it is created or resized, a `PersistentVolumeClaim` also when it is updated;
-/// nothing that is being deleted.
+/// Returns the kind of object that limits apply to; `None` if limits do not apply to the request.
+///
+/// Limits apply to a Pod when it is created or resized, and to a `PersistentVolumeClaim` when it is created or updated,
+/// unless the object is being deleted.
 fn limited(attributes: &Attributes) -> Option<LimitedObject> {
     let is_deleted = |object: &Value| {
         object.pointer("/metadata/deletionTimestamp").is_some_and(|timestamp| !timestamp.is_null())

@@ -207,14 +207,14 @@ pub(super) fn se_linux_options(subject: &Subject<'_>) -> Option<Violation> {
     Some(Violation { reason: "seLinuxOptions", detail })
 }
 
-/// Checks the seccomp profile: annotations before 1.19, fields since then.
+/// Checks the seccomp profile: annotations before 1.19, fields since 1.19.
 ///
 /// Source: pod-security-admission `policy/check_seccompProfile_baseline.go`.
 pub(super) fn seccomp_profile(subject: &Subject<'_>) -> Option<Violation> {
     if subject.is_since(19) { seccomp_fields(subject) } else { seccomp_annotations(subject) }
 }
 
-/// Returns the fields with an invalid profile.
+/// Checks the seccomp profile in the security contexts of the Pod and its containers.
 pub(super) fn seccomp_fields(subject: &Subject<'_>) -> Option<Violation> {
     let mut values = Values::new();
     let mut is_bad = |owner| {

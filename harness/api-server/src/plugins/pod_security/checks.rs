@@ -18,7 +18,7 @@ pub(super) struct Subject<'a> {
 /// A violation of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Violation {
-    /// The violated check in a few words.
+    /// A short description of the violated check.
     pub(super) reason: &'static str,
     /// The violating fields.
     pub(super) detail: String,
@@ -26,7 +26,7 @@ pub(super) struct Violation {
 
 type Check = fn(&Subject<'_>) -> Option<Violation>;
 
-/// The minor version since which the restricted level has a stricter check instead.
+/// The minor version since which a stricter check of the restricted level replaces the check; `None` if never.
 type Overridden = Option<u64>;
 
 /// The baseline checks in the order of their names, each with its first minor version.
@@ -47,7 +47,7 @@ const BASELINE: [(u64, Overridden, Check); 12] = [
     (0, None, baseline::windows_host_process),
 ];
 
-/// The checks of the restricted level only, in the order of their names, each with its first minor version.
+/// The checks that only the restricted level has, in the order of their names, each with its first minor version.
 const RESTRICTED: [(u64, Check); 7] = [
     (8, restricted::allow_privilege_escalation),
     (22, restricted::capabilities),
@@ -58,7 +58,7 @@ const RESTRICTED: [(u64, Check); 7] = [
     (19, restricted::seccomp_profile),
 ];
 
-/// Returns the violations of a level by a Pod or a pod template.
+/// Returns the violations of a level in a Pod or a pod template.
 pub(super) fn violations(policy: LevelVersion, metadata: &Value, spec: &Value) -> Vec<Violation> {
     let subject = Subject { metadata, spec, version: policy.version };
     let is_restricted = match policy.level {
@@ -99,7 +99,7 @@ impl Subject<'_> {
         self.version >= Version::Minor(minor)
     }
 
-    /// Returns whether the Pod has its own user namespace, which relaxes checks since 1.35.
+    /// Returns whether the Pod runs in a separate user namespace, which relaxes checks since 1.35.
     pub(super) fn is_relaxed(&self) -> bool {
         self.is_since(35) && self.spec.get("hostUsers") == Some(&Value::Bool(false))
     }

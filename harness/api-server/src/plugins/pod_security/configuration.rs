@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::policy::{Level, LevelVersion, Policy, Version};
 
-/// A valid `PodSecurityConfiguration`. The default equals kube-apiserver's: nothing is enforced without labels.
+/// A valid `PodSecurityConfiguration`. The default, like kube-apiserver's, does not enforce a level without labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodSecurityConfiguration {
     pub(super) defaults: Policy,
@@ -34,7 +34,7 @@ pub struct PodSecurityDefaults {
     pub warn_version: String,
 }
 
-/// The requests that are exempt.
+/// The requests that are exempt from Pod Security.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodSecurityExemptions {
     /// Exempt user names.
@@ -46,14 +46,14 @@ pub struct PodSecurityExemptions {
 }
 
 impl PodSecurityConfiguration {
-    /// Creates a configuration.
+    /// Creates a configuration from valid levels, versions, and exemptions.
     ///
     /// Source: pod-security-admission admission/admission.go, `CompleteConfiguration` and `ValidateConfiguration`;
     /// admission/api/helpers.go, `ToPolicy`; admission/api/validation/validation.go.
     /// Rule: LOAD-16.
     ///
     /// # Errors
-    /// Why the configuration is invalid, in the words of kube-apiserver.
+    /// The reason why the configuration is invalid, with kube-apiserver's message.
     pub fn new(defaults: &PodSecurityDefaults, exemptions: PodSecurityExemptions) -> Result<Self, String> {
         let mut errors = Vec::new();
         let mut mode = |field: &str, level: &str, version: &str| {

@@ -1,4 +1,4 @@
-//! The messages of the checks.
+//! Formats the messages of the checks.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::plugins::containers;
 
-/// Returns a field in the security context of a container or a Pod.
+/// Returns the field at `path` in the security context of a container or a Pod.
 pub(super) fn context<'a>(owner: &'a Value, path: &[&str]) -> &'a Value {
     at(at(owner, &["securityContext"]), path)
 }
@@ -17,7 +17,7 @@ pub(super) fn quoted<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     items.into_iter().map(|item| format!("\"{item}\"")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the singular or the plural.
+/// Returns `one` if `count` is 1, otherwise `several`.
 pub(super) fn plural(count: usize, one: &'static str, several: &'static str) -> &'static str {
     if count == 1 { one } else { several }
 }
@@ -37,7 +37,7 @@ pub(super) fn name(container: &Value) -> &str {
     text(container, &["name"])
 }
 
-/// Formats the owners of forbidden values as `pod and containers "a", "b"`; returns `None` without any.
+/// Formats the owners of forbidden values as `pod and containers "a", "b"`; `None` if there are no owners.
 pub(super) fn setters(is_pod: bool, containers: &[&str]) -> Option<String> {
     let pod = is_pod.then(|| "pod".to_owned());
     let containers = (!containers.is_empty()).then(|| named(containers));

@@ -23,9 +23,10 @@ use super::containers::items;
 use super::forbidden;
 use crate::storage::ObjectReader;
 
-/// Rejects Pods that violate the enforced level of their namespace, and reports violations of the audit and warn
-/// levels, also by the pod templates of workloads. Rejects invalid namespace labels and warns about existing Pods that
-/// violate a new label. Skips exempt requests.
+/// Rejects Pods that violate the enforced level of their namespace.
+///
+/// Reports violations of the audit and warn levels in Pods and in the pod templates of workloads. Rejects invalid
+/// namespace labels and warns about existing Pods that violate a new label. Skips exempt requests.
 ///
 /// Source: kubernetes plugin/pkg/admission/security/podsecurity/admission.go; pod-security-admission
 /// admission/admission.go.
@@ -34,11 +35,11 @@ pub(crate) struct PodSecurity {
     configuration: PodSecurityConfiguration,
 }
 
-/// How many Pods are checked when the labels of a namespace change.
+/// The maximum number of Pods that are checked when the labels of a namespace change.
 const MAX_PODS_TO_CHECK: usize = 3000;
 
 impl PodSecurity {
-    /// Creates the plugin for a server with these objects.
+    /// Creates the plugin, which reads the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>, configuration: PodSecurityConfiguration) -> Self {
         Self { objects, configuration }
     }
@@ -121,7 +122,7 @@ impl PodSecurity {
     }
 
     fn check_pod(&self, attributes: &Attributes, remarks: &mut Remarks) -> Result<(), Box<Status>> {
-        /// Subresources that have no Pod or are not covered by the standards.
+        /// The subresources that do not contain a Pod or are not covered by the standards.
         const IGNORED: [&str; 8] =
             ["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
         if IGNORED.contains(&attributes.subresource.as_str()) {
@@ -240,12 +241,12 @@ impl Plugin for PodSecurity {
     }
 }
 
-/// Evaluates a Pod or a pod template; each level and version is evaluated once.
+/// Evaluates a Pod or a pod template, at most once per level and version.
 ///
 /// Source: pod-security-admission admission/admission.go, `EvaluatePod`, `cachedResults`.
 struct Evaluation<'a> {
     pod: &'a Value,
-    /// The details of violations, if any.
+    /// The details of the violations by level and version; `None` without violations.
     found: HashMap<LevelVersion, Option<String>>,
 }
 
@@ -254,7 +255,7 @@ impl<'a> Evaluation<'a> {
         Self { pod, found: HashMap::new() }
     }
 
-    /// Returns the details of the violations; `None` without any.
+    /// Returns the details of the violations; `None` without violations.
     fn violations(&mut self, mode: LevelVersion) -> Option<&str> {
         let evaluate = || {
             let found = violations(mode, at(self.pod, &["metadata"]), at(self.pod, &["spec"]));
@@ -264,7 +265,7 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// Adds audit annotations and warnings.
+/// Adds the audit annotations and the warnings for the violations of a policy.
 ///
 /// Source: pod-security-admission admission/admission.go, `EvaluatePod`.
 fn remark(policy: Policy, may_warn: bool, evaluation: &mut Evaluation<'_>, remarks: &mut Remarks) {

@@ -10,7 +10,7 @@ use kubernetes_types::status::FieldError;
 /// The prefix of the labels and the audit annotations.
 pub(super) const PREFIX: &str = "pod-security.kubernetes.io/";
 
-/// The Pod Security level. A later one is stricter.
+/// The Pod Security level, from permissive to strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Level {
     Privileged,
@@ -18,7 +18,7 @@ pub(super) enum Level {
     Restricted,
 }
 
-/// The Kubernetes version of a level. A later one is newer.
+/// The Kubernetes version of a level, from old to new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Version {
     /// `v1.N`.
@@ -108,8 +108,10 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Returns the policy in the labels of a namespace, with `defaults` for missing labels, and the errors of invalid
-    /// ones. An invalid level becomes restricted if it is enforced, otherwise privileged.
+    /// Returns the policy in the labels of a namespace and the errors of invalid labels.
+    ///
+    /// Missing labels get their value from `defaults`. An invalid level becomes restricted for `enforce`, otherwise
+    /// privileged.
     ///
     /// Source: pod-security-admission api/helpers.go, `PolicyToEvaluate`.
     pub(super) fn from_labels(namespace: &Value, defaults: Self) -> (Self, Vec<FieldError>) {
@@ -149,7 +151,7 @@ impl Policy {
         [self.enforce, self.audit, self.warn].iter().all(|mode| mode.level == Level::Privileged)
     }
 
-    /// Returns the warning that the labels of an exempt namespace are ignored, if they set a policy.
+    /// Returns the warning that the labels of an exempt namespace are ignored; `None` if no label sets a policy.
     ///
     /// Source: pod-security-admission admission/admission.go, `exemptNamespaceWarning`.
     pub(super) fn ignored(&self, namespace: &Value, defaults: &Self) -> Option<String> {
