@@ -20,7 +20,7 @@ pub(crate) struct Ast {
 /// A node with its position in the text.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// Its offset in code points, to which errors point. Nodes made by a macro have the offset of the macro's
+    /// The offset in code points to which errors point. Nodes that a macro creates have the offset of the macro's
     /// parenthesis.
     pub(crate) offset: Option<u32>,
     /// The expression.
@@ -38,7 +38,7 @@ pub(crate) enum Expression {
     String(String),
     Bytes(Vec<u8>),
     Ident(String),
-    /// `operand.field`, or `has(operand.field)` where it is a test.
+    /// The selection `operand.field`, or the test `has(operand.field)`.
     Select {
         operand: NodeId,
         field: String,
@@ -55,9 +55,9 @@ pub(crate) enum Expression {
         elements: Vec<NodeId>,
         optional: Vec<usize>,
     },
-    /// A map.
+    /// A map literal.
     Map(Vec<Entry<NodeId>>),
-    /// `Name{field: value}`.
+    /// A message literal: `Name{field: value}`.
     Struct {
         name: String,
         fields: Vec<Entry<String>>,
@@ -69,15 +69,15 @@ pub(crate) enum Expression {
 /// An entry of a map or a field of a struct literal.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry<K> {
-    /// The offset of its colon.
+    /// The offset of the colon.
     pub(crate) offset: Option<u32>,
     pub(crate) key: K,
     pub(crate) value: NodeId,
-    /// Whether it is written `?key: value`.
+    /// Whether the entry is written `?key: value`.
     pub(crate) optional: bool,
 }
 
-/// A loop over a range that folds into an accumulator.
+/// A loop that combines the elements of a range in an accumulator.
 #[derive(Clone, Debug)]
 pub(crate) struct Comprehension {
     pub(crate) range: NodeId,
@@ -91,7 +91,7 @@ pub(crate) struct Comprehension {
 }
 
 impl Ast {
-    /// Returns the node with this id.
+    /// Returns the node with this ID, or `None` if the tree does not contain the node.
     pub(crate) fn node(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(id.0 as usize)
     }
@@ -108,7 +108,7 @@ impl Ast {
 }
 
 impl Expression {
-    /// Visits each operand, element, key, and value, in the order of the text.
+    /// Calls `visit` for each operand, element, key, and value, in the order of the text.
     pub(crate) fn children(&self, mut visit: impl FnMut(NodeId)) {
         match self {
             Self::Null
@@ -135,7 +135,7 @@ impl Expression {
         }
     }
 
-    /// Replaces each operand, element, key, and value.
+    /// Replaces the ID of each operand, element, key, and value.
     pub(crate) fn replace_children(&mut self, mut replace: impl FnMut(NodeId) -> NodeId) {
         let mut put = |place: &mut NodeId| *place = replace(*place);
         match self {

@@ -8,22 +8,22 @@ use crate::library::authorizer::{AuthorizerValue, ResourceCheck};
 use crate::selectors::{FieldRequirement, LabelRequirement};
 use crate::value::Value;
 
-/// Authorizes access. Called by the `check` functions of an expression.
+/// Decides whether users have access, for the `check` functions of expressions.
 ///
 /// Source: apiserver pkg/authorization/authorizer/interfaces.go, `UnconditionalAuthorizer`.
 pub trait Authorizer: fmt::Debug + Send + Sync {
-    /// Decides whether a user has access.
+    /// Decides whether the user in `attributes` has access.
     fn authorize(&self, attributes: &Attributes<'_>) -> Decision;
 }
 
-/// A user.
+/// A user, as the authenticator describes it.
 ///
 /// Source: apiserver pkg/authentication/user/user.go, `DefaultInfo`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     /// The name, such as `alice` or `system:serviceaccount:default:builder`.
     pub name: String,
-    /// The identifier.
+    /// The unique identifier of the user.
     pub uid: String,
     /// The groups, such as `system:authenticated`.
     pub groups: Vec<String>,
@@ -45,7 +45,7 @@ pub struct Attributes<'a> {
     pub target: Target<'a>,
 }
 
-/// The target of an access check.
+/// The target of an access check: a path or a resource.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Target<'a> {
@@ -55,18 +55,18 @@ pub enum Target<'a> {
     Resource(&'a Resource),
 }
 
-/// A resource, or objects of it.
+/// A resource, all objects of a resource, or one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resource {
-    /// The group; empty for the core group.
+    /// The API group, or an empty string for the core group.
     pub group: String,
     /// The resource, such as `pods`.
     pub resource: String,
-    /// The subresource; empty if there is none.
+    /// The subresource, or an empty string for the resource itself.
     pub subresource: String,
-    /// The namespace; empty for all namespaces and for cluster-scoped resources.
+    /// The namespace, or an empty string for all namespaces and for cluster-scoped resources.
     pub namespace: String,
-    /// The name; empty for all objects.
+    /// The name of the object, or an empty string for all objects.
     pub name: String,
     /// The requirements of a field selector, or the parse error.
     pub fields: Selection<FieldRequirement>,
@@ -80,7 +80,7 @@ pub struct Resource {
 pub enum Selection<T> {
     /// All requirements must hold.
     Requirements(Vec<T>),
-    /// The selector cannot be parsed, with kube-apiserver's error.
+    /// The parse error of the selector, in kube-apiserver's words.
     Invalid(String),
 }
 
@@ -101,9 +101,9 @@ impl<T> From<Result<Vec<T>, String>> for Selection<T> {
 pub struct Decision {
     /// The verdict.
     pub verdict: Verdict,
-    /// The reason.
+    /// The reason for the verdict.
     pub reason: String,
-    /// The error, if any.
+    /// The error of the authorizer, if any.
     pub error: Option<String>,
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct Checked {
     pub(crate) ast: Ast,
     /// The type of each node, by [`NodeId`].
     pub(crate) types: Vec<Type>,
-    /// The meaning of each name or call, by [`NodeId`]; none for other nodes. Variables of comprehensions are
+    /// The meaning of each name or call, by [`NodeId`]; `None` for other nodes. Variables of comprehensions are
     /// [`Reference::Variable`] like any other variable.
     pub(crate) references: Vec<Option<Reference>>,
 }
@@ -29,7 +29,7 @@ pub(crate) enum Reference {
     Variable(Arc<str>),
     /// The name of a type, which is a constant.
     Type(Type),
-    /// The name of a constant; the tree has the constant itself.
+    /// The name of a constant; the tree contains the value of the constant.
     Constant,
     /// The overloads that can apply at run time, in the order of declaration.
     Overloads(Vec<Arc<Overload>>),
@@ -41,7 +41,7 @@ impl Checked {
         self.types.get(node.0 as usize).unwrap_or(&Type::Error)
     }
 
-    /// Returns the meaning of a name or call.
+    /// Returns the meaning of a name or call, or `None` for other nodes.
     pub(crate) fn reference(&self, node: NodeId) -> Option<&Reference> {
         self.references.get(node.0 as usize).and_then(Option::as_ref)
     }

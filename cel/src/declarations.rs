@@ -45,15 +45,15 @@ pub enum Validator {
     Duration,
     /// Constant arguments of `timestamp` are timestamps.
     Timestamp,
-    /// Constant first arguments of `matches` are regular expressions.
+    /// Constant first arguments of `matches` are valid regular expressions.
     Matches,
-    /// The elements of a list literal, and the keys and values of a map literal, have one type.
+    /// The elements of a list literal, and the keys and values of a map literal, have the same type.
     HomogeneousLiterals,
-    /// Constant targets of `format` fit their arguments.
+    /// The arguments of `format` match the clauses of a constant format.
     StringFormat,
 }
 
-/// All declarations.
+/// All declarations of an environment.
 #[derive(Clone, Debug)]
 pub(crate) struct Declarations {
     /// The container in which names are resolved first, such as `a.b`; usually empty.
@@ -65,22 +65,22 @@ pub(crate) struct Declarations {
     /// The named constants.
     pub(crate) constants: HashMap<Arc<str>, i64>,
     pub(crate) functions: HashMap<Arc<str>, Arc<Function>>,
-    /// The first part of every qualified name of a variable, type or constant.
+    /// The first part of every qualified name of a variable, type, or constant.
     qualified: HashSet<Box<str>>,
     pub(crate) macros: Vec<MacroSet>,
     pub(crate) validators: Vec<Validator>,
-    /// Whether `<`, `<=`, `>` and `>=` compare numbers of different types.
+    /// Whether `<`, `<=`, `>`, and `>=` compare numbers of different types.
     pub(crate) compare_across_types: bool,
 }
 
 /// A named type.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedType {
-    /// The type of struct literals.
+    /// The type of a struct literal with this name.
     pub(crate) of: Type,
-    /// The type when the name is used as a value: with parameters for lists and maps.
+    /// The type of the name as a value, with parameters for lists and maps.
     pub(crate) as_value: Type,
-    /// Whether the name has a value at run time. Otherwise a program that uses it cannot be created.
+    /// Whether the name has a value at run time; otherwise, an expression that uses the name does not compile.
     pub(crate) has_value: bool,
 }
 
@@ -115,7 +115,7 @@ impl Declarations {
         self.variables.insert(name.into(), of);
     }
 
-    /// Adds a name of a type that is also a value.
+    /// Adds a type name that is also a value.
     pub(crate) fn add_type(&mut self, name: &str, of: Type) {
         self.add_named(name, NamedType { as_value: of.clone(), of, has_value: true });
     }
@@ -140,8 +140,8 @@ impl Declarations {
         self.objects.insert(Arc::clone(&object.name), object);
     }
 
-    /// Adds the overloads of a function to those with the same name; an overload with a known identifier
-    /// replaces it.
+    /// Adds the overloads of a function to those with the same name; an overload replaces another with the same
+    /// identifier.
     pub(crate) fn add_function(&mut self, function: &Function) {
         let known = self
             .functions
@@ -162,7 +162,7 @@ impl Declarations {
         }
     }
 
-    /// Returns whether a variable, type, or constant may have a name that begins with this part.
+    /// Returns whether a qualified name of a variable, type, or constant may begin with this part.
     pub(crate) fn can_qualify(&self, first: &str) -> bool {
         !self.container.is_empty() || self.qualified.contains(first.trim_start_matches('.'))
     }
@@ -184,7 +184,7 @@ impl Declarations {
         find(name)
     }
 
-    /// Returns the full name and the meaning of a name that is not a comprehension variable.
+    /// Returns the full name and the meaning of a name, unless it is a comprehension variable.
     pub(crate) fn global(&self, name: &str) -> Option<(Arc<str>, Meaning)> {
         self.candidates(name, |name| {
             if let Some((name, of)) = self.variables.get_key_value(name) {
@@ -198,7 +198,7 @@ impl Declarations {
         })
     }
 
-    /// Returns the full name and the type for the name in a struct literal.
+    /// Returns the full name and the type of the name in a struct literal.
     pub(crate) fn struct_type(&self, name: &str) -> Option<(Arc<str>, Type)> {
         self.candidates(name, |name| {
             self.types.get_key_value(name).map(|(name, named)| (Arc::clone(name), named.of.clone()))

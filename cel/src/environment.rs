@@ -23,14 +23,14 @@ pub struct Environment {
     declarations: Arc<Declarations>,
 }
 
-/// Why an expression does not compile. `Display` writes kube-apiserver's message.
+/// The reason why an expression does not compile; `Display` writes kube-apiserver's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
     /// The syntax, a type, or a constant is invalid.
     #[error("compilation failed: {0}")]
     Invalid(IssueReport),
-    /// A constant part of the expression fails.
+    /// A constant part of the expression cannot be evaluated.
     #[error("program instantiation failed: {0}")]
     Instantiation(String),
     /// This crate does not support the expression.
@@ -45,7 +45,7 @@ impl Environment {
         Self { declarations: Arc::new(Declarations::new()) }
     }
 
-    /// Creates an environment with the standard library.
+    /// Creates an environment with the standard library of functions and operators.
     pub fn standard() -> Self {
         Self::empty().with_functions(crate::library::standard::functions())
     }
@@ -55,7 +55,7 @@ impl Environment {
         self
     }
 
-    /// Resolves names in a container first, such as `a.b`.
+    /// Sets the container in which names are resolved first, such as `a.b`.
     #[must_use]
     pub fn with_container(self, container: &str) -> Self {
         self.change(|declarations| declarations.container = container.into())
@@ -67,7 +67,7 @@ impl Environment {
         self.change(|declarations| declarations.add_variable(name, of))
     }
 
-    /// Adds an object type.
+    /// Declares an object type with its fields.
     #[must_use]
     pub fn with_object(self, object: impl Into<Arc<ObjectType>>) -> Self {
         self.change(|declarations| declarations.add_object(object.into()))
@@ -94,7 +94,7 @@ impl Environment {
         self.with_type_name("duration", Type::Duration).with_type_name("timestamp", Type::Timestamp)
     }
 
-    /// Adds functions; overloads are added to functions of the same name.
+    /// Adds functions; overloads are added to existing functions of the same name.
     #[must_use]
     pub fn with_functions(self, functions: impl IntoIterator<Item = Function>) -> Self {
         self.change(|declarations| {
@@ -104,7 +104,7 @@ impl Environment {
         })
     }
 
-    /// Adds macros.
+    /// Enables a set of macros.
     #[must_use]
     pub fn with_macros(self, macros: MacroSet) -> Self {
         self.change(|declarations| {
@@ -114,7 +114,7 @@ impl Environment {
         })
     }
 
-    /// Adds a validator. Validators run in the order in which they are added.
+    /// Adds a validator; validators run in the order in which they are added.
     #[must_use]
     pub fn with_validator(self, validator: Validator) -> Self {
         self.change(|declarations| {
@@ -134,7 +134,7 @@ impl Environment {
     ///
     /// # Errors
     ///
-    /// All errors of the expression, with kube-apiserver's messages.
+    /// Returns all errors of the expression, with kube-apiserver's messages.
     pub fn compile(&self, text: &str) -> Result<Program, CompileError> {
         let checked = self.check(text)?;
         Program::new(checked).map_err(|error| match error {
@@ -147,7 +147,7 @@ impl Environment {
     ///
     /// # Errors
     ///
-    /// All errors of the expression, with kube-apiserver's messages.
+    /// Returns all errors of the expression, with kube-apiserver's messages.
     pub fn estimate(&self, text: &str, sizes: &dyn Sizes) -> Result<Range, CompileError> {
         let checked = self.check(text)?;
         stack::with_room(checked.ast.depth, || estimate::estimate(&checked, sizes))
@@ -158,7 +158,7 @@ impl Environment {
     ///
     /// # Errors
     ///
-    /// All errors of the expression, with kube-apiserver's messages.
+    /// Returns all errors of the expression, with kube-apiserver's messages.
     pub fn type_of(&self, text: &str) -> Result<Type, CompileError> {
         let checked = self.check(text)?;
         Ok(checked.type_of(checked.ast.root).clone())

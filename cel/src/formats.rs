@@ -8,8 +8,8 @@ use regex::Regex;
 
 use crate::go::url::Url;
 
-/// Returns a name prepared for a suffix: as in kube-apiserver, a final hyphen and the character before it are
-/// replaced with a letter.
+/// Prepares a name for a generated suffix: as in kube-apiserver, a letter replaces a final hyphen and the character
+/// before the hyphen.
 ///
 /// Source: apimachinery pkg/api/validation/generic.go, `maskTrailingDash`.
 pub(crate) fn completed(name: &str) -> Cow<'_, str> {
@@ -32,6 +32,8 @@ pub(crate) fn uri(text: &str) -> Vec<String> {
     Url::parse_request_uri(text).err().into_iter().collect()
 }
 
+/// Validates a UUID.
+///
 /// Source: kube-openapi pkg/validation/strfmt/default.go, `UUIDPattern`.
 pub(crate) fn uuid(text: &str) -> Vec<String> {
     let mut rest = text;
@@ -55,11 +57,15 @@ pub(crate) fn byte(text: &str) -> Vec<String> {
     wrong_unless(is_valid, "invalid base64")
 }
 
+/// Validates a date, such as `2024-01-02`.
+///
 /// Source: kube-openapi pkg/validation/strfmt/date.go, `IsDate`.
 pub(crate) fn date(text: &str) -> Vec<String> {
     wrong_unless(is_date(text), "invalid date")
 }
 
+/// Validates a date and time, such as `2024-01-02T03:04:05Z`.
+///
 /// Source: kube-openapi pkg/validation/strfmt/time.go, `IsDateTime`.
 pub(crate) fn date_time(text: &str) -> Vec<String> {
     wrong_unless(is_date_time(text), "invalid datetime")
@@ -86,7 +92,7 @@ fn is_date(text: &str) -> bool {
     is_shaped && Date::new(year, month, day).is_ok()
 }
 
-/// Returns whether the text is a date, a `t`, and a time with its zone; text after another `t` is ignored.
+/// Returns whether the text is a date, a `t`, and a time with its zone. Text after another `t` is ignored.
 fn is_date_time(text: &str) -> bool {
     static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$").ok()

@@ -13,7 +13,7 @@ use crate::value::{List, Opaque, Text, Value};
 pub struct Function {
     /// The name, such as `size`, `ip.isCanonical` or `_+_`.
     pub name: &'static str,
-    /// The overloads, in the order in which the checker tries them and errors list them.
+    /// The overloads, in the order in which the checker tries them and in which errors list them.
     pub overloads: Vec<Arc<Overload>>,
 }
 
@@ -23,44 +23,44 @@ pub struct Function {
 pub struct Overload {
     /// The identifier, such as `string_to_int`; the cost of a call depends on it.
     pub id: &'static str,
-    /// Whether it is called as `target.function(...)`; the target is the first of `parameters`.
+    /// Whether the function is called as `target.function(...)`; the target is the first of `parameters`.
     pub member: bool,
     /// The types of the arguments. [`Type::Parameter`] is any type, the same for every occurrence of its
     /// name.
     pub parameters: Vec<Type>,
     /// The type of the result.
     pub result: Type,
-    /// The implementation. It is called only with arguments that match `parameters` at run time, unless it is
-    /// unguarded.
+    /// The function that evaluates a call. It receives only arguments that match `parameters` at run time, unless the
+    /// overload is unguarded.
     pub implementation: Implementation,
-    /// Whether it is called with arguments of any type and checks them itself (in cel-go: a singleton
-    /// binding, or disabled type guards). It never receives errors as arguments.
+    /// Whether the implementation accepts arguments of any type and checks them itself (in cel-go: a singleton binding,
+    /// or disabled type guards). Errors are never passed as arguments.
     pub unguarded: bool,
-    /// Whether cel-go binds it as a function of any number of arguments although it has one or two: then
-    /// arguments after a failed one are not evaluated, as with three or more.
+    /// Whether cel-go binds the overload as variadic although it has one or two parameters. Arguments after a failed
+    /// one are then not evaluated, as with three or more.
     pub variadic: bool,
-    /// The index of the argument that is a regular expression; a constant one is compiled with the program.
+    /// The index of the argument that is a regular expression. A constant expression is compiled with the program.
     pub regex: Option<usize>,
-    /// The run-time cost of a call if it is not determined by the overload's identifier (see `cost`).
+    /// The run-time cost of a call, or `None` if the overload's identifier determines the cost (see `cost`).
     pub cost: Option<CallCost>,
 }
 
 /// The implementation of an overload.
 pub type Implementation = for<'a> fn(&Call<'_, 'a>) -> Result<Value<'a>, Error>;
 
-/// Returns the run-time cost of a call from the overload's identifier, the arguments, and the result (none if
-/// the call failed), or `None` for the default cost of the identifier.
+/// Returns the run-time cost of a call from the overload's identifier, the arguments, and the result (`None` if the
+/// call failed), or `None` for the default cost of the identifier.
 ///
 /// Source: apiserver pkg/cel/library/cost.go, `CallCost`.
 pub type CallCost = fn(overload: &str, arguments: &[Value<'_>], result: Option<&Value<'_>>) -> Option<u64>;
 
-/// One call of an overload.
+/// The arguments of a call of an overload.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Call<'c, 'a> {
     /// The arguments; the target of a member call is the first.
     pub arguments: &'c [Value<'a>],
-    /// The regular expression, if it is constant.
+    /// The compiled regular expression, if it is constant.
     pub regex: Option<&'c Regexp>,
 }
 
@@ -69,7 +69,7 @@ impl<'c, 'a> Call<'c, 'a> {
     ///
     /// # Errors
     ///
-    /// There is no such argument, which the checker and the guards of the overload prevent.
+    /// Returns an error if there is no such argument, which the checker and the guards of the overload prevent.
     pub fn argument(&self, index: usize) -> Result<&'c Value<'a>, Error> {
         self.arguments.get(index).ok_or_else(Error::no_such_overload)
     }
@@ -78,7 +78,7 @@ impl<'c, 'a> Call<'c, 'a> {
     ///
     /// # Errors
     ///
-    /// It is not a string, which the guards of the overload prevent.
+    /// Returns an error if the argument is not a string, which the guards of the overload prevent.
     pub fn text(&self, index: usize) -> Result<&'c Text<'a>, Error> {
         let Value::String(text) = self.argument(index)? else { return Err(Error::no_such_overload()) };
         Ok(text)
@@ -88,7 +88,7 @@ impl<'c, 'a> Call<'c, 'a> {
     ///
     /// # Errors
     ///
-    /// It is not an integer, which the guards of the overload prevent.
+    /// Returns an error if the argument is not an integer, which the guards of the overload prevent.
     pub fn int(&self, index: usize) -> Result<i64, Error> {
         let Value::Int(number) = self.argument(index)? else { return Err(Error::no_such_overload()) };
         Ok(*number)
@@ -98,7 +98,7 @@ impl<'c, 'a> Call<'c, 'a> {
     ///
     /// # Errors
     ///
-    /// It is not a boolean, which the guards of the overload prevent.
+    /// Returns an error if the argument is not a boolean, which the guards of the overload prevent.
     pub fn bool(&self, index: usize) -> Result<bool, Error> {
         let Value::Bool(value) = self.argument(index)? else { return Err(Error::no_such_overload()) };
         Ok(*value)
@@ -108,7 +108,7 @@ impl<'c, 'a> Call<'c, 'a> {
     ///
     /// # Errors
     ///
-    /// It has another type, which the guards of the overload prevent.
+    /// Returns an error if the argument has another type, which the guards of the overload prevent.
     pub fn opaque<T: Opaque>(&self, index: usize) -> Result<&'c T, Error> {
         self.argument(index)?.downcast().ok_or_else(Error::no_such_overload)
     }
@@ -117,32 +117,34 @@ impl<'c, 'a> Call<'c, 'a> {
     ///
     /// # Errors
     ///
-    /// It is not a list, which the guards of the overload prevent.
+    /// Returns an error if the argument is not a list, which the guards of the overload prevent.
     pub fn list(&self, index: usize) -> Result<&'c List<'a>, Error> {
         let Value::List(list) = self.argument(index)? else { return Err(Error::no_such_overload()) };
         Ok(list)
     }
 }
 
-/// Why an evaluation failed. `Display` writes the text that kube-apiserver shows after `resulted in error: `,
-/// unless kube-apiserver would have continued.
+/// The reason why an evaluation failed.
+///
+/// `Display` writes the text that kube-apiserver shows after `resulted in error: `, unless kube-apiserver would have
+/// continued.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An error of the language, which most operations propagate.
+    /// An error of the expression language, which most operations propagate.
     #[error("{0}")]
     Language(String),
     /// A panic in kube-apiserver's code, which ends the evaluation.
     #[error("internal error: {0}")]
     Panic(String),
-    /// An operation that this crate does not support but kube-apiserver performs while it has memory. It ends
-    /// the evaluation.
+    /// An operation that this crate does not support, but that kube-apiserver performs while memory is available. The
+    /// error ends the evaluation.
     #[error("not supported: {0}")]
     Unsupported(String),
 }
 
 impl Error {
-    /// Returns an error of the language, which most operations propagate.
+    /// Creates an error of the expression language, which most operations propagate.
     pub fn new(text: impl Into<String>) -> Self {
         Self::Language(text.into())
     }
@@ -168,7 +170,7 @@ impl Function {
         Self { name, overloads: overloads.into_iter().map(Arc::new).collect() }
     }
 
-    /// Sets the cost of all overloads.
+    /// Sets the cost function of all overloads.
     #[must_use]
     pub fn with_cost(mut self, cost: CallCost) -> Self {
         self.overloads = self
@@ -181,7 +183,7 @@ impl Function {
 }
 
 impl Function {
-    /// Binds all overloads as functions of any number of arguments.
+    /// Makes all overloads variadic, as in cel-go, even if they have one or two parameters.
     #[must_use]
     pub fn variadic(mut self) -> Self {
         self.overloads =
@@ -221,7 +223,7 @@ impl Overload {
         Self { member: true, ..Self::global(id, parameters, result, implementation) }
     }
 
-    /// Calls it with arguments of any type.
+    /// Lets the implementation receive arguments of any type.
     #[must_use]
     pub fn unguarded(mut self) -> Self {
         self.unguarded = true;
@@ -235,7 +237,7 @@ impl Overload {
         self
     }
 
-    /// Marks argument `index` as a regular expression.
+    /// Declares that the argument at `index` is a regular expression.
     #[must_use]
     pub fn with_regex(mut self, index: usize) -> Self {
         self.regex = Some(index);

@@ -9,14 +9,14 @@
 //!
 //! The pipeline has one module per step; each imports only from the modules above it:
 //!
-//! - [`types`] and [`value`]: what an expression can be, statically and at run time;
-//! - [`schema`]: what JSON of custom resources is by its OpenAPI schema;
+//! - [`types`] and [`value`]: static types, and values at run time;
+//! - [`schema`]: types and values of custom resources, from their OpenAPI schemas;
 //! - [`regexp`]: regular expressions in Go's syntax;
-//! - [`function`]: an overload: its signature, what it does, what it costs;
-//! - `ast` and `parser`: the text as a tree, syntax errors with their position;
-//! - `checker`: a type for every node, an overload for every call;
-//! - `program`: the checked tree, prepared for evaluation, and the evaluation with its cost;
-//! - `library`: the functions, one library a module.
+//! - [`function`]: overloads: their signature, implementation, and cost;
+//! - `ast` and `parser`: the tree of an expression, and syntax errors with their position;
+//! - `checker`: assigns a type to every node and an overload to every call;
+//! - `program`: prepares a checked tree for evaluation, and evaluates it with its cost;
+//! - `library`: the functions, with one module per library.
 
 #![expect(
     clippy::wildcard_enum_match_arm,

@@ -63,7 +63,7 @@ impl Checker<'_, '_> {
         self.substitutions.substitute(&of, false)
     }
 
-    /// Returns the type of a call from all overloads whose parameters accept the arguments.
+    /// Finds all overloads whose parameters accept the arguments, and returns the type of the call.
     fn resolve(
         &mut self,
         node: NodeId,
@@ -119,7 +119,7 @@ impl Checker<'_, '_> {
         result
     }
 
-    /// Returns the types of arguments as messages show them, such as `(int, string)` or `string.(int)`.
+    /// Returns the types of arguments in the notation of error messages, such as `(int, string)` or `string.(int)`.
     ///
     /// Source: cel-go checker/format.go.
     fn signature(&self, types: &[Type], member: bool) -> String {

@@ -21,7 +21,7 @@ use unify::{Substitutions, is_dynamic, unwrap_optional};
 /// b})` doubles the type, which also exhausts a server.
 const MAX_TYPE_SIZE: usize = 20_000;
 
-/// Checks a tree. Errors are added to `issues`.
+/// Type-checks a tree and adds errors to `issues`.
 pub(crate) fn check(
     ast: Ast,
     source: &Source<'_>,
@@ -134,7 +134,7 @@ impl Checker<'_, '_> {
         self.report(node, format!("expected type '{expected}' but found '{found}'"));
     }
 
-    /// Returns the type of a variable of an enclosing comprehension.
+    /// Returns the type of a comprehension variable, or `None` if no enclosing comprehension declares the name.
     fn local(&self, name: &str) -> Option<&Type> {
         let name = name.strip_prefix('.').unwrap_or(name);
         self.scopes.iter().rev().find(|(known, _)| known == name).map(|(_, of)| of)
@@ -203,7 +203,7 @@ impl Checker<'_, '_> {
         if test { Type::Bool } else { self.substitutions.substitute(&of, false) }
     }
 
-    /// Returns `operand.field` as a qualified name with its first part; none if the operand is not a name.
+    /// Returns `operand.field` as a qualified name with its first part, or `None` if the operand is not a name.
     fn qualified_name(&self, operand: NodeId, field: &str) -> Option<(String, String)> {
         let mut parts = vec![field];
         let mut at = operand;
@@ -249,7 +249,7 @@ impl Checker<'_, '_> {
         if inner.is_some() || optional { Type::optional(of) } else { of }
     }
 
-    /// Returns the type of a field of a message, or an error.
+    /// Returns the type of a message's field, or an error if the field is not declared.
     fn field_of(&self, message: &str, field: &str) -> Result<Type, String> {
         let Some(object) = self.declarations.objects.get(message) else {
             return Err(format!("unexpected failed resolution of '{message}'"));
@@ -307,7 +307,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// Returns the common type of the previous elements and the current one.
+    /// Returns the common type of the previous elements of a literal and the current one.
     fn join(&mut self, so_far: Option<Type>, current: Type) -> Type {
         match so_far {
             None => current,
@@ -316,7 +316,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// Returns the value type of an element that is written with a question mark.
+    /// Returns the value type of an element that is written `?element`.
     fn unwrapped(&mut self, node: NodeId) -> Type {
         let of = self.type_of(node).clone();
         if let Some(inner) = unwrap_optional(&of) {

@@ -10,14 +10,14 @@ use crate::types::{OPTIONAL, Type};
 #[derive(Debug, Default)]
 pub(super) struct Substitutions {
     variables: Vec<Option<Type>>,
-    /// Parameters of declared types, such as the `A` in the type of the name `list`.
+    /// The parameters of declared types, such as the `A` in the type of the name `list`.
     parameters: Vec<(&'static str, Type)>,
-    /// The replaced values, to undo a failed attempt.
+    /// The replaced values, with which a failed attempt is undone.
     replaced: Vec<(Type, Option<Type>)>,
 }
 
 impl Substitutions {
-    /// Creates a type variable.
+    /// Creates a new type variable.
     pub(super) fn fresh(&mut self) -> Type {
         self.variables.push(None);
         Type::Variable(crate::source::narrow(self.variables.len() - 1))
@@ -54,7 +54,7 @@ impl Substitutions {
         self.replaced.push((of.clone(), before));
     }
 
-    /// Returns whether every type is assignable to the expected one; if not, infers nothing.
+    /// Returns whether each type is assignable to the expected type; if not, keeps no inferred types.
     pub(super) fn all_fit<'t>(
         &mut self,
         types: impl ExactSizeIterator<Item = &'t Type>,
@@ -70,7 +70,7 @@ impl Substitutions {
         fit
     }
 
-    /// Returns whether one type is assignable to another; if not, infers nothing.
+    /// Returns whether one type is assignable to another; if not, keeps no inferred types.
     pub(super) fn fits(&mut self, one: &Type, other: &Type) -> bool {
         self.all_fit(std::iter::once(one), std::slice::from_ref(other))
     }
@@ -114,7 +114,7 @@ impl Substitutions {
         }
     }
 
-    /// Returns whether the substitution of a variable, existing or new, fits a type, and whether it existed.
+    /// Returns whether the substitution of a variable, existing or new, matches a type, and whether it existed before.
     fn substitutes(&mut self, one: &Type, variable: &Type) -> (bool, bool) {
         if one == variable {
             return (true, true);
@@ -139,7 +139,7 @@ impl Substitutions {
         (free, false)
     }
 
-    /// Returns whether a variable does not occur in a type.
+    /// Returns whether a type does not contain a variable.
     fn not_in(&self, variable: &Type, within: &Type) -> bool {
         if variable == within {
             return false;
@@ -155,8 +155,8 @@ impl Substitutions {
         }
     }
 
-    /// Returns the type with all substitutions applied. Type variables without one are kept or become
-    /// dynamic.
+    /// Returns the type with all substitutions applied. A type variable without a substitution becomes dynamic if
+    /// `to_dynamic` is set.
     pub(super) fn substitute(&self, of: &Type, to_dynamic: bool) -> Type {
         if let Some(known) = self.find(of) {
             return self.substitute(known, to_dynamic);
@@ -187,14 +187,14 @@ impl Substitutions {
     }
 }
 
-/// An overload's type whose parameters are replaced with type variables.
+/// A copy of an overload's type in which type variables replace the parameters.
 #[derive(Debug, Default)]
 pub(super) struct Instance {
     parameters: Vec<(&'static str, Type)>,
 }
 
 impl Instance {
-    /// Replaces the parameters in a type.
+    /// Replaces the parameters in a type with type variables.
     pub(super) fn of(&mut self, substitutions: &mut Substitutions, of: &Type) -> Type {
         match of {
             Type::Parameter(name) => {
@@ -226,7 +226,7 @@ pub(super) fn is_dynamic(of: &Type) -> bool {
     matches!(of, Type::Dyn | Type::Any)
 }
 
-/// Returns the value type of an optional type.
+/// Returns the value type of an optional type, or `None` for other types.
 pub(super) fn unwrap_optional(of: &Type) -> Option<&Type> {
     match of {
         Type::Opaque(name, parameters) if **name == *OPTIONAL => parameters.first(),

@@ -14,7 +14,7 @@ use crate::source::{Issues, Source};
 use crate::types::Type;
 use crate::value::{Text, Value};
 
-/// Runs all validators. Errors are added to `issues`.
+/// Runs all validators and adds errors to `issues`.
 pub(crate) fn validate(
     checked: &Checked,
     source: &Source<'_>,
@@ -43,7 +43,7 @@ pub(crate) fn validate(
 #[derive(Default)]
 struct ValidatedNodes {
     calls: Vec<NodeId>,
-    /// Lists and maps whose elements must have one type.
+    /// Lists and maps whose elements must have the same type.
     lists: Vec<NodeId>,
     maps: Vec<NodeId>,
 }
@@ -98,7 +98,7 @@ impl<'c> Run<'c, '_, '_> {
         })
     }
 
-    /// Evaluates time constants.
+    /// Reports constant arguments of `function` that are not valid durations or timestamps.
     fn constant_times(&mut self, function: &'static str, calls: &[NodeId]) {
         let wrong: Vec<_> = self
             .calls_of(function, calls)
@@ -110,7 +110,7 @@ impl<'c> Run<'c, '_, '_> {
         }
     }
 
-    /// Returns whether a call with a constant argument has a value; true if the argument is not constant.
+    /// Returns whether a constant argument of a call is a valid time; other arguments are accepted.
     fn is_time(&self, call: NodeId, argument: NodeId) -> bool {
         let value = match self.checked.ast.expression(argument) {
             Expression::String(text) => Value::String(Text::Borrowed(text)),
@@ -129,8 +129,8 @@ impl<'c> Run<'c, '_, '_> {
         })
     }
 
-    /// Compiles regular expressions in the first argument (for `matches(text, expression)`, upstream checks
-    /// the text).
+    /// Reports invalid regular expressions in the first argument. For `matches(text, expression)`, this is the text, as
+    /// in cel-go.
     fn expressions(&mut self, calls: &[NodeId]) {
         let wrong: Vec<_> = self
             .calls_of("matches", calls)
@@ -191,7 +191,7 @@ impl<'c> Run<'c, '_, '_> {
         Ok(())
     }
 
-    /// Returns the type of an element, or of its value if it is optional.
+    /// Returns the type of an element, or of its value if the element is optional.
     fn element(&self, node: NodeId, optional: bool) -> Result<&'c Type, Refused> {
         let of = self.checked.type_of(node);
         if !optional {

@@ -83,7 +83,7 @@ impl Estimator<'_> {
         before.plus(cost)
     }
 
-    /// Returns the cost of an overload with its arguments.
+    /// Returns the cost of a call of this overload, including its arguments.
     fn overload(
         &mut self,
         node: NodeId,
@@ -116,7 +116,7 @@ impl Estimator<'_> {
         Call { cost: call.cost.plus(arguments_cost), ..call }
     }
 
-    /// Returns the cost of standard overloads that do not cost 1.
+    /// Returns the cost of a standard overload, or `None` if the cost is 1.
     fn standard(
         &mut self,
         node: NodeId,

@@ -17,7 +17,7 @@ fn nominal() -> Call {
 }
 
 impl Estimator<'_> {
-    /// Returns the cost of a library call without its arguments; none if the function is not from a library.
+    /// Returns the cost of a library call without its arguments, or `None` if the function is not from a library.
     pub(super) fn library(
         &self,
         function: &str,
@@ -34,7 +34,7 @@ impl Estimator<'_> {
         argument.size.or_else(|| self.size_at(&argument.path, argument.of)).unwrap_or_else(Range::unknown)
     }
 
-    /// Returns the value of a literal integer; negative values count as 0.
+    /// Returns the value of a literal integer, or `otherwise` for other arguments; negative values count as 0.
     fn literal(&self, argument: &Argument<'_>, otherwise: u64) -> u64 {
         match self.checked.ast.expression(argument.node) {
             Expression::Int(value) => u64::try_from(*value).unwrap_or_default(),
@@ -270,7 +270,7 @@ fn selector(size: Range) -> Range {
     size.read().plus(Range::exactly(10)).plus(requirements.by(50.0))
 }
 
-/// Returns the size of a text after replacements.
+/// Returns the size of a string after replacements.
 fn replaced(text: Range, old: Range, new: Range) -> Range {
     let (mut count, mut kept) = (Range::exactly(0), Range::exactly(0));
     if old.min == 0 {

@@ -22,8 +22,8 @@ const MESSAGE: u64 = 40;
 
 /// The possible sizes of variables and their parts.
 pub trait Sizes: Sync {
-    /// Returns the size of the value at a path such as `["self", "names", "@items"]`, or `None` if unknown.
-    /// The elements of a list are at `@items`, the keys and values of a map at `@keys` and `@values`.
+    /// Returns the size of the value at a path such as `["self", "names", "@items"]`, or `None` if the size is unknown.
+    /// The elements of a list are at `@items`, and the keys and values of a map at `@keys` and `@values`.
     fn size(&self, path: &[String], of: &Type) -> Option<Range>;
 }
 
@@ -88,7 +88,7 @@ struct Argument<'e> {
     node: NodeId,
     of: &'e Type,
     path: Path,
-    /// The size, if known.
+    /// The size, or `None` if the size is unknown.
     size: Option<Range>,
 }
 
@@ -300,7 +300,7 @@ impl<'e> Estimator<'e> {
         self.size(node).unwrap_or_else(Range::unknown)
     }
 
-    /// Returns the size of a node's value, if known.
+    /// Returns the size of a node's value, or `None` if the size is unknown.
     fn size(&mut self, node: NodeId) -> Option<Range> {
         if let Some(known) = self.known.get(&node) {
             return Some(*known);

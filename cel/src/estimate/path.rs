@@ -37,7 +37,7 @@ impl Path {
         Self { memory: Rc::clone(&self.memory), capacity: self.capacity, length: self.length + 1 }
     }
 
-    /// Returns the current parts.
+    /// Returns the current parts of the path.
     pub(super) fn parts(&self) -> Vec<String> {
         self.memory.borrow().iter().take(self.length).cloned().collect()
     }
@@ -46,7 +46,7 @@ impl Path {
         self.length == 0
     }
 
-    /// Returns whether it begins with the accumulator variable of a macro.
+    /// Returns whether the path begins with the accumulator variable of a macro.
     pub(super) fn is_of_accumulator(&self) -> bool {
         self.memory.borrow().first().is_some_and(|first| matches!(first.as_str(), "@result" | "__result__"))
     }

@@ -7,29 +7,29 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Range {
-    /// The minimum.
+    /// The minimum size or cost.
     pub min: u64,
-    /// The maximum; `u64::MAX` if unbounded.
+    /// The maximum size or cost; `u64::MAX` if unbounded.
     pub max: u64,
 }
 
 impl Range {
-    /// Creates a range.
+    /// Creates a range from its minimum and maximum.
     pub fn new(min: u64, max: u64) -> Self {
         Self { min, max }
     }
 
-    /// Creates a range with one value.
+    /// Creates a range whose minimum and maximum are `number`.
     pub fn exactly(number: u64) -> Self {
         Self::new(number, number)
     }
 
-    /// Creates an unbounded range.
+    /// Creates a range from 0 to `u64::MAX`.
     pub fn unknown() -> Self {
         Self::new(0, u64::MAX)
     }
 
-    /// Returns the neutral element of joining ranges.
+    /// Returns the empty range, which does not change a range that is joined with it.
     pub(super) fn nothing() -> Self {
         Self::new(u64::MAX, 0)
     }
@@ -47,7 +47,7 @@ impl Range {
         Self::new(scaled(self.min, factor), scaled(self.max, factor))
     }
 
-    /// Returns a tenth, rounded up: the cost of reading a string of this size.
+    /// Returns a tenth of the size, rounded up: the cost of reading a string of this size.
     pub(super) fn read(self) -> Self {
         self.by(0.1)
     }

@@ -4,7 +4,7 @@
 ///
 /// # Errors
 ///
-/// Go's message.
+/// Returns Go's message if the text is not valid base64.
 ///
 /// Source: Go encoding/base64/base64.go, `decodeQuantum`.
 pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
@@ -38,7 +38,7 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Checks the padding: its first `=` ends before `at` and follows `digits` digits of the last group.
+/// Checks the padding of the last group, which has `digits` digits; `at` is the index after the first `=`.
 fn padding(source: &[u8], mut at: usize, digits: usize) -> Result<(), String> {
     let skip = |at: usize| {
         let rest = source.get(at..).unwrap_or_default();

@@ -4,8 +4,8 @@
 
 use super::{base64, netip};
 
-/// Returns whether `text` is one address: `a@example.com`, `"A B" <a@example.com>`, `a@[192.0.2.1]`, `group:
-/// a@example.com;`, each with optional comments in parentheses.
+/// Returns whether `text` is one mail address: `a@example.com`, `"A B" <a@example.com>`, `a@[192.0.2.1]`, or
+/// `group: a@example.com;`, with optional comments in parentheses.
 pub(crate) fn is_address(text: &str) -> bool {
     let mut parser = Parser { rest: text };
     parser.addresses(true) == Some(1) && parser.skip_comments().is_some() && parser.rest.is_empty()
@@ -19,7 +19,7 @@ struct Parser<'t> {
 /// A word of a name.
 enum Word {
     Plain,
-    /// An encoded word, and whether it is non-empty.
+    /// An encoded word, and whether its text is non-empty.
     Encoded(bool),
 }
 
@@ -103,7 +103,7 @@ impl Parser<'_> {
         is_address.then_some(())
     }
 
-    /// Parses the words of a name; fails only if there is none at its beginning.
+    /// Parses the words of a name; fails if the text does not begin with a word.
     fn name(&mut self) -> Option<()> {
         let mut words = 0;
         // Consecutive encoded words form one word.
@@ -174,7 +174,7 @@ impl Parser<'_> {
         Some(atom)
     }
 
-    /// Skips spaces and comments.
+    /// Skips spaces and comments; fails if a comment is invalid.
     fn skip_comments(&mut self) -> Option<()> {
         self.skip_space();
         while self.take('(') {
@@ -184,7 +184,7 @@ impl Parser<'_> {
         Some(())
     }
 
-    /// Parses the content of a comment after its opening parenthesis; nested comments keep theirs.
+    /// Parses the content of a comment after its opening parenthesis, including the parentheses of nested comments.
     fn comment(&mut self) -> Option<String> {
         let mut depth = 1_usize;
         let mut text = String::new();
@@ -217,7 +217,7 @@ impl Parser<'_> {
     }
 }
 
-/// Decodes a word; none for an encoded word of an unknown charset.
+/// Decodes a word; returns `None` for an encoded word of an unknown charset.
 fn decoded(word: &str) -> Option<Word> {
     let parts = word.strip_prefix("=?").and_then(|word| word.strip_suffix("?="));
     let parts: Vec<&str> =

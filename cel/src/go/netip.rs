@@ -7,7 +7,7 @@ use crate::go::quote::quote;
 /// A parsed address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address<'t> {
-    /// The address.
+    /// The address without its zone.
     pub(crate) ip: IpAddr,
     /// The zone after `%` in an IPv6 address.
     pub(crate) zone: Option<&'t [u8]>,
@@ -16,7 +16,7 @@ pub(crate) struct Address<'t> {
 /// Parses an address such as `10.0.0.1`, `::1`, or `fe80::1%eth0`.
 ///
 /// # Errors
-/// Go's message.
+/// Returns Go's message if the text is not an address.
 ///
 /// Source: Go net/netip/netip.go, `ParseAddr`.
 pub(crate) fn parse_address(text: &[u8]) -> Result<Address<'_>, String> {
@@ -33,7 +33,7 @@ pub(crate) fn parse_address(text: &[u8]) -> Result<Address<'_>, String> {
 /// Parses a prefix such as `10.0.0.0/8`.
 ///
 /// # Errors
-/// Go's message.
+/// Returns Go's message if the text is not a prefix.
 ///
 /// Source: Go net/netip/netip.go, `ParsePrefix`.
 pub(crate) fn parse_prefix(text: &str) -> Result<Prefix, String> {
@@ -60,7 +60,7 @@ pub(crate) fn parse_prefix(text: &str) -> Result<Prefix, String> {
     }
 }
 
-/// A network: an address, not necessarily its first, and the length of its prefix.
+/// A network: an address, which need not be the first of the network, and the length of the prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prefix {
     /// The address.
@@ -88,7 +88,7 @@ impl Prefix {
     }
 }
 
-/// Returns the number of bits: 32 or 128.
+/// Returns the number of bits in the address: 32 or 128.
 pub(crate) fn bit_length(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
@@ -245,7 +245,7 @@ impl Groups<'_> {
         Ok(())
     }
 
-    /// Expands `::` to zeros.
+    /// Replaces `::` with zeros and returns the octets of the address.
     fn expand(self) -> Result<[u8; 16], String> {
         if !self.rest.is_empty() {
             return self.error("trailing garbage after address", self.rest);

@@ -9,13 +9,13 @@ use crate::types::Type;
 /// The variables in addition to `object`, `oldObject`, `request`, and `namespaceObject`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Variables {
-    /// Whether there is `params`.
+    /// Whether the variable `params` is declared.
     pub params: bool,
-    /// Whether there are `authorizer` and `authorizer.requestResource`.
+    /// Whether the variables `authorizer` and `authorizer.requestResource` are declared.
     pub authorizer: bool,
 }
 
-/// Adds the variables of admission to an environment.
+/// Declares the variables of admission expressions in an environment.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/compile.go, `createEnvForOpts`.
 #[must_use]
@@ -39,8 +39,8 @@ pub fn with_admission_variables(environment: Environment, variables: Variables) 
     environment
 }
 
-/// Returns the types of `request` and of `namespaceObject`. A request's `uid`, `object`, and `oldObject` are
-/// not fields, and neither are managed fields and owner references of a Namespace.
+/// Returns the types of `request` and `namespaceObject`. They omit `uid`, `object`, and `oldObject` of a request, and
+/// the managed fields and owner references of a Namespace.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/compile.go, `BuildRequestType` and `BuildNamespaceType`.
 /// Rule: MC-04.

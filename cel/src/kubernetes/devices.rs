@@ -7,7 +7,7 @@ use crate::estimate::{Range, Sizes};
 use crate::library::quantity::quantity;
 use crate::types::Type;
 
-/// Adds `device` to an environment, as for devices with shareable capacities.
+/// Declares `device`, including the fields for shareable capacities.
 ///
 /// Source: dynamic-resource-allocation cel/compile.go, `newCompiler`.
 #[must_use]
@@ -30,7 +30,7 @@ pub fn with_device(environment: Environment) -> Environment {
         .with_variable("device", Type::object(DEVICE))
 }
 
-/// The size of `device`.
+/// The maximum sizes of `device` and its parts.
 ///
 /// Source: dynamic-resource-allocation cel/compile.go, `sizeEstimator`; api resource/v1/types.go.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,11 +45,11 @@ enum Part {
     IsShared,
     Domain,
     Id,
-    /// The attributes by domain, and the attributes of one domain.
+    /// The attributes of all domains, and the attributes of one domain.
     Domains,
     Attributes,
     Attribute,
-    /// The capacities by domain, and the capacities of one domain.
+    /// The capacities of all domains, and the capacities of one domain.
     DomainsOfCapacities,
     Capacities,
     Capacity,
@@ -73,7 +73,7 @@ impl Part {
         })
     }
 
-    /// Returns its maximum number of characters or entries.
+    /// Returns the maximum number of characters or entries of the part.
     fn most(self) -> u64 {
         match self {
             Self::Device | Self::Capacity => 0,

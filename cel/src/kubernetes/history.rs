@@ -5,14 +5,14 @@ use crate::environment::{Environment, MacroSet, Validator};
 use crate::library;
 use crate::types::Type;
 
-/// A library or option, with the versions that have it.
+/// A library or option, and the versions of Kubernetes that include it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
-    /// The first version that has it.
+    /// The first version that includes the library or option.
     introduced: Version,
-    /// The first version that no longer has it.
+    /// The first version that no longer includes the library or option, if any.
     removed: Option<Version>,
-    /// Adds it to an environment.
+    /// Adds the library or option to an environment.
     pub(super) apply: fn(Environment) -> Environment,
 }
 
@@ -94,7 +94,7 @@ impl Change {
         Self { introduced, removed: Some(removed), apply }
     }
 
-    /// Returns whether a version has it.
+    /// Returns whether `version` includes the library or option.
     pub(super) fn is_in(&self, version: Version) -> bool {
         version >= self.introduced && self.removed.is_none_or(|removed| version < removed)
     }

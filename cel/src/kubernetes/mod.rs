@@ -25,12 +25,12 @@ pub struct Version {
     minor: u32,
 }
 
-/// A text that is not a version.
+/// The error for a text that is not a version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid version '{0}': expected MAJOR.MINOR, such as 1.37")]
 pub struct VersionError(String);
 
-/// The kind of expressions to compile.
+/// Which environment an expression is compiled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Expressions {
@@ -62,7 +62,7 @@ impl fmt::Display for Version {
 impl FromStr for Version {
     type Err = VersionError;
 
-    /// Parses a version, ignoring the patch level and everything after it.
+    /// Parses a version such as `1.37.2`; the patch level and all text after it are ignored.
     fn from_str(text: &str) -> Result<Self, VersionError> {
         let error = || VersionError(text.to_owned());
         let mut parts = text.strip_prefix('v').unwrap_or(text).split('.');

@@ -19,7 +19,7 @@ const GROUP_CHECK: &str = "kubernetes.authorization.GroupCheck";
 const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
 const DECISION: &str = "kubernetes.authorization.Decision";
 
-/// Returns the functions of the library.
+/// Returns the functions of the authorizer library.
 ///
 /// Rule: MC-14.
 pub(crate) fn functions() -> Vec<Function> {
@@ -67,7 +67,7 @@ pub(crate) fn functions() -> Vec<Function> {
     ]
 }
 
-/// Returns the functions for selectors.
+/// Returns the functions that set field and label selectors.
 pub(crate) fn selector_functions() -> Vec<Function> {
     let selector = |name, id, implementation| {
         Function::new(name, vec![member(id, &[RESOURCE_CHECK], object(RESOURCE_CHECK), implementation)])
@@ -125,7 +125,8 @@ pub(crate) struct ResourceCheck {
     pub(crate) resource: Resource,
 }
 
-/// kube-apiserver does not compare these values, not even with themselves, and has no text for them.
+/// Implements `Opaque` for a type. kube-apiserver cannot compare these values, even with themselves, or convert them to
+/// text.
 macro_rules! opaque_value {
     ($type:ty, $name:expr, $go:literal) => {
         impl Opaque for $type {

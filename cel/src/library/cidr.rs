@@ -15,7 +15,7 @@ use crate::value::{Opaque, Value};
 
 const TYPE: &str = "net.CIDR";
 
-/// Returns the functions of the library.
+/// Returns the functions of the CIDR library.
 pub(crate) fn functions() -> Vec<Function> {
     vec![
         conversion("cidr", "string_to_cidr", cidr(), |call| Ok(value(read(call.text(0)?.as_str())?))),
@@ -73,7 +73,7 @@ pub(crate) fn functions() -> Vec<Function> {
     ]
 }
 
-/// Returns the type, whose name is declared, too.
+/// Returns the type of networks, whose name is also declared as a value.
 pub(crate) fn cidr() -> Type {
     Type::opaque(TYPE)
 }
@@ -118,6 +118,8 @@ impl fmt::Display for Cidr {
     }
 }
 
+/// Parses a prefix; IPv4-mapped IPv6 addresses are not allowed.
+///
 /// Source: apiserver pkg/cel/library/cidr.go, `parseCIDR`.
 fn parse(text: &str) -> Result<Prefix, String> {
     let prefix = parse_prefix(text)
@@ -128,7 +130,7 @@ fn parse(text: &str) -> Result<Prefix, String> {
     Ok(prefix)
 }
 
-/// Parses a prefix. The error names the failure twice, as in kube-apiserver.
+/// Parses a prefix. The error message contains the failure twice, as in kube-apiserver.
 ///
 /// Source: apiserver pkg/cel/library/cidr.go, `stringToCIDR`.
 fn read(text: &str) -> Result<Prefix, Error> {
@@ -137,14 +139,14 @@ fn read(text: &str) -> Result<Prefix, Error> {
     })
 }
 
-/// The cost: twice the bytes of the prefix, plus parsing a string.
+/// The cost of reading the bytes of the prefix twice and parsing a string.
 const COST_OF_CONTAINS_IP: CallCost = |overload, arguments, _| {
     let [network, other, ..] = arguments else { return None };
     let parsing = if overload == "cidr_contains_ip_string" { passes(other, 1.0) } else { 0 };
     Some(share(2 * network.size_or_one(), 0.1) + parsing)
 };
 
-/// The cost: twice the bytes of the prefix, once more to mask them, plus parsing a string.
+/// The cost of reading the bytes of the prefix three times, once to mask them, and parsing a string.
 const COST_OF_CONTAINS_CIDR: CallCost = |overload, arguments, _| {
     let [network, other, ..] = arguments else { return None };
     let parsing = if overload == "cidr_contains_cidr_string" { passes(other, 1.0) } else { 0 };

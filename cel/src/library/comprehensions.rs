@@ -6,7 +6,7 @@ use crate::function::{Call, Error, Function, Overload};
 use crate::types::Type;
 use crate::value::{Map, Value};
 
-/// Returns the functions of the library.
+/// Returns the functions that the macros expand to.
 pub(crate) fn library() -> Vec<Function> {
     let (key, value) = (Type::Parameter("K"), Type::Parameter("V"));
     let map = Type::map(key.clone(), value.clone());
@@ -26,7 +26,7 @@ fn map_of<'a>(call: &Call<'_, 'a>, index: usize) -> Result<Map<'a>, Error> {
     Ok(map.clone())
 }
 
-/// Adds an entry, and fails if the key exists.
+/// Adds an entry to a map, and returns an error if the key exists.
 pub(crate) fn insert<'a>(map: &mut Map<'a>, key: Value<'a>, value: Value<'a>) -> Result<(), Error> {
     if map.get(&key).is_some() {
         return Err(Error::new(format!("insert failed: key {key} already exists")));

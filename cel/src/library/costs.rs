@@ -14,7 +14,7 @@ pub(crate) const TRAVERSED: f64 = 0.1;
 /// The cost of traversing the first argument completely.
 pub(crate) const TRAVERSAL: CallCost = |_, arguments, _| Some(arguments.first().map_or(0, traversal));
 
-/// The cost of accessors and similarly cheap calls.
+/// The cost of accessors and other cheap calls, which is 1.
 pub(crate) const NOMINAL: CallCost = |_, _, _| Some(1);
 
 /// The cost of reading the string in the first argument.
@@ -23,7 +23,7 @@ pub(crate) const ONE_PASS: CallCost = |_, arguments, _| Some(passes(arguments.fi
 /// The cost of reading and comparing the string in the first argument.
 pub(crate) const TWO_PASSES: CallCost = |_, arguments, _| Some(passes(arguments.first()?, 2.0));
 
-/// Returns the cost of reading a string or the bytes of an address this many times, rounded up.
+/// Returns the cost of reading a string, or the bytes of an address, `times` times, rounded up.
 pub(crate) fn passes(value: &Value<'_>, times: f64) -> u64 {
     share(value.size_or_one(), times * TRAVERSED)
 }
@@ -43,7 +43,7 @@ fn approximate(size: u64) -> f64 {
     size as f64
 }
 
-/// Converts as Go does on amd64: a value that does not fit becomes 2 to the power of 63.
+/// Converts a cost to an integer as Go does on amd64: a value out of range becomes 2 to the power of 63.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked, and costs are whole")]
 fn whole(cost: f64) -> u64 {
     const TOO_LARGE: f64 = 18_446_744_073_709_551_616.0;

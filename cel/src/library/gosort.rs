@@ -123,8 +123,8 @@ impl<F: FnMut(usize, usize) -> bool> Sorter<F> {
         }
     }
 
-    /// Moves elements less than the pivot before it, and returns the pivot's new position and whether nothing
-    /// moved.
+    /// Moves elements less than the pivot before it, and returns the pivot's new position and whether the slice was
+    /// already partitioned.
     fn partition(&mut self, start: usize, end: usize, pivot: usize) -> (usize, bool) {
         self.swap(start, pivot);
         let (mut low, mut high) = (start + 1, end - 1);
@@ -148,8 +148,8 @@ impl<F: FnMut(usize, usize) -> bool> Sorter<F> {
         (high, partitioned)
     }
 
-    /// Moves elements equal to the pivot before greater ones (there are no lesser ones), and returns where
-    /// the greater ones begin.
+    /// Moves elements equal to the pivot before greater ones (there are no lesser ones), and returns the index of the
+    /// first greater one.
     fn partition_equal(&mut self, start: usize, end: usize, pivot: usize) -> usize {
         self.swap(start, pivot);
         let (mut low, mut high) = (start + 1, end - 1);

@@ -15,7 +15,7 @@ use crate::value::{Opaque, Value};
 
 const TYPE: &str = "net.IP";
 
-/// Returns the functions of the library.
+/// Returns the functions of the IP library.
 pub(crate) fn functions() -> Vec<Function> {
     vec![
         conversion("ip", "string_to_ip", ip(), |call| {
@@ -50,12 +50,12 @@ pub(crate) fn functions() -> Vec<Function> {
     ]
 }
 
-/// Returns the type, whose name is declared, too.
+/// Returns the type of IP addresses, whose name is also declared as a value.
 pub(crate) fn ip() -> Type {
     Type::opaque(TYPE)
 }
 
-/// An address in an expression.
+/// An IP address as a value of an expression.
 #[derive(Debug)]
 pub(super) struct Ip(pub(super) IpAddr);
 
@@ -103,7 +103,7 @@ pub(super) fn value<'a>(address: IpAddr) -> Value<'a> {
 /// Parses an address. Zones and IPv4-mapped IPv6 addresses are not allowed.
 ///
 /// # Errors
-/// kube-apiserver's message.
+/// Returns kube-apiserver's message if the text is not an allowed address.
 ///
 /// Source: apiserver pkg/cel/library/ip.go, `parseIPAddr`.
 pub(super) fn parse(text: &str) -> Result<IpAddr, String> {
@@ -120,7 +120,7 @@ pub(super) fn parse(text: &str) -> Result<IpAddr, String> {
     Ok(address.ip)
 }
 
-/// The cost; the address of a CIDR needs no parsing.
+/// The cost of parsing an address; the address in a CIDR does not need parsing.
 const COST: CallCost = |overload, arguments, _| {
     let argument = arguments.first()?;
     Some(if overload == "cidr_ip" { 1 } else { passes(argument, 1.0) })
@@ -152,6 +152,8 @@ fn is_canonical<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     Ok(Value::Bool(parse(text).map_err(Error::new)?.to_string() == text))
 }
 
+/// Returns whether the address is a link-local multicast address.
+///
 /// Source: Go net/netip/netip.go, `IsLinkLocalMulticast`.
 fn is_link_local_multicast(address: IpAddr) -> bool {
     match address {
@@ -160,6 +162,8 @@ fn is_link_local_multicast(address: IpAddr) -> bool {
     }
 }
 
+/// Returns whether the address is a link-local unicast address.
+///
 /// Source: Go net/netip/netip.go, `IsLinkLocalUnicast`.
 fn is_link_local_unicast(address: IpAddr) -> bool {
     match address {
@@ -168,7 +172,7 @@ fn is_link_local_unicast(address: IpAddr) -> bool {
     }
 }
 
-/// Returns whether the address is global unicast, which includes private addresses.
+/// Returns whether the address is a global unicast address; private addresses are included.
 ///
 /// Source: Go net/netip/netip.go, `IsGlobalUnicast`.
 fn is_global_unicast(address: IpAddr) -> bool {

@@ -11,7 +11,7 @@ use crate::value::{Value, add, compare, equals};
 use super::costs;
 use super::lists::is_comparable;
 
-/// Returns the functions of a library version; version 0 does not have `includes`.
+/// Returns the functions of a version of the library; version 0 does not have `includes`.
 pub(crate) fn library(version: u32) -> Vec<Function> {
     let element = Type::Parameter("A");
     let mut functions = vec![
@@ -73,7 +73,7 @@ const SUM: [Row; 4] = [
     ("list_duration_sum_duration", Type::Duration, Type::Duration, |call| sum(call, Value::Duration(0))),
 ];
 
-/// Creates a function with an overload for each row; if `wanted`, the element is the second argument.
+/// Creates a function with an overload for each row. With `wanted`, the second argument is the element to find.
 fn by_type(name: &'static str, rows: &[Row], wanted: bool) -> Function {
     let overload = |(id, element, result, implementation): &Row| {
         let mut parameters = vec![Type::list(element.clone())];
@@ -99,7 +99,7 @@ fn is_sorted<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     Ok(Value::Bool(true))
 }
 
-/// Returns the error of an element that does not fit its schema, or `no such overload`.
+/// Returns the error of an element that does not match its schema, or `no such overload`.
 ///
 /// Source: cel-go common/types/err.go, `MaybeNoSuchOverloadErr`.
 fn incomparable(element: Value<'_>) -> Error {
@@ -114,7 +114,7 @@ fn min<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     extreme(call, "min", Ordering::Greater)
 }
 
-/// Returns the minimum or maximum: a later element replaces the best one if that compares to it as
+/// Returns the minimum or maximum of a list: a later element becomes the result if the current result compares to it as
 /// `replaced`.
 fn extreme<'a>(call: &Call<'_, 'a>, name: &str, replaced: Ordering) -> Result<Value<'a>, Error> {
     let mut best: Option<Value<'a>> = None;

@@ -15,7 +15,7 @@ use super::gosort::sorted_indices;
 /// The maximum length of the result of `lists.range`.
 const MAX_RANGE: i64 = 1_000_000;
 
-/// The ordered types, with the names in their overloads.
+/// The types that can be ordered, with the names in their overloads.
 const COMPARABLE: [(&str, &str, Type); 8] = [
     ("list_int_sort", "list_int_sortByAssociatedKeys", Type::Int),
     ("list_uint_sort", "list_uint_sortByAssociatedKeys", Type::Uint),
@@ -165,7 +165,7 @@ fn elements<'a>(list: &List<'a>) -> Vec<Value<'a>> {
     list.iter().collect()
 }
 
-/// Returns the name of a value's type with its parameters.
+/// Returns the name of a value's type, including type parameters.
 fn full_type_name(value: &Value<'_>) -> &'static str {
     match value.type_name() {
         "list" => "list(dyn)",
@@ -197,7 +197,7 @@ fn no_list(function: &str, value: &Value<'_>) -> Error {
     }
 }
 
-/// Sorts the list by its keys.
+/// Returns the list sorted by `keys`, which contains a key for each element.
 fn sorted<'a>(list: &List<'a>, keys: &List<'a>) -> Result<Value<'a>, Error> {
     if list.len() != keys.len() {
         return Err(Error::new(format!(
@@ -227,7 +227,7 @@ fn sorted<'a>(list: &List<'a>, keys: &List<'a>) -> Result<Value<'a>, Error> {
     Ok(Value::list(order.into_iter().filter_map(|index| values.get(index).cloned()).collect()))
 }
 
-/// Returns whether values of this type are ordered.
+/// Returns whether values of the type of `value` can be ordered.
 pub(super) fn is_comparable(value: &Value<'_>) -> bool {
     match value {
         Value::Bool(_)

@@ -14,7 +14,7 @@ use crate::value::{Opaque, Value};
 
 const TYPE: &str = "kubernetes.NamedFormat";
 
-/// Returns the functions of the library.
+/// Returns the functions of the format library.
 pub(crate) fn functions() -> Vec<Function> {
     let constants = FORMATS.iter().map(|format| {
         let overload = Overload::global(format.function, vec![], named_format(), format.implementation);
@@ -34,19 +34,21 @@ pub(crate) fn functions() -> Vec<Function> {
     constants.chain(functions).collect()
 }
 
-/// A format.
+/// A named string format.
 #[derive(Clone, Copy, Debug)]
 struct Format {
-    /// The function that returns it.
+    /// The name of the function that returns the format.
     function: &'static str,
     implementation: Implementation,
     name: &'static str,
-    /// Returns the errors of a text.
+    /// Returns the errors of a text that does not have the format.
     validate: fn(&str) -> Vec<String>,
     /// The size that kube-apiserver assumes for the format's regular expression.
     expression_size: u64,
 }
 
+/// All named formats.
+///
 /// Source: apiserver pkg/cel/library/format.go, `ConstantFormats`.
 static FORMATS: [Format; 13] = [
     Format {
@@ -171,7 +173,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// The cost of a regular expression of the format's size.
+/// The cost of matching a regular expression with the format's size.
 const COST: CallCost = |_, arguments, _| {
     let [format, text, ..] = arguments else { return None };
     let format = format.downcast::<Format>()?;

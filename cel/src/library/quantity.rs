@@ -15,7 +15,7 @@ use crate::value::{Opaque, Value};
 
 const TYPE: &str = "kubernetes.Quantity";
 
-/// Returns the functions of the library.
+/// Returns the functions of the quantity library.
 pub(crate) fn functions() -> Vec<Function> {
     vec![
         function("quantity", "string_to_quantity", Type::String, quantity(), parse).with_cost(ONE_PASS),
@@ -43,14 +43,14 @@ pub(crate) fn functions() -> Vec<Function> {
     ]
 }
 
-/// A quantity in an expression.
+/// A quantity as a value of an expression.
 #[derive(Debug)]
 struct QuantityValue {
     quantity: Quantity,
-    /// Whether it was compared with a decimal number: kube-apiserver then keeps it as a decimal and no longer
-    /// as an integer.
+    /// Whether the quantity was compared with a decimal number: kube-apiserver then keeps the quantity as a decimal and
+    /// no longer as an integer.
     decimal: AtomicBool,
-    /// Whether it is the result of a calculation, which kube-apiserver cannot compare with others.
+    /// Whether the quantity is the result of a calculation, which kube-apiserver cannot compare with other quantities.
     calculated: bool,
 }
 

@@ -10,7 +10,7 @@ use crate::value::Value;
 use super::costs;
 use super::strings::part_of;
 
-/// Returns the functions of the library.
+/// Returns the functions of the regex library.
 pub(crate) fn library() -> Vec<Function> {
     let texts = Type::list(Type::String);
     let find = Overload::member("string_find_string", vec![Type::String, Type::String], Type::String, find);
@@ -31,7 +31,7 @@ const COST: CallCost = |_, arguments, _| {
     Some(text.saturating_mul(costs::share(expression.size_or_one(), 0.25)))
 };
 
-/// Calls `search` with the constant expression, or with the expression in the second argument.
+/// Calls `search` with the constant regular expression, or with the one in the second argument.
 fn with_expression<T>(
     call: &Call<'_, '_>,
     search: impl FnOnce(&Regexp) -> Result<T, Error>,

@@ -14,7 +14,7 @@ use crate::value::{Opaque, Value};
 
 const TYPE: &str = "kubernetes.Semver";
 
-/// Returns the functions of library version 1.
+/// Returns the functions of version 1 of the semver library.
 pub(crate) fn functions() -> Vec<Function> {
     vec![
         conversion(

@@ -8,7 +8,7 @@ use crate::value::{self, List, Value};
 
 use super::costs;
 
-/// Returns the functions of the library.
+/// Returns the functions of the sets library.
 pub(crate) fn library() -> Vec<Function> {
     vec![
         function("sets.contains", "list_sets_contains_list", contains).with_cost(COST),
@@ -26,7 +26,7 @@ const COST: CallCost = |_, arguments, _| Some(1 + pairs(arguments));
 const COST_OF_BOTH: CallCost =
     |_, arguments, _| Some(1_u64.saturating_add(costs::share_rounded_down(pairs(arguments), 2.0)));
 
-/// Returns the number of pairs of elements.
+/// Returns the number of pairs of an element of the first list and an element of the second.
 fn pairs(arguments: &[Value<'_>]) -> u64 {
     arguments.iter().map(Value::size_or_one).fold(1, u64::wrapping_mul)
 }

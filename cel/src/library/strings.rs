@@ -14,7 +14,7 @@ use super::{costs, format};
 /// The maximum result size in bytes; kube-apiserver is limited only by its memory.
 const MAX_RESULT_BYTES: usize = 1 << 26;
 
-/// Returns the functions of a library version; version 0 has neither `format` nor `strings.quote`.
+/// Returns the functions of a version of the library; version 0 has neither `format` nor `strings.quote`.
 pub(crate) fn library(version: u32) -> Vec<Function> {
     let (text, int) = (Type::String, Type::Int);
     let texts = Type::list(Type::String);
@@ -116,7 +116,7 @@ fn out_of_range(index: i64) -> Error {
     Error::new(format!("index out of range: {index}"))
 }
 
-/// Returns the byte offset of code point `index`, or the length for the index after the last.
+/// Returns the byte offset of code point `index`, or the length for the index after the last one.
 fn byte_of(text: &str, index: i64) -> Option<usize> {
     let index = usize::try_from(index).ok()?;
     text.char_indices().map(|(byte, _)| byte).chain([text.len()]).nth(index)
@@ -128,7 +128,7 @@ fn points_before(text: &str, byte: usize) -> i64 {
     i64::try_from(before).unwrap_or(i64::MAX)
 }
 
-/// Returns a part of a string, borrowed if the string is.
+/// Returns a part of a string, which is borrowed if the string is borrowed.
 fn part<'a>(text: &Text<'a>, range: Range<usize>) -> Value<'a> {
     match text {
         Text::Borrowed(text) => Value::String(Text::Borrowed(text.get(range).unwrap_or_default())),
@@ -137,7 +137,7 @@ fn part<'a>(text: &Text<'a>, range: Range<usize>) -> Value<'a> {
     }
 }
 
-/// Returns a part that a `str` method returned, as a value.
+/// Converts a part of a string that a `str` method returned to a value.
 pub(super) fn part_of<'a>(text: &Text<'a>, part_of_it: &str) -> Value<'a> {
     let start = part_of_it.as_ptr() as usize - text.as_str().as_ptr() as usize;
     part(text, start..start + part_of_it.len())
@@ -225,7 +225,7 @@ fn replace<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     Ok(Value::text(text.as_str().replacen(old, new, count)))
 }
 
-/// Returns the error of a result that exceeds the size limit.
+/// Creates the error for a result that exceeds the size limit.
 pub(super) fn too_long(function: &str) -> Error {
     Error::Unsupported(format!("the result of {function} is longer than {MAX_RESULT_BYTES} bytes"))
 }
@@ -282,6 +282,8 @@ fn trim<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     Ok(part_of(text, text.as_str().trim()))
 }
 
+/// Implements `strings.quote`, which escapes only the characters that CEL escapes.
+///
 /// Source: cel-go ext/strings.go, `quote`: escapes of CEL alone, all else as it is.
 fn quote<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let text = call.text(0)?.as_str();

@@ -2,7 +2,7 @@
 
 use crate::go::quote::quote;
 
-/// The part of a URL: each allows different characters unescaped.
+/// The part of a URL; each part allows different unescaped characters.
 ///
 /// Source: Go `net/url/gen_encoding_table.go`, `encoding`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Mode {
 /// Unescapes `text`.
 ///
 /// # Errors
-/// Go's message, such as `invalid URL escape "%z"`.
+/// Returns Go's message if an escape sequence is invalid, such as `invalid URL escape "%z"`.
 ///
 /// Source: Go net/url/url.go, `unescape`.
 pub(super) fn unescape(text: &[u8], mode: Mode) -> Result<Vec<u8>, String> {
@@ -68,7 +68,7 @@ pub(super) fn unescape(text: &[u8], mode: Mode) -> Result<Vec<u8>, String> {
 }
 
 impl Mode {
-    /// Returns whether a valid escape is allowed. A host allows only non-ASCII bytes and the percent sign; a
+    /// Returns whether a valid escape sequence is allowed. A host allows only non-ASCII bytes and the percent sign; a
     /// zone also allows the characters of a host and the space.
     fn may_be_escaped(self, byte: u8, digits: &[u8]) -> bool {
         match self {
@@ -79,14 +79,14 @@ impl Mode {
     }
 }
 
-/// Returns the byte of the first two hexadecimal digits.
+/// Returns the byte that the first two hexadecimal digits encode.
 fn escaped_byte(digits: &[u8]) -> Option<u8> {
     let [high, low, ..] = digits else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     Some(digit(*high)? << 4 | digit(*low)?)
 }
 
-/// Escapes the bytes that the part does not allow.
+/// Escapes the bytes that the part of the URL does not allow.
 ///
 /// Source: Go net/url/url.go, `escape`.
 pub(super) fn escape(bytes: &[u8], mode: Mode) -> String {
@@ -108,7 +108,7 @@ fn hexadecimal_digit(number: u8) -> char {
     char::from(if number < 10 { b'0' + number } else { b'A' + (number - 10) })
 }
 
-/// Returns whether `text` needs no escaping; accepts more characters than [`escape`] leaves unescaped.
+/// Returns whether `text` does not need escaping; accepts more characters than [`escape`] leaves unescaped.
 ///
 /// Source: Go net/url/url.go, `validEncoded`.
 pub(super) fn is_valid_encoding(text: &str, mode: Mode) -> bool {

@@ -14,7 +14,7 @@ use std::fmt;
 use crate::go::quote::quote;
 use escape::{Mode, escape, is_valid_encoding, unescape};
 
-/// The maximum number of query parameters; a query with more has none.
+/// The maximum number of query parameters; if a query has more, all of them are ignored.
 ///
 /// Source: Go net/url/url.go, `defaultMaxParams`.
 const MAX_PARAMETERS: usize = 10_000;
@@ -24,22 +24,22 @@ const MAX_PARAMETERS: usize = 10_000;
 /// Source: Go net/url/url.go, `URL`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Url {
-    /// The scheme in lower case; empty if absent.
+    /// The scheme in lower case, or an empty string if the URL does not have a scheme.
     pub(crate) scheme: String,
-    /// The text after the scheme if it does not begin with `/`.
+    /// The text after the scheme, if that text does not begin with `/`.
     opaque: String,
     user: Option<User>,
-    /// Host and port, unescaped.
+    /// The host and port, unescaped.
     pub(crate) host: Vec<u8>,
     path: Vec<u8>,
-    /// The path as written, if escaping it again gives a different text.
+    /// The path as written, if escaping the path again gives a different text.
     raw_path: String,
     query: String,
-    /// Whether there is a `?` without a query.
+    /// Whether the URL has a `?` without a query.
     force_query: bool,
     fragment: Vec<u8>,
     raw_fragment: String,
-    /// Whether there are a scheme and a path but no host.
+    /// Whether the URL has a scheme and a path but no host.
     omit_host: bool,
 }
 
@@ -53,7 +53,7 @@ impl Url {
     /// Parses a URL or a relative reference, with an optional fragment.
     ///
     /// # Errors
-    /// Go's message, such as `parse "a%z": invalid URL escape "%z"`.
+    /// Returns Go's message if the text is invalid, such as `parse "a%z": invalid URL escape "%z"`.
     ///
     /// Source: Go net/url/url.go, `Parse`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
@@ -66,7 +66,7 @@ impl Url {
     /// Parses an absolute URL or path without a fragment: `#` is part of the path or the query.
     ///
     /// # Errors
-    /// Go's message, such as `parse "a": invalid URI for request`.
+    /// Returns Go's message if the text is invalid, such as `parse "a": invalid URI for request`.
     ///
     /// Source: Go net/url/url.go, `ParseRequestURI`.
     pub(crate) fn parse_request_uri(text: &str) -> Result<Self, String> {
@@ -81,7 +81,7 @@ impl Url {
         host.strip_prefix(b"[").and_then(|host| host.strip_suffix(b"]")).unwrap_or(host)
     }
 
-    /// Returns the port; empty if there is none.
+    /// Returns the port, or an empty slice if the URL does not have a port.
     ///
     /// Source: Go net/url/url.go, `splitHostPort`.
     pub(crate) fn port(&self) -> &[u8] {
@@ -95,7 +95,7 @@ impl Url {
         if port.iter().all(u8::is_ascii_digit) { (host, port) } else { (&self.host, b"") }
     }
 
-    /// Returns the escaped path, as written if that is valid.
+    /// Returns the escaped path; a valid path is returned as written.
     ///
     /// Source: Go net/url/url.go, `EscapedPath`.
     pub(crate) fn escaped_path(&self) -> String {
@@ -112,7 +112,7 @@ impl Url {
         escape(&self.path, Mode::Path)
     }
 
-    /// Returns the unescaped values of each parameter, in order; invalid parameters are left out.
+    /// Returns the unescaped values of each parameter, in order; invalid parameters are omitted.
     ///
     /// Source: Go net/url/url.go, `parseQuery`.
     pub(crate) fn parameters(&self) -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {
@@ -175,7 +175,7 @@ impl Url {
     }
 }
 
-/// Formats the URL.
+/// Formats the URL as Go does, which can differ from the parsed text.
 ///
 /// Source: Go net/url/url.go, `String`.
 impl fmt::Display for Url {
@@ -207,6 +207,8 @@ impl fmt::Display for Url {
     }
 }
 
+/// Formats a parse error with the text of the URL.
+///
 /// Source: Go net/url/url.go, `Error`.
 fn parse_error(text: &str, error: &str) -> String {
     format!("parse {}: {error}", quote(text))

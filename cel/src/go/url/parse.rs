@@ -7,10 +7,10 @@ use super::{Url, User};
 use crate::go::netip::parse_address;
 use crate::go::quote::quote;
 
-/// Parses a URL without a fragment. A request's URL must be absolute, or at least an absolute path.
+/// Parses a URL without a fragment. With `with_request`, the URL must be absolute or an absolute path.
 ///
 /// # Errors
-/// Go's message, such as `first path segment in URL cannot contain colon`.
+/// Returns Go's message if the text is invalid, such as `first path segment in URL cannot contain colon`.
 ///
 /// Source: Go net/url/url.go, `parse`.
 pub(super) fn parse(text: &str, with_request: bool) -> Result<Url, String> {
@@ -57,7 +57,7 @@ pub(super) fn parse(text: &str, with_request: bool) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Splits off the scheme, which may be empty, from the text after its colon.
+/// Splits a URL into the scheme, which may be empty, and the text after the colon.
 ///
 /// Source: Go net/url/url.go, `getScheme`.
 fn split_scheme(text: &str) -> Result<(&str, &str), String> {
@@ -91,6 +91,8 @@ fn parse_authority(user: &mut Option<User>, scheme: &str, authority: &str) -> Re
     Ok(host)
 }
 
+/// Validates and unescapes a host with an optional port.
+///
 /// Source: Go net/url/url.go, `parseHost`.
 fn parse_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
     match host.rfind('[') {
@@ -107,7 +109,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
     unescape(host.as_bytes(), Mode::Host)
 }
 
-/// Parses `[address]:port`.
+/// Parses an IPv6 address in brackets with an optional port: `[address]:port`.
 fn parse_ip_literal(host: &str) -> Result<Vec<u8>, String> {
     let Some((name, port)) = host.strip_prefix('[').and_then(|host| host.rsplit_once(']')) else {
         return Err("missing ']' in host".to_owned());
@@ -125,6 +127,8 @@ fn parse_ip_literal(host: &str) -> Result<Vec<u8>, String> {
     Ok([b"[", address.as_slice(), b"]", &port].concat())
 }
 
+/// Returns an error unless the text is empty or a colon followed by digits.
+///
 /// Source: Go net/url/url.go, `validOptionalPort`.
 fn check_port(port: &str) -> Result<(), String> {
     let digits = port.strip_prefix(':').or_else(|| port.is_empty().then_some(""));

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Checks the error of a request's URL, or its scheme, host, hostname, port, path, and the whole URL.
+/// Compares the error of a request's URL, or its scheme, host, hostname, port, path, and text, with `expected`.
 #[track_caller]
 fn check(text: &str, expected: Result<[&str; 6], &str>) {
     let found = Url::parse_request_uri(text).and_then(|_| Url::parse(text)).map(|url| {

@@ -13,7 +13,7 @@ use super::{Clause, Failure, interpolate};
 ///
 /// # Errors
 ///
-/// The message, and the argument or part of it at which it points; none if it points at the call.
+/// Returns the message, and the argument or part of an argument at which it points; `None` if it points at the call.
 pub(crate) fn check(
     checked: &Checked,
     format: &str,
@@ -42,7 +42,7 @@ pub(crate) fn check(
     }
 }
 
-/// Returns the error for a percent sign at the end: unlike at run time, the clause is checked before the
+/// Returns the error for a percent sign at the end; unlike at run time, this is checked before the argument.
 /// argument.
 fn end_of_string(format: &str, arguments: usize) -> Option<String> {
     let before = format.strip_suffix('%')?;
@@ -50,7 +50,7 @@ fn end_of_string(format: &str, arguments: usize) -> Option<String> {
     right.then(|| "unexpected end of string".to_owned())
 }
 
-/// Returns the argument, or the part of it, that a clause does not accept.
+/// Returns the argument, or the part of the argument, that a clause does not accept; `None` if it is accepted.
 fn refused(checked: &Checked, clause: Clause, argument: NodeId) -> Option<NodeId> {
     if clause == Clause::Text {
         return refused_as_text(checked, argument);
@@ -108,7 +108,7 @@ fn refused_as_text(checked: &Checked, argument: NodeId) -> Option<NodeId> {
     }
 }
 
-/// Returns the wrapped type of a wrapper such as `google.protobuf.Int64Value`; any other type itself.
+/// Returns the wrapped type of a wrapper such as `google.protobuf.Int64Value`, or `of` for other types.
 fn unwrapped(of: &Type) -> &Type {
     if let Type::Wrapper(inner) = of { inner } else { of }
 }

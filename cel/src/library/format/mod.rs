@@ -16,31 +16,31 @@ pub(crate) use check::check;
 /// A formatting clause after a percent sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clause {
-    /// `%s`
+    /// `%s`: text.
     Text,
-    /// `%d`
+    /// `%d`: a decimal number.
     Decimal,
     /// `%f`, with its precision.
     Fixed(usize),
     /// `%e`; the number before the `e` is used as a width.
     Scientific(usize),
-    /// `%b`
+    /// `%b`: a binary number or a boolean.
     Binary,
-    /// `%x`, `%X`
+    /// `%x` or `%X`: hexadecimal digits.
     Hex {
-        /// Whether digits above 9 are upper case.
+        /// Whether the digits above 9 are upper-case letters.
         upper: bool,
     },
-    /// `%o`
+    /// `%o`: an octal number.
     Octal,
 }
 
-/// Why formatting fails.
+/// The reason why formatting fails.
 #[derive(Debug)]
 pub(crate) enum Failure<E> {
     /// The format is invalid; the message is complete.
     Format(String),
-    /// An argument does not fit its clause; the message lacks the prefix `error during formatting: `.
+    /// An argument does not match its clause; the message lacks the prefix `error during formatting: `.
     Argument(E),
 }
 
@@ -63,12 +63,12 @@ impl Clause {
     }
 }
 
-/// Interpolates a format: text between the clauses is appended to `output`, and `write` appends each clause
-/// with the argument at an index.
+/// Formats a string: appends the text between clauses to `output`, and calls `write` for each clause with the index of
+/// the argument.
 ///
 /// # Errors
 ///
-/// The first error, from left to right.
+/// Returns the first error, from left to right.
 ///
 /// Source: cel-go ext/formatting.go, `parseFormatString`.
 pub(crate) fn interpolate<E>(
@@ -102,7 +102,7 @@ pub(crate) fn interpolate<E>(
     Ok(())
 }
 
-/// Parses the clause at the beginning of `text`, which is not empty, and returns it with the rest.
+/// Parses the clause at the beginning of the non-empty `text`, and returns it with the remaining text.
 fn parse(text: &str) -> Result<(Clause, &str), String> {
     let (precision, text) = match text.strip_prefix('.') {
         None => (6, text),
@@ -142,7 +142,7 @@ fn parse_precision(digits: &str) -> Result<usize, String> {
     ))
 }
 
-/// Implements `format`.
+/// Implements the function `format`.
 pub(super) fn format<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let format = call.text(0)?.as_str();
     let arguments: Vec<Value<'a>> = call.list(1)?.iter().collect();

@@ -8,7 +8,7 @@ use crate::value::{positional, shortest};
 /// The precision or width from which x/text treats the clause as an error.
 const TOO_LARGE: usize = 10_000_010;
 
-/// Formats a number with this many digits after the point: `1,234.500000`.
+/// Formats a number with `precision` digits after the point, such as `1,234.500000`.
 pub(super) fn fixed(value: f64, precision: usize) -> String {
     if precision >= TOO_LARGE {
         return "%!(NOVERB)".to_owned();
@@ -95,7 +95,7 @@ fn sign(value: f64) -> String {
     if value < 0.0 { "-".to_owned() } else { String::new() }
 }
 
-/// Appends the digits after the point without trailing zeros beyond the minimum.
+/// Appends the digits after the point, and removes trailing zeros beyond `least` digits.
 fn push_fraction(text: &mut String, fraction: &str, least: usize) {
     let kept = fraction.trim_end_matches('0');
     if kept.is_empty() && least == 0 {

@@ -9,14 +9,14 @@ use crate::value::{Map, Value, convert};
 use super::{Clause, number};
 use crate::library::strings::is_too_long;
 
-/// Why a value cannot be formatted.
+/// The reason why a value cannot be formatted.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// It does not fit its clause.
+    /// The value does not match its clause.
     Message(String),
-    /// The result is too long.
+    /// The result would be too long.
     TooLong,
-    /// Go panics.
+    /// Go panics with this message.
     Panic(&'static str),
 }
 
@@ -110,7 +110,7 @@ fn write_text(output: &mut String, value: &Value<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// Returns the text of `string(value)`.
+/// Returns the result of `string(value)`.
 fn plain(value: &Value<'_>) -> Result<String, Refusal> {
     match convert(value, &Type::String) {
         Ok(text) => Ok(text.as_str().unwrap_or_default().to_owned()),
@@ -120,7 +120,7 @@ fn plain(value: &Value<'_>) -> Result<String, Refusal> {
     }
 }
 
-/// Appends a list, a map, or a value in one of these, as a CEL literal.
+/// Appends a list, a map, or a nested value, as a CEL literal.
 fn write_nested(output: &mut String, value: &Value<'_>) -> Result<(), Refusal> {
     if is_too_long(output.len()) {
         return Err(Refusal::TooLong);
@@ -154,7 +154,7 @@ fn write_nested(output: &mut String, value: &Value<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Appends a map, sorted by the texts of its keys.
+/// Appends a map with its entries sorted by the text of their keys.
 fn write_map(output: &mut String, map: &Map<'_>) -> Result<(), Refusal> {
     let mut entries = Vec::with_capacity(map.len());
     let mut length = output.len();

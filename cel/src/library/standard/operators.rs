@@ -31,7 +31,7 @@ fn unguarded(
     Function::new(name, overloads.into_iter().map(overload).collect())
 }
 
-/// Creates overloads of two arguments and a result of one type.
+/// Creates overloads with two arguments and a result of the same type.
 fn closed(overloads: &[(&'static str, Type)]) -> Vec<(&'static str, Vec<Type>, Type)> {
     overloads.iter().map(|(id, of)| (*id, vec![of.clone(), of.clone()], of.clone())).collect()
 }
@@ -93,8 +93,8 @@ pub(super) fn functions() -> Vec<Function> {
     functions
 }
 
-/// Returns the operators that the planner evaluates: their operands are evaluated as needed and may be
-/// errors.
+/// Returns the declarations of operators that the planner implements: their operands are evaluated only as needed and
+/// may be errors.
 fn logic() -> Vec<Function> {
     use Type::Bool;
     vec![
@@ -240,7 +240,7 @@ fn containers() -> Vec<Function> {
     ]
 }
 
-/// Returns a placeholder for operators that the planner evaluates.
+/// Returns an error: a placeholder for operators that the planner implements.
 fn planned<'a>(_: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     Err(Error::no_such_overload())
 }

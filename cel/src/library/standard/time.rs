@@ -9,7 +9,7 @@ const MINUTE: i64 = 60_000_000_000;
 const SECOND: i64 = 1_000_000_000;
 const MILLISECOND: i64 = 1_000_000;
 
-/// Creates a function for a part of a timestamp, in UTC or a time zone.
+/// Creates a function that returns a part of a timestamp, in UTC or a time zone.
 fn part(
     name: &'static str,
     id: &'static str,
@@ -23,7 +23,7 @@ fn part(
     (name, overloads)
 }
 
-/// Creates a function for a part of a timestamp or a duration.
+/// Adds an overload for durations to a function that returns a part of a timestamp.
 fn with_duration(
     (name, mut overloads): (&'static str, Vec<Overload>),
     id: &'static str,
@@ -101,7 +101,7 @@ fn civil<'a>(call: &Call<'_, 'a>, part: fn(Civil) -> i64) -> Result<Value<'a>, E
     }
 }
 
-/// Returns the whole units, truncated from a double, because Go's `Duration.Hours` and similar functions
+/// Returns the number of whole units, truncated from a double, because Go's `Duration.Hours` and similar functions
 /// round.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "Go's way")]
 fn whole(nanoseconds: i64, unit: i64) -> i64 {
