@@ -1,6 +1,6 @@
 //! Validates names, label keys, and label values as the API does.
 //!
-//! Each function returns the API server's error messages; empty if the text is valid.
+//! Each function returns kube-apiserver's error messages, or an empty list if the text is valid.
 
 const SUBDOMAIN_LENGTH: usize = 253;
 const LABEL_LENGTH: usize = 63;
@@ -95,7 +95,7 @@ pub fn label_key(key: &str) -> Vec<String> {
     wrong
 }
 
-/// Validates a label value.
+/// Validates a label value, which may be empty.
 ///
 /// Source: apimachinery pkg/api/validate/content/kube.go, `IsLabelValue`.
 pub fn label_value(value: &str) -> Vec<String> {

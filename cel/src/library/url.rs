@@ -13,7 +13,7 @@ use crate::value::{Map, Opaque, Value};
 
 const TYPE: &str = "kubernetes.URL";
 
-/// Returns the functions of the library.
+/// Returns the functions of the URL library.
 pub(crate) fn functions() -> Vec<Function> {
     vec![
         Function::new("url", vec![Overload::global("string_to_url", vec![Type::String], url(), parse)])
@@ -105,10 +105,10 @@ fn query<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     Ok(Value::Map(entries.collect::<Result<Map<'a>, Error>>()?))
 }
 
-/// Converts bytes to a string.
+/// Converts bytes to a string value.
 ///
 /// # Errors
-/// The bytes are not UTF-8: Go strings may be arbitrary bytes, unlike ours.
+/// Returns an error if the bytes are not UTF-8, because only Go strings can contain arbitrary bytes.
 fn unescaped<'a>(bytes: &[u8]) -> Result<Value<'a>, Error> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(Value::text(text)),

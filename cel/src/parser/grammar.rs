@@ -27,7 +27,7 @@ pub(crate) const RESERVED: [&str; 17] = [
     "while",
 ];
 
-/// A node, and the nesting depth of the operators below it.
+/// A parsed node, and the nesting depth of the operators below it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operand {
     pub(super) node: NodeId,
@@ -269,7 +269,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         Ok(Operand { node, height })
     }
 
-    /// Returns the name of a field, which may be in backticks.
+    /// Returns the name of a field, which may be written in backticks.
     fn field(&self, name: Token) -> Result<String, Abort> {
         let text = self.text(name);
         match name.kind {
@@ -405,7 +405,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         Ok(Operand { node, height })
     }
 
-    /// Reports a question mark if the syntax of optionals is not enabled.
+    /// Reports an error at a question mark if the syntax of optionals is not enabled.
     fn allow_optional(&mut self, question: Option<Token>) {
         if let Some(question) = question.filter(|_| !self.optional) {
             self.expander.wrong(question.offset, "unsupported syntax '?'");

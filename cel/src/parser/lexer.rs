@@ -1,10 +1,10 @@
-//! The lexer.
+//! Splits the text of an expression into tokens.
 //!
 //! Source: cel-go parser/gen/CEL.g4, the lexer's rules.
 
 use crate::source::{Source, narrow};
 
-/// The kind of a token. Messages list expected tokens in this order, which is that of the grammar.
+/// The kind of a token; messages list expected tokens in this order, which is the order of the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     Equals,
@@ -49,21 +49,21 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
-    /// Its first byte.
+    /// The index of the first byte.
     pub(crate) start: u32,
-    /// The byte after it.
+    /// The index after the last byte.
     pub(crate) end: u32,
-    /// Its first code point.
+    /// The index of the first code point.
     pub(crate) offset: u32,
 }
 
-/// Text that is not a token: the byte at which the longest attempt to read one failed.
+/// The error for text that is not a token: the byte at which the longest attempt to read a token failed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoToken {
     pub(crate) failed_at: usize,
 }
 
-/// What the lexer found at a byte: a token, or white space or a comment.
+/// The result of reading at a byte: a token, white space, or a comment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lexed {
     /// A token and the byte after it.
@@ -72,7 +72,7 @@ pub(crate) enum Lexed {
     Hidden(usize),
 }
 
-/// Returns all tokens of a text, ending with [`Kind::End`]; none if a part of it is not a token.
+/// Returns all tokens of a text, ending with [`Kind::End`], or `None` if a part of the text is not a token.
 pub(crate) fn tokens(source: &Source<'_>) -> Option<Vec<Token>> {
     let text = source.text;
     let mut tokens = Vec::with_capacity(text.len() / 3 + 1);
@@ -152,7 +152,7 @@ fn is_digit(byte: u8) -> bool {
     byte.is_ascii_digit()
 }
 
-/// Returns the end of an exponent, or `at` if there is none.
+/// Returns the end of an exponent, or `at` if the text does not have an exponent there.
 fn exponent(bytes: &[u8], at: usize) -> usize {
     if !matches!(bytes.get(at), Some(b'e' | b'E')) {
         return at;

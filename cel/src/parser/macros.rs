@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::{Abort, Expander};
 use crate::ast::{Comprehension, Entry, Expression, NodeId};
 
-/// The accumulator of most macros; expressions cannot write this name.
+/// The accumulator variable of most macros, a name that expressions cannot contain.
 const ACCUMULATOR: &str = "@result";
 /// The former name of the accumulator, which is still reserved.
 const OLD_ACCUMULATOR: &str = "__result__";
@@ -50,10 +50,10 @@ enum Macro {
     Bind,
 }
 
-/// An error in the arguments of a macro: the node and the message.
+/// An error in the arguments of a macro: the node, and the message.
 type Refused = (NodeId, Cow<'static, str>);
 
-/// Finds the macro for a call.
+/// Finds the macro for a call, or returns `None` if the call is not a macro.
 fn find(sets: &[MacroSet], function: &str, receiver: bool, arguments: usize) -> Option<(Macro, MacroSet)> {
     let (found, set) = match (function, receiver, arguments) {
         ("has", false, 1) => (Macro::Has, MacroSet::Standard),
@@ -84,7 +84,8 @@ struct Variables {
 }
 
 impl Expander<'_, '_> {
-    /// Returns the call or its expansion. `offset` is that of the parenthesis or the operator.
+    /// Returns the call, or its expansion if the call is a macro. `offset` is the position of the parenthesis or
+    /// operator.
     pub(super) fn call(
         &mut self,
         offset: u32,
@@ -109,7 +110,7 @@ impl Expander<'_, '_> {
 }
 
 impl Expander<'_, '_> {
-    /// Returns whether the macro applies to this target, which may have to be a namespace.
+    /// Returns whether the macro applies to a call with this target; some macros require a namespace as target.
     fn is_meant(&self, found: Macro, target: Option<NodeId>) -> bool {
         let is_namespace =
             |target| matches!(self.tree.expression(target), Expression::Ident(name) if name == "cel");

@@ -27,7 +27,7 @@ const MAX_CODE_POINTS: usize = 100_000;
 /// The maximum nesting depth of grammar rules and operators.
 const MAX_RECURSION_DEPTH: u32 = 250;
 
-/// Why parsing ends without a tree.
+/// The reason why parsing ends without a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Abort {
     /// The text does not match the grammar.
@@ -38,12 +38,12 @@ enum Abort {
     TooManyNodes,
 }
 
-/// Why an expression is rejected.
+/// The reason why an expression is rejected.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// It has errors, which are in the issues.
+    /// The expression has errors, which were added to the issues.
     Issues,
-    /// It is valid, but this crate does not support it.
+    /// The expression is valid, but this crate does not support it, for the given reason.
     Unsupported(&'static str),
 }
 
@@ -59,7 +59,7 @@ impl Syntax<'_> {
     }
 }
 
-/// Parses a text. Errors are added to `issues`.
+/// Parses a text and adds errors to `issues`.
 pub(crate) fn parse(source: &Source<'_>, syntax: Syntax<'_>, issues: &mut Issues) -> Result<Ast, Refused> {
     if source.text.len() > MAX_CODE_POINTS {
         let size = source.text.chars().count();
@@ -119,7 +119,7 @@ impl Expander<'_, '_> {
         self.tree.add(offset, Expression::Null)
     }
 
-    /// Creates a literal; `sign` is the minus before a number.
+    /// Creates a literal node; `sign` is the minus sign before a number.
     fn literal(&mut self, token: Token, sign: Option<Token>) -> NodeId {
         let offset = sign.unwrap_or(token).offset;
         let text = self.source.get(token.start as usize..token.end as usize).unwrap_or_default();

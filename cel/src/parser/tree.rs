@@ -1,4 +1,4 @@
-//! Creates the nodes of a tree.
+//! Creates the nodes of a syntax tree.
 
 use super::Abort;
 use crate::ast::{Ast, Expression, Node, NodeId};
@@ -38,7 +38,7 @@ impl Tree {
         self.nodes.get(id.0 as usize).and_then(|node| node.offset).unwrap_or_default()
     }
 
-    /// Copies a node and its descendants, with the same offsets.
+    /// Copies a node and its descendants; the copies keep the offsets.
     pub(super) fn copy(&mut self, id: NodeId) -> Result<NodeId, Abort> {
         // Children always have lower indices than their parents, so one walk from high to low indices finds
         // all descendants of a node, and they are copied on the way back.
@@ -65,7 +65,7 @@ impl Tree {
         Ok(copies.last().copied().unwrap_or(id))
     }
 
-    /// Returns the finished tree.
+    /// Returns the complete tree.
     pub(super) fn finish(self, source: &str, root: NodeId) -> Ast {
         let depth = self.depths.get(root.0 as usize).copied().unwrap_or_default();
         Ast { source: source.to_owned(), nodes: self.nodes, root, depth }

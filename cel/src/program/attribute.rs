@@ -18,7 +18,7 @@ enum Selected<'a> {
 }
 
 impl<'a> Machine<'a, '_> {
-    /// Resolves an attribute. An element of a list may be invalid.
+    /// Resolves an attribute to its value, which can be an invalid list element.
     pub(super) fn resolve(&mut self, id: AttributeId) -> Outcome<'a> {
         let plan = self.plan;
         let Some(attribute) = plan.attribute(id) else { return Ok(Err(broken())) };
@@ -145,7 +145,7 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// Returns the value at a key or index.
+/// Returns the value at a key or index of a map, list, or object.
 #[inline]
 fn find<'a>(object: &Value<'a>, key: &Value<'_>, presence: bool) -> Result<Selected<'a>, Error> {
     let missing = |error: String| if presence { Ok(Selected::Nothing) } else { Err(Error::new(error)) };

@@ -12,7 +12,7 @@ use super::runtime_type;
 ///
 /// # Errors
 ///
-/// The errors of the function, and `no such overload`.
+/// Returns the error of the function, or `no such overload` if no overload accepts the arguments.
 ///
 /// Source: cel-go common/decls/decls.go, `guardedUnaryOp` and its siblings, `MaybeNoSuchOverload`.
 pub(super) fn invoke<'a>(call: &Call, arguments: &[Value<'a>]) -> Result<Value<'a>, Error> {
@@ -57,7 +57,7 @@ fn search<'a>(call: &Call, arguments: &[Value<'a>]) -> Result<Value<'a>, Error> 
     (overload.implementation)(&Arguments { arguments: &native, regex: call.regex.as_ref() })
 }
 
-/// Returns the value, or the value inside optionals.
+/// Returns the value, or the innermost value of nested optionals.
 fn in_optionals<'v, 'a>(mut value: &'v Value<'a>) -> &'v Value<'a> {
     while let Value::Optional(Some(inner)) = value {
         value = inner;

@@ -6,7 +6,7 @@ use crate::function::Error;
 use crate::types::Type;
 use crate::value::{List, Map, Value, convert, equal};
 
-/// Returns whether a function of one constant is called during planning.
+/// Returns whether a function of one constant argument is called when the program is planned.
 pub(super) fn is_conversion(function: &str) -> bool {
     matches!(
         function,
@@ -14,7 +14,7 @@ pub(super) fn is_conversion(function: &str) -> bool {
     )
 }
 
-/// Returns the elements of a constant list as map keys, with the equal numbers of other types; none if an
+/// Returns the elements of a constant list as map keys, including equal numbers of other types; returns `None` if an
 /// element is not a bool, number, or string.
 pub(super) fn set(list: &List<'static>) -> Option<Map<'static>> {
     let mut set = Map::default();
@@ -44,7 +44,7 @@ pub(super) fn set(list: &List<'static>) -> Option<Map<'static>> {
 ///
 /// # Errors
 ///
-/// Its type is not a valid index type.
+/// Returns an error if the type of the value is not a valid index type.
 pub(super) fn check_index(value: &Value<'_>) -> Result<(), Error> {
     match value {
         Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_) => Ok(()),

@@ -44,17 +44,17 @@ enum Assumed {
 enum Default {
     /// The cost is 1.
     Unit,
-    /// A traversal of an argument.
+    /// The cost of traversing the argument at this index.
     Traversal(usize),
     /// The size of the list that is searched.
     Search,
-    /// A traversal of the shorter of two arguments.
+    /// The cost of traversing the shorter of two arguments.
     Shorter,
-    /// A traversal of both arguments.
+    /// The cost of traversing both arguments.
     Both,
-    /// A regular expression applied to a text.
+    /// The cost of applying a regular expression to a text.
     Regex,
-    /// A traversal of the text for each part of the other.
+    /// The cost of traversing the text once for each part of the other argument.
     Product,
 }
 
@@ -91,7 +91,7 @@ impl CallPrice {
         Self { library: candidates.iter().find_map(|overload| overload.cost), overload, default, assumed }
     }
 
-    /// Returns Go's panic if an argument does not have the type that the cost function assumes.
+    /// Returns the message of Go's panic if an argument does not have the type that the cost function assumes.
     pub(super) fn panic(&self, arguments: &[Value<'_>]) -> Option<String> {
         let name = |value: &Value<'_>| if is_failure(value) { "*types.Err" } else { value.go_type() };
         match self.assumed {
@@ -119,7 +119,7 @@ impl CallPrice {
         }
     }
 
-    /// Returns the cost of a call.
+    /// Returns the cost of a call with these arguments and this result.
     pub(super) fn cost(&self, arguments: &[Value<'_>], result: Option<&Value<'_>>) -> u64 {
         if let Some(cost) = self.library.and_then(|cost| cost(self.overload, arguments, result)) {
             return cost;
@@ -140,8 +140,8 @@ impl CallPrice {
     }
 }
 
-/// Returns the placeholder of an error among the arguments: its size is 1, and no cost function makes another
-/// assumption about it.
+/// Returns the placeholder for an argument that is an error: its size is 1, and cost functions do not depend on its
+/// type.
 pub(super) fn failure<'a>() -> Value<'a> {
     Value::Type("error".into())
 }
@@ -178,17 +178,17 @@ fn scaled(size: u64, factor: f64) -> u64 {
     (size as f64 * factor).ceil() as u64
 }
 
-/// The accumulated cost, its limit, and the values that cel-go still remembers.
+/// The accumulated cost, the limit, and the values that cel-go still remembers.
 #[derive(Debug)]
 pub(super) struct Tracker<'a> {
     pub(super) cost: u64,
     limit: u64,
-    /// Only programs with comprehensions need it: see [`Stack`].
+    /// The remembered values; only programs with comprehensions need them (see [`Stack`]).
     stack: Option<Stack<'a>>,
 }
 
 impl<'a> Tracker<'a> {
-    /// Creates a tracker for a program with `nodes` nodes.
+    /// Creates a tracker with a cost limit for a program with `nodes` nodes.
     pub(super) fn new(limit: u64, loops: bool, nodes: usize) -> Self {
         Self { cost: 0, limit, stack: loops.then(|| Stack::new(nodes)) }
     }
@@ -205,7 +205,7 @@ impl<'a> Tracker<'a> {
         self.cost > self.limit
     }
 
-    /// Returns whether values are remembered.
+    /// Returns whether the tracker remembers values.
     pub(super) fn remembers(&self) -> bool {
         self.stack.is_some()
     }
@@ -218,7 +218,7 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// Removes the results of nodes, and everything remembered after each.
+    /// Removes the results of nodes, and everything that was remembered after each of them.
     #[inline]
     pub(super) fn drop(&mut self, ids: impl IntoIterator<Item = u32>) {
         if let Some(stack) = &mut self.stack {
@@ -228,8 +228,8 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// Takes the results of a call's arguments; none if one is missing. Removes them and everything
-    /// remembered after each.
+    /// Takes the results of a call's arguments, or returns `None` if one is missing. Removes them and everything that
+    /// was remembered after each of them.
     #[inline]
     pub(super) fn take<const N: usize>(&mut self, ids: [u32; N]) -> Option<[Value<'a>; N]> {
         let stack = self.stack.as_mut()?;

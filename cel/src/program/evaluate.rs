@@ -1,4 +1,4 @@
-//! Evaluates steps.
+//! Evaluates the steps of a program.
 //!
 //! Source: cel-go interpreter/interpretable.go for the values, interpreter/runtimecost.go, `Observe`, for the costs.
 
@@ -15,14 +15,14 @@ use super::{Evaluation, Limits, NodeValue, Variables};
 /// The result of a step. An error is a value that most operations propagate.
 pub(super) type Outcome<'a> = Result<Result<Value<'a>, Error>, Stop>;
 
-/// Why an evaluation ends immediately.
+/// The reason why an evaluation ends immediately.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// The cost exceeds its limit.
     Cost,
-    /// A panic in Go.
+    /// A panic in Go, with its message.
     Panic(String),
-    /// An operation that Kubernetes performs and this crate does not support.
+    /// An operation that Kubernetes performs but this crate does not support.
     Unsupported(String),
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Stop {
 const MAX_BYTES: usize = 1 << 28;
 
 impl Stop {
-    /// Returns the stop if the error of a function ends the evaluation.
+    /// Returns the reason to stop if the error of a function ends the evaluation.
     fn of(error: &Error) -> Option<Self> {
         match error {
             Error::Language(_) => None,
@@ -51,7 +51,7 @@ impl From<Stop> for Error {
     }
 }
 
-/// An evaluation.
+/// The state of an evaluation.
 pub(super) struct Machine<'a, 'e> {
     pub(super) plan: &'a Plan,
     pub(super) variables: &'e dyn Variables<'a>,
@@ -68,7 +68,7 @@ pub(super) struct Machine<'a, 'e> {
 /// The variables of a comprehension.
 #[derive(Debug, Default)]
 pub(super) struct Frame<'a> {
-    /// None until it is read, or set by an iteration.
+    /// The accumulator; `None` until it is first read, or set by an iteration.
     pub(super) accumulator: Option<Result<Value<'a>, Error>>,
     pub(super) initial: Option<StepId>,
     pub(super) first: Option<Value<'a>>,
@@ -101,7 +101,7 @@ pub(super) fn run<'a>(
     (Evaluation { value, cost: machine.tracker.cost }, machine.seen.unwrap_or_default())
 }
 
-/// Returns the error of an incomplete plan, which the planner does not create.
+/// Creates the error for an incomplete plan, which the planner never creates.
 pub(super) fn broken() -> Error {
     Error::Panic("incomplete program".to_owned())
 }
@@ -110,7 +110,7 @@ fn flattened(value: Value<'_>) -> Value<'_> {
     if let Value::List(list) = value { Value::List(list.flattened()) } else { value }
 }
 
-/// Returns a constant of the plan as a value of the evaluation.
+/// Converts a constant of the plan to a value of the evaluation.
 pub(super) fn constant<'a>(value: &'a Value<'static>) -> Value<'a> {
     if let Value::String(text) = value { Value::from(text.as_str()) } else { value.clone() }
 }
@@ -180,7 +180,7 @@ impl<'a> Machine<'a, '_> {
         Ok(result)
     }
 
-    /// Records the result of a step, and ends the evaluation if its cost exceeds the limit.
+    /// Records the result of a step, and ends the evaluation if the cost exceeds the limit.
     fn observe(&mut self, step: &Step, result: &Result<Value<'a>, Error>) -> Result<(), Stop> {
         // Only arguments are read again. Other values are not kept, so that accumulators can change in place.
         self.tracker.push(step.id, || match result {
@@ -202,7 +202,7 @@ impl<'a> Machine<'a, '_> {
         self.plan.attribute(attribute).map_or(u32::MAX, |attribute| attribute.id)
     }
 
-    /// Charges a call with evaluated arguments for the part that does not depend on them.
+    /// Charges the part of a call's cost that does not depend on the arguments, if they were evaluated.
     fn charge_call(&mut self, arguments: &[StepId], price: u64) {
         if self.tracker.remembers() {
             let plan = self.plan;
@@ -239,7 +239,7 @@ impl<'a> Machine<'a, '_> {
         })
     }
 
-    /// Evaluates `&&` and `||`: `decisive` is the operand that decides.
+    /// Evaluates `&&` or `||`; an operand with the value `decisive` decides.
     fn logical(&mut self, left: StepId, right: StepId, decisive: bool) -> Outcome<'a> {
         let mut failure = None;
         let mut result = None;
@@ -323,7 +323,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// Calls a function unless an argument is an error, and charges it if all arguments were evaluated.
+    /// Calls a function unless an argument is an error, and charges the call if all arguments were evaluated.
     fn invoke(
         &mut self,
         call: &'a Call,
@@ -420,7 +420,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// Returns whether the caller interrupted the evaluation.
+    /// Returns whether the caller has interrupted the evaluation.
     pub(super) fn is_interrupted(&mut self) -> bool {
         const FREQUENCY: u64 = 100;
         self.turns += 1;
@@ -429,7 +429,7 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// Returns Go's panic for a key that is or contains a slice.
+/// Returns Go's panic if a map key is a slice or contains one.
 pub(super) fn check_hash(key: &Value<'_>) -> Result<(), Stop> {
     match key.unhashable() {
         Some(name) => Err(Stop::Panic(format!("runtime error: hash of unhashable type {name}"))),

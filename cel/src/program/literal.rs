@@ -95,7 +95,7 @@ impl<'a> Machine<'a, '_> {
         Ok(message(name, &values))
     }
 
-    /// Charges a literal, also if one of its parts is an error.
+    /// Charges the cost of a literal, even if one of its parts is an error.
     fn charge_literal(&mut self, parts: impl DoubleEndedIterator<Item = StepId>, price: u64) {
         let plan = self.plan;
         self.tracker.forget(parts.map(|step| plan.step(step).map_or(u32::MAX, |step| step.id)));
@@ -103,12 +103,12 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// Returns the error of an optional element whose value is not optional.
+/// Creates the error for an element `?element` whose value is not optional.
 pub(super) fn not_optional_element(value: &Value<'_>) -> Error {
     Error::new(format!("cannot initialize optional list element from non-optional value {value}"))
 }
 
-/// Returns the error of an optional entry whose value is not optional.
+/// Creates the error for an entry `?key: value` whose value is not optional.
 pub(super) fn not_optional_entry(key: &Value<'_>, value: &Value<'_>) -> Error {
     Error::new(format!("cannot initialize optional entry '{key}' from non-optional value {value}"))
 }

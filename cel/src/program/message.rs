@@ -13,7 +13,7 @@ use crate::value::{List, Map, Opaque, Origin, Timestamp, Value, convert};
 ///
 /// # Errors
 ///
-/// The type cannot be created, or a value does not fit its field.
+/// Returns an error if the type cannot be created, or if a value does not match its field.
 pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Value<'a>, Error> {
     let Some(kind) = name.strip_prefix("google.protobuf.") else {
         return Err(Error::new(format!("unknown type '{name}'")));
@@ -90,7 +90,7 @@ pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Va
     }
 }
 
-/// Adds the prefix of a field's error. Unsupported results stay unsupported.
+/// Adds the name of the field to a conversion error; unsupported results stay unsupported.
 fn conversion(message: &str, field: &str, error: Error) -> Error {
     if let Error::Unsupported(_) = error {
         return error;
@@ -137,7 +137,7 @@ enum Native {
 }
 
 impl Native {
-    /// Returns the Go name.
+    /// Returns the name of the type in Go.
     fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
@@ -177,7 +177,7 @@ impl Native {
 ///
 /// # Errors
 ///
-/// The value cannot be converted.
+/// Returns an error if the value cannot be converted.
 fn native<'a>(value: &Value<'a>, to: Native) -> Result<Value<'a>, Error> {
     const LARGEST: i64 = (1 << 53) - 1;
     let error = |text: &str| Err(Error::new(text.to_owned()));

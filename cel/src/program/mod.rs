@@ -24,7 +24,7 @@ use crate::stack;
 use crate::types::Type;
 use crate::value::Value;
 
-/// A compiled expression.
+/// A compiled expression that can be evaluated.
 #[derive(Clone, Debug)]
 pub struct Program {
     inner: Arc<Inner>,
@@ -39,7 +39,7 @@ struct Inner {
 
 /// Provides the values of variables, on demand.
 pub trait Variables<'a>: Sync {
-    /// Returns the value of a variable; none if it is not bound, which is an error of the evaluation.
+    /// Returns the value of a variable, or `None` if the variable is not bound, which is an error of the evaluation.
     fn get(&self, name: &str) -> Option<Value<'a>>;
 }
 
@@ -49,7 +49,7 @@ pub trait Variables<'a>: Sync {
 pub struct Limits<'l> {
     /// The cost above which the evaluation ends with an error.
     pub cost: u64,
-    /// Ends comprehensions with an error once it is set. It is checked after every 100 iterations.
+    /// A flag that ends comprehensions with an error once it is set; it is checked after every 100 iterations.
     pub interrupted: Option<&'l AtomicBool>,
 }
 
@@ -57,13 +57,13 @@ pub struct Limits<'l> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Evaluation<'a> {
-    /// The value or the error.
+    /// The value, or the error that ended the evaluation.
     pub value: Result<Value<'a>, Error>,
-    /// The cost.
+    /// The cost in kube-apiserver's units.
     pub cost: u64,
 }
 
-/// A value of a part of an expression; parts of macros have several.
+/// A value of a part of an expression; parts of macros can have several values.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Observation<'a> {
@@ -71,7 +71,7 @@ pub struct Observation<'a> {
     pub text: &'a str,
     /// The offset of the part in bytes.
     pub start: usize,
-    /// The value or the error.
+    /// The value or the error of the part.
     pub value: Result<Value<'a>, Error>,
     /// The cost of the evaluation up to this value.
     pub cost: u64,
@@ -98,18 +98,18 @@ impl Default for Limits<'_> {
 }
 
 impl Limits<'_> {
-    /// Creates limits with this maximum cost.
+    /// Creates limits with this maximum cost and without an interrupt flag.
     pub fn of_cost(cost: u64) -> Self {
         Self { cost, interrupted: None }
     }
 }
 
 impl Program {
-    /// Plans a checked tree.
+    /// Compiles a checked expression into a plan.
     ///
     /// # Errors
     ///
-    /// The error that kube-apiserver reports after `program instantiation failed: `.
+    /// Returns the error that kube-apiserver reports after `program instantiation failed: `.
     pub(crate) fn new(checked: Checked) -> Result<Self, Error> {
         let plan =
             stack::with_room(checked.ast.depth, || planner::plan(&checked)).ok_or_else(no_thread)??;
@@ -127,7 +127,7 @@ impl Program {
         &self.inner.result
     }
 
-    /// Returns whether it uses the variable `name`, or one declared as `name.…`.
+    /// Returns whether the expression uses the variable `name`, or a variable declared as `name.…`.
     pub fn mentions(&self, name: &str) -> bool {
         let is_meant = |ident: &str| {
             ident.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -136,13 +136,13 @@ impl Program {
         nodes.any(|node| matches!(&node.expression, Expression::Ident(ident) if is_meant(ident)))
     }
 
-    /// Returns whether it calls `function`.
+    /// Returns whether the expression calls `function`.
     pub fn calls(&self, function: &str) -> bool {
         let mut nodes = self.inner.ast.nodes.iter();
         nodes.any(|node| matches!(&node.expression, Expression::Call { function: called, .. } if called == function))
     }
 
-    /// Evaluates the expression, and returns its value and cost.
+    /// Evaluates the expression with these variables, and returns its value and cost.
     pub fn evaluate<'a>(&'a self, variables: &dyn Variables<'a>, limits: &Limits<'_>) -> Evaluation<'a> {
         self.run(variables, limits, false).0
     }

@@ -26,20 +26,20 @@ pub(super) struct Plan {
     pub(super) root: Option<StepId>,
     /// The number of comprehensions; each has its own slot for its variables.
     pub(super) folds: usize,
-    /// The number of nodes of the tree; identifiers are less than this.
+    /// The number of nodes of the tree; all node identifiers are less than this number.
     pub(super) nodes: usize,
     /// The nesting depth of steps.
     pub(super) depth: u32,
 }
 
-/// One step: a node of the tree, or several.
+/// A step of the evaluation, which evaluates one or more nodes of the tree.
 #[derive(Debug)]
 pub(super) struct Step {
     /// The node identifier under which the cost of the step's result is tracked.
     pub(super) id: u32,
     /// The node of the tree.
     pub(super) node: u32,
-    /// Whether it is an argument of a call whose cost depends on it.
+    /// Whether the step is an argument of a call whose cost depends on the argument.
     pub(super) argument: bool,
     pub(super) kind: Kind,
 }
@@ -50,7 +50,7 @@ pub(super) enum Kind {
     Constant(Value<'static>),
     /// A list or map literal of constants that cannot be built, with the error.
     Failed(Error),
-    /// A variable or value with its selections and indices. `test` is that of `has()`.
+    /// A variable or value with its selections and indices. `test` is set for the operand of `has()`.
     Attribute {
         attribute: AttributeId,
         test: bool,
@@ -119,7 +119,7 @@ pub(super) struct Call {
     pub(super) arguments: Vec<StepId>,
     /// The possible overloads.
     pub(super) candidates: Vec<Arc<Overload>>,
-    /// Whether the arguments after a failed one are still evaluated.
+    /// Whether the arguments after a failed argument are still evaluated.
     pub(super) eager: bool,
     pub(super) regex: Option<Regexp>,
     pub(super) price: CallPrice,
@@ -128,7 +128,7 @@ pub(super) struct Call {
 /// A comprehension.
 #[derive(Debug)]
 pub(super) struct Fold {
-    /// The slot of its variables.
+    /// The slot that contains the variables of the comprehension.
     pub(super) slot: usize,
     pub(super) two_variables: bool,
     pub(super) range: StepId,
@@ -145,7 +145,7 @@ pub(super) struct Attribute {
     pub(super) node: u32,
     pub(super) root: Root,
     pub(super) qualifiers: Vec<Qualifier>,
-    /// The identifier under which the cost is tracked: that of the last selection.
+    /// The identifier under which the cost is tracked, which is that of the last selection.
     pub(super) id: u32,
 }
 
@@ -166,7 +166,7 @@ pub(super) enum Root {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Local {
     Accumulator,
-    /// The accumulator if it is not read before it is set again: its value is moved out.
+    /// The accumulator, if it is not read before it is set again; its value is then moved out.
     TakenAccumulator,
     First,
     Second,
@@ -178,9 +178,9 @@ pub(super) struct Qualifier {
     /// The node of the selection.
     pub(super) id: u32,
     pub(super) key: Key,
-    /// Whether it is `.?field` or `[?index]`.
+    /// Whether the selection is `.?field` or `[?index]`.
     pub(super) optional: bool,
-    /// Whether it is that of `has()`.
+    /// Whether the selection is the operand of `has()`.
     pub(super) test: bool,
 }
 
@@ -188,7 +188,7 @@ pub(super) struct Qualifier {
 #[derive(Clone, Debug)]
 pub(super) enum Key {
     Constant(Value<'static>),
-    /// The value of an attribute. `bare`: it is a variable of any type without selections.
+    /// The value of an attribute. `bare` is set for a variable of any type without selections.
     Attribute {
         attribute: AttributeId,
         bare: bool,
@@ -198,12 +198,12 @@ pub(super) enum Key {
 }
 
 impl Plan {
-    /// Returns a step.
+    /// Returns a step by its ID.
     pub(super) fn step(&self, id: StepId) -> Option<&Step> {
         self.steps.get(id.0 as usize)
     }
 
-    /// Returns an attribute.
+    /// Returns an attribute by its ID.
     pub(super) fn attribute(&self, id: AttributeId) -> Option<&Attribute> {
         self.attributes.get(id.0 as usize)
     }

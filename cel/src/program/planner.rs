@@ -1,4 +1,4 @@
-//! Plans a checked tree.
+//! Compiles a checked tree into a plan.
 //!
 //! Source: cel-go interpreter/planner.go and decorators.go; cel/library.go, `decorateOptionalOr`.
 
@@ -17,7 +17,7 @@ use super::plan::{
 use super::runtime_type;
 use super::{constant, literal};
 
-/// The planner of a tree.
+/// The state while a tree is planned.
 pub(super) struct Planner<'c> {
     checked: &'c Checked,
     plan: Plan,
@@ -32,12 +32,12 @@ struct Variable<'c> {
     role: Local,
 }
 
-/// Plans a tree.
+/// Compiles a checked tree into a plan.
 ///
 /// # Errors
 ///
-/// Constants that cannot be converted, indices of invalid types, constant regular expressions that do not
-/// compile: the errors that kube-apiserver reports after `program instantiation failed: `.
+/// Returns the error that kube-apiserver reports after `program instantiation failed: `, for constants that cannot be
+/// converted, indices of invalid types, and constant regular expressions that do not compile.
 pub(super) fn plan(checked: &Checked) -> Result<Plan, Error> {
     let nodes = checked.ast.nodes.len();
     let plan = Plan { nodes, ..Plan::default() };
@@ -83,7 +83,7 @@ impl<'c> Planner<'c> {
         if let Some(Kind::Constant(value)) = self.kind(step) { Some(value) } else { None }
     }
 
-    /// Returns the value or the error of a constant.
+    /// Returns the value or the error of a constant step, or `None` for other steps.
     fn known(&self, step: StepId) -> Option<Result<&Value<'static>, Error>> {
         match self.kind(step)? {
             Kind::Constant(value) => Some(Ok(value)),
@@ -157,7 +157,7 @@ impl<'c> Planner<'c> {
         Ok(self.add(node, Kind::Attribute { attribute, test }))
     }
 
-    /// Returns the attribute of a step, or a new one that begins with the step.
+    /// Returns the attribute of a step, or a new attribute that begins with the step's result.
     fn attribute_of(&mut self, step: StepId) -> AttributeId {
         if let Some(Kind::Attribute { attribute, .. }) = self.kind(step) {
             return *attribute;
@@ -166,7 +166,7 @@ impl<'c> Planner<'c> {
         self.add_attribute(node, Root::Operand(step))
     }
 
-    /// Appends a selection, to both sides of a conditional.
+    /// Appends a selection to an attribute, or to both branches of a conditional.
     fn qualify(&mut self, attribute: AttributeId, qualifier: &Qualifier) {
         let mut pending = vec![attribute];
         while let Some(id) = pending.pop() {
@@ -294,7 +294,7 @@ impl<'c> Planner<'c> {
         Ok(self.add(node, Kind::Attribute { attribute, test: false }))
     }
 
-    /// Returns whether a step is a variable of the caller, of any type and without selections.
+    /// Returns whether a step is a variable of the caller that has any type and no selections.
     fn is_bare(&self, step: StepId, attribute: AttributeId) -> bool {
         let node = self.plan.step(step).map(|step| NodeId(step.node));
         node.is_some_and(|node| *self.checked.type_of(node) == Type::Dyn)
@@ -383,7 +383,7 @@ impl<'c> Planner<'c> {
         Ok(Kind::Fold(Box::new(Fold { slot, two_variables, range, initial, condition, step, result })))
     }
 
-    /// Returns whether a step is an accumulator that is moved out.
+    /// Returns whether a step reads an accumulator whose value is moved out.
     fn is_taken(&self, step: StepId) -> bool {
         let Some(Kind::Attribute { attribute, .. }) = self.kind(step) else { return false };
         self.plan.attribute(*attribute).is_some_and(|attribute| {

@@ -1,4 +1,4 @@
-//! Types at run time, reduced to their names.
+//! Compares types at run time by their names.
 //!
 //! Source: cel-go common/types/types.go, `defaultIsAssignableRuntimeType`.
 
@@ -29,8 +29,7 @@ pub(crate) fn name(of: &Type) -> &str {
     }
 }
 
-/// Returns whether a value is accepted for a parameter of a type. For lists and maps, the first entry
-/// decides.
+/// Returns whether a parameter accepts a value at run time; for lists and maps, the first entry decides.
 pub(super) fn accepts(parameter: &Type, value: &Value<'_>) -> bool {
     match (parameter, value) {
         (Type::Dyn | Type::Any | Type::Parameter(_) | Type::Variable(_), _)

@@ -6,20 +6,20 @@ use crate::ast::{Ast, Expression, NodeId};
 use crate::parser::lexer::{Kind, Token, tokens};
 use crate::source::Source;
 
-/// Returns the byte range of each node's text; none for nodes that a macro created.
+/// Returns the byte range of each node's text, or `None` for nodes that a macro created.
 pub(super) fn spans(ast: &Ast) -> Vec<Option<Range<usize>>> {
     let Some(tokens) = tokens(&Source::new(&ast.source)) else { return vec![None; ast.nodes.len()] };
     let reader = Reader { ast, tokens, found: Vec::new() };
     reader.read()
 }
 
-/// The first and the last token of a text.
+/// The indices of the first and the last token of a text.
 type Ends = (usize, usize);
 
 struct Reader<'t> {
     ast: &'t Ast,
     tokens: Vec<Token>,
-    /// The known nodes; children come before their parents.
+    /// The tokens of each node, if known; children come before their parents.
     found: Vec<Option<Ends>>,
 }
 
@@ -123,7 +123,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the name after a dot.
+    /// Returns the index of the field name after a dot.
     fn field(&self, dot: usize) -> usize {
         if self.kind(dot + 1) == Some(Kind::Question) { dot + 2 } else { dot + 1 }
     }
@@ -138,7 +138,7 @@ impl Reader<'_> {
         Some(first)
     }
 
-    /// Returns the closing token of an opening one.
+    /// Returns the closing token that matches an opening one, if any.
     fn closing(&self, open: usize) -> Option<usize> {
         let mut depth = 0_usize;
         for (index, token) in self.tokens.iter().enumerate().skip(open) {

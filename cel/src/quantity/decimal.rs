@@ -21,7 +21,7 @@ pub(super) struct Decimal {
 }
 
 impl Decimal {
-    /// Parses digits with an optional sign and an optional point; none without a digit.
+    /// Parses digits with an optional sign and an optional point, or returns `None` if there are no digits.
     ///
     /// Source: gopkg.in/inf.v0 dec.go, `SetString`.
     pub(super) fn parse(text: &str) -> Option<Self> {
@@ -44,10 +44,10 @@ impl Decimal {
         }
     }
 
-    /// Returns the sum; its scale is the greater of both.
+    /// Returns the sum, whose scale is the greater of both scales.
     ///
     /// # Errors
-    /// The exponents are too far apart.
+    /// Returns an error if the exponents are too far apart.
     pub(super) fn plus(&self, other: &Self) -> Result<Self, QuantityError> {
         let scale = self.scale.max(other.scale);
         Ok(Self { unscaled: self.raised_to(scale)? + other.raised_to(scale)?, scale })
@@ -60,7 +60,7 @@ impl Decimal {
     /// Rounds the number away from zero to `scale` digits after the point.
     ///
     /// # Errors
-    /// It has too many digits.
+    /// Returns an error if the result has too many digits.
     pub(super) fn rounded_up(&self, scale: i32) -> Result<Self, QuantityError> {
         if self.scale <= scale {
             return Ok(Self { unscaled: self.raised_to(scale)?, scale });
@@ -76,7 +76,7 @@ impl Decimal {
         Ok(Self { unscaled, scale })
     }
 
-    /// Returns the number of units of ten to the power of `exponent`, rounded up, truncated to the bits that
+    /// Returns the number of units of ten to the power of `exponent`, rounded up and truncated to the bits that
     /// kube-apiserver keeps.
     ///
     /// Source: `apimachinery pkg/api/resource/scale_int.go`, `scaledValue`.
@@ -112,7 +112,7 @@ impl Decimal {
         Ok(&self.unscaled * power_of_ten(shift))
     }
 
-    /// Returns an approximation, as kube-apiserver does.
+    /// Returns the same approximation as kube-apiserver.
     ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `AsApproximateFloat64`.
     pub(super) fn approximately(&self) -> f64 {
@@ -178,8 +178,8 @@ impl Ord for Decimal {
 }
 
 impl Decimal {
-    /// Returns the minimum and maximum possible number of digits before the point; negative for zeros after
-    /// it.
+    /// Returns the minimum and maximum possible number of digits before the point, which is negative for zeros after
+    /// the point.
     fn exponent_range(&self) -> (i64, i64) {
         let high = i64::try_from(digits_at_most(&self.unscaled)).unwrap_or(i64::MAX);
         let exponent = high.saturating_sub(i64::from(self.scale));
@@ -198,7 +198,7 @@ fn low_bits(number: &BigInt) -> i64 {
     signed.cast_signed()
 }
 
-/// Returns the number of decimal digits, or one more.
+/// Returns the number of decimal digits, which can be one too high.
 fn digits_at_most(number: &BigInt) -> u64 {
     // log10(2), rounded up; 2^64 bits do not fit into memory.
     (u128::from(number.bits()) * 30_103 / 100_000 + 1).try_into().unwrap_or(u64::MAX)
@@ -208,7 +208,7 @@ pub(super) fn power_of_ten(exponent: u32) -> BigInt {
     BigInt::from(10).pow(exponent)
 }
 
-/// Parses digits by recursive halving: digit by digit takes quadratic time.
+/// Parses digits by recursive halving, because parsing one digit at a time takes quadratic time.
 fn number(digits: &[u8]) -> Option<BigInt> {
     const AT_ONCE: usize = 1000;
     if digits.len() <= AT_ONCE {
@@ -219,7 +219,7 @@ fn number(digits: &[u8]) -> Option<BigInt> {
     Some(number(front)? * power_of_ten(u32::try_from(low).ok()?) + number(back)?)
 }
 
-/// Divides `number` by `factor` as often as possible, and returns how often.
+/// Divides `number` by `factor` as often as possible, and returns the quotient and the number of divisions.
 ///
 /// Source: apimachinery pkg/api/resource/math.go, `removeBigIntFactors`.
 pub(super) fn without_factors(mut number: BigInt, factor: u32) -> (BigInt, i32) {
@@ -243,7 +243,7 @@ pub(super) fn without_factors(mut number: BigInt, factor: u32) -> (BigInt, i32) 
     (number, times)
 }
 
-/// Returns 2^63-1, the maximum of amounts with a binary suffix.
+/// Returns 2^63-1, the maximum amount with a binary suffix.
 pub(super) fn largest_binary() -> Decimal {
     Decimal { unscaled: i64::MAX.into(), scale: 0 }
 }

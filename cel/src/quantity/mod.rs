@@ -22,7 +22,7 @@ use scaled::Scaled;
 pub struct Quantity {
     amount: Amount,
     format: Format,
-    /// The original text, if kube-apiserver writes it again.
+    /// The original text, if kube-apiserver formats the quantity with the same text.
     written: Option<Arc<str>>,
 }
 
@@ -33,18 +33,18 @@ enum Amount {
     Decimal(Decimal),
 }
 
-/// The kind of suffix with which an amount is formatted: that of its text.
+/// The kind of suffix with which an amount is formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
-    /// Such as `12M`.
+    /// A decimal suffix, such as in `12M`.
     DecimalSi,
-    /// Such as `12Mi`.
+    /// A binary suffix, such as in `12Mi`.
     BinarySi,
-    /// Such as `12e6`.
+    /// A decimal exponent, such as in `12e6`.
     DecimalExponent,
 }
 
-/// Why a text is not a quantity. The messages are the API server's, except for the last one.
+/// The reason why a text is not a quantity; all messages except the last are kube-apiserver's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuantityError {
@@ -57,7 +57,7 @@ pub enum QuantityError {
     /// The suffix is unknown.
     #[error("unable to parse quantity's suffix")]
     Suffix,
-    /// kube-apiserver would spend minutes and gigabytes on the digits.
+    /// kube-apiserver would need minutes and gigabytes to process the digits.
     #[error("quantities with more than 100000 digits are not supported")]
     TooLarge,
 }
@@ -75,12 +75,12 @@ impl Quantity {
     /// Fractions of a nano-unit are rounded away from zero; amounts with a binary suffix are at most 2^63-1.
     ///
     /// # Errors
-    /// [`QuantityError`] with the API server's message.
+    /// Returns a [`QuantityError`] with kube-apiserver's message if the text is not a quantity.
     pub fn parse(text: &str) -> Result<Self, QuantityError> {
         parse::parse(text)
     }
 
-    /// Returns -1, 0, or 1.
+    /// Returns the sign of the amount: -1, 0, or 1.
     pub fn sign(&self) -> i64 {
         match &self.amount {
             Amount::Scaled(scaled) => scaled.value.signum(),
@@ -93,7 +93,7 @@ impl Quantity {
         self.sign() == 0
     }
 
-    /// Returns the amount as an integer if kube-apiserver can convert it fast; none also for integers that it
+    /// Returns the amount as an integer, or `None` if kube-apiserver cannot convert it fast, as for an integer that it
     /// keeps as a decimal number, such as `1000m`.
     ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `AsInt64`.
@@ -104,7 +104,7 @@ impl Quantity {
         }
     }
 
-    /// Returns an approximation of the amount.
+    /// Returns an approximation of the amount as a floating-point number.
     ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `AsApproximateFloat64`.
     pub fn as_approximate_float(&self) -> f64 {
@@ -114,9 +114,9 @@ impl Quantity {
         }
     }
 
-    /// Returns the amount, rounded up.
+    /// Returns the amount as an integer, rounded up.
     ///
-    /// If it does not fit into 64 bits, returns the same as kube-apiserver: 0, or some of the bits.
+    /// If the amount does not fit into 64 bits, returns the same result as kube-apiserver: 0, or some of the bits.
     ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `Value`.
     pub fn value(&self) -> i64 {
@@ -125,7 +125,7 @@ impl Quantity {
 
     /// Returns the amount in thousandths, rounded up.
     ///
-    /// If it does not fit into 64 bits, returns the same as kube-apiserver: 0, or some of the bits.
+    /// If the amount does not fit into 64 bits, returns the same result as kube-apiserver: 0, or some of the bits.
     ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `MilliValue`.
     pub fn milli_value(&self) -> i64 {
@@ -142,10 +142,10 @@ impl Quantity {
         }
     }
 
-    /// Returns the sum. It keeps the first amount's suffixes, unless that amount is zero.
+    /// Returns the sum, which keeps the first amount's kind of suffix unless that amount is zero.
     ///
     /// # Errors
-    /// [`QuantityError::TooLarge`].
+    /// Returns [`QuantityError::TooLarge`] if kube-apiserver would need too much time and memory.
     ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `Add`.
     pub fn plus(&self, other: &Self) -> Result<Self, QuantityError> {
@@ -158,10 +158,10 @@ impl Quantity {
         Ok(self.replaced(Amount::Decimal(sum), other))
     }
 
-    /// Returns the difference. It keeps the first amount's suffixes, unless that amount is zero.
+    /// Returns the difference, which keeps the first amount's kind of suffix unless that amount is zero.
     ///
     /// # Errors
-    /// [`QuantityError::TooLarge`].
+    /// Returns [`QuantityError::TooLarge`] if kube-apiserver would need too much time and memory.
     ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `Sub`.
     pub fn minus(&self, other: &Self) -> Result<Self, QuantityError> {
@@ -177,7 +177,7 @@ impl Quantity {
     /// Returns the amount in whole units of ten to the power of `exponent`, rounded away from zero.
     ///
     /// # Errors
-    /// [`QuantityError::TooLarge`].
+    /// Returns [`QuantityError::TooLarge`] if kube-apiserver would need too much time and memory.
     ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `RoundUp`.
     pub fn rounded_up(&self, exponent: i32) -> Result<Self, QuantityError> {
@@ -193,13 +193,12 @@ impl Quantity {
         Ok(Self { amount, format: self.format, written: None })
     }
 
-    /// Returns whether the amount is kept as a decimal number, which a fast conversion to an integer does not
-    /// support.
+    /// Returns whether the amount is kept as a decimal number, which a fast conversion to an integer does not support.
     pub(crate) fn is_decimal(&self) -> bool {
         matches!(self.amount, Amount::Decimal(_))
     }
 
-    /// The same amount, kept as a decimal number.
+    /// Returns the same amount, kept as a decimal number.
     pub(crate) fn as_decimal(&self) -> Self {
         Self { amount: Amount::Decimal(self.decimal()), ..self.clone() }
     }
@@ -218,6 +217,8 @@ impl Quantity {
 }
 
 impl From<i64> for Quantity {
+    /// Converts an integer to a quantity that is formatted with a decimal exponent.
+    ///
     /// Source: apiserver pkg/cel/library/quantity.go, `quantityAddInt`.
     fn from(value: i64) -> Self {
         let amount = Amount::Scaled(Scaled { value, scale: 0 });

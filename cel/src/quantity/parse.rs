@@ -4,7 +4,7 @@ use super::decimal::{Decimal, MAX_DIGITS, largest_binary, one};
 use super::scaled::Scaled;
 use super::{Amount, Format, Quantity, QuantityError};
 
-/// The minimum power of ten of amounts.
+/// The minimum power of ten of an amount: amounts are multiples of a nano-unit.
 const NANO: i32 = -9;
 
 const DECIMAL_SUFFIXES: [(&str, i32); 10] =
@@ -12,6 +12,8 @@ const DECIMAL_SUFFIXES: [(&str, i32); 10] =
 const BINARY_SUFFIXES: [(&str, u32); 6] =
     [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
 
+/// Parses a quantity, as [`Quantity::parse`] does.
+///
 /// Source: apimachinery pkg/api/resource/quantity.go, `ParseQuantity`.
 pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
     let parts = Parts::split(text)?;
@@ -41,7 +43,7 @@ fn nano_units(amount: Decimal) -> Result<Decimal, QuantityError> {
     if amount.sign() == 0 { Ok(amount) } else { amount.rounded_up(-NANO) }
 }
 
-/// Bounds an amount with a binary suffix to 2^63-1; below one, it gets decimal suffixes.
+/// Limits an amount with a binary suffix to 2^63-1; an amount below one gets a decimal suffix instead.
 fn bounded(amount: Decimal) -> (Decimal, Format) {
     let largest = largest_binary();
     if amount > largest {
@@ -68,6 +70,8 @@ struct Parts<'t> {
 }
 
 impl<'t> Parts<'t> {
+    /// Splits a text into the number and the suffix.
+    ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `parseQuantityString`.
     fn split(text: &'t str) -> Result<Self, QuantityError> {
         if text.is_empty() {
@@ -130,6 +134,8 @@ enum Suffix {
 }
 
 impl Suffix {
+    /// Parses a suffix.
+    ///
     /// Source: apimachinery pkg/api/resource/suffix.go, `interpret`.
     fn parse(text: &str) -> Result<Self, QuantityError> {
         if let Some((_, exponent)) = DECIMAL_SUFFIXES.iter().find(|(suffix, _)| *suffix == text) {

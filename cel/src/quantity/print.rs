@@ -10,8 +10,8 @@ use super::{Amount, Format, Quantity};
 const DECIMAL_SUFFIXES: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 const BINARY_SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/// Writes the original text if it looks canonical; otherwise an integer with the largest suffix that loses no
-/// precision.
+/// Writes the original text if it looks canonical; otherwise, writes an integer with the largest suffix that does not
+/// lose precision.
 ///
 /// As in kube-apiserver, powers beyond `E` and below `n` have no suffix: `1000E` is printed as `1`.
 ///
@@ -45,7 +45,7 @@ impl fmt::Display for Quantity {
 }
 
 impl Quantity {
-    /// Returns the integer to write with a binary suffix; none if decimal suffixes are better, because it is
+    /// Returns the integer to write with a binary suffix, or `None` if a decimal suffix is better because the amount is
     /// below 1024 or not an integer.
     fn integer_for_binary_suffixes(&self) -> Option<BigInt> {
         if self.format != Format::BinarySi {

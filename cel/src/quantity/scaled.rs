@@ -12,14 +12,14 @@ pub(super) struct Scaled {
 }
 
 impl Scaled {
-    /// Returns the integer; none if there are digits after the point or it does not fit.
+    /// Returns the integer, or `None` if the number has a fractional part or does not fit.
     ///
     /// Source: apimachinery pkg/api/resource/amount.go, `AsInt64`.
     pub(super) fn as_integer(self) -> Option<i64> {
         if self.scale < 0 { None } else { scaled_up(self.value, self.scale) }
     }
 
-    /// Returns the sum; none if it does not fit.
+    /// Returns the sum, or `None` if it does not fit.
     ///
     /// Source: apimachinery pkg/api/resource/amount.go, `Add`.
     pub(super) fn plus(self, other: Self) -> Option<Self> {
@@ -34,13 +34,13 @@ impl Scaled {
         Some(Self { value: raised.checked_add(low.value)?, scale: low.scale })
     }
 
-    /// Returns the negated number; the minimum stays unchanged.
+    /// Returns the negated number; the minimum value stays unchanged.
     pub(super) fn wrapping_negated(self) -> Self {
         Self { value: self.value.wrapping_neg(), scale: self.scale }
     }
 
-    /// Returns the number of units of ten to the power of `exponent`, rounded away from zero, and whether
-    /// that is exact; none if it does not fit.
+    /// Returns the number of units of ten to the power of `exponent`, rounded away from zero, and whether the result is
+    /// exact; returns `None` if the result does not fit.
     ///
     /// Source: apimachinery pkg/api/resource/amount.go, `AsScaledInt64`, and math.go, `negativeScaleInt64`.
     pub(super) fn at(self, exponent: i32) -> Option<(i64, bool)> {
@@ -54,8 +54,8 @@ impl Scaled {
         Some((quotient + rest.signum(), rest == 0))
     }
 
-    /// Returns kube-apiserver's result if the number of units does not fit: some of the bits for the powers
-    /// that it multiplies at once, otherwise 0.
+    /// Returns kube-apiserver's result if the number of units does not fit: some of the bits for the powers that
+    /// kube-apiserver multiplies at once, otherwise 0.
     pub(super) fn wrapped_at(self, exponent: i32) -> i64 {
         match (self.value, self.scale.wrapping_sub(exponent)) {
             (i64::MIN, _) => 0,
@@ -68,6 +68,8 @@ impl Scaled {
         Decimal { unscaled: self.value.into(), scale: self.scale.wrapping_neg() }
     }
 
+    /// Returns an approximation of the number as a floating-point number.
+    ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `AsApproximateFloat64`.
     #[expect(clippy::cast_precision_loss, reason = "it is an approximation")]
     pub(super) fn approximately(self) -> f64 {
@@ -75,8 +77,8 @@ impl Scaled {
     }
 }
 
-/// Returns `value` times ten to the power of `scale`; none if it does not fit. A negative scale, which only a
-/// difference beyond 2^31 can have, changes nothing.
+/// Returns `value` times ten to the power of `scale`, or `None` if the result does not fit. A negative scale, which
+/// only a difference beyond 2^31 can have, changes nothing.
 ///
 /// Source: apimachinery pkg/api/resource/math.go, `positiveScaleInt64`.
 fn scaled_up(value: i64, scale: i32) -> Option<i64> {

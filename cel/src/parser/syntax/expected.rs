@@ -12,7 +12,7 @@ use crate::parser::lexer::Kind;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Expected {
     kinds: Vec<Kind>,
-    /// Whether the end of the rule can be reached without a token.
+    /// Whether the end of the rule can be reached without consuming a token.
     pub(super) reaches_end: bool,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Expected {
     }
 }
 
-/// Returns the name of a token in messages.
+/// Returns the name of a token as messages show it.
 fn name(kind: Kind) -> &'static str {
     match kind {
         Kind::Equals => "'=='",
@@ -111,7 +111,7 @@ pub(super) fn look(state: usize) -> Expected {
     found
 }
 
-/// Returns the state after a token or a call.
+/// Returns the state that follows the token or rule call of a state.
 pub(super) fn behind(state: usize) -> Option<usize> {
     match NETWORK.states.get(state)?.steps.first()? {
         Step::Tokens(_, to) | Step::Call { back: to, .. } | Step::Free(to) | Step::Precedence(_, to) => {
@@ -121,7 +121,7 @@ pub(super) fn behind(state: usize) -> Option<usize> {
     }
 }
 
-/// Returns the tokens that can follow a state in rules that these states called, innermost last.
+/// Returns the tokens that can follow a state, including in the rules of `callers`, innermost last.
 pub(super) fn expected(state: usize, callers: &[usize]) -> Expected {
     let mut all = look(state);
     let mut reaches_end = all.reaches_end;

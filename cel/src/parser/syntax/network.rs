@@ -7,18 +7,18 @@ use std::sync::LazyLock;
 use super::rules::{ALL, Draft, Label, Rule, Slot, draft};
 use crate::parser::lexer::Kind;
 
-/// A part of a rule, with its states.
+/// A part of a rule, together with its states.
 #[derive(Debug)]
 pub(super) enum Part {
-    /// One of some tokens.
+    /// One token of the kinds in `kinds`.
     Tokens { state: usize, kinds: Vec<Kind>, slot: Slot },
-    /// A rule, with the lowest precedence of its operators.
+    /// A call of a rule, with the lowest precedence of the operators that the rule accepts.
     Rule { state: usize, rule: Rule, precedence: u8, slot: Slot },
     /// Optional parts, which are present if one of these tokens follows.
     Optional { state: usize, first: Vec<Kind>, parts: Vec<Part> },
     /// Parts repeated any number of times, or at least once.
     Loop { entry: usize, back: usize, at_least_once: bool, decide: Decide, parts: Vec<Part> },
-    /// One of some alternatives.
+    /// A choice between alternatives.
     Choice { state: usize, decide: Decide, alternatives: Vec<(Label, Vec<Part>)> },
     /// A left-recursive rule: its beginning, and the operators with their precedences.
     Recursion {
@@ -30,12 +30,12 @@ pub(super) enum Part {
     },
 }
 
-/// How an alternative is chosen.
+/// How the parser chooses an alternative.
 #[derive(Clone, Debug)]
 pub(super) enum Decide {
-    /// By the next token: the first tokens of each alternative.
+    /// By the next token; the list contains the first tokens of each alternative.
     Token(Vec<Vec<Kind>>),
-    /// By prediction.
+    /// By prediction, which examines as many tokens as necessary.
     Predict,
 }
 
@@ -43,20 +43,20 @@ pub(super) enum Decide {
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Free(usize),
-    /// The end of a rule that was called at this state, and whether it leaves the outermost call of a
-    /// left-recursive rule.
+    /// The end of a rule that was called at this state, and whether this leaves the outermost call of a left-recursive
+    /// rule.
     Return {
         to: usize,
         outermost: Option<Rule>,
     },
-    /// One of some tokens.
+    /// One token of these kinds.
     Tokens(Vec<Kind>, usize),
     /// A call of a rule.
     Call {
         rule: Rule,
         back: usize,
     },
-    /// Only for operators of at least this precedence.
+    /// A transition that only operators of at least this precedence can take.
     Precedence(u8, usize),
 }
 
@@ -79,7 +79,7 @@ pub(super) struct State {
     pub(super) role: Role,
     pub(super) rule: Rule,
     pub(super) steps: Vec<Step>,
-    /// Whether it is the operator loop of a left-recursive rule.
+    /// Whether the state is the operator loop of a left-recursive rule.
     pub(super) precedence: bool,
 }
 
@@ -114,7 +114,7 @@ impl Builder {
         self.step(from, Step::Free(to));
     }
 
-    /// Builds a sequence of parts, and returns them with the first and the last state.
+    /// Builds a sequence of parts, and returns the parts with the first and the last state.
     fn sequence(&mut self, drafts: Vec<Draft>) -> (Vec<Part>, usize, usize) {
         let first = self.state(Role::Plain);
         let mut last = first;
@@ -250,8 +250,8 @@ fn build() -> Network {
     Network { states: builder.states, starts, rules }
 }
 
-/// Removes states that only lead to another: then calls in several alternatives return to the same state, and
-/// predictions treat them as the same.
+/// Removes states that only lead to another state, so that calls in several alternatives return to the same state, and
+/// predictions treat them as one.
 ///
 /// Source: ANTLR's ParserATNFactory.java, `elemList`, and TailEpsilonRemover.java.
 fn shorten(states: &mut [State]) {

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::network::{NETWORK, Role, State, Step};
 use crate::parser::lexer::Kind;
 
-/// A stack of states to return to, by its number; 0 is the empty stack.
+/// The number of a stack of states to return to; 0 is the empty stack.
 type Stack = u32;
 
 const EMPTY: Stack = 0;
@@ -19,20 +19,20 @@ struct Config {
     state: usize,
     alternative: usize,
     stack: Stack,
-    /// Whether it left the rule of the decision.
+    /// Whether the configuration left the rule of the decision.
     outside: bool,
-    /// Whether it left the outermost call of the left-recursive rule of the decision.
+    /// Whether the configuration left the outermost call of the left-recursive rule of the decision.
     kept: bool,
-    /// The precedence that the operator must have.
+    /// The precedence that the operator must have, if any.
     precedence: Option<u8>,
 }
 
 /// The result of a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Prediction {
-    /// The alternative, starting with 1.
+    /// The number of the predicted alternative, starting with 1.
     Alternative(usize),
-    /// No alternative fits; `ahead` is the offset of the last token that was examined.
+    /// No alternative matches; `ahead` is the offset of the last token that was examined.
     None { ahead: usize },
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Prediction {
 enum Next {
     Nothing,
     Set(usize),
-    /// The decision, or several alternatives that cannot be distinguished.
+    /// The alternative that the prediction decides on.
     Unique(usize),
     Conflict,
 }
@@ -49,18 +49,18 @@ enum Next {
 /// Predicts alternatives and caches the results.
 #[derive(Debug, Default)]
 pub(super) struct Predictor {
-    /// Each stack's top and the rest of it.
+    /// The state at the top of each stack, and the stack below it.
     stacks: Vec<(usize, Stack)>,
     known_stacks: HashMap<(usize, Stack), Stack>,
-    /// Sets of configurations and their successors.
+    /// The sets of configurations, by number.
     sets: Vec<Vec<Config>>,
     known_sets: HashMap<Vec<Config>, usize>,
-    /// By the state of the decision and the precedence of the rule.
+    /// The initial set of each decision, by its state and the precedence of the rule.
     starts: HashMap<(usize, u8), usize>,
     following: HashMap<(usize, Kind), Next>,
 }
 
-/// A decision.
+/// A point at which the parser must choose an alternative.
 pub(super) struct Decision<'d> {
     pub(super) state: usize,
     /// The precedence with which the enclosing rule was called.
@@ -195,7 +195,7 @@ impl Predictor {
         Next::Set(self.number(reach))
     }
 
-    /// Predicts again with the callers of the decision's rule.
+    /// Predicts again, taking into account the rules that called the decision's rule.
     fn predict_with_callers(
         &mut self,
         decision: &Decision<'_>,
@@ -224,7 +224,7 @@ impl Predictor {
         }
     }
 
-    /// Returns the configurations after a token, if any.
+    /// Returns the configurations after a token, or `None` if no configuration accepts the token.
     fn reach(
         &mut self,
         set: &[Config],
@@ -275,7 +275,7 @@ impl Predictor {
 /// Computes all configurations that are reachable without a token.
 struct Closure<'p> {
     predictor: &'p mut Predictor,
-    /// Whether the enclosing rules are known; otherwise everything that may follow a rule follows.
+    /// Whether the enclosing rules are known; otherwise, each rule may be followed by any token that can follow it.
     whole: bool,
     at_end: bool,
     /// The rule whose operator loop is the decision.
@@ -401,7 +401,7 @@ impl<'p> Closure<'p> {
 }
 
 impl Predictor {
-    /// Returns whether a stack consists of the first of these states.
+    /// Returns whether a stack consists of the first states in `tops`.
     fn is_prefix(&self, stack: Stack, tops: &[usize]) -> bool {
         let mut rest = stack;
         for top in tops {
@@ -415,13 +415,13 @@ impl Predictor {
     }
 }
 
-/// Returns the alternative that all configurations have.
+/// Returns the alternative of all configurations, or `None` if they have several alternatives.
 fn unique(set: &[Config]) -> Option<usize> {
     let first = set.first()?.alternative;
     set.iter().all(|config| config.alternative == first).then_some(first)
 }
 
-/// Returns the lowest alternative that finished the rule of the decision.
+/// Returns the lowest alternative that reached the end of the rule of the decision, if any.
 fn finished(set: &[Config]) -> Option<usize> {
     set.iter()
         .filter(|config| config.outside || (state(config.state).role == Role::Stop && config.stack == EMPTY))
@@ -441,7 +441,7 @@ fn stacks_at(set: &[Config], state: usize, alternative: usize) -> Vec<Stack> {
     stacks
 }
 
-/// Returns the alternatives that share a state with the same stacks.
+/// Returns the sets of alternatives whose configurations have the same state and stacks.
 fn subsets(set: &[Config]) -> Vec<Vec<usize>> {
     let places: HashSet<_> = set.iter().map(|config| (config.state, config.alternative)).collect();
     let mut grouped: HashMap<(usize, Vec<Stack>), Vec<usize>> = HashMap::new();
@@ -455,7 +455,7 @@ fn has_conflict(set: &[Config]) -> bool {
     subsets(set).iter().any(|alternatives| alternatives.len() > 1)
 }
 
-/// Returns whether a state belongs to only one alternative.
+/// Returns whether at least one state belongs to only one alternative.
 fn has_lone_state(set: &[Config]) -> bool {
     let mut alternatives: HashMap<usize, HashSet<usize>> = HashMap::new();
     for config in set {
@@ -464,7 +464,7 @@ fn has_lone_state(set: &[Config]) -> bool {
     alternatives.values().any(|alternatives| alternatives.len() == 1)
 }
 
-/// Returns the lowest alternative if all subsets agree on it.
+/// Returns the lowest alternative of all subsets, or `None` if the subsets have different ones.
 fn viable(set: &[Config]) -> Option<usize> {
     let lowest: HashSet<_> =
         subsets(set).iter().filter_map(|alternatives| alternatives.iter().min().copied()).collect();

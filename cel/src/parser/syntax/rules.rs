@@ -36,7 +36,7 @@ pub(super) const RULES: usize = 17;
 /// The role of a token or rule within its enclosing rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// No role.
+    /// The token or rule does not have a role.
     None,
     Operator,
     Optional,
@@ -45,7 +45,7 @@ pub(super) enum Slot {
     Leading,
     Sign,
     Value,
-    /// The first operand, the second and the third.
+    /// The first, second, or third operand.
     First,
     Second,
     Third,
@@ -77,11 +77,11 @@ pub(super) enum Label {
     Double,
     String,
     Bytes,
-    /// Alternatives that cannot fail or that only refer to another rule.
+    /// An alternative that cannot fail, or that only refers to another rule.
     Other,
 }
 
-/// A part of a rule before it has states.
+/// A part of a rule before states are assigned.
 pub(super) enum Draft {
     Tokens(&'static [Kind], Slot),
     Rule(Rule, u8, Slot),
@@ -148,7 +148,7 @@ fn arguments() -> Draft {
     Draft::Optional(FIRST_OF_EXPR, vec![Draft::Rule(Rule::ExprList, 0, Slot::Arguments)])
 }
 
-/// Elements separated by commas. If a trailing comma is allowed, a prediction decides.
+/// Returns elements separated by commas; unless `decided_by_token` is set, a prediction decides about a trailing comma.
 fn separated(decided_by_token: bool, parts: fn() -> Vec<Draft>) -> Vec<Draft> {
     let mut all = parts();
     let mut more = vec![token(&[Comma])];
@@ -242,7 +242,7 @@ fn entry(key: Rule) -> Vec<Draft> {
     ]
 }
 
-/// Returns operators of a precedence, whose right operand has a higher one.
+/// Returns operators of a precedence; their right operand has a higher precedence.
 fn calculation(kinds: &'static [Kind], precedence: u8) -> (Label, u8, Vec<Draft>) {
     let right = Draft::Rule(Rule::Calc, precedence + 1, Slot::Second);
     (Label::None, precedence, vec![Draft::Tokens(kinds, Slot::Operator), right])

@@ -26,12 +26,12 @@ impl<'s, 't> Tokens<'s, 't> {
         Self { source, issues, read: Vec::new(), pieces: Vec::new(), at: 0, reported: 0 }
     }
 
-    /// Returns whether there are too many errors to continue.
+    /// Returns whether the maximum number of syntax errors is reached.
     pub(super) fn is_full(&self) -> bool {
         self.reported > MAX_SYNTAX_ERRORS
     }
 
-    /// Returns the token at `index`.
+    /// Returns the token at `index`, and reads more of the text if necessary.
     pub(super) fn get(&mut self, index: usize) -> Token {
         while self.read.len() <= index && self.read.last().is_none_or(|last| last.kind != Kind::End) {
             let next = self.next();
@@ -104,18 +104,18 @@ impl<'s, 't> Tokens<'s, 't> {
         }
     }
 
-    /// Reports an error beyond the grammar.
+    /// Reports an error that the grammar does not cover.
     pub(super) fn report_at(&mut self, offset: u32, message: String) {
         let position = Some(self.place(offset));
         self.issues.add_at(position, message);
     }
 
-    /// Reports an error of the whole text.
+    /// Reports an error about the whole text, without a position.
     pub(super) fn report(&mut self, message: String) {
         self.issues.add_at(None, message);
     }
 
-    /// Returns a token as messages show it.
+    /// Returns a token in the notation of error messages.
     pub(super) fn display(&mut self, index: usize) -> String {
         let token = self.get(index);
         if token.kind == Kind::End {

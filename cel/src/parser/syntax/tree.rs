@@ -1,4 +1,4 @@
-//! The partial parse tree of a walk.
+//! The partial parse tree of a text with errors.
 
 use super::rules::{Label, Rule, Slot};
 
@@ -30,7 +30,7 @@ impl Tree {
         Self { rule, label, start, children: Vec::new() }
     }
 
-    /// Makes this the first operand of the same rule.
+    /// Makes this tree the first operand of a new tree of the same rule.
     pub(super) fn wrap(&mut self, label: Label) {
         let around = Self::new(self.rule, label, self.start);
         let inner = std::mem::replace(self, around);

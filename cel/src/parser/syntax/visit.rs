@@ -1,4 +1,4 @@
-//! Finds errors beyond the grammar in the part that the parser could read.
+//! Finds errors that the grammar does not cover in the part of the text that the parser could read.
 //!
 //! Source: cel-go parser/parser.go, the visitor.
 
@@ -13,7 +13,7 @@ use crate::source::Source;
 /// The offset of nodes without a position.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// Adds the errors of a tree.
+/// Finds the errors in a tree and adds them to `tokens`.
 pub(super) fn visit<'t>(tree: &Tree, tokens: &mut Tokens<'_, 't>, source: &Source<'t>, syntax: Syntax<'_>) {
     let expander = Expander {
         tree: tree::Tree::default(),

@@ -18,7 +18,7 @@ const MAX_RECOVERIES: u32 = 30;
 /// The maximum number of tokens that a recovery skips.
 const MAX_SKIPPED_TOKENS: u32 = 256;
 
-/// Why a rule ends early.
+/// The reason why a rule ends early.
 enum Stop {
     /// The rule has an error, and the parser recovers.
     Wrong(Wrong),
@@ -28,22 +28,22 @@ enum Stop {
 
 enum Wrong {
     Mismatch(Expected),
-    /// No alternative fits; the number of tokens examined from the current one.
+    /// No alternative matches; the value is the number of tokens examined, starting with the current one.
     NoAlternative {
         ahead: usize,
     },
 }
 
-/// A rule during parsing.
+/// A rule that is being parsed.
 struct Frame {
-    /// The state that called it.
+    /// The state that called the rule, if any.
     caller: Option<usize>,
     precedence: u8,
 }
 
 pub(super) struct Walker<'w, 's, 't> {
     pub(super) tokens: &'w mut Tokens<'s, 't>,
-    /// The current token.
+    /// The index of the current token.
     at: usize,
     state: usize,
     frames: Vec<Frame>,
@@ -70,7 +70,7 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
         }
     }
 
-    /// Parses the whole text; none if the parser gives up.
+    /// Parses the whole text, or returns `None` if the parser gives up.
     pub(super) fn walk(mut self) -> Option<Tree> {
         self.rule(Rule::Start, 0, None).ok()
     }
@@ -208,7 +208,7 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
         }
     }
 
-    /// Ends a recovery after a matching token.
+    /// Ends error recovery after a matching token.
     fn matched(&mut self) {
         self.recovering = false;
         self.last = None;
@@ -278,7 +278,7 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
         self.tokens.report_syntax(self.at, &format!("extraneous input {found} expecting {wanted}"));
     }
 
-    /// Checks before a decision whether the current token fits.
+    /// Checks before a decision whether the current token is expected, and otherwise recovers or fails.
     fn sync(&mut self, state: usize) -> Result<(), Stop> {
         self.state = state;
         if self.recovering {
@@ -362,7 +362,7 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
     }
 }
 
-/// Returns cel-go's message for a keyword in place of a name.
+/// Returns cel-go's message for a keyword that is used as a name, or `None` for other text.
 ///
 /// Source: cel-go parser/parser.go, `reservedIdentifier`.
 fn keyword_as_name(text: &str) -> Option<String> {
