@@ -14,7 +14,7 @@ async fn verify(stage: &Stage, more: &[&str], status: i32) -> String {
 async fn what_is_known_is_accepted_and_only_the_rest_fails() {
     let stage = Stage::with("non-idempotent").await;
     verify(&stage, &[], 1).await;
-    // Nothing fails that is written down, but every entry needs a reason before it counts.
+    // Known findings do not fail the run, but every entry needs a reason before it counts.
     verify(&stage, &["--write-baseline", "known.yaml"], 0).await;
     let text = verify(&stage, &["--baseline", "known.yaml"], 2).await;
     assert!(text.contains("known.yaml:9: findings[0].reason: say why the finding is accepted"), "{text}");
@@ -23,7 +23,7 @@ async fn what_is_known_is_accepted_and_only_the_rest_fails() {
     assert!(text.contains("accepted[V01] c/w.example.com: ") && text.contains("(injector#12)"), "{text}");
     assert!(text.contains("0 findings, 1 accepted; "), "{text}");
 
-    // The report of a program tells the same, and merging judges it anew.
+    // A JSON report contains the same, and merging evaluates it again.
     let output = stage.verify(&[&BASE[..], &["-o", "json", "--baseline", "known.yaml"]].concat()).await;
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["checks"][0]["findings"][0]["accepted"], "injector#12");
@@ -32,7 +32,7 @@ async fn what_is_known_is_accepted_and_only_the_rest_fails() {
     ends_with(&stage.verify(&["merge", "report.json"]).await, 1);
     ends_with(&stage.verify(&["merge", "report.json", "--baseline", "known.yaml"]).await, 0);
 
-    // What comes beside it fails.
+    // A finding that is not in the baseline fails the run.
     let other = std::fs::read_to_string(stage.path("known.yaml")).expect("it is there").replace("c/w", "c/v");
     std::fs::write(stage.path("other.yaml"), other).expect("it is written");
     let text = verify(&stage, &["--baseline", "other.yaml"], 1).await;

@@ -1,4 +1,4 @@
-//! V38 to V41, V45 and V47: what a webhook does behind its answers, how long it takes, and what it shows in the handshake.
+//! V38 to V41, V45, and V47: side effects of a webhook, its latency, and its TLS handshake.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::environment::{
     StoppedClock, Suspect, configuration, entry, finds, only, passes, pods, run, verdict, verify, verify_with,
 };
 
-/// A server that only writes down what it is asked.
+/// Starts a server that only records its requests.
 pub(crate) async fn recording() -> (Recorder, SocketAddr) {
     let recorder = Recorder::default();
     let told = recorder.clone();
@@ -47,11 +47,11 @@ async fn v38_finds_writes_on_dry_runs() {
     assert!(message.contains("POST /api/v1/namespaces/demo/configmaps"), "{message}");
 }
 
-/// Writes by itself, now and then: what no call has to do with.
+/// Writes periodically, independent of any call.
 pub(crate) async fn writing_by_itself(recorder: Recorder, path: &'static str, seed: u64) {
     let mut state = seed;
     loop {
-        // Knuth's linear congruential generator: 0 to 255 ms, so that most windows have a write.
+        // Knuth's linear congruential generator: 0 to 255 ms, so that most windows contain a write.
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         tokio::time::sleep(Duration::from_millis(state >> 56)).await;
         if recorder.request("POST", path, "") {
@@ -93,7 +93,7 @@ async fn v38_passes_who_writes_in_real_runs_only() {
     let behavior = format!("when: {{if: {{dry-run: true}}, then: allow, otherwise: {}}}", writing(address));
     let settings = || Settings { recorder: Some(recorder.clone()), ..Settings::default() };
     let suspects = || vec![Suspect::validating(&behavior)];
-    // Until it has written for the first time, nobody knows whether it uses this server.
+    // Until its first write, the check cannot know whether the webhook uses this server.
     assert_eq!(verify_with("V38", suspects(), settings()).await.results[0].verdict, Tally::Passed);
 }
 
@@ -120,14 +120,14 @@ async fn v38_is_not_passed_when_nobody_watches() {
     assert_eq!(verdict(&check).0, Tally::NotChecked);
 }
 
-/// What a check that looks at writes says about a mutating webhook that does this.
+/// Returns the result of a check that observes writes, for a mutating webhook with this behavior.
 async fn watched(id: &str, behavior: impl FnOnce(SocketAddr) -> String) -> CheckReport {
     let (recorder, address) = recording().await;
     let settings = Settings { recorder: Some(recorder), ..Settings::default() };
     verify_with(id, vec![Suspect::mutating(&behavior(address))], settings).await
 }
 
-/// A webhook that asks the server behind it for something and writes nothing.
+/// Returns a webhook behavior that sends a request to the server behind it and writes nothing.
 pub(crate) fn asking(to: SocketAddr) -> String {
     let url = format!("http://{to}/apis/authorization.k8s.io/v1/subjectaccessreviews");
     format!("{{side-effect: {{write: {{url: '{url}'}}}}}}")
@@ -151,7 +151,7 @@ async fn v39_passes_who_only_asks_and_is_not_about_who_says_otherwise() {
 #[tokio::test]
 async fn v40_finds_who_creates_something_with_each_call() {
     finds(&watched("V40", writing).await, &["repeats a side effect when retried"]);
-    // The retried body is the one that the webhook has not touched yet.
+    // The retried body is the one that the webhook has not changed yet.
     let once_more = |address| {
         format!(
             "when: {{if: {{present: /metadata/annotations/seen}}, then: {}, otherwise: {{mutate: [{{set: {{/metadata/annotations/seen: 'yes'}}}}]}}}}",
@@ -267,7 +267,7 @@ async fn v41_finds_a_webhook_that_is_slow_at_first() {
 
 #[tokio::test]
 async fn v41_blames_nobody_for_one_slow_minute() {
-    // The first call of the run and a hundred that are measured, of which the second half is slow; then no more.
+    // The first call of the run and a hundred that are measured, the second half of which is slow; then no more.
     let slow = "{first: {calls: 50, of: {delay: {for: {fixed: 600ms}}}, then: allow}}";
     let behavior = format!("first: {{calls: 51, of: allow, then: {slow}}}");
     let suspect = Suspect::mutating(&behavior).with("timeoutSeconds", json!(1));

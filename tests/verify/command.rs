@@ -1,4 +1,4 @@
-//! The command: what it takes, what it says, and how it ends.
+//! The command: its arguments, its output, and its exit statuses.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::environment::{configuration, entry, pods};
 
-/// A webhook that runs, with files around it.
+/// A running webhook with its files.
 pub(crate) struct Stage {
     folder: TempDir,
     pub(crate) fake: FakeWebhook,
@@ -41,12 +41,12 @@ impl Stage {
         std::fs::write(self.path(name), documents.join("\n---\n")).expect("the file is written");
     }
 
-    /// Runs `admit verify` in the folder, with the fake running beside it.
+    /// Runs `admit verify` in the directory while the fake runs.
     pub(crate) async fn verify(&self, arguments: &[&str]) -> Output {
         Self::run(self.command(arguments)).await
     }
 
-    /// `admit verify` in the folder, outside of any workflow.
+    /// Returns `admit verify` in the directory, without the environment of a workflow.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
         command.arg("verify").args(arguments).current_dir(self.folder.path()).env("NO_COLOR", "1");
@@ -114,7 +114,7 @@ async fn the_api_server_behind_the_webhook_has_the_other_objects_of_the_configur
     });
     let metadata = json!({"name": "w", "namespace": "admit-verify"});
     let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata});
-    // The definition may stand behind what it defines.
+    // The definition may follow the objects that it defines.
     stage.write("around.yaml", &[widget, definition]);
     let arguments = ["-c", "configuration.yaml", "around.yaml", "--wait", "60", "--check", "V45"];
     let mut command = stage.command(&[&arguments[..], &["--api-server-out", "kubeconfig"]].concat());
@@ -184,7 +184,7 @@ async fn a_webhook_that_no_object_was_for_is_no_success() {
     let tried = &report["webhooks"]["c/w.example.com"];
     assert_eq!((&tried["mutating"], &tried["selects"]), (&json!(true), &json!(["skip"])));
     assert!(tried["called"].as_u64() >= tried["patched"].as_u64() && tried["patched"] != 0, "{tried}");
-    // What needs no call is judged without one.
+    // Checks that need no call run without one.
     ends_with(&stage.verify(&["-c", "picky.yaml", "--check", "V50"]).await, 0);
 }
 
@@ -217,7 +217,7 @@ async fn the_configurations_may_come_from_a_cluster() {
     assert!(text.contains("stored/w.example.com"), "{text}");
 }
 
-/// A client of the API server of a kubeconfig, as soon as that is there.
+/// Returns a client of the API server in a kubeconfig, as soon as the file exists.
 pub(crate) async fn client(path: &Path) -> kube::Client {
     written(path).await;
     let kubeconfig = kube::config::Kubeconfig::read_from(path).expect("a kubeconfig");
@@ -226,7 +226,7 @@ pub(crate) async fn client(path: &Path) -> kube::Client {
     kube::Client::try_from(config).expect("a client")
 }
 
-/// The kubeconfig, as soon as it is there.
+/// Returns the kubeconfig, as soon as it exists.
 pub(crate) async fn written(path: &Path) -> Value {
     let reading = async {
         loop {
@@ -242,7 +242,7 @@ pub(crate) async fn written(path: &Path) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_checked_ends_with_4() {
     let stage = Stage::with("allow").await;
-    // No rule picks a ConfigMap.
+    // No rule matches a ConfigMap.
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}});
     stage.write("objects.yaml", &[object]);
     let text = ends_with(
@@ -262,7 +262,7 @@ async fn nothing_checked_ends_with_4() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_severity_decides_what_fails() {
-    // The order of the operations varies: a note.
+    // The order of the operations varies, which is a note.
     let stage = Stage::with("fault: M19").await;
     let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V11"];
     let text = ends_with(&stage.verify(&arguments).await, 0);
@@ -291,7 +291,7 @@ async fn nothing_beyond_this_machine_is_called_unasked() {
     stage.write("remote.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[remote])]);
     let text = ends_with(&stage.verify(&["-c", "remote.yaml", "-f", "pods.yaml"]).await, 2);
     assert!(text.contains("c/w.example.com at 192.0.2.1:8443") && text.contains("add --yes"), "{text}");
-    // Led elsewhere, it is on this machine.
+    // The webhook is on this machine if its address is redirected.
     let url = stage.fake.url();
     let arguments = ["-c", "remote.yaml", "-f", "pods.yaml", "--endpoint", &url, "--check", "V22"];
     ends_with(&stage.verify(&arguments).await, 0);
@@ -330,7 +330,7 @@ async fn objects_left_out_without_thorough_are_reported() {
     let text = ends_with(&stage.verify(&arguments).await, 0);
     let expected = "198 objects were left out: without --thorough, only representative objects of the built-in corpus are tried";
     assert!(text.contains(expected), "{text}");
-    // Every object belongs to one shard, and so does every object that is left out.
+    // Every object belongs to one shard, and so does every skipped object.
     let mut sums = (0, 0);
     for index in 1..=3 {
         let shard = format!("{index}/3");

@@ -1,4 +1,4 @@
-//! V55, and what match conditions mean to the checks that make no call: V48, V49, V50, V52 and V56.
+//! V55, and the effect of match conditions on the checks that make no call: V48, V49, V50, V52, and V56.
 
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Settings, Severity};
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::environment::{Suspect, configuration, entry, finds, only, passes, pods, run, verdict, verify};
 
-/// Conditions with the names `a`, `b` and so on.
+/// Returns conditions with the names `a`, `b`, and so on.
 fn conditions(expressions: &[&str]) -> Value {
     let named = expressions.iter().zip('a'..='z');
     named.map(|(expression, name)| json!({"name": name.to_string(), "expression": expression})).collect()
 }
 
-/// A configuration of a webhook for pods behind a service, with these fields.
+/// Returns a configuration of a webhook for pods behind a service, with these fields.
 fn webhook(name: &str, fields: &Value) -> Value {
     let mut webhook = entry(name, "", "");
     webhook["clientConfig"] = json!({"service": {"namespace": name, "name": "webhook"}});
@@ -26,7 +26,7 @@ async fn check(id: &str, configurations: &[Value]) -> CheckReport {
     only(run(id, configurations, pods(), Settings::default()).await)
 }
 
-/// What a check says of a webhook for pods in `gate` with these conditions.
+/// Returns the result of a check for a webhook for pods in `gate` with these conditions.
 async fn with(id: &str, expressions: &[&str]) -> CheckReport {
     check(id, &[webhook("gate", &json!({"matchConditions": conditions(expressions)}))]).await
 }
@@ -48,7 +48,7 @@ fn says(found: &CheckReport, expected: &str) {
 async fn v48_asks_the_conditions_about_what_the_backend_is_made_of() {
     finds(&with("V48", &["request.namespace != 'kube-system'"]).await, &["locks itself out"]);
     passes(&with("V48", &["request.namespace != 'gate'"]).await);
-    // Pods are made by a controller, and bound and updated by nodes.
+    // Controllers create pods, and nodes bind and update them.
     passes(&with("V48", &["!('system:serviceaccounts:kube-system' in request.userInfo.groups)"]).await);
     passes(&with("V48", &["!request.userInfo.username.startsWith('system:')"]).await);
     cannot_tell(
@@ -118,7 +118,7 @@ async fn v52_and_v56_look_for_a_request_for_which_all_conditions_hold() {
         passes(&check(id, &never).await);
         cannot_tell(&check(id, &pair(&["object.spec.x == 1"], &update)).await, "UPDATE of pods");
     }
-    // What two webhooks do is found whatever a third one may do.
+    // Findings about two webhooks do not depend on a third one.
     let unknown = webhook("c", &slow(&["object.spec.x == 1"]));
     let three = [&pair(&[], &[])[..], &[unknown]].concat();
     finds(&check("V52", &three).await, &["timeouts add up"]);
@@ -126,7 +126,7 @@ async fn v52_and_v56_look_for_a_request_for_which_all_conditions_hold() {
 
 #[tokio::test]
 async fn v55_is_about_webhooks_with_conditions() {
-    // Counted by the objects, so that the shards of a corpus say together what one run says.
+    // Counted by objects, so that the shards of a corpus together report the same as one run.
     let without = (Tally::NotApplicable, [("the webhook has no matchConditions".to_owned(), 3)].into());
     assert_eq!(verdict(&with("V55", &[]).await), without);
     passes(&with("V55", &["request.namespace != 'kube-system'"]).await);
@@ -192,7 +192,7 @@ async fn v55_finds_conditions_that_the_rules_decide() {
         finds(&found, &["b is always true"]);
         assert_eq!(found.findings[0].severity, Severity::Note);
     }
-    // A star may be anything, and with matchPolicy Equivalent a resource is asked for in other versions, too.
+    // A star matches anything, and with `matchPolicy: Equivalent` a resource is requested in other versions, too.
     let rules = |resource: &str, versions: &str| json!([{"operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": [versions], "resources": [resource]}]);
     for (rules, expression) in [
         (rules("*", "*"), "request.resource.resource == 'leases' || request.resource.resource == 'pods'"),
@@ -215,11 +215,11 @@ async fn v55_finds_conditions_without_a_value_and_the_smallest_object() {
     let rules = json!([{"operations": ["CREATE", "DELETE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]);
     let fields = json!({"rules": rules, "failurePolicy": "Ignore", "matchConditions": conditions(&["object.metadata.name != ''"])});
     let found = check("V55", &[webhook("gate", &fields)]).await;
-    // Before the server makes a name of generateName, there is none.
+    // Before the server generates a name from generateName, there is no name.
     finds(&found, &["a has no value for a DELETE", "a has no value for a CREATE"]);
     says(&found, "the webhook is skipped without a call");
 
-    // What another condition leaves out needs no value.
+    // Conditions are not evaluated if another condition excludes the request.
     passes(
         &with("V55", &[labels[0], "has(object.metadata.labels) && 'inject' in object.metadata.labels"]).await,
     );
@@ -250,7 +250,7 @@ async fn a_webhook_is_verified_with_what_its_conditions_leave() {
     finds(&verify("V01", vec![with(&["request.namespace == 'default'"])]).await, &["not idempotent"]);
     let found = verify("V01", vec![with(&["request.namespace == 'elsewhere'"])]).await;
     assert_eq!(verdict(&found).0, Tally::NotApplicable, "{found:#?}");
-    // What has no value is about V55.
+    // Evaluation errors are the subject of V55.
     let found = verify("V01", vec![with(&["object.metadata.labels['a'] == 'b'"])]).await;
     let (tally, reasons) = verdict(&found);
     assert_eq!(tally, Tally::NotApplicable, "{found:#?}");

@@ -1,4 +1,4 @@
-//! Checks that look at one configuration and need no call: V48, V50, V51, V53, V54 and V57.
+//! Checks of a single configuration that need no call: V48, V50, V51, V53, V54, and V57.
 
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Settings, Severity};
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::environment::{configuration, entry, finds, only, passes, run, verdict};
 
-/// What a check of configurations says about a webhook behind a service, with these fields.
+/// Returns the result of a configuration check for a webhook behind a service, with these fields.
 async fn check(id: &str, fields: &Value) -> CheckReport {
     check_of("MutatingWebhookConfiguration", id, fields).await
 }
 
-/// As [`check`], in a configuration of this kind.
+/// Returns the same for a configuration of this kind.
 async fn check_of(kind: &str, id: &str, fields: &Value) -> CheckReport {
     let mut webhook = entry("w", "", "");
     webhook["clientConfig"] = json!({"service": {"namespace": "injector", "name": "webhook"}});
@@ -208,7 +208,7 @@ async fn v57_passes_who_says_all() {
     passes(&check("V57", &fields).await);
 }
 
-/// The kinds and severities of what V53 finds.
+/// Returns the kinds and severities of V53's findings.
 async fn v53(fields: Value) -> Vec<(String, Severity)> {
     let found = check("V53", &fields).await;
     found.findings.iter().map(|finding| (finding.kind.clone(), finding.severity)).collect()
@@ -219,7 +219,7 @@ async fn v53_tells_what_stars_are_for() {
     let note = |kind: &str| vec![(kind.to_owned(), Severity::Note)];
     assert_eq!(v53(json!({"rules": rules(&[""], &["*"])})).await, note("no subresources"));
     assert_eq!(v53(json!({"rules": rules(&["*"], &["*/*"])})).await, note("all subresources"));
-    // Whoever lists some beside the star has thought of them.
+    // A list next to the star is deliberate.
     assert_eq!(v53(json!({"rules": rules(&[""], &["*", "pods/exec"])})).await, []);
 }
 

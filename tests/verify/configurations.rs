@@ -1,4 +1,4 @@
-//! Checks that look at all configurations together and need no call: V52 and V56.
+//! Checks of all configurations together that need no call: V52 and V56.
 
 use harness::verify::Settings;
 use harness::verify::report::{CheckReport, Tally};
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::environment::{configuration, entry, finds, only, passes, run, verdict};
 
-/// What a check says about mutating webhooks for Pods with these fields, in configurations called `a`, `b` and so on.
+/// Returns the result of a check for mutating webhooks for Pods with these fields, in configurations called `a`, `b`,
+/// and so on.
 async fn check(id: &str, webhooks: &[Value]) -> CheckReport {
     let configurations: Vec<Value> = webhooks
         .iter()
@@ -57,7 +58,7 @@ async fn v52_passes_timeouts_that_no_request_meets_together() {
 #[tokio::test]
 async fn v52_passes_the_long_timeout_of_a_single_call() {
     passes(&check("V52", &[json!({"timeoutSeconds": 30})]).await);
-    // Beside a webhook that is called for the same requests it adds up.
+    // Together with a webhook that is called for the same requests, the timeouts add up.
     finds(
         &check("V52", &[json!({"timeoutSeconds": 30}), json!({"timeoutSeconds": 1})]).await,
         &["timeouts add up"],

@@ -1,4 +1,4 @@
-//! V12 and V23 to V28: what an answer must be, also to many at a time and to other versions of the review.
+//! V12 and V23 to V28: requirements for responses, also for parallel calls and other review versions.
 
 use harness::verify::Severity;
 use harness::verify::report::Tally;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::environment::{Suspect, finds, passes, pods, verdict, verify, verify_objects};
 
-/// What is found of a fake that answers whatever version it is asked in.
+/// The finding for a fake that responds regardless of the requested version.
 const BLIND: &str = "admits in an unsupported version";
 
 #[tokio::test]
@@ -186,11 +186,11 @@ async fn v26_and_v27_say_why_there_is_nothing_to_look_at() {
     ] {
         let (_, reasons) = verdict(&verify(id, vec![Suspect::mutating("allow")]).await);
         assert_eq!(reasons.into_keys().collect::<Vec<_>>(), [reason]);
-        // Not called is another reason than to have nothing to say.
+        // A webhook that was not called has another reason than one without a finding.
         let (_, reasons) = verdict(&verify(id, vec![Suspect::mutating("allow").on(&["DELETE"])]).await);
         assert_eq!(reasons.into_keys().collect::<Vec<_>>(), ["the rules do not pick the request"]);
     }
-    // The API server refuses the whole answer, so that nobody gets the warning.
+    // The API server rejects the whole response, so clients do not get the warning.
     let refused = "raw: {text: '{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\
                    \"response\":{\"uid\":\"{uid}\",\"allowed\":true,\"warnings\":\"a text\",\
                    \"auditAnnotations\":\"a text\"}}'}";

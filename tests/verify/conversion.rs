@@ -1,5 +1,5 @@
-//! Conversion webhooks with one defect each, of which all checks together find that one and what follows from it, and
-//! flawless ones, in which they find nothing.
+//! Conversion webhooks with one defect each, for which all checks together find only that defect and its
+//! consequences, and correct ones, for which they find nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use serde_json::{Value, json};
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Suspect {
     name: String,
-    /// Parameters of `convert`, beside those of one without a defect.
+    /// Parameters of `convert` that differ from those of a correct webhook.
     convert: BTreeMap<String, Value>,
-    /// The same for every other call, if that differs.
+    /// The parameters for every other call, if they differ.
     #[serde(default)]
     every_other: Option<BTreeMap<String, Value>>,
     /// The kinds of findings, by check.
     #[serde(default)]
     finds: BTreeMap<String, Vec<String>>,
-    /// Whether any check could look.
+    /// Whether any check could run.
     #[serde(default = "yes")]
     checked: bool,
 }
@@ -74,7 +74,7 @@ fn definition(client_config: &Value) -> Value {
     })
 }
 
-/// What all checks of conversion webhooks see of one with this behavior.
+/// Returns the findings of all conversion checks for this behavior.
 async fn report(behavior: Value, timeout: Option<Duration>, objects: Vec<Value>) -> Report {
     let behavior: Behavior = serde_json::from_value(behavior).expect("a behavior");
     let fake = FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("the fake starts");

@@ -1,5 +1,5 @@
-//! The built-in corpus is of objects that a real kube-apiserver takes. Needs `KUBEBUILDER_ASSETS`; without it that is
-//! skipped and says so.
+//! A real kube-apiserver accepts the objects in the built-in corpus. Needs `KUBEBUILDER_ASSETS`; without it the test
+//! is skipped with a message.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::environment::{configuration, entry};
 use crate::helpers::machine;
 
-/// What stands around the objects: a server without controllers has no service accounts.
+/// Returns the objects that the corpus depends on: a server without controllers has no service accounts.
 fn around() -> Vec<(&'static str, Value)> {
     let account = |name: &str| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": corpus::NAMESPACE}});
     let accounts = "/api/v1/namespaces/admit-verify/serviceaccounts";

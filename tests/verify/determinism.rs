@@ -1,4 +1,4 @@
-//! V11: the same request has the same answer.
+//! V11: the same request has the same response.
 
 use harness::verify::Severity;
 
@@ -27,7 +27,7 @@ async fn v11_finds_a_webhook_that_fails_now_and_then() {
 
 #[tokio::test]
 async fn v11_asks_until_a_coin_would_have_shown_its_other_side() {
-    // The answer to the first call, and to thirteen more, is the same.
+    // The responses to the first call and to thirteen more are equal.
     let late = Suspect::mutating("first: {calls: 14, of: allow, then: deny}");
     let check = verify_objects("V11", vec![late], vec![pods().swap_remove(0)], &[]).await;
     finds(&check, &["verdict varies"]);

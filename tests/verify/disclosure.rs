@@ -1,4 +1,4 @@
-//! What leaves this machine, and what of Secrets is written, in each format and in the proofs.
+//! Which data leaves this machine, and how each output format and the proofs mask Secrets.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::command::{Stage, ends_with};
 use super::environment::{configuration, entry};
 
-/// Counts who connects to it, and answers nobody.
+/// Counts connections, and never answers.
 async fn elsewhere() -> (u16, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -53,10 +53,11 @@ async fn the_api_server_behind_a_webhook_is_not_for_other_machines() {
     assert!(!stage.path("kubeconfig").exists());
 }
 
-/// `hunter2` and what the webhook makes of it, in the forms in which they could be seen.
+/// The forms of `hunter2` and its mutation that could appear in output.
 const VALUES: [&str; 4] = ["hunter2", "aHVudGVyMg", "correct horse", "Y29ycmVjdCBob3JzZQ"];
 
-/// A webhook for Secrets that makes something else of a value each time it is called, and of what is no review nothing.
+/// Starts a webhook for Secrets that changes a value differently in each call, and does not respond to anything but
+/// reviews.
 async fn stage() -> Stage {
     let patch = |operation: Value| json!({"patch": {"operations": [operation]}});
     let replaced = patch(json!({"op": "replace", "path": "/data/password", "value": "Y29ycmVjdCBob3JzZQ=="}));
@@ -97,7 +98,7 @@ const EVERYWHERE: [&str; 15] = [
     "proofs",
 ];
 
-/// All files that a run has written.
+/// Returns all files that a run has written.
 fn written(stage: &Stage) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =
         ["junit.xml", "log.sarif", "summary.md"].map(|name| stage.path(name)).to_vec();
@@ -113,7 +114,7 @@ fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777
 }
 
-/// What a run says, with the Base64 in it decoded, too.
+/// Returns the output of a run, with decoded Base64.
 fn said(output: &Output) -> String {
     legible(&format!(
         "{}{}",
@@ -122,7 +123,7 @@ fn said(output: &Output) -> String {
     ))
 }
 
-/// A text, and what patches in it come to.
+/// Returns a text with the decoded values of its patches.
 fn legible(text: &str) -> String {
     use base64::Engine as _;
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && !"+/=".contains(letter));
@@ -162,7 +163,7 @@ async fn no_value_of_a_secret_is_written_unless_it_is_asked_for() {
     let shown = stage.verify(&[&EVERYWHERE[..], &["-o", "json", "--show-secrets"]].concat()).await;
     let text = said(&shown);
     assert!(text.contains("aHVudGVyMg==") && text.contains("Y29ycmVjdCBob3JzZQ=="), "{text}");
-    // What was not masked is masked when it is merged.
+    // A report that was not masked is masked when it is merged.
     std::fs::write(stage.path("report.json"), &shown.stdout).expect("it is written");
     let merge = ["merge", "report.json", "-o", "json", "--fail-on=never"];
     has_no_value("merge", &said(&stage.verify(&merge).await));

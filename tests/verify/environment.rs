@@ -1,4 +1,4 @@
-//! Verifies fakes, and says what was found.
+//! Verifies fakes and returns the findings.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
@@ -12,7 +12,7 @@ use harness::verify::report::{CheckReport, CheckResult, Report, Tally};
 use harness::verify::{Check, Environment, Plan, Settings, Subject, checks};
 use serde_json::{Value, json};
 
-/// The webhook that is verified: how it behaves, and what its configuration says beside the defaults.
+/// The webhook to verify: its behavior, and the fields of its configuration that are not defaults.
 pub(crate) struct Suspect {
     behavior: Behavior,
     transport: Transport,
@@ -21,7 +21,7 @@ pub(crate) struct Suspect {
 }
 
 impl Suspect {
-    /// A mutating webhook for pods that does what the YAML of a behavior says.
+    /// Creates a mutating webhook for pods with the behavior in this YAML.
     pub(crate) fn mutating(behavior: &str) -> Self {
         let behavior = serde_saphyr::from_str(behavior).expect("a behavior");
         Self {
@@ -32,35 +32,35 @@ impl Suspect {
         }
     }
 
-    /// As [`Self::mutating`], but validating.
+    /// Creates a validating webhook like [`Self::mutating`].
     pub(crate) fn validating(behavior: &str) -> Self {
         Self { kind: "ValidatingWebhookConfiguration", ..Self::mutating(behavior) }
     }
 
-    /// With another certificate.
+    /// Sets the certificate.
     pub(crate) fn showing(self, certificate: Certificate) -> Self {
         self.over(Transport { certificate, ..Transport::default() })
     }
 
-    /// With another transport.
+    /// Sets the transport.
     pub(crate) fn over(self, transport: Transport) -> Self {
         Self { transport, ..self }
     }
 
-    /// With rules for these operations on pods.
+    /// Sets the operations of its rules for pods.
     pub(crate) fn on(self, operations: &[&str]) -> Self {
         let rule = json!({"operations": operations, "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]});
         self.with("rules", json!([rule]))
     }
 
-    /// With a field of the webhook's entry set.
+    /// Sets a field of the webhook's entry.
     pub(crate) fn with(mut self, field: &str, value: Value) -> Self {
         self.fields[field] = value;
         self
     }
 }
 
-/// The entry of a webhook for pods, reached at `url`.
+/// Returns the entry of a webhook for pods at `url`.
 pub(crate) fn entry(name: &str, url: &str, ca_bundle: &str) -> Value {
     use base64::Engine as _;
     let ca_bundle = base64::engine::general_purpose::STANDARD.encode(ca_bundle);
@@ -72,7 +72,7 @@ pub(crate) fn entry(name: &str, url: &str, ca_bundle: &str) -> Value {
     })
 }
 
-/// The entry of a webhook for pods, behind the service `webhook` in the namespace `injector`.
+/// Returns the entry of a webhook for pods, behind the service `webhook` in the namespace `injector`.
 pub(crate) fn entry_of_service(name: &str, ca_bundle: &str) -> Value {
     let mut entry = entry(name, "", ca_bundle);
     let ca_bundle = entry["clientConfig"]["caBundle"].take();
@@ -81,14 +81,14 @@ pub(crate) fn entry_of_service(name: &str, ca_bundle: &str) -> Value {
     entry
 }
 
-/// A configuration with these webhooks.
+/// Returns a configuration with these webhooks.
 pub(crate) fn configuration(kind: &str, name: &str, webhooks: &[Value]) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "webhooks": webhooks,
     })
 }
 
-/// Pods that show most things: bare, with a generated name, with much in them.
+/// Returns pods with a variety of fields: minimal, with a generated name, and with many fields.
 pub(crate) fn pods() -> Vec<Value> {
     let container = json!({"name": "app", "image": "example.com/app:1"});
     vec![
@@ -106,17 +106,17 @@ pub(crate) fn pods() -> Vec<Value> {
     ]
 }
 
-/// What one check says about `suspects`, whose configurations are called `a`, `b` and so on.
+/// Returns the result of one check for `suspects`, whose configurations are called `a`, `b`, and so on.
 pub(crate) async fn verify(id: &str, suspects: Vec<Suspect>) -> CheckReport {
     verify_with(id, suspects, Settings::default()).await
 }
 
-/// As [`verify`], with what a user decides.
+/// Like [`verify`], with user settings.
 pub(crate) async fn verify_with(id: &str, suspects: Vec<Suspect>, settings: Settings) -> CheckReport {
     verify_among(id, suspects, settings, pods(), &[]).await
 }
 
-/// As [`verify`], with these objects, and these definitions of custom resources around them.
+/// Like [`verify`], with these objects, and these custom resource definitions.
 pub(crate) async fn verify_objects(
     id: &str,
     suspects: Vec<Suspect>,
@@ -150,10 +150,10 @@ async fn verify_among(
     only(run_among(id, &configurations, objects, settings, around).await)
 }
 
-/// Time that stands still until it is moved on, so that it does not matter how busy the machine is. The test begins
-/// with paused time, which tokio would move on itself whenever it waits for a socket.
+/// A clock that advances only on request, so that the speed of the machine does not matter. The test begins with
+/// paused time, which tokio would otherwise advance whenever it waits for a socket.
 pub(crate) struct StoppedClock {
-    /// While a thread waits for its end, tokio leaves the time alone.
+    /// While a blocking thread waits for this sender to be dropped, tokio does not advance the time.
     _held: mpsc::Sender<()>,
 }
 
@@ -169,7 +169,7 @@ impl StoppedClock {
     }
 }
 
-/// The report of one check about webhooks that run already.
+/// Returns the report of one check for running webhooks.
 pub(crate) async fn run(
     id: &str,
     configurations: &[Value],
@@ -190,7 +190,7 @@ async fn run_among(
         .await
 }
 
-/// The report of several checks.
+/// Returns the report of several checks.
 pub(crate) async fn run_checks(
     checks: &[&'static Check],
     configurations: &[Value],
@@ -212,12 +212,12 @@ pub(crate) fn only(mut report: Report) -> CheckReport {
     report.checks.remove(0)
 }
 
-/// The kinds of the findings about all webhooks.
+/// Returns the kinds of the findings for all webhooks.
 pub(crate) fn kinds(check: &CheckReport) -> Vec<&str> {
     check.findings.iter().map(|finding| finding.kind.as_str()).collect()
 }
 
-/// How the check ended for the first webhook, with the reasons if it could not look.
+/// Returns the verdict for the first webhook, with the reasons if the check could not run.
 pub(crate) fn verdict(check: &CheckReport) -> (Tally, BTreeMap<String, u64>) {
     let result: &CheckResult = &check.results[0];
     let mut reasons = result.not_checked.clone();
@@ -227,7 +227,7 @@ pub(crate) fn verdict(check: &CheckReport) -> (Tally, BTreeMap<String, u64>) {
     (result.verdict, reasons)
 }
 
-/// The check finds exactly these kinds, and says what the webhook was sent.
+/// Asserts that the check finds exactly these kinds, and shows the requests to the webhook.
 #[track_caller]
 pub(crate) fn finds(check: &CheckReport, expected: &[&str]) {
     assert_eq!(kinds(check), expected, "{check:#?}");
@@ -236,7 +236,7 @@ pub(crate) fn finds(check: &CheckReport, expected: &[&str]) {
     }
 }
 
-/// The check looked, and found nothing.
+/// Asserts that the check ran, and found nothing.
 #[track_caller]
 pub(crate) fn passes(check: &CheckReport) {
     assert!(!check.results.is_empty(), "{check:#?}");

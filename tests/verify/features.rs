@@ -1,4 +1,4 @@
-//! The steps that ask the checks about a webhook of the author's own: a manifest, and where its service listens.
+//! The steps that run checks on the author's own webhook: a manifest, and the address of its service.
 
 use std::process::{Command, Output};
 
@@ -13,7 +13,7 @@ const FEATURE: &str = r#"Feature: My injector
     Then "w.example.com" is idempotent for every KIND in the corpus
 "#;
 
-/// A definition as a webhook's manifest brings it along.
+/// Returns a definition as the manifest of a webhook contains it.
 fn definition() -> Value {
     let schema = json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
@@ -31,7 +31,7 @@ fn definition() -> Value {
     })
 }
 
-/// Asks whether the stage's webhook is idempotent for objects of this kind.
+/// Checks whether the stage's webhook is idempotent for objects of this kind.
 async fn run(stage: &Stage, kind: &str) -> Output {
     let mut webhook = entry_of_service("w", stage.fake.ca_bundle());
     webhook["rules"][0]["apiGroups"] = json!(["*"]);
@@ -50,7 +50,7 @@ async fn a_webhook_of_ones_own_is_asked_at_its_service() {
     let stage = Stage::with("always-mutate").await;
     let text = ends_with(&run(&stage, "configmap").await, 0);
     assert!(text.contains("V01 for \"w.example.com\": passed 12 times"), "{text}");
-    // Not to have looked is a failure: no rule matches pods.
+    // A check that could not run is a failure: no rule matches pods.
     let text = ends_with(&run(&stage, "pod").await, 1);
     assert!(text.contains("not applicable: there was no object to try"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! V01: what a webhook made itself it leaves alone.
+//! V01: a webhook does not change its own result.
 
 use harness::verify::report::Tally;
 use serde_json::json;
@@ -22,10 +22,10 @@ async fn v01_finds_what_is_appended_on_every_call() {
         (&finding.differences[0].expected, &finding.differences[0].found),
         (&Some(json!("x")), &Some(json!("xx")))
     );
-    // The smallest object has nothing that the finding does not need.
+    // The smallest object contains only what the finding needs.
     let smallest = finding.object.as_ref().unwrap();
     assert_eq!(smallest["metadata"], json!({"name": "bare"}));
-    // Both reviews are there, and the second shows what the first call made.
+    // Both reviews are included, and the second contains the result of the first call.
     assert_eq!(finding.steps.len(), 2);
     assert_eq!(
         finding.steps[1].review["request"]["object"]["metadata"]["annotations"]["non-idempotent"],

@@ -1,4 +1,4 @@
-//! A run that the user stops.
+//! A run that the user interrupts.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::command::{Stage, ends_with};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_ends_the_run_with_a_report_of_what_was_found() {
     for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-        // It answers the first calls, and then no more.
+        // It answers only the first calls.
         let stage =
             Stage::with("first: {calls: 60, of: non-idempotent, then: {timeout: {hang: forever}}}").await;
         let pods: Vec<Value> = (0..100)

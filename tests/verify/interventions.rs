@@ -1,23 +1,23 @@
-//! `--ready-command`, `--rotate-command` and `--stop-command`: what is done around webhooks that are a process of their own.
+//! `--ready-command`, `--rotate-command`, and `--stop-command`: commands that control webhooks in separate processes.
 
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
 
 use super::command::{Stage, ends_with};
 
-/// A running `admit fakes`. It is killed when a test fails before it is ended.
+/// A running `admit fakes`, which is killed if the test fails before stopping it.
 struct Fakes(Child);
 
 impl Drop for Fakes {
     fn drop(&mut self) {
-        // It has ended already, unless the test fails.
+        // The process has exited already, unless the test fails.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Fakes {
-    /// One webhook for pods, with its configuration in `configuration.yaml` of the stage.
+    /// Starts one webhook for pods, and writes its configuration to `configuration.yaml` of the stage.
     fn beside(stage: &Stage) -> Self {
         let fakes = "{version: 1, webhooks: [{name: w, type: validating, behavior: allow, \
                      namespaceSelector: {}, \
@@ -29,7 +29,7 @@ impl Fakes {
             command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the fakes start");
         let mut configurations = String::new();
         let stdout = child.stdout.as_mut().expect("a pipe");
-        // It ends although the fakes run on.
+        // The stream ends although the fakes continue to run.
         stdout.read_to_string(&mut configurations).expect("the configurations are printed");
         std::fs::write(stage.path("configuration.yaml"), configurations).expect("the file is written");
         Self(child)
@@ -48,7 +48,7 @@ async fn certificates_are_renewed_before_the_webhooks_are_ended() {
     let stop = ["--stop-command", &stop, "--drain", "1"];
     let output = stage.verify(&[&base[..], &rotate, &stop].concat()).await;
     let text = ends_with(&output, 1);
-    // Nothing was renewed, and what could still be asked about that was running; fakes stop to listen at once.
+    // Nothing was renewed, so only the calls to the running webhook count; fakes stop listening immediately.
     assert!(text.contains("]: 1.0 s after the end of --rotate-command"), "{text}");
     assert!(text.contains(" failed: ") && text.contains("connection refused"), "{text}");
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();

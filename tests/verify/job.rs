@@ -1,4 +1,4 @@
-//! The Job of the examples: what its pods would run, run here.
+//! Runs locally what the pods of the example Job run.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -37,7 +37,7 @@ async fn the_logs_of_its_pods_become_one_report() {
         .flatten()
         .filter_map(Value::as_str)
         .skip(1)
-        // The pod's folder is the test's, and there is no cluster network.
+        // The pod's directory is that of the test, and there is no cluster network.
         .map(|argument| argument.replace("/verify/", ""))
         .map(|argument| argument.replace("webhook.injector.svc:443", &stage.fake.address().to_string()))
         .chain(["--check=V01".to_owned()])
@@ -49,7 +49,7 @@ async fn the_logs_of_its_pods_become_one_report() {
         let mut pod = stage.command(&arguments);
         pod.env("JOB_COMPLETION_INDEX", index.to_string());
         let output = Stage::run(pod).await;
-        // Also a pod for which no object is left has done its part.
+        // A pod without objects in its shard also succeeds.
         ends_with(&output, 0);
         logs.extend(output.stdout);
         logs.extend(output.stderr);

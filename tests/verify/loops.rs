@@ -1,4 +1,4 @@
-//! V49: who waits for whom when everything is down, told from configurations alone.
+//! V49: circular dependencies between webhooks at startup, derived from configurations alone.
 
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Settings, Severity};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::environment::{configuration, entry, finds, only, passes, run, verdict};
 
-/// A webhook for pods behind the service `webhook` in `namespace`, called for all namespaces but these.
+/// Returns a webhook for pods behind the service `webhook` in `namespace`, called for all other namespaces.
 fn behind(namespace: &str, but: &[&str]) -> Value {
     let mut configuration =
         configuration("ValidatingWebhookConfiguration", namespace, &[entry(namespace, "", "")]);
@@ -129,7 +129,7 @@ async fn v49_finds_a_loop_through_the_issuer() {
         rules(&["cert-manager.io"], &["certificates", "certificaterequests"]),
     );
     let issuer = annotated(issuer, "cert-manager.io/inject-ca-from-secret", "cert-manager/webhook-ca");
-    // It waits for the certificate, whose requests cert-manager's own webhook looks at, which waits for its pods.
+    // It waits for the certificate. cert-manager's own webhook reviews certificate requests, and waits for its pods.
     let gate = annotated(behind("gate", &["gate"]), "cert-manager.io/inject-ca-from", "gate/serving");
     let found = check(&[issuer.clone(), gate]).await;
     finds(
@@ -139,7 +139,7 @@ async fn v49_finds_a_loop_through_the_issuer() {
             "gate/webhook blocks the renewal of its own certificate",
         ],
     );
-    // cert-manager is where its webhook is.
+    // cert-manager is in the namespace of its webhook.
     let mut moved = issuer.clone();
     moved["webhooks"][0]["name"] = json!("webhook.cert-manager.io");
     moved["webhooks"][0]["clientConfig"]["service"]["namespace"] = json!("pki");

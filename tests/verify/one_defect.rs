@@ -1,5 +1,5 @@
-//! Webhooks with one defect each, of which all checks together find that one and what follows from it, and flawless ones,
-//! in which they find nothing.
+//! Webhooks with one defect each, for which all checks together find only that defect and its consequences, and
+//! correct ones, for which they find nothing.
 
 use std::collections::BTreeMap;
 
@@ -14,26 +14,26 @@ use super::environment::{configuration, entry, pods, run_checks};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Suspect {
-    /// What is wrong with it, if anything is.
+    /// The defect, if any.
     pub(crate) name: String,
     #[serde(rename = "type")]
     kind: Kind,
     behavior: Value,
-    /// Whether it treats mirror pods as others.
+    /// Whether it handles mirror pods like other pods.
     #[serde(default)]
     mirror: bool,
     #[serde(default)]
     certificate: Certificate,
-    /// Fields of its entry in the configuration, beside those that every entry has.
+    /// Additional fields of its entry in the configuration.
     #[serde(default)]
     pub(crate) fields: BTreeMap<String, Value>,
-    /// Fields of that entry once nothing is wrong with it, where it is the configuration that is wrong.
+    /// The fields of that entry after the fix, if the configuration is the defect.
     #[serde(default)]
     pub(crate) mended: BTreeMap<String, Value>,
-    /// Objects to try beside Pods.
+    /// Objects to try in addition to Pods.
     #[serde(default)]
     pub(crate) objects: Vec<Value>,
-    /// The kinds of findings that are no notes, by check.
+    /// The kinds of findings other than notes, by check.
     #[serde(default)]
     pub(crate) finds: BTreeMap<String, Vec<String>>,
 }
@@ -45,7 +45,7 @@ enum Kind {
     Validating,
 }
 
-/// An entry with everything that is asked of one.
+/// Returns an entry without defects.
 fn sound(kind: Kind, url: &str, ca_bundle: &str) -> Value {
     let mut entry = entry("w", url, ca_bundle);
     let system = ["kube-system", "kube-node-lease", "kube-public"];
@@ -79,7 +79,7 @@ impl Suspect {
 }
 
 impl Suspect {
-    /// Starts it, and says how it is configured, under this name.
+    /// Starts the webhook, and returns its configuration with this name.
     pub(crate) async fn start(&self, name: &str) -> (FakeWebhook, Value) {
         let fake = Fake { behavior: self.behavior(), certificate: self.certificate, ..Fake::default() };
         let fake = FakeWebhook::start(fake).await.expect("the fake starts");
@@ -95,12 +95,12 @@ impl Suspect {
     }
 }
 
-/// All of them.
+/// Returns all webhooks.
 pub(crate) fn suspects() -> Vec<Suspect> {
     serde_saphyr::from_str(include_str!("one_defect.yaml")).expect("the table")
 }
 
-/// What all checks find beside notes, by check.
+/// Returns the findings of all checks other than notes, by check.
 async fn found(suspect: &Suspect) -> BTreeMap<String, Vec<String>> {
     let (_fake, configuration) = suspect.start("a").await;
     let report = run_checks(checks::ALL, &[configuration], pods(), Settings::default(), &[]).await;

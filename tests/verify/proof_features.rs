@@ -1,4 +1,4 @@
-//! `proof.feature`: it passes as long as the webhook is as it was, on a real kube-apiserver too, and fails when it is not.
+//! `proof.feature`: it reproduces the finding, on a real kube-apiserver too, and fails once the webhook has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use super::environment::{configuration, entry_of_service, pods};
 use super::one_defect::{Suspect, suspects};
 use crate::helpers::machine;
 
-/// The checks of whose findings at least one has a feature here.
+/// The checks that have a feature for at least one of their findings here.
 const WITH_FEATURES: &str = "V01 V02 V03 V04 V05 V06 V07 V08 V09 V10 V15 V17 V18 V21 V22 V24 V25 V28 V29 V30 V31 V32 V34 V36 V38 V45 V48 V49 V50 \
      V54 V55";
 
-/// Webhooks that are installed together, and the folder with the proofs of what is found.
+/// Webhooks that are installed together, and the directory with the proofs of their findings.
 struct Proven {
     suspects: Vec<(Suspect, FakeWebhook)>,
     folder: PathBuf,
@@ -26,7 +26,7 @@ struct Proven {
     without: Vec<String>,
 }
 
-/// Starts webhooks and writes the proofs of what the checks of their table entries find.
+/// Starts webhooks and writes proofs of the findings of the checks in their table entries.
 async fn proven(suspects: Vec<Suspect>, folder: PathBuf) -> Proven {
     std::fs::create_dir(&folder).expect("the folder is made");
     let mut configurations = Vec::new();
@@ -91,7 +91,7 @@ fn fails_in_a_then(scenario: &Value) {
     assert!(request["status"] == "passed" || is_not_imitated, "{scenario:#}");
 }
 
-/// The features below a folder, and how many of the scenarios of each failed.
+/// Runs the features below a directory, and returns how many scenarios of each failed.
 async fn run(folder: &Path, target: &str) -> (BTreeMap<String, usize>, String) {
     let report = folder.join(format!("{target}.json"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
@@ -113,7 +113,7 @@ async fn run(folder: &Path, target: &str) -> (BTreeMap<String, usize>, String) {
     (failed, text)
 }
 
-/// Sets fields of the webhooks in the manifests of all proofs below a folder.
+/// Sets fields of the webhooks in the manifests of all proofs below a directory.
 fn mend(folder: &Path, fields: &BTreeMap<String, Value>) {
     for proof in std::fs::read_dir(folder.join("proofs")).expect("there are proofs") {
         for file in std::fs::read_dir(proof.expect("it can be read").path()).expect("it is a folder") {
@@ -179,7 +179,7 @@ async fn a_feature_passes_with_the_webhook_of_which_it_is_a_proof_and_with_no_fl
     }
 }
 
-/// The commands of a proof's README.md that run its feature.
+/// Returns the commands in a proof's README.md that run its feature.
 fn commands(readme: &str) -> Vec<&str> {
     readme.lines().filter_map(|line| line.strip_prefix("$ admit run ")).collect()
 }

@@ -1,4 +1,4 @@
-//! The folders of `--proofs`: what is in them, and that their commands do what they say.
+//! The directories of `--proofs`: their content, and that their commands work.
 
 use std::path::Path;
 use std::process::Command;
@@ -46,7 +46,7 @@ async fn a_finding_ends_with_1_and_has_a_proof_that_reproduces_it() {
     let readme = std::fs::read_to_string(proof.join("README.md")).expect("it can be read");
     let line = "admit review -f 2-review.json -c c_w.example.com.yaml --with with.yaml";
     assert!(readme.contains(line) && readme.contains("curl -sS --cacert c_w.example.com.pem"), "{readme}");
-    // The line does what it says.
+    // The command line works.
     let review = Command::new(env!("CARGO_BIN_EXE_admit"))
         .args(line.split(' ').skip(1))
         .current_dir(&proof)
@@ -75,14 +75,14 @@ async fn a_mutating_and_a_validating_webhook_of_one_name_are_two() {
     assert_eq!((&first, &second), (&json!(1), &json!(3)));
     assert_eq!((&mutating["mutating"], &validating["mutating"]), (&json!(true), &json!(false)));
     assert!(mutating["patched"].as_u64() > Some(0) && validating["called"].as_u64() > Some(0), "{report}");
-    // Only a validating webhook must send no patch, and its proof calls it.
+    // Only a validating webhook must not send a patch, and its proof calls it.
     let finding = &report["checks"][0]["findings"][0];
     let names: Vec<&String> = finding["webhooks"].as_object().expect("the webhooks").keys().collect();
     assert_eq!(names, ["c/w.example.com (validating)"]);
     let readme = stage.path(finding["proof"].as_str().expect("a folder")).join("README.md");
     let readme = std::fs::read_to_string(readme).expect("it can be read");
     assert!(readme.contains("?timeout=7s"), "{readme}");
-    // So does its feature: the mutating one may patch.
+    // So does its feature: the mutating webhook may send patches.
     let proof = stage.path(finding["proof"].as_str().expect("a folder"));
     let manifest = std::fs::read_to_string(proof.join("c_w.example.com-validating.yaml"));
     let manifest = manifest.expect("the feature names a manifest");

@@ -1,4 +1,4 @@
-//! V16 to V21: what a patch looks like, and what comes of it.
+//! V16 to V21: the form of a patch, and its result.
 
 use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Tally};
@@ -8,13 +8,13 @@ use super::environment::{Suspect, finds, kinds, passes, verdict, verify, verify_
 
 const WELL_BEHAVED: [&str; 3] = ["always-mutate", "sidecar", "container-env"];
 
-/// What a check says about a webhook that sends these operations, whatever it is shown.
+/// Returns the result of a check for a webhook that always sends these operations.
 async fn patching(id: &str, operations: &Value) -> CheckReport {
     let behavior = json!({"patch": {"operations": operations}}).to_string();
     verify(id, vec![Suspect::mutating(&behavior)]).await
 }
 
-/// What a check says about a webhook that sends no patch.
+/// Asserts that a check does not apply to a webhook that sends no patch.
 async fn is_not_about_who_sends_none(id: &str) {
     for behavior in ["allow", "deny"] {
         let check = verify(id, vec![Suspect::mutating(behavior)]).await;
@@ -59,7 +59,7 @@ async fn v17_finds_whole_maps() {
     assert_eq!(check.findings[0].differences[0].path, "metadata.labels.app");
 }
 
-/// A pod with values that the server would have filled in, and with others.
+/// Returns pods that set defaulted fields to the default or to other values.
 fn wishes() -> Vec<Value> {
     let container = json!({"name": "app", "image": "example.com/app:1", "imagePullPolicy": "Never",
         "terminationMessagePath": "/dev/termination-log", "resources": {"limits": {"cpu": "500m"}}});
@@ -191,7 +191,7 @@ async fn widget(operation: Value) -> CheckReport {
     widget_of(&json!({"size": 1}), operation).await
 }
 
-/// What V19 says of a patch of a widget with this spec.
+/// Returns the result of V19 for a patch of a widget with this spec.
 async fn widget_of(spec: &Value, operation: Value) -> CheckReport {
     widget_in(&widgets(), spec, operation).await
 }
@@ -215,7 +215,7 @@ async fn v19_holds_custom_resources_to_their_schema() {
     let unknown = widget(json!({"op": "add", "path": "/spec/mood", "value": "good"})).await;
     finds(&unknown, &["sets unknown fields"]);
     passes(&widget(json!({"op": "add", "path": "/spec/color", "value": "red"})).await);
-    // What was invalid before is refused with the webhook and without it.
+    // An object that was already invalid is rejected with and without the webhook.
     passes(&widget_of(&json!({"size": 10}), size(json!("large"))).await);
     let color = json!({"op": "add", "path": "/spec/color", "value": 1});
     let check = widget_of(&json!({"size": 10}), color).await;
@@ -251,7 +251,7 @@ async fn v19_notes_what_is_required_in_a_spec_that_the_user_left_out() {
         widget_of(&Value::Null, json!({"op": "add", "path": "/spec", "value": {"color": "red"}})).await;
     finds(&check, &[kind]);
     assert_eq!(check.findings[0].severity, Severity::Note);
-    // What the user gave, and what the webhook writes wrong, is an error all the same.
+    // An invalid write to a field that the user set is still an error.
     let check = widget(json!({"op": "remove", "path": "/spec/size"})).await;
     finds(&check, &["rejected: spec.size: Required value"]);
     let check =

@@ -1,4 +1,4 @@
-//! V38 to V40 through the command: what webhooks write at the API server whose kubeconfig it gives them.
+//! V38 to V40 through the command: writes of webhooks to the API server whose kubeconfig it gives them.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use super::command::written;
 use super::environment::{configuration, entry, pods};
 
-/// Where `ConfigMap`s are created.
+/// The path at which `ConfigMap`s are created.
 const OBJECTS: &str = "/api/v1/namespaces/default/configmaps";
-/// Where a question is asked that leaves nothing behind.
+/// The path of a request that stores nothing.
 const QUESTIONS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-/// A behavior: with each call, `body` is sent to this path of the server that a kubeconfig names.
+/// Returns a behavior that sends `body` to this path of the server in a kubeconfig with each call.
 fn writing(path: &str, body: Value) -> impl FnOnce(&Value) -> Value {
     move |kubeconfig| {
         let text = |pointer: &str| kubeconfig.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -34,19 +34,19 @@ fn config_map(metadata: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 }
 
-/// The behavior, but not on dry runs.
+/// Returns the behavior for requests that are not dry runs.
 fn honest(behavior: &Value) -> Value {
     json!({"when": {"if": {"dry-run": true}, "then": "allow", "otherwise": behavior}})
 }
 
-/// What `admit verify` says of a webhook that is started with the kubeconfig of `--api-server-out`: its exit status, and
-/// the verdicts of V38, V39 and V40 with the messages of findings and the reasons why something was not checked.
+/// Runs `admit verify` on a webhook that uses the kubeconfig of `--api-server-out`. Returns the exit status, and the
+/// verdicts of V38, V39, and V40 with the messages of findings and the reasons for skipped checks.
 async fn verify(behavior: impl FnOnce(&Value) -> Value) -> (Option<i32>, [(Tally, String); 3]) {
     let (status, said) = verify_with("V38,V39,V40", behavior).await;
     (status, said.try_into().expect("three checks"))
 }
 
-/// As [`verify`], of these checks.
+/// Like [`verify`], with these checks.
 async fn verify_with(
     checks: &str,
     behavior: impl FnOnce(&Value) -> Value,
@@ -61,7 +61,7 @@ async fn verify_with(
     (status, report.checks.into_iter().map(said).collect())
 }
 
-/// The report of these checks.
+/// Returns the report of these checks.
 async fn report_of(checks: &str, behavior: impl FnOnce(&Value) -> Value) -> (Option<i32>, Report) {
     let authority = Arc::new(CertificateAuthority::new("test").expect("an authority"));
     let first = Fake { authority: Authority::Shared(Arc::clone(&authority)), ..Fake::default() };
@@ -71,7 +71,7 @@ async fn report_of(checks: &str, behavior: impl FnOnce(&Value) -> Value) -> (Opt
     let configuration = configuration("ValidatingWebhookConfiguration", "c", &[entry]);
     std::fs::write(folder.path().join("c.yaml"), configuration.to_string()).expect("the file is written");
     std::fs::write(folder.path().join("p.yaml"), pods()[0].to_string()).expect("the file is written");
-    // Nobody listens until the webhook is started with the kubeconfig.
+    // The webhook listens only once it is started with the kubeconfig.
     let listen = fake.address();
     fake.stop().await;
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_admit"));
@@ -123,7 +123,7 @@ async fn a_webhook_that_keeps_to_dry_runs_and_creates_a_thing_once_is_found_for_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_whose_client_writes_no_more_after_a_while_is_asked_before_it_comes_to_that() {
     let always_another = config_map(&json!({"generateName": "seen-"}));
-    // As many as client-go's recorder of events lets through at once.
+    // As many as client-go's event recorder allows at once.
     let limited = |kubeconfig: &Value| {
         let write = writing(OBJECTS, always_another)(kubeconfig);
         json!({"first": {"calls": 25, "of": write, "then": "allow"}})
@@ -150,7 +150,7 @@ async fn a_webhook_that_asks_the_api_server_only_after_that_was_watched_is_not_a
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}},
     });
-    // It asks about what it cannot read, which only V22 sends, after V38, V39 and V40.
+    // It sends a request about unreadable objects, which only V22 sends, after V38, V39, and V40.
     let asks = |kubeconfig: &Value| {
         let asking = writing(QUESTIONS, review)(kubeconfig);
         json!({"when": {"if": {"equals": {"/metadata": "unreadable"}}, "then": asking, "otherwise": "allow"}})

@@ -1,4 +1,4 @@
-//! V02, V03 and V58: what other webhooks do in between.
+//! V02, V03, and V58: changes by other webhooks between calls.
 
 use harness::verify::Severity;
 use harness::verify::report::Tally;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::environment::{Suspect, finds, kinds, passes, verdict, verify, verify_objects};
 
-/// Injects nothing more once its volume is there.
+/// Does not inject anything else once its volume exists.
 const EARLY_RETURN: &str = "fault: M16";
 /// Replaces the containers by the first one and its own.
 const OWN_CONTAINERS: &str = "fault: M10-own";
@@ -16,7 +16,7 @@ async fn v02_finds_an_early_return() {
     let check = verify("V02", vec![Suspect::mutating(EARLY_RETURN)]).await;
     assert!(kinds(&check).contains(&"incomplete after another webhook adds a container"), "{check:#?}");
     let finding = &check.findings[0];
-    // Nobody calls it again while its reinvocationPolicy is Never.
+    // It is not reinvoked while its reinvocationPolicy is Never.
     assert_eq!(finding.severity, Severity::Note);
     assert!(
         finding.message.ends_with("reinvocationPolicy Never, it is not called again"),
@@ -27,7 +27,7 @@ async fn v02_finds_an_early_return() {
     assert_eq!(verify("V02", vec![again]).await.findings[0].severity, Severity::Error);
     let paths: Vec<&str> = finding.differences.iter().map(|difference| difference.path.as_str()).collect();
     assert!(paths.iter().any(|path| path.contains("[admit-foreign].volumeMounts")), "{paths:?}");
-    // The reviews are told in order: the webhook after the other one, then before and again.
+    // The reviews are in order: the webhook after the other one, then before it and again.
     let told: Vec<(&str, bool)> =
         finding.steps.iter().map(|step| (step.webhook.as_str(), step.is_other)).collect();
     let (own, other) = (("a/a.example.com", false), ("foreign/add-container", true));
@@ -83,7 +83,7 @@ async fn v03_only_notes_what_is_done_to_the_users_own_containers_too() {
     let check = verify_objects("V03", vec![Suspect::mutating(&all)], vec![pod.clone()], &[]).await;
     finds(&check, &["changes what another webhook added, which adds a container"]);
     assert_eq!(check.findings[0].severity, Severity::Note);
-    // Whoever leaves the user's containers alone has no business with those of others.
+    // A webhook that keeps the user's containers must also keep those of others.
     let others = mirrors(json!("allow")).to_string();
     let check = verify_objects("V03", vec![Suspect::mutating(&others)], vec![pod], &[]).await;
     finds(&check, &["removes what another webhook added, which adds a container"]);

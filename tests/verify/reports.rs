@@ -1,4 +1,4 @@
-//! What the command writes beside standard output, and one report of many shards.
+//! Files that the command writes, and merged reports of many shards.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::command::{Stage, ends_with};
 
-/// `admit verify` of 40 pods.
+/// The arguments of `admit verify` with 40 pods.
 const BASE: [&str; 8] = [
     "-c",
     "configuration.yaml",
@@ -33,7 +33,7 @@ async fn stage(behavior: &str) -> Stage {
     stage
 }
 
-/// What a report says, without what depends on the time or on whose objects were seen first.
+/// Returns the part of a report that does not depend on the time or on the order of objects.
 fn essence(report: &Value) -> (u64, BTreeSet<String>) {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let mut said = BTreeSet::new();
@@ -79,9 +79,9 @@ async fn the_merged_reports_of_all_shards_say_what_one_run_says() {
     assert_eq!(essence(&whole).0, 40);
     assert!(merged.get("shard").is_none());
 
-    // What the findings are worth is asked anew.
+    // The severity threshold is evaluated again.
     ends_with(&stage.verify(&[&["merge"], &files[..], &["--fail-on", "never"]].concat()).await, 0);
-    // A shard that nobody ran is no pass.
+    // A missing shard is not a pass.
     let text = ends_with(&stage.verify(&[&["merge"], &files[..2]].concat()).await, 2);
     assert!(text.contains("the report of shard 3/3 is missing"), "{text}");
     let text = ends_with(&stage.verify(&["merge", "many.yaml"]).await, 2);
@@ -131,7 +131,7 @@ async fn one_run_writes_every_report_and_names_file_and_line() {
     assert!(summary.starts_with("# earlier\n## admit verify\n"), "{summary}");
     assert!(summary.contains("### V01 error: c/w.example.com"), "{summary}");
 
-    // A file that cannot be written is known before the first call.
+    // An unwritable file is reported before the first call.
     let text = ends_with(&stage.verify(&[&BASE[..], &["--sarif", "no/such/folder"]].concat()).await, 3);
     assert!(text.contains("cannot write the report no/such/folder"), "{text}");
 }

@@ -1,11 +1,11 @@
-//! V22, V29 and V32: what is asked, and how it is answered.
+//! V22, V29, and V32: the requests, and the form of the responses.
 
 use harness::verify::Severity;
 use harness::verify::report::Tally;
 
 use super::environment::{Suspect, finds, kinds, passes, verdict, verify};
 
-/// Behaves as `then` where the object cannot be read.
+/// Returns a behavior that does `then` if the object cannot be read.
 fn unreadable(then: &str) -> String {
     format!("when: {{if: {{equals: {{/metadata: unreadable}}}}, then: {then}}}")
 }
@@ -118,7 +118,7 @@ async fn v32_finds_who_needs_a_name() {
 
 #[tokio::test]
 async fn v32_passes_who_does_without_and_does_not_ask_what_no_server_does() {
-    // The API server has filled in the namespace before it calls a webhook.
+    // The API server sets the namespace before it calls a webhook.
     let namespace = "when: {if: {absent: /metadata/namespace}, then: deny}";
     for behavior in ["always-mutate", "sidecar", "allow", namespace] {
         passes(&verify("V32", vec![Suspect::mutating(behavior)]).await);

@@ -1,4 +1,4 @@
-//! V04, V08, V09 and V13: objects that come back, with more in them, or from somebody else.
+//! V04, V08, V09, and V13: objects that are restored, have additional fields, or come from another user.
 
 use harness::verify::Severity;
 use harness::verify::report::Tally;
@@ -34,7 +34,7 @@ async fn v04_finds_a_webhook_that_takes_the_servers_work_for_the_users() {
 
 #[tokio::test]
 async fn v04_passes_what_the_servers_own_plugins_give_back() {
-    // The token of the service account, in a container that the webhook writes anew each time.
+    // The service account token in a container that the webhook replaces in each call.
     let writes = |op: &str, path: &str| {
         let container = json!({"name": "proxy", "image": "proxy", "imagePullPolicy": "Always"});
         json!({"patch": {"operations": [{"op": op, "path": path, "value": container}]}})
@@ -51,7 +51,7 @@ async fn v04_passes_what_the_servers_own_plugins_give_back() {
 
 #[tokio::test]
 async fn v04_passes_what_knows_its_own_work() {
-    // Every Pod has a service account when a webhook sees it, not only one that was restored.
+    // Every Pod has a service account when a webhook sees it, not only a restored one.
     let by_account = "when: {if: {present: /spec/serviceAccountName}, then: container-env, otherwise: allow}";
     for behavior in ["allow", "always-mutate", "sidecar", "container-env", by_account] {
         passes(&verify("V04", vec![Suspect::mutating(behavior)]).await);

@@ -1,4 +1,4 @@
-//! V37, V42 and V44: what a webhook does with nonsense, with callers who go, and with very many.
+//! V37, V42, and V44: invalid requests, disconnecting clients, and high load.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use super::environment::{
     Suspect, configuration, entry, finds, kinds, only, passes, pods, run, verdict, verify, verify_with,
 };
 
-/// What a check says about a mutating webhook that has a second for each call.
+/// Returns the result of a check for a mutating webhook with a timeout of one second.
 async fn hasty(id: &str, behavior: &str, settings: Settings) -> CheckReport {
     let suspect = Suspect::mutating(behavior).with("timeoutSeconds", json!(1));
     verify_with(id, vec![suspect], settings).await
 }
 
-/// Allows reviews, and does something else with what is none.
+/// Returns a behavior that allows reviews, and does `otherwise` for other requests.
 fn unless_review(otherwise: &str) -> String {
     format!("when: {{if: {{in-review: /request/uid}}, then: allow, otherwise: {otherwise}}}")
 }
@@ -115,7 +115,7 @@ async fn v37_notes_a_fault_of_its_own() {
 
 #[tokio::test]
 async fn v37_finds_who_does_not_survive_nonsense() {
-    // Two calls before the first nonsense, which is the third.
+    // Two calls precede the first invalid request, which is the third.
     for (then, kind) in
         [("{bad-response: closed}", "stops responding after"), ("deny", "responds differently after")]
     {
@@ -145,8 +145,8 @@ async fn v42_finds_who_works_for_callers_that_have_gone() {
 
 #[tokio::test]
 async fn v42_blames_nobody_for_one_slow_answer() {
-    // One call shows the review, three say how quick it is, sixteen are answered and sixteen abandoned: what comes then is
-    // slow once.
+    // One call shows the review, three measure the latency, sixteen are answered, and sixteen are abandoned: the
+    // calls after that are slow once.
     let slow_once =
         "{first: {calls: 1, of: {delay: {for: {fixed: 900ms}}}, then: {delay: {for: {fixed: 150ms}}}}}";
     let behavior =
@@ -194,7 +194,7 @@ async fn v42_passes_a_slow_webhook_that_stops_and_writes_nothing() {
     let behavior = format!("delay: {{for: {{fixed: 300ms}}, then: {}}}", asking(address));
     let suspect = || vec![Suspect::mutating(&behavior)];
     passes(&verify_with("V42", suspect(), settings(Some(recorder))).await);
-    // Without anybody who watches, half of it is not known.
+    // Without an observer, half of the result is unknown.
     let check = verify_with("V42", suspect(), settings(None)).await;
     let (found, reasons) = verdict(&check);
     assert_eq!((found, check.results[0].unequipped), (Tally::NotChecked, true));
@@ -218,7 +218,7 @@ fn overload(calls: usize) -> Settings {
     Settings { overload: calls, ..Settings::default() }
 }
 
-/// A webhook as the control of a measurement, and its configuration.
+/// Returns a webhook as the control of a measurement, and its configuration.
 async fn control(behavior: &str) -> (FakeWebhook, Arc<Webhook>) {
     let behavior = serde_saphyr::from_str(behavior).expect("a behavior");
     let fake = FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("the fake starts");
@@ -232,7 +232,7 @@ async fn control(behavior: &str) -> (FakeWebhook, Arc<Webhook>) {
 
 #[tokio::test]
 async fn v44_finds_who_holds_more_calls_than_it_can_do() {
-    // One after the other they take more than the second that each of them has.
+    // Sequentially they take longer than the timeout of one second.
     let check = hasty("V44", "queue: {hold: 100ms}", overload(16)).await;
     finds(&check, &["hangs under load"]);
     let (_fake, quick) = control("allow").await;
@@ -254,7 +254,7 @@ async fn v44_blames_no_webhook_for_a_machine_on_which_the_control_is_late_too() 
 
 #[tokio::test]
 async fn v44_finds_who_does_not_recover() {
-    // One call before, ten that are measured, and the wave.
+    // One call before, ten that are measured, and the parallel calls.
     let behavior = "first: {calls: 19, of: allow, then: {bad-response: {status: 503}}}";
     let check = hasty("V44", behavior, overload(8)).await;
     finds(&check, &["does not recover"]);
@@ -280,7 +280,7 @@ async fn v44_passes_who_answers_or_sheds() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_with_large_responses_wait_for_each_other_and_none_is_left_out() {
-    // 14 MB in Base64: more than the share of an object, so that each waits for those before it.
+    // 14 MB in Base64: more than the share of an object, so that each waits for the earlier ones.
     let patch = "patch: {operations: [{op: add, path: /metadata/labels, value: {a: b}}], padding: 10485760}";
     let suspect = Suspect::mutating(patch).with("timeoutSeconds", json!(30));
     let check = verify_with("V01", vec![suspect], Settings::default()).await;

@@ -1,4 +1,4 @@
-//! V46: what a webhook shows while its certificate is renewed.
+//! V46: the certificates of a webhook during rotation.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ async fn fake() -> Arc<FakeWebhook> {
     Arc::new(FakeWebhook::start(Fake::default()).await.expect("the fake starts"))
 }
 
-/// What the check says about a webhook at `url`.
+/// Returns the result of the check for a webhook at `url`.
 async fn check(url: &str, trusted: &str, command: Intervention, new: Option<&str>) -> CheckReport {
     let new = new.map(|new| new.as_bytes().to_vec());
     let ca_bundle = new.map(|new| Bundle::new(move || Some(new.clone())));
@@ -31,7 +31,7 @@ async fn check_with(url: &str, trusted: &str, rotation: Rotation) -> CheckReport
     only(run("V46", &configurations, pods(), settings).await)
 }
 
-/// Shows another certificate from then on.
+/// Presents another certificate from then on.
 fn renewing(fake: &Arc<FakeWebhook>, certificate: &str) -> Intervention {
     let fake = Arc::clone(fake);
     let certificate: Certificate = certificate.parse().expect("a certificate");
@@ -104,7 +104,7 @@ async fn v46_passes_who_changes_the_bundle_right_before_the_certificate() {
             Ok(())
         }
     });
-    // The new bundle and the new certificate come to be right after somebody has looked for the bundle in vain.
+    // The new bundle and the new certificate are installed after the bundle was first read and found unchanged.
     let bundle = new.ca_bundle().as_bytes().to_vec();
     let is_there = AtomicBool::new(false);
     let ca_bundle = Bundle::new(move || {
@@ -122,7 +122,7 @@ async fn v46_passes_who_changes_the_bundle_right_before_the_certificate() {
     passes(&check_with(&url, old.ca_bundle(), rotation).await);
 }
 
-/// A port that leads somewhere, and from then on elsewhere.
+/// Returns a port that forwards to one address, and later to another one.
 async fn switch(first: SocketAddr) -> (String, Arc<Mutex<SocketAddr>>) {
     let lead = Arc::new(Mutex::new(first));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

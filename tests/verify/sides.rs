@@ -1,4 +1,4 @@
-//! V30, V31 and V33 to V36: requests that a real API server sends and nobody tries.
+//! V30, V31, and V33 to V36: requests that a real API server sends and that tests often omit.
 
 use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Tally};
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::environment::{Suspect, finds, kinds, passes, pods, verdict, verify, verify_objects};
 
-/// The webhook is asked to see these resources of all groups.
+/// Adds these resources of all groups to the rules of the webhook.
 fn seeing(suspect: Suspect, operations: &[&str], resources: &[&str]) -> Suspect {
     let rule =
         json!({"operations": operations, "apiGroups": ["*"], "apiVersions": ["*"], "resources": resources});
     suspect.with("rules", json!([rule]))
 }
 
-/// The check had nothing to look at.
+/// Asserts that the check was not applicable.
 #[track_caller]
 fn is_not_about(check: &CheckReport) {
     assert_eq!(verdict(check).0, Tally::NotApplicable, "{check:#?}");
@@ -85,7 +85,7 @@ async fn v31_finds_a_spec_that_is_changed_with_the_status() {
     assert_eq!(check.findings[0].severity, Severity::Warning);
 }
 
-/// Cannot read anything.
+/// A behavior that rejects everything as unreadable.
 const BLIND: &str = "deny: {code: 400, message: cannot decode}";
 
 #[tokio::test]
@@ -249,7 +249,7 @@ async fn v35_only_notes_who_writes_down_who_asked() {
     finds(&check, &["depends on new keys of userInfo"]);
     assert_eq!(check.findings[0].severity, Severity::Note);
 
-    // A validating webhook that compares the two sees what the mutating one has written.
+    // A validating webhook that compares the two sees the result of the mutating one.
     let compares = json!({"when": {
         "if": {"all": [
             {"in-review": format!("/request/userInfo/extra/{}", extra.replace('/', "~1"))},

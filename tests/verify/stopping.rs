@@ -1,4 +1,4 @@
-//! V43: what becomes of calls while a webhook is ended.
+//! V43: the results of calls while a webhook stops.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::environment::{
     Suspect, configuration, entry, finds, kinds, only, passes, pods, run, verdict, verify,
 };
 
-/// A webhook that runs until a check ends it.
+/// A webhook that runs until a check stops it.
 struct Mortal {
     fake: Arc<Mutex<Option<FakeWebhook>>>,
     configuration: serde_json::Value,
@@ -26,7 +26,7 @@ impl Mortal {
         Self { fake: Arc::new(Mutex::new(Some(fake))), configuration }
     }
 
-    /// Ends it `after` so many calls and then some time, during which it goes on.
+    /// Stops it `after` this number of calls and another delay, during which it keeps running.
     fn ending(&self, after: usize, then: Duration) -> Intervention {
         let fake = Arc::clone(&self.fake);
         Intervention::new(move || {
@@ -41,7 +41,7 @@ impl Mortal {
         })
     }
 
-    /// What V43 says with two callers at a time.
+    /// Returns the result of V43 with two callers at a time.
     async fn verify(&self, command: Intervention, drain: Duration) -> CheckReport {
         let stop = Stop { command, drain, patience: Duration::from_secs(2) };
         let settings = Settings { concurrency: 2, stop: Some(stop), ..Settings::default() };
@@ -49,12 +49,12 @@ impl Mortal {
     }
 }
 
-/// One call for the sample, two for the connections, and two that are under way.
+/// One call for the sample, two for the connections, and two in progress.
 const UNDER_WAY: usize = 5;
 
 #[tokio::test]
 async fn v43_finds_who_cuts_calls_off() {
-    // A fake that is ended waits for half a second.
+    // A fake takes half a second to stop.
     let mortal = Mortal::with("delay: {for: {fixed: 1500ms}}").await;
     let check = mortal.verify(mortal.ending(UNDER_WAY, Duration::ZERO), Duration::ZERO).await;
     finds(&check, &["cuts off calls"]);
@@ -65,7 +65,7 @@ async fn v43_finds_who_cuts_calls_off() {
 async fn v43_finds_who_stops_to_listen_while_calls_still_come() {
     let mortal = Mortal::with("allow").await;
     let check = mortal.verify(mortal.ending(UNDER_WAY, Duration::ZERO), Duration::from_secs(1)).await;
-    // A request that meets the end of its connection is cut off.
+    // A request is cut off if its connection closes.
     assert!(kinds(&check).contains(&"refuses calls that still arrive"), "{check:#?}");
 }
 

@@ -1,10 +1,10 @@
-//! V05, V06, V07 and V10: several webhooks at once, and whoever owns the object.
+//! V05, V06, V07, and V10: several webhooks at once, and other owners of the object.
 
 use harness::verify::report::Tally;
 
 use super::environment::{Suspect, finds, kinds, passes, verdict, verify};
 
-/// Each sets the same label to another value.
+/// Returns webhooks that set the same label to different values.
 fn duel() -> Vec<Suspect> {
     vec![Suspect::mutating("fault: M07-true"), Suspect::mutating("fault: M07-false")]
 }
@@ -13,7 +13,7 @@ fn peace() -> Vec<Suspect> {
     vec![Suspect::mutating("always-mutate"), Suspect::mutating("sidecar"), Suspect::mutating("container-env")]
 }
 
-/// The second mutates only what the first one has labeled.
+/// Returns webhooks of which the second mutates only what the first one has labeled.
 fn follower() -> Vec<Suspect> {
     vec![Suspect::mutating("always-mutate"), Suspect::mutating("fault: M08")]
 }
@@ -27,7 +27,7 @@ async fn v05_finds_who_would_still_change_the_result() {
 
 #[tokio::test]
 async fn v05_finds_a_container_that_came_too_late() {
-    // Without reinvocation nobody sees to the container that the last one adds.
+    // Without reinvocation no webhook handles the container that the last one adds.
     let check = verify("V05", vec![Suspect::mutating("container-env"), Suspect::mutating("sidecar")]).await;
     finds(&check, &["a/a.example.com changes the result of all webhooks"]);
     let reinvoked =
