@@ -1,9 +1,9 @@
-//! Service accounts: their tokens, and the flags about these.
+//! Service account tokens, and the flags for them.
 
 use super::*;
 
 impl Servers {
-    /// What is answered to requests for tokens, and to those that are made with them.
+    /// Compares the answers to token requests, and to requests with these tokens.
     pub(super) async fn tokens_of_service_accounts(&self) -> Vec<String> {
         const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
         const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";

@@ -1,4 +1,4 @@
-//! The cluster of a test, and the commands that are run on it.
+//! The cluster of a test, and the commands that run on it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::helpers::machine;
 
-/// A cluster, and a namespace and file of fakes that only one test uses.
+/// A cluster, with a namespace and a fakes file that only one test uses.
 pub(crate) struct Cluster {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) kubectl: PathBuf,
@@ -19,7 +19,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// None, and a reason is printed, if there is no cluster for tests.
+    /// Returns `None` and prints a reason if there is no test cluster.
     pub(crate) fn of_tests(namespace: &'static str) -> Option<Self> {
         let Some(kubeconfig) = std::env::var_os("ADMIT_TEST_CLUSTER") else {
             machine::skipped("ADMIT_TEST_CLUSTER does not name the kubeconfig of a cluster for tests");
@@ -47,7 +47,7 @@ impl Cluster {
         output
     }
 
-    /// `admit fakes deploy` of a file that holds `fakes`.
+    /// Runs `admit fakes deploy` with `fakes`.
     pub(crate) fn deploy(&self, fakes: &str, arguments: &[&str]) -> Output {
         let file = self.folder.path().join("fakes.yaml");
         fs::write(&file, fakes).unwrap();
@@ -68,7 +68,7 @@ impl Cluster {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Every object of the deployment in any namespace and in none, whatever its kind.
+    /// Returns every object of the deployment, of any kind and in any namespace.
     pub(crate) fn left(&self) -> String {
         let kinds = self.kubectl(&["api-resources", "--verbs=list", "--output=name"]);
         let kinds = String::from_utf8(kinds.stdout).unwrap();
@@ -81,7 +81,7 @@ impl Cluster {
         String::from_utf8(found.stdout).unwrap()
     }
 
-    /// Takes the fakes out, and looks for what may be left of them.
+    /// Deletes the fakes, and returns what is left of them.
     pub(crate) fn delete(&self) -> String {
         let deleted = self.admit(&["delete"]);
         assert!(deleted.status.success());
@@ -90,7 +90,7 @@ impl Cluster {
     }
 }
 
-/// Also after a failure: the next run begins with a clean cluster.
+/// Also cleans up after a failure, so that the next run begins with a clean cluster.
 impl Drop for Cluster {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -105,7 +105,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A configuration's name is the cluster's, and every fake sees only the namespace of its test.
+/// Returns fakes with a unique configuration name, which see only the namespace of their test.
 pub(crate) fn fakes(name: &str, webhooks: &[&str]) -> String {
     let selector =
         format!("namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {name}-target}}}}");

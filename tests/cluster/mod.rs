@@ -1,8 +1,8 @@
-//! Fakes, and what verifies webhooks, in a real cluster: put there, called by its API server, taken out without a trace.
+//! Fakes and `admit verify` in a real cluster: deployed, called by its API server, and removed cleanly.
 //!
-//! Runs on the cluster of the kubeconfig that `ADMIT_TEST_CLUSTER` names, where the images `admit-fakes` and `admit` must
-//! be on every node; needs kubectl 1.36 to 1.38. Without the variable it is skipped and says so: no other cluster is
-//! touched.
+//! Uses the cluster of the kubeconfig in `ADMIT_TEST_CLUSTER`. The images `admit-fakes` and `admit` must be on every
+//! node. Needs kubectl 1.36 to 1.38. Without the variable the test is skipped with a message: it does not use any
+//! other cluster.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(

@@ -1,4 +1,4 @@
-//! `admit verify` as an Indexed Job, with the guide's commands word for word: many pods say what one says.
+//! `admit verify` as an Indexed Job, with the exact commands of the guide: many pods together report the same as one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,20 +13,21 @@ use super::fixture::{Cluster, fakes, text};
 const GUIDE: &str = include_str!("../../docs/guide/verify.md");
 const MANIFEST: &str = include_str!("../../examples/verify-job.yaml");
 
-/// Of the cluster and of the fakes' configuration.
+/// The name of the namespace and of the fakes' configuration.
 const NAME: &str = "admit-test-job";
 const PODS: u64 = 16;
 
-/// Sets a label, but not on mirror pods, which nobody may change.
+/// Sets a label, but not on mirror pods, which are immutable.
 const HEALTHY: &str = "{when: {if: {absent: /metadata/annotations/kubernetes.io~1config.mirror}, \
                        then: always-mutate, otherwise: allow}}";
 
-/// As [`HEALTHY`], but for one object, so that one pod sees what is wrong.
+/// Returns [`HEALTHY`] with a fault for one object, so that one pod detects it.
 fn faulty() -> String {
     format!("{{when: {{if: {{label: {{odd: one}}}}, then: non-idempotent, otherwise: {HEALTHY}}}}}")
 }
 
-/// Pods and `ConfigMap`s, one of which is odd, in a namespace that the fakes look at and the cluster does not have.
+/// Returns pods and `ConfigMap`s, one of them special, in a namespace that the fakes match and the cluster does not
+/// have.
 fn objects() -> Vec<Value> {
     let metadata = |index: u32, odd: &str| {
         let name = format!("object-{index}");
@@ -57,7 +58,7 @@ fn commands() -> Vec<String> {
     commands.into_iter().filter(|command| command.starts_with("kubectl")).collect()
 }
 
-/// A folder as the reader has it, and a kubeconfig that names the namespace.
+/// A directory as the guide's reader has it, and a kubeconfig with the namespace.
 struct Desk<'a> {
     cluster: &'a Cluster,
     folder: &'a Path,
@@ -76,7 +77,7 @@ impl<'a> Desk<'a> {
         desk
     }
 
-    /// In the folder, with the `admit` and the kubectl of these tests.
+    /// Runs a command in the directory, with the `admit` and the kubectl of these tests.
     fn run(&self, command: &str) -> Output {
         let started = Instant::now();
         let own = [Path::new(env!("CARGO_BIN_EXE_admit")), &self.cluster.kubectl];
@@ -91,8 +92,8 @@ impl<'a> Desk<'a> {
         output
     }
 
-    /// The example with what is the reader's: where the webhook is reached, and how many pods share the work. A cluster
-    /// for tests may have no DNS: the pods know the one name that they need.
+    /// Writes the example with the reader's values: the address of the webhook, and the number of pods. A test
+    /// cluster may have no DNS, so the pods get a host alias for the one name that they need.
     fn write_job(&self, pods: u64) {
         let configuration = self.cluster.get(&["mutatingwebhookconfiguration", NAME]);
         fs::write(self.folder.join("configuration.yaml"), configuration.to_string()).unwrap();
@@ -107,12 +108,12 @@ impl<'a> Desk<'a> {
         let service = self.cluster.get(&["service", name, "-n", NAME]);
         let alias = json!({"ip": service["spec"]["clusterIP"], "hostnames": [host]});
         job["spec"]["template"]["spec"]["hostAliases"] = json!([alias]);
-        // A test does not wait for an hour.
+        // The test needs a shorter deadline than an hour.
         job["spec"]["activeDeadlineSeconds"] = json!(300);
         fs::write(self.folder.join("examples/verify-job.yaml"), job.to_string()).unwrap();
     }
 
-    /// What the pods say together, and how the last command ends.
+    /// Returns the merged report of the pods, and the exit status of the last command.
     fn verify(&self, pods: u64) -> (Value, Option<i32>) {
         self.write_job(pods);
         let [create, apply, wait, merge, delete] = commands().try_into().unwrap();
@@ -125,7 +126,7 @@ impl<'a> Desk<'a> {
         (serde_json::from_slice(&merged.stdout).unwrap(), merged.status.code())
     }
 
-    /// Each has done its part, and was given nothing but the files.
+    /// Checks that each pod has done its share, and got only the files.
     fn check_pods(&self, pods: u64) {
         let list = self.cluster.get(&["pods", "-n", NAME, "-l", "batch.kubernetes.io/job-name=admit-verify"]);
         let list = list["items"].as_array().unwrap();
@@ -143,8 +144,8 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// What was said of each webhook by each check: the verdict and the kinds of findings, how often it held and why it was
-/// not asked.
+/// Returns the results by webhook and check: the verdict, the kinds of findings, the number of passes, and the
+/// reasons for skipped checks.
 fn verdicts(report: &Value) -> BTreeMap<(&str, &str), Value> {
     let mut verdicts = BTreeMap::new();
     for check in report["checks"].as_array().unwrap() {

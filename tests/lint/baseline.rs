@@ -37,7 +37,7 @@ fn what_is_known_is_accepted_and_only_the_rest_fails() {
     let folder = Folder::new();
     let failing = ["-c", TWICE, "--fail-on", "note"];
     prints(&lint(&failing), 1);
-    // Nothing fails that is written down, but every entry needs a reason before it counts.
+    // Known findings do not fail the run, but every entry needs a reason before it counts.
     folder.lint("--write-baseline", "known.yaml", &failing, 0);
     let refused = lint(&[&["--baseline", &folder.path("known.yaml")], &failing[..]].concat());
     let stderr = String::from_utf8_lossy(&refused.stderr);
@@ -54,7 +54,7 @@ fn what_is_known_is_accepted_and_only_the_rest_fails() {
     assert!(text.contains(accepted), "{text}");
     assert!(text.ends_with("\n0 findings, 1 accepted in 2 configurations\n"), "{text}");
 
-    // What comes beside it fails.
+    // A finding that is not in the baseline fails the run.
     let other = fs::read_to_string(root().join(TIMEOUT)).expect("the file is there");
     fs::write(folder.path("other.yaml"), other.replace("name: injector\n", "name: other\n"))
         .expect("it is written");
@@ -73,7 +73,7 @@ fn what_is_mended_is_reported_and_dropped_when_the_file_is_written_again() {
                  longer finds: remove the entry\n --> known.yaml:5\n";
     let text = folder.lint("--baseline", "known.yaml", &["-c", WIDE], 0);
     assert!(text.contains(stale), "{text}");
-    // A check that was not made says nothing.
+    // A skipped check does not make its entries outdated.
     for skip in [["--skip", "L06=why not"], ["--check", "L05"]] {
         let arguments = [&["-c", WIDE], &skip[..]].concat();
         let text = folder.lint("--baseline", "known.yaml", &arguments, 0);

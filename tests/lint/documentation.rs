@@ -1,4 +1,4 @@
-//! The page of the checks is what the command lists: `UPDATE_EXPECT=1 cargo test --test command lint::` writes it.
+//! The page of the checks matches the command: `UPDATE_EXPECT=1 cargo test --test command lint::` writes it.
 
 use expect_test::expect_file;
 use harness::verify::checks;

@@ -1,5 +1,5 @@
-//! One file for each finding, which has that finding and no other: `UPDATE_EXPECT=1 cargo test --test command lint::` writes what
-//! they print.
+//! One file for each finding, which has only that finding: `UPDATE_EXPECT=1 cargo test --test command lint::` writes
+//! the expected output.
 
 use expect_test::expect_file;
 
@@ -7,14 +7,14 @@ use super::{files, lint, prints, report};
 
 const FOLDER: &str = "tests/lint/findings";
 
-/// The paths of the files, relative to the workspace, and their names.
+/// Returns the paths of the files, relative to the workspace, and their names.
 fn all() -> Vec<(String, String)> {
     let files = files(FOLDER, ".yaml").into_iter();
     let name = |file: std::path::PathBuf| file.file_stem().expect("a name").to_string_lossy().into_owned();
     files.map(name).map(|name| (format!("{FOLDER}/{name}.yaml"), name)).collect()
 }
 
-/// How long a certificate has been expired depends on when the test runs.
+/// Removes the number of days since a certificate expired, which depends on the date of the test.
 fn without_days(text: &str) -> String {
     match text.split_once(" days ago") {
         Some((before, after)) => {

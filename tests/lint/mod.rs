@@ -1,4 +1,4 @@
-//! `admit lint` as a person and a program meet it: the built binary on files.
+//! Runs the `admit lint` command on files.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
@@ -16,7 +16,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// The folder of the workspace, in which the command runs.
+/// Returns the workspace directory, in which the command runs.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -40,7 +40,7 @@ fn lint_with_input(arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().expect("the command ends")
 }
 
-/// Standard output; the exit status is `status`, and standard error is empty.
+/// Returns standard output; asserts that the exit status is `status`, and standard error is empty.
 #[track_caller]
 fn prints(output: &Output, status: i32) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -49,13 +49,13 @@ fn prints(output: &Output, status: i32) -> String {
     stdout
 }
 
-/// What `-o json` prints of a file, and the exit status.
+/// Returns the `-o json` report of a file, and the exit status.
 fn report(file: &str) -> (Value, Option<i32>) {
     let output = lint(&["-c", file, "-o", "json"]);
     (serde_json::from_slice(&output.stdout).expect("JSON"), output.status.code())
 }
 
-/// The files of a folder of the workspace whose names end so, in order.
+/// Returns the files of a workspace directory with this suffix, in order.
 fn files(folder: &str, end: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root().join(folder)).expect("the folder is there");
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();

@@ -1,4 +1,4 @@
-//! What a real kube-apiserver refused in the recorded cases is what the command reports, word for word.
+//! The command reports the exact errors with which a real kube-apiserver rejected configurations in recorded cases.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ fn yaml(path: &Path) -> Value {
     serde_saphyr::from_str(&fs::read_to_string(path).expect("it is there")).expect("YAML")
 }
 
-/// What the server says is wrong: `FIELD: MESSAGE` of each cause of a 422, the message of a 400.
+/// Returns the errors of the server: `FIELD: MESSAGE` of each cause of a 422, or the message of a 400.
 fn refused(answer: &Value) -> BTreeSet<String> {
     let body = &answer["body"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -26,7 +26,7 @@ fn refused(answer: &Value) -> BTreeSet<String> {
     }
 }
 
-/// What the command says the API server refuses in a configuration.
+/// Returns the API server errors that the command reports for a configuration.
 fn reported(configuration: &Value) -> BTreeSet<String> {
     let output = lint_with_input(&["-c", "-", "-o", "json"], &configuration.to_string());
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
@@ -54,7 +54,7 @@ fn what_a_recorded_server_refuses_is_reported_in_its_words() {
             let Some(configuration) = request.get("body").filter(|body| is_plain && body.is_object()) else {
                 continue;
             };
-            // The recorded name is one of a run.
+            // The recorded name contains the ID of a run.
             let text = configuration.to_string().replace("<id>", "1");
             let mut configuration: Value = serde_json::from_str(&text).expect("it was JSON");
             let name = request["name"].as_str().unwrap_or_default().replace("<id>", "1");
@@ -67,7 +67,7 @@ fn what_a_recorded_server_refuses_is_reported_in_its_words() {
                 continue;
             }
             let mut found = reported(&configuration);
-            // An API server that is not asked to be strict drops these.
+            // Without strict field validation, an API server ignores these fields.
             found.retain(|text| !text.starts_with("strict decoding error"));
             assert_eq!(found, expected, "{}: {configuration}", folder.display());
             if expected.is_empty() { accepted += 1 } else { refusals += 1 }

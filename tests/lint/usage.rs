@@ -1,4 +1,4 @@
-//! What the command takes, and how it ends.
+//! The arguments and exit statuses of the command.
 
 use std::fs;
 
@@ -112,7 +112,7 @@ fn sarif_and_junit_have_the_finding_with_its_line() {
 fn the_labels_of_the_backend_in_the_manifests_decide_whether_it_is_locked_out() {
     let text =
         fs::read_to_string(root().join("tests/lint/findings/flawless.yaml")).expect("the file is there");
-    // Its own pods, and only those, have the label.
+    // Only its own pods have the label.
     let text = text
         .replace("values: [injector, kube-system]", "values: [kube-system]")
         .replace("objectSelector: {}", "objectSelector: {matchLabels: {app: webhook}}");

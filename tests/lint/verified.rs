@@ -1,4 +1,4 @@
-//! The manifests of well-known projects have no error that `admit verify` did not find in their running webhooks, too.
+//! The manifests of well-known projects have only errors that `admit verify` also finds in their running webhooks.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{report, root};
 
-/// What `admit verify` found in a project: check and webhook of each finding.
+/// Returns the findings of `admit verify` for a project: the check and webhook of each.
 fn found(project: &str) -> BTreeSet<(String, String)> {
     let file = root().join("tests/verified").join(project).join("found.json");
     let found: Value = serde_json::from_slice(&std::fs::read(file).expect("it is there")).expect("JSON");
@@ -20,7 +20,7 @@ fn found(project: &str) -> BTreeSet<(String, String)> {
     all
 }
 
-/// The name of a webhook without that which tells it from its namesake.
+/// Removes the phase from the name of a webhook, which distinguishes two webhooks with the same name.
 fn without_phase(webhook: &str) -> &str {
     webhook.trim_end_matches(" (mutating)").trim_end_matches(" (validating)")
 }

@@ -1,4 +1,4 @@
-//! kubectl speaks to `admit serve` as to kube-apiserver.
+//! Runs kubectl against `admit serve`.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn run_kubectl(kubectl: &Path, server: &Server, arguments: &[&str], input: &Valu
     let mut process = Command::new(kubectl)
         .args(arguments)
         .env("KUBECONFIG", server.kubeconfig())
-        // What kubectl learns of the server it keeps under its home.
+        // kubectl caches discovery in its home directory.
         .env("HOME", server.folder.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -17,7 +17,7 @@ fn run_kubectl(kubectl: &Path, server: &Server, arguments: &[&str], input: &Valu
     process.wait_with_output().unwrap()
 }
 
-// The fake answers on the other thread while this one waits for kubectl.
+// The fake responds on the other thread while this one waits for kubectl.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kubectl_creates_objects_and_shows_a_denial_as_with_a_real_server() {
     let Some(kubectl) = machine::kubectl() else { return };
@@ -46,7 +46,7 @@ async fn kubectl_creates_objects_and_shows_a_denial_as_with_a_real_server() {
     assert_eq!(output.status.code(), Some(1));
 }
 
-// kubectl sends protobuf where it makes the object itself, and JSON where it got it from a file or from the server.
+// kubectl sends protobuf for objects that it builds itself, and JSON for those from a file or from the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kubectl_makes_changes_and_shows_objects_by_itself() {
     let Some(kubectl) = machine::kubectl() else { return };

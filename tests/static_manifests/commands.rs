@@ -1,4 +1,4 @@
-//! The commands that serve nothing take the webhooks from files, too.
+//! Commands that do not serve also read webhooks from files.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{configuration, entry, fake, rule, write_plugins};
 
-/// A folder with a webhook for everything that configures admission, and an object of the kind.
+/// Returns a directory with a webhook for everything that configures admission, and an object of that kind.
 async fn stage() -> (tempfile::TempDir, FakeWebhook) {
     let (stage, fake) = (tempfile::tempdir().expect("a folder"), fake(json!("deny")).await);
     let path = |name: &str| stage.path().join(name);
@@ -23,7 +23,7 @@ async fn stage() -> (tempfile::TempDir, FakeWebhook) {
     (stage, fake)
 }
 
-/// Runs `admit` there; its exit status, and what it printed.
+/// Runs `admit` in the directory; returns its exit status and its output.
 async fn admit(stage: &tempfile::TempDir, arguments: &[&str]) -> (Option<i32>, Value) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
     command.args(arguments).args(["--admission-control-config-file", "admission.json"]);
@@ -51,7 +51,7 @@ async fn the_webhooks_from_files_are_verified() {
     let (_, report) = admit(&stage, &["verify", "--check", "V57", "-o", "json", "--quiet"]).await;
     let check = &report["checks"][0];
     assert_eq!(check["results"][0]["webhook"], "a.static.k8s.io/w.example.com", "{report:#}");
-    // It leaves its failurePolicy to the default.
+    // The configuration omits failurePolicy, so the default applies.
     assert_eq!(check["results"][0]["verdict"], "found", "{report:#}");
 }
 

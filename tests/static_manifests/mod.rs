@@ -1,5 +1,5 @@
-//! Webhook configurations from files, `staticManifestsDir`: admit and kube-apiserver refuse the same files, call the same
-//! webhooks and say the same.
+//! Webhook configurations from files (`staticManifestsDir`): admit and kube-apiserver reject the same files, call the
+//! same webhooks, and report the same.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
@@ -26,7 +26,7 @@ use crate::helpers::machine;
 const IN_PROCESS: &str = "in-process";
 const ENVTEST: &str = "envtest";
 
-/// Writes the configuration of the plugins beside the folders, which begin with `/` unless they are to be wrong.
+/// Writes the plugin configuration next to the directories, whose paths begin with `/` unless they are to be invalid.
 fn write_plugins(file: &Path, mutating: &str, validating: Option<&str>) {
     let plugin = |name: &str, folder: &str| {
         json!({"name": name, "configuration": {
@@ -66,14 +66,14 @@ async fn fake(behavior: Value) -> FakeWebhook {
     FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("the webhook starts")
 }
 
-/// Two folders of manifests, their webhooks, and servers that read the folders.
+/// Two directories of manifests, their webhooks, and servers that read the directories.
 struct Stage {
     folder: tempfile::TempDir,
-    /// Adds an annotation; in `mutating`.
+    /// Adds an annotation; configured in `mutating`.
     first: FakeWebhook,
-    /// Adds an annotation; of a configuration that is created by the API, and by name before those from files.
+    /// Adds an annotation; configured through the API, with a name that sorts before those from files.
     by_api: FakeWebhook,
-    /// Allows; in `validating`.
+    /// Allows; configured in `validating`.
     watching: FakeWebhook,
 }
 
@@ -93,7 +93,7 @@ impl Answer {
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// One server, and the client of its target.
+/// A server, and the client of its target.
 struct Server(Launched);
 
 impl Server {
@@ -131,7 +131,7 @@ impl Server {
         self.send("POST", path, object).await
     }
 
-    /// The metrics of manifests without the values of times: name and labels, and value.
+    /// Returns the manifest metrics without times: name and labels, and value.
     async fn reloads(&self) -> BTreeMap<String, String> {
         let request = Request::get("/metrics").body(Vec::new()).expect("a request");
         let text = self.0.target.client.request_text(request).await.expect("the metrics");
@@ -146,7 +146,7 @@ impl Server {
             .collect()
     }
 
-    /// Waits until the metrics of a plugin have this in them.
+    /// Waits until the metrics of a plugin contain this text.
     async fn wait_for(&self, what: &str) {
         let wait = async {
             while !self.reloads().await.iter().any(|(name, value)| format!("{name} {value}").contains(what)) {
@@ -198,13 +198,14 @@ impl Stage {
     }
 
     fn write(&self, name: &str, text: &str) {
-        // In one step, so that nobody reads half of it.
+        // Atomically, so that the server does not read an incomplete file.
         let (file, new) = (self.folder.path().join(name), self.folder.path().join("new"));
         fs::write(&new, text).expect("the file is written");
         fs::rename(&new, &file).expect("the file gets its name");
     }
 
-    /// What is in `mutating`: two configurations, of which that by name the second one has a webhook of this name.
+    /// Returns the content of `mutating`: two configurations, the second of which (by name) has a webhook with this
+    /// name.
     fn mutating(&self, webhook: &str) -> Value {
         let items = [("z", webhook), ("y", "w.example.com")].map(|(name, webhook)| {
             let webhook = entry(webhook, &self.first, &rule("", "configmaps"));
@@ -217,7 +218,7 @@ impl Stage {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
     }
 
-    /// How often each fake was called since the last time.
+    /// Returns the number of calls of each fake since the last time.
     fn calls(&self) -> [usize; 3] {
         [&self.first, &self.by_api, &self.watching].map(|fake| {
             let calls = fake.journal().len();
@@ -226,14 +227,14 @@ impl Stage {
         })
     }
 
-    /// LOAD-10, LOAD-13: those from files come first, whatever the names of their configurations.
+    /// LOAD-10, LOAD-13: webhooks from files are called first, whatever the names of their configurations.
     async fn files_come_first(&self, server: &Server) {
         let by_api = entry("w.example.com", &self.by_api, &rule("", "configmaps"));
         let by_api = configuration("MutatingWebhookConfiguration", "a", &[by_api]);
         assert_eq!(server.create(CONFIGURATIONS, &by_api).await.code, 201);
         self.calls();
         let wait = async {
-            // A configuration takes effect a moment after it was created.
+            // A configuration takes effect a moment after its creation.
             loop {
                 let answer =
                     server.create(&format!("{CONFIG_MAPS}?dryRun=All"), &Self::config_map("try")).await;
@@ -258,7 +259,8 @@ impl Stage {
         assert_eq!(of(2), expected("a", true));
     }
 
-    /// EXM-02, EXM-03: what configures admission is reviewed by webhooks from files alone, and access reviews by none.
+    /// EXM-02, EXM-03: only webhooks from files review admission configuration, and no webhooks review access
+    /// reviews.
     async fn configurations_are_reviewed(&self, server: &Server) {
         let all = entry("all.example.com", &self.by_api, &rule("*", "*"));
         let all = configuration("MutatingWebhookConfiguration", "b", &[all]);
@@ -291,7 +293,7 @@ impl Stage {
         self.calls();
     }
 
-    /// A webhook from a file that denies or does not answer is named as any other is.
+    /// A webhook from a file that denies a request or does not respond is named like any other.
     async fn refusals_name_the_webhook(&self, server: &Server) {
         self.watching.set_behavior(serde_json::from_value(json!("deny")).expect("a behavior"));
         let configuration = configuration("MutatingWebhookConfiguration", "d", &[]);
@@ -302,8 +304,8 @@ impl Stage {
         self.calls();
     }
 
-    /// LOAD-14, MET-15: a change is seen while the server runs; what cannot be used leaves the webhooks as they were; an
-    /// empty folder is one without webhooks.
+    /// LOAD-14, MET-15: changes take effect while the server runs; invalid files leave the webhooks unchanged; an
+    /// empty directory has no webhooks.
     async fn changes_take_effect(&self, server: &Server) {
         let plugin = |status: &str| {
             format!(
@@ -344,7 +346,7 @@ impl Stage {
     }
 }
 
-/// Plays all situations; the metrics before and after the changes.
+/// Runs all situations; returns the metrics before and after the changes.
 async fn play(target: &str) -> [BTreeMap<String, String>; 2] {
     let stage = Stage::new().await;
     let server = Server::start(target, &stage.plugins()).await;
@@ -356,8 +358,8 @@ async fn play(target: &str) -> [BTreeMap<String, String>; 2] {
     stage.changes_take_effect(&server).await;
     let after = server.reloads().await;
     [before, after].map(|metrics| {
-        // The manifests of each stage have ports and keys of their own, and how often a file is read while it is wrong
-        // is the system's affair.
+        // The manifests of each stage have different ports and keys, and the number of reads of an invalid file
+        // depends on the system.
         let hash = regex::Regex::new(r#",hash="sha256:[0-9a-f]{64}""#).expect("an expression");
         metrics
             .into_iter()

@@ -1,19 +1,19 @@
-//! Folders that a server does not start with.
+//! Directories with which a server does not start.
 
 use std::fs;
 use std::process::Command;
 
 use super::{ENVTEST, IN_PROCESS, configuration, machine, write_plugins};
 
-/// A folder that a server does not start with.
+/// A directory with which a server does not start.
 struct Refusal {
     /// Statements of `tests/behaviors.md`.
     proves: &'static [&'static str],
-    /// What stands in `staticManifestsDir`, with FOLDER.
+    /// The value of `staticManifestsDir`, with the placeholder FOLDER.
     folder: &'static str,
-    /// The files in FOLDER, with CONFIGURATION and VALIDATING for configurations that are in order.
+    /// The files in FOLDER, with the placeholders CONFIGURATION and VALIDATING for valid configurations.
     files: &'static [(&'static str, &'static str)],
-    /// What kube-apiserver 1.37.1 says, with FOLDER.
+    /// The error of kube-apiserver 1.37.1, with the placeholder FOLDER.
     says: &'static str,
 }
 
@@ -91,7 +91,7 @@ const REFUSALS: [Refusal; 9] = [
     },
 ];
 
-/// Starts a server with each of the folders.
+/// Starts a server with each of the directories.
 fn refuses(target: &str) {
     for Refusal { proves, folder, files, says } in REFUSALS {
         let stage = tempfile::tempdir().expect("a folder");
@@ -118,7 +118,7 @@ fn refuses(target: &str) {
         let output = command.output().expect("the command runs");
         let error = String::from_utf8_lossy(&output.stderr);
         let says = says.replace("FOLDER", &shown);
-        // The log of kube-apiserver quotes what it says.
+        // kube-apiserver quotes the error in its log.
         assert!(error.replace("\\\"", "\"").contains(&says), "{proves:?}: {says}\n{error}");
         let code = if target == ENVTEST { 3 } else { 2 };
         assert_eq!(output.status.code(), Some(code), "{proves:?}: {error}");

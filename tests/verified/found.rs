@@ -1,4 +1,4 @@
-//! What a verification found, without what differs from one run to the next: `NAME/found.json`.
+//! The findings of a verification, without values that vary between runs: `NAME/found.json`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,28 +10,28 @@ use serde_json::Value;
 
 use super::manifest::Manifest;
 
-/// What a verification found.
+/// The findings of a verification.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Found {
-    /// How many objects were tried.
+    /// The number of objects that were tried.
     pub(crate) objects: u64,
-    /// Objects that were left out, by the reason.
+    /// The number of skipped objects, by reason.
     pub(crate) left_out: BTreeMap<String, u64>,
     /// The verdicts by webhook and check.
     pub(crate) verdicts: BTreeMap<String, BTreeMap<String, Tally>>,
-    /// The reasons why something was not checked, by webhook and check.
+    /// The reasons for skipped checks, by webhook and check.
     pub(crate) not_checked: BTreeMap<String, BTreeMap<String, Vec<String>>>,
-    /// By check.
+    /// The findings, by check.
     pub(crate) findings: Vec<Finding>,
 }
 
-/// One thing that is wrong.
+/// A finding.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Finding {
     pub(crate) check: String,
-    /// The webhooks that show it, by name.
+    /// The webhooks with the finding, by name.
     pub(crate) webhooks: Vec<String>,
     pub(crate) kind: String,
     pub(crate) severity: Severity,
@@ -41,13 +41,13 @@ pub(crate) struct Finding {
 }
 
 impl Found {
-    /// What was found the last time that it was written down.
+    /// Reads the recorded findings, if there are any.
     pub(crate) fn read(manifest: &Manifest) -> Self {
         let text = fs::read_to_string(manifest.folder().join("found.json")).expect("there is a found.json");
         serde_json::from_str(&text).expect("it is what this test wrote")
     }
 
-    /// The content of the file.
+    /// Returns the content of the file.
     pub(crate) fn text(&self) -> String {
         format!("{}\n", serde_json::to_string_pretty(self).expect("it is made of texts and numbers"))
     }
@@ -67,7 +67,7 @@ impl From<Report> for Found {
                     not_checked.entry(webhook).or_default().insert(check.id.clone(), reasons);
                 }
             }
-            // What varies by itself shows in another object each time.
+            // A random difference appears with another object each time.
             let is_random = check.id == "V11";
             findings.extend(check.findings.into_iter().map(|finding| Finding {
                 check: check.id.clone(),

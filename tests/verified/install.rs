@@ -1,4 +1,4 @@
-//! Installs a package of a registry, once, into a cache.
+//! Installs a package from a registry into a cache, once.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,19 +10,19 @@ use serde_json::Value;
 use super::manifest::{GoPackage, Manifest, Package, Source};
 use crate::helpers::machine;
 
-/// How a webhook is started.
+/// The installed program of a webhook.
 #[derive(Debug)]
 pub(crate) struct Installed {
     pub(crate) program: PathBuf,
-    /// What comes before the arguments of the webhook.
+    /// The arguments before those of the webhook.
     pub(crate) arguments: Vec<OsString>,
-    /// How the program finds what was installed.
+    /// Environment variables with which the program finds its files.
     pub(crate) environment: Vec<(&'static str, OsString)>,
-    /// The package's files, or those of all packages.
+    /// The directory with the files of the package, or of all packages.
     pub(crate) folder: PathBuf,
 }
 
-/// Whether webhooks are to be installed, and the tools for that are there; otherwise the test is skipped.
+/// Returns whether webhooks should be installed, and the tools are available; otherwise skips the test.
 pub(crate) fn has_tools(source: &Source) -> bool {
     if std::env::var_os("ADMIT_TEST_WEBHOOKS").is_none() {
         machine::skipped("ADMIT_TEST_WEBHOOKS is not set, and nothing is fetched and built unasked");
@@ -37,10 +37,10 @@ pub(crate) fn has_tools(source: &Source) -> bool {
     }
 }
 
-/// The webhook, from the cache or from its registry.
+/// Returns the webhook from the cache, or installs it from its registry.
 ///
 /// # Errors
-/// What the registry's client says when it cannot fetch the package.
+/// Returns the error of the registry's client if it cannot fetch the package.
 pub(crate) fn installed(manifest: &Manifest) -> Result<Installed, String> {
     let folder = cache().join(format!("{}-{}", manifest.name, manifest.from.version()));
     match &manifest.from {
@@ -52,7 +52,7 @@ pub(crate) fn installed(manifest: &Manifest) -> Result<Installed, String> {
     }
 }
 
-/// Where webhooks stay from one run to the next.
+/// Returns the directory that keeps webhooks between runs.
 fn cache() -> PathBuf {
     let given = std::env::var_os("ADMIT_WEBHOOKS_CACHE").map(PathBuf::from);
     given.unwrap_or_else(|| {
@@ -60,8 +60,9 @@ fn cache() -> PathBuf {
     })
 }
 
-/// `go install` would not obey the module's own replacements: it is built as its main module. Where those replacements
-/// name folders that the published module lacks, the folder's `go.mod` pins the module and what it needs.
+/// Builds the module as the main module, because `go install` would ignore its replacements. If these refer to
+/// directories that the published module lacks, `go.mod` in the webhook's directory pins the module and its
+/// dependencies.
 fn from_go(manifest: &Manifest, package: &GoPackage, program: PathBuf) -> Result<Installed, String> {
     let go = |folder: &Path| {
         let mut command = Command::new("go");
@@ -91,7 +92,7 @@ fn from_go(manifest: &Manifest, package: &GoPackage, program: PathBuf) -> Result
     Ok(Installed { program, arguments: Vec::new(), environment: Vec::new(), folder })
 }
 
-/// Every file that pip installs has one of the hashes of `requirements.txt`.
+/// Installs with pip. Every file must have one of the hashes in `requirements.txt`.
 fn from_pip(manifest: &Manifest, package: &Package, folder: PathBuf) -> Result<Installed, String> {
     let requirements = manifest.folder().join("requirements.txt");
     assert_pinned(&requirements, &format!("{}=={}\\", package.package, package.version));
@@ -108,8 +109,8 @@ fn from_pip(manifest: &Manifest, package: &Package, folder: PathBuf) -> Result<I
     })
 }
 
-/// Every package that npm installs has the hash of `package-lock.json`; no script of any package runs.
-/// Peers, which only development needs, are left out.
+/// Installs with npm. Every package must have the hash in `package-lock.json`; scripts of packages do not run. Peer
+/// dependencies, which only development needs, are omitted.
 fn from_npm(manifest: &Manifest, package: &Package, folder: &Path) -> Result<Installed, String> {
     let pinned = format!("\"{}\":\"{}\"", package.package, package.version);
     assert_pinned(&manifest.folder().join("package.json"), &pinned);
@@ -132,7 +133,7 @@ fn from_npm(manifest: &Manifest, package: &Package, folder: &Path) -> Result<Ins
     })
 }
 
-/// Maven has no hashes to pin; artifacts of Maven Central do not change.
+/// Installs with Maven, which does not support pinned hashes; artifacts of Maven Central do not change.
 fn from_maven(manifest: &Manifest, package: &Package, folder: PathBuf) -> Result<Installed, String> {
     let pom = manifest.folder().join("pom.xml");
     let (_, artifact) = package.package.split_once(':').expect("an artifact is GROUP:ARTIFACT");
@@ -155,7 +156,7 @@ fn from_maven(manifest: &Manifest, package: &Package, folder: PathBuf) -> Result
     })
 }
 
-/// Every crate that Cargo builds has the hash of `Cargo.lock`. What is built on the way is not kept.
+/// Builds with Cargo. Every crate must have the hash in `Cargo.lock`. Intermediate build files are deleted.
 fn from_cargo(manifest: &Manifest, package: &Package, folder: PathBuf) -> Result<Installed, String> {
     let Package { package, version } = package;
     let pins = manifest.folder();
@@ -178,10 +179,10 @@ fn from_cargo(manifest: &Manifest, package: &Package, folder: PathBuf) -> Result
     Ok(Installed { program, arguments: Vec::new(), environment: Vec::new(), folder })
 }
 
-/// The goal that puts an artifact and what it needs into a folder.
+/// The goal that copies an artifact and its dependencies into a directory.
 const COPY_DEPENDENCIES: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
-/// Has `install` make what stands at `path`, unless it is there; half of it never is.
+/// Runs `install` to create `path`, unless it exists. The path appears only when it is complete.
 fn once(path: &Path, install: impl FnOnce(&Path) -> Result<(), String>) -> Result<(), String> {
     if path.exists() {
         return Ok(());
@@ -191,7 +192,7 @@ fn once(path: &Path, install: impl FnOnce(&Path) -> Result<(), String>) -> Resul
     let mut part = path.as_os_str().to_owned();
     part.push(".part");
     let part = PathBuf::from(part);
-    // What an earlier run left behind, a file or a folder.
+    // The file or directory may remain from an earlier run.
     let _ = fs::remove_file(&part);
     let _ = fs::remove_dir_all(&part);
     install(&part)?;
@@ -199,7 +200,7 @@ fn once(path: &Path, install: impl FnOnce(&Path) -> Result<(), String>) -> Resul
     Ok(())
 }
 
-/// The page must not name another version than the one that is installed.
+/// Asserts that the file contains the installed version.
 fn assert_pinned(file: &Path, pinned: &str) {
     let text = fs::read_to_string(file).expect("the file is there");
     let without_spaces: String = text.split_whitespace().collect();

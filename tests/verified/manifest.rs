@@ -1,4 +1,4 @@
-//! How a webhook is built and started: `NAME/webhook.yaml`.
+//! The build and launch settings of a webhook: `NAME/webhook.yaml`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,53 +11,53 @@ use serde_json::Value;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Manifest {
-    /// The folder with this file; not in it.
+    /// The name of the directory with this file, which is not a field of the file.
     #[serde(skip)]
     pub(crate) name: String,
-    /// Its name for people.
+    /// The display name.
     pub(crate) title: String,
-    /// What it is for, what it is made with, and what is special about the run: one paragraph.
+    /// One paragraph about its purpose, its framework, and the specifics of the run.
     pub(crate) about: String,
-    /// Where it comes from.
+    /// The package source.
     pub(crate) from: Source,
-    /// The service that its configuration names, as `NAMESPACE/NAME`.
+    /// The service in its configuration, as `NAMESPACE/NAME`.
     pub(crate) service: String,
-    /// Whether it only runs where it finds the files of a pod's service account.
+    /// Whether it requires the files of a pod's service account.
     #[serde(default)]
     pub(crate) in_cluster: bool,
-    /// The arguments of its program, with `{port}`, `{other-port}`, `{third-port}`, `{folder}`, where `tls.crt`,
-    /// `tls.key` and `kubeconfig` are, and `{here}`, the folder with this file.
+    /// The arguments of its program, with the placeholders `{port}`, `{other-port}`, `{third-port}`, `{folder}` for
+    /// the directory with `tls.crt`, `tls.key`, and `kubeconfig`, and `{here}` for the directory with this file.
     #[serde(default)]
     pub(crate) arguments: Vec<String>,
-    /// Variables of its environment, with the same placeholders.
+    /// Environment variables, with the same placeholders.
     #[serde(default)]
     pub(crate) environment: BTreeMap<String, String>,
-    /// Files in the folder by their names, with the same placeholders.
+    /// Additional files in `{folder}`, by name, with the same placeholders.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
-    /// Files of the module with definitions of custom resources.
+    /// Files of the module with custom resource definitions.
     #[serde(default)]
     pub(crate) definitions: Vec<String>,
-    /// How it is known to have loaded what it applies; when it listens, if there is none.
+    /// How to detect that it has loaded its rules; by default it is ready when it listens.
     pub(crate) ready: Option<Ready>,
-    /// Further arguments of `admit verify`.
+    /// Additional arguments of `admit verify`.
     #[serde(default)]
     pub(crate) verify: Vec<String>,
 }
 
-/// What a webhook does once it is ready.
+/// A request that shows that a webhook is ready.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Ready {
     /// The path of the mutating webhook.
     pub(crate) path: String,
-    /// A Pod that is created.
+    /// The Pod to create.
     pub(crate) object: Value,
-    /// The Pod with the patch of the webhook.
+    /// The Pod after the patch of the webhook.
     pub(crate) becomes: Value,
 }
 
-/// The package of a registry that a webhook comes from.
+/// The registry package of a webhook.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Source {
@@ -82,7 +82,7 @@ pub(crate) enum Source {
 pub(crate) struct GoPackage {
     pub(crate) module: String,
     pub(crate) version: String,
-    /// The folder of the program in the module, such as `./cmd/webhook`.
+    /// The directory of the program in the module, such as `./cmd/webhook`.
     pub(crate) package: String,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct Package {
 }
 
 impl Source {
-    /// The version that is verified.
+    /// Returns the verified version.
     pub(crate) fn version(&self) -> &str {
         match self {
             Self::Go(package) => &package.version,
@@ -105,7 +105,7 @@ impl Source {
         }
     }
 
-    /// The language that it is written in.
+    /// Returns the programming language.
     pub(crate) fn language(&self) -> &'static str {
         match self {
             Self::Go(_) => "Go",
@@ -132,7 +132,7 @@ impl std::fmt::Display for Source {
 }
 
 impl Manifest {
-    /// The webhook in the folder `name`.
+    /// Reads the webhook in the directory `name`.
     pub(crate) fn read(name: &str) -> Self {
         let path = folder(name).join("webhook.yaml");
         let text = fs::read_to_string(&path).expect("there is a webhook.yaml");
@@ -141,7 +141,7 @@ impl Manifest {
         Self { name: name.to_owned(), ..manifest }
     }
 
-    /// Where its files are.
+    /// Returns the directory of its files.
     pub(crate) fn folder(&self) -> PathBuf {
         folder(&self.name)
     }

@@ -1,11 +1,12 @@
-//! `admit verify` on webhooks that are not ours: installed from the packages that their projects publish, started as
-//! they are, or with a small program of their users' kind where the package is a framework, and verified over TLS with
-//! their own configuration.
+//! Runs `admit verify` on webhooks of other projects over TLS, with the projects' own configuration.
 //!
-//! `just verified` does that; it needs the languages' tools, and their
-//! registries unless the packages were installed before. What cannot be had is skipped and says why, as is everything
-//! without the variable. What was found stands in `NAME/found.json`, and what a person thinks of it in
-//! `NAME/review.yaml`; docs/project/verified.md is made from both. `UPDATE_EXPECT=1` writes `found.json` and the page anew.
+//! The webhooks are installed from published packages. Frameworks are started with a small program that is typical of
+//! their users.
+//!
+//! `just verified` runs these tests; it needs the tools of each language, and the registries unless the packages are
+//! already installed. Without the variable, or if a tool is missing, a test is skipped with a message.
+//! `NAME/found.json` contains the findings, and `NAME/review.yaml` the reviews of them; docs/project/verified.md is
+//! generated from both. `UPDATE_EXPECT=1` writes `found.json` and the page.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(
@@ -30,7 +31,7 @@ use self::found::Found;
 use self::manifest::Manifest;
 use crate::helpers::machine;
 
-/// The folders beside this file, in the order of the page.
+/// The directories next to this file, in the order of the page.
 const NAMES: [&str; 13] = [
     "agnhost",
     "eks-pod-identity",
@@ -47,10 +48,10 @@ const NAMES: [&str; 13] = [
     "kube-rs",
 ];
 
-/// One webhook at a time: their answers are timed, and they are built with all processors.
+/// Runs one webhook at a time: their responses are timed, and their builds use all processors.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Installs, starts and verifies a webhook, and compares what is found with what was.
+/// Installs, starts, and verifies a webhook, and compares the findings with the recorded ones.
 fn is_as_it_was(name: &str) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let manifest = Manifest::read(name);

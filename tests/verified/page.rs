@@ -1,4 +1,4 @@
-//! `docs/project/verified.md`, made from the findings and the reviews of them.
+//! Generates `docs/project/verified.md` from the findings and their reviews.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Waits until a webhook has loaded what it applies, which it may do after it listens.
+//! Waits until a webhook has loaded its rules, which may be after it begins to listen.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,23 +11,24 @@ use tokio::time::Instant;
 
 use super::manifest::{Manifest, Ready};
 
-/// How often the webhook is asked.
+/// The interval between requests to the webhook.
 const PERIOD: Duration = Duration::from_millis(200);
-/// How long it may take.
+/// The maximum time until it is ready.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Sends reviews of the object of `ready` to the webhook at `address` until it becomes what it shall; `ca.crt` is in
-/// `folder`.
+/// Sends reviews of the object of `ready` to the webhook at `address` until it has the expected result.
+///
+/// `folder` contains `ca.crt`.
 ///
 /// # Errors
-/// It has not within a minute: what the webhook said last.
+/// Returns the last response of the webhook if it is not ready within a minute.
 pub(crate) fn wait(
     manifest: &Manifest,
     ready: &Ready,
     address: SocketAddr,
     folder: &Path,
 ) -> Result<(), String> {
-    // The result only says whether another test was first.
+    // An error only means that another test has installed it already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (namespace, name) = manifest.service.split_once('/').expect("a service is NAMESPACE/NAME");
@@ -57,7 +58,7 @@ pub(crate) fn wait(
     })
 }
 
-/// What the webhook makes of `object` as it is created.
+/// Returns `object` after the webhook's patch of its creation.
 async fn changed(client: &reqwest::Client, url: &str, object: &Value) -> Result<Value, String> {
     let request =
         client.post(url).header("content-type", "application/json").body(review(object).to_string());
@@ -72,7 +73,7 @@ async fn changed(client: &reqwest::Client, url: &str, object: &Value) -> Result<
     Ok(object)
 }
 
-/// A patch as a review carries it: JSON in Base64.
+/// Decodes a patch from a review: JSON in Base64.
 fn decoded(patch: &Value) -> Result<Patch, String> {
     use base64::Engine as _;
     let text = patch.as_str().ok_or("the patch is no text")?;
@@ -80,7 +81,7 @@ fn decoded(patch: &Value) -> Result<Patch, String> {
     serde_json::from_slice(&bytes).map_err(|error| error.to_string())
 }
 
-/// A review of a Pod that is created.
+/// Returns the review of a Pod creation.
 fn review(object: &Value) -> Value {
     let pods = json!({"group": "", "version": "v1", "resource": "pods"});
     let pod = json!({"group": "", "version": "v1", "kind": "Pod"});

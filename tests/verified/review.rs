@@ -1,4 +1,4 @@
-//! What a person thinks of the findings: `NAME/review.yaml`.
+//! The reviews of findings: `NAME/review.yaml`.
 
 use std::fs;
 
@@ -7,39 +7,39 @@ use serde::Deserialize;
 use super::found::{Finding, Found};
 use super::manifest::Manifest;
 
-/// What somebody who read the webhook's source thinks of findings.
+/// The opinion of a reviewer who has read the webhook's source.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Opinion {
-    /// The checks' ids.
+    /// The IDs of the checks.
     pub(crate) checks: Vec<String>,
-    /// The kinds of the findings; all of the checks' if there is none.
+    /// The kinds of the findings; empty for all kinds of the checks.
     #[serde(default)]
     kinds: Vec<String>,
-    /// The webhooks, as `CONFIGURATION/WEBHOOK`; all of them if there is none.
+    /// The webhooks, as `CONFIGURATION/WEBHOOK`; empty for all.
     #[serde(default)]
     webhooks: Vec<String>,
-    /// What it is.
+    /// The judgment.
     pub(crate) is: Judgment,
-    /// The file and function that it comes from.
+    /// The file and function that cause the finding.
     pub(crate) place: String,
-    /// Why it is so: sentences.
+    /// The reasons, in sentences.
     pub(crate) why: String,
 }
 
-/// What a finding is, said fairly.
+/// The judgment of a finding.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Judgment {
-    /// Nobody can have meant it.
+    /// Clearly unintended.
     Defect,
-    /// It is meant so, and has the consequence all the same.
+    /// Intended, but still with this consequence.
     Design,
-    /// The configuration that the project ships could say otherwise.
+    /// The project's shipped configuration could avoid it.
     Configuration,
 }
 
-/// What was written about a webhook.
+/// Reads the opinions about a webhook.
 pub(crate) fn read(manifest: &Manifest) -> Vec<Opinion> {
     let path = manifest.folder().join("review.yaml");
     let text = fs::read_to_string(&path).expect("there is a review.yaml");
@@ -47,7 +47,7 @@ pub(crate) fn read(manifest: &Manifest) -> Vec<Opinion> {
 }
 
 impl Opinion {
-    /// Whether it is about `finding`.
+    /// Returns whether the opinion is about `finding`.
     pub(crate) fn is_about(&self, finding: &Finding) -> bool {
         let lists = |list: &[String], texts: &[String]| {
             list.is_empty() || texts.iter().all(|text| list.contains(text))
@@ -58,7 +58,7 @@ impl Opinion {
     }
 }
 
-/// Findings that nobody has looked at, and opinions about what is not found any more.
+/// Returns findings without an opinion, and opinions without a finding.
 pub(crate) fn departures(opinions: &[Opinion], found: &Found, name: &str) -> Vec<String> {
     let unseen =
         found.findings.iter().filter(|finding| !opinions.iter().any(|opinion| opinion.is_about(finding)));

@@ -1,4 +1,4 @@
-//! Starts a webhook behind `admit verify`.
+//! Starts a webhook together with `admit verify`.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -16,10 +16,10 @@ use super::install::Installed;
 use super::manifest::Manifest;
 use super::ready;
 
-/// The file that is there once a webhook is ready.
+/// The file that is created once a webhook is ready.
 const READY: &str = "ready";
 
-/// The command verifies the webhook, which speaks to the command's API server.
+/// Runs the command on the webhook, which uses the command's API server.
 pub(crate) fn verify(manifest: &Manifest, installed: &Installed) -> Found {
     let stage = Stage::new();
     stage.write_certificate(manifest);
@@ -47,18 +47,18 @@ pub(crate) fn verify(manifest: &Manifest, installed: &Installed) -> Found {
     Found::from(report)
 }
 
-/// A folder and free ports.
+/// A directory and free ports.
 struct Stage {
     folder: TempDir,
     ports: [u16; 3],
 }
 
-/// A process that ends with the test.
+/// A process that is killed on drop.
 struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -75,7 +75,7 @@ impl Stage {
         self.folder.path().join(name)
     }
 
-    /// `text` with values for its placeholders.
+    /// Replaces the placeholders in `text`.
     fn fill(&self, text: &str) -> String {
         let [port, other, third] = self.ports.map(|port| port.to_string());
         text.replace("{port}", &port)
@@ -136,7 +136,7 @@ impl Stage {
 }
 
 impl Stage {
-    /// Starts `program` where it finds what the kubelet mounts into a pod, which nobody else sees.
+    /// Starts `program` with the files that the kubelet mounts into a pod, visible only to this process.
     fn in_pod(&self, program: &Path) -> Command {
         let text = fs::read_to_string(self.path("kubeconfig")).expect("the kubeconfig is there");
         let kubeconfig: Value = serde_saphyr::from_str(&text).expect("the kubeconfig is YAML");
@@ -155,7 +155,7 @@ impl Stage {
     }
 }
 
-/// Mounts the files of the service account, and becomes the program that the arguments name.
+/// Mounts the files of the service account, and executes the program in the arguments.
 const IN_POD: &str = r#"
 mount -t tmpfs none /var/run
 mkdir -p /var/run/secrets/kubernetes.io/serviceaccount
@@ -164,14 +164,14 @@ cp account-token /var/run/secrets/kubernetes.io/serviceaccount/token
 exec "$@"
 "#;
 
-/// Begins a command with mounts of its own.
+/// Returns a command with its own mount namespace.
 fn alone() -> Command {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "--"]);
     command
 }
 
-/// Why nothing can have mounts of its own here; none if it can.
+/// Returns why mount namespaces are not available, or `None` if they are.
 pub(crate) fn no_mounts() -> Option<String> {
     match alone().args(["mount", "-t", "tmpfs", "none", "/var/run"]).output() {
         Ok(output) if output.status.success() => None,
@@ -186,7 +186,7 @@ fn admit() -> Command {
     command
 }
 
-/// Returns when the command has said that its API server is there.
+/// Waits until the command says that its API server is ready.
 fn wait_for_api_server(said: &mut BufReader<ChildStderr>) {
     let mut line = String::new();
     while !line.contains("KUBECONFIG=") {

@@ -219,7 +219,7 @@ async fn v55_finds_conditions_without_a_value_and_the_smallest_object() {
     finds(&found, &["a has no value for a DELETE", "a has no value for a CREATE"]);
     says(&found, "the webhook is skipped without a call");
 
-    // Conditions are not evaluated if another condition excludes the request.
+    // A condition needs no value if another condition excludes the request.
     passes(
         &with("V55", &[labels[0], "has(object.metadata.labels) && 'inject' in object.metadata.labels"]).await,
     );

@@ -1,4 +1,4 @@
-//! Files of `--admission-control-config-file` that are wrong: the same words about them from admit and from kube-apiserver.
+//! Invalid files of `--admission-control-config-file`: admit and kube-apiserver report the same errors.
 
 use std::process::Command;
 
@@ -9,14 +9,14 @@ use crate::helpers::machine;
 
 const CONFIGURATIONS: &str = include_str!("configurations.yaml");
 
-/// One of `configurations.yaml`.
+/// An entry of `configurations.yaml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Refused {
     pub(crate) name: String,
-    /// The whole file.
+    /// The complete file.
     file: Option<Value>,
-    /// The configuration of a plugin in it.
+    /// The configuration of one plugin in it.
     plugin: Option<Value>,
     message: String,
 }
@@ -46,7 +46,7 @@ async fn check(target: &str) {
         let output = output.await.expect("it ends");
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{name}: {text}");
-        // kube-apiserver logs the error between quotes.
+        // kube-apiserver quotes the error in its log.
         let text = text.replace("\\\\\\\"", "\"").replace("\\\"", "\"");
         assert!(text.contains(&message), "{name}: {text}");
     }

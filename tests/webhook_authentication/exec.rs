@@ -1,4 +1,4 @@
-//! Users whose credentials a program prints (`exec` of a kubeconfig).
+//! Users whose credentials come from a program (`exec` of a kubeconfig).
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,36 +14,36 @@ use serde_json::{Value, json};
 
 use super::{admission, calls, configuration, entry, machine, run};
 
-/// Prints what its arguments say, and counts how often it runs.
+/// Prints its arguments, and counts its runs.
 const PLUGIN: &str = include_str!("plugin.sh");
 const REFUSED: &str = include_str!("refused.yaml");
 
-/// Webhooks that are called one after another, the user for their calls, and what kube-apiserver 1.37.1 sends or says.
+/// Webhooks that are called in order, the user for their calls, and the requests or errors of kube-apiserver 1.37.1.
 struct Situation {
     name: String,
-    /// How many webhooks of the configuration call the same URL.
+    /// The number of webhooks in the configuration that call the same URL.
     calls: usize,
-    /// The user: NAME is that of the situation, and FOLDER where the kubeconfig is.
+    /// The user, with the placeholders NAME for the situation and FOLDER for the directory of the kubeconfig.
     user: String,
-    /// How often the program runs.
+    /// The number of runs of the program.
     runs: usize,
     expect: Expect,
 }
 
 enum Expect {
-    /// The `Authorization` of each call.
+    /// The `Authorization` header of each call.
     Sent(&'static [&'static str]),
-    /// The webhook answers 401, and this is the `Authorization` of each call.
+    /// The `Authorization` header of each call, to a webhook that answers 401.
     Unauthorized(&'static [&'static str]),
     /// The token is `KUBERNETES_EXEC_INFO` as Base64, which has this `spec`.
     Info(&'static str, fn(&FakeWebhook) -> Value),
-    /// The webhook demands a certificate of `jane`, which the plugin prints.
+    /// The webhook requires a certificate of `jane`, which the plugin prints.
     Certificate,
-    /// Nothing is sent: part of the message.
+    /// Nothing is sent: part of the error message.
     Refused(String),
 }
 
-/// A user with `client.authentication.k8s.io/v1` and the plugin, whose arguments follow those that name the situation.
+/// Returns a user with `client.authentication.k8s.io/v1` and the plugin with these arguments after the name.
 fn plugin(arguments: &str) -> String {
     format!(
         "exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: ./plugin.sh, \
@@ -86,7 +86,7 @@ fn situations() -> Vec<Situation> {
             plugin("print, '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"status\":{\"token\":\"t\"}}'"),
             &["Bearer t"],
         ),
-        // The first call is over when the plugin prints.
+        // The first call ends before the plugin prints.
         Situation { calls: 2, ..sent("too-late-for-the-first", plugin("late"), &["Bearer run-1"]) },
         sent("good-until-later", plugin("good"), &["Bearer run-1", "Bearer run-1"]),
         Situation {
@@ -139,12 +139,12 @@ fn situations() -> Vec<Situation> {
     situations
 }
 
-/// The names of all situations.
+/// Returns the names of all situations.
 pub(crate) fn names() -> impl Iterator<Item = String> {
     situations().into_iter().map(|situation| situation.name)
 }
 
-/// One of `refused.yaml`.
+/// An entry of `refused.yaml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Refusal {
@@ -169,7 +169,7 @@ fn refusals() -> impl Iterator<Item = Situation> {
     })
 }
 
-/// The webhooks, and a folder with the plugin, a configuration, a kubeconfig, manifests and a feature about them.
+/// The webhooks, and a directory with the plugin, a configuration, a kubeconfig, manifests, and a feature.
 struct Stage {
     folder: tempfile::TempDir,
     situations: Vec<(Situation, FakeWebhook)>,
@@ -267,7 +267,7 @@ impl Stage {
         write("admission.json", &admission(folder, "kubeconfig", "kubeconfig"));
     }
 
-    /// Runs the feature, and looks at what the webhooks were sent, and how often the program ran.
+    /// Runs the feature, and checks the calls of the webhooks, and the number of plugin runs.
     async fn check(&self, target: &str) {
         run(self.folder.path(), target, Path::new("admission.json")).await;
         for (situation, webhook) in &self.situations {
@@ -306,7 +306,7 @@ impl Stage {
     }
 }
 
-/// The object in a token.
+/// Decodes the object in a token.
 fn decoded(header: &str) -> Value {
     let token = header.strip_prefix("authorization: Bearer ").expect("a token");
     let text = STANDARD.decode(token).expect("it is Base64");

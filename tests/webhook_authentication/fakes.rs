@@ -1,4 +1,4 @@
-//! `admit fakes` whose webhooks demand credentials, and the configuration that it writes for an API server.
+//! `admit fakes` with webhooks that require credentials, and the configuration that it writes for an API server.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -21,7 +21,7 @@ webhooks:
 - {name: open, type: mutating, behavior: allow}
 ";
 
-/// What the log says of each: as the credentials are shown, or not.
+/// The log lines of each webhook: with credentials, and without.
 const LOGGED: [(&str, &str, &str); 5] = [
     ("token", "by a token: allowed", ": 401: no credentials: expected Bearer"),
     ("other-token", "by a token: denied: known", ": 401: no credentials: expected Bearer"),
@@ -30,7 +30,7 @@ const LOGGED: [(&str, &str, &str); 5] = [
     ("open", ": allowed", ": allowed"),
 ];
 
-/// A running `admit fakes`, which is killed if the test fails before it is stopped.
+/// A running `admit fakes`, which is killed if the test fails before stopping it.
 struct Fakes(Child);
 
 impl Drop for Fakes {
@@ -41,7 +41,7 @@ impl Drop for Fakes {
 }
 
 impl Fakes {
-    /// With the configurations that it prints.
+    /// Starts the fakes; returns them with the configurations that they print.
     fn start(folder: &Path) -> (Self, Vec<Value>) {
         std::fs::write(folder.join("fakes.yaml"), FAKES).expect("it is written");
         let child = Command::new(env!("CARGO_BIN_EXE_admit"))
@@ -57,7 +57,7 @@ impl Fakes {
         (fakes, serde_saphyr::from_multiple(&printed).expect("configurations"))
     }
 
-    /// What it has logged.
+    /// Stops the fakes; returns the log.
     fn stop(mut self) -> String {
         kill_process(Pid::from_child(&self.0), Signal::TERM).expect("it runs");
         let mut logged = String::new();
@@ -67,7 +67,7 @@ impl Fakes {
     }
 }
 
-/// A scenario for each webhook alone, in a configuration of its own.
+/// Writes a scenario for each webhook, with a separate configuration.
 fn write(folder: &Path, configurations: &[Value], outcome: impl Fn(&str) -> String) {
     let mut feature = String::from("Feature: Fakes that demand credentials\n");
     for configuration in configurations {
@@ -112,9 +112,9 @@ async fn check(target: &str) {
     run(folder, target, &credentials.join("admission.yaml")).await;
     write(folder, &configurations, |name| match name {
         "open" => "Then the request is admitted".to_owned(),
-        // Go's client may report that the connection is closed in place of the alert.
+        // Go's client may report a closed connection instead of the alert.
         "certificate" if target == "envtest" => refused(500, "failed to call webhook: Post"),
-        // The end of the connection may come before the request is sent or after that: often enough to see both.
+        // The connection may close before or after the request is sent: repeated often enough to see both.
         "certificate" => [(); 10]
             .map(|()| refused(500, "tls: certificate required"))
             .join("\n    When a pod is created\n    "),

@@ -1,5 +1,4 @@
-//! The credentials of `--admission-control-config-file`: the same requests reach the webhooks from admit and from
-//! kube-apiserver.
+//! The credentials of `--admission-control-config-file`: admit and kube-apiserver send the same requests to webhooks.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 
@@ -20,10 +19,10 @@ use serde_json::{Value, json};
 
 use crate::helpers::machine;
 
-/// A webhook, the user for its calls, and what kube-apiserver 1.37.1 sends or says.
+/// A webhook, the user for its calls, and the request or error of kube-apiserver 1.37.1.
 struct Situation {
     name: &'static str,
-    /// The name of the user, with PORT; empty if there is none.
+    /// The name of the user, with the placeholder PORT; empty for none.
     user: &'static str,
     credentials: &'static str,
     expect: Result<&'static [&'static str], &'static str>,
@@ -106,13 +105,13 @@ const SITUATIONS: [Situation; 12] = [
     },
 ];
 
-/// The webhooks, which all admit, and a folder with a configuration, a kubeconfig, manifests and a feature about them.
+/// Allowing webhooks, and a directory with a configuration, a kubeconfig, manifests, and a feature.
 struct Stage {
     folder: tempfile::TempDir,
     webhooks: Vec<FakeWebhook>,
-    /// Called by the other plugin, which has a kubeconfig of its own.
+    /// Called by the validating plugin, which has a separate kubeconfig.
     validating: FakeWebhook,
-    /// Leads to `anonymous`.
+    /// Redirects to `anonymous`.
     redirecting: FakeWebhook,
 }
 
@@ -121,7 +120,7 @@ async fn webhook(behavior: Value) -> FakeWebhook {
     FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("the webhook starts")
 }
 
-/// A webhook that trusts the authorities of all, and calls the first.
+/// Returns the entry of a webhook that trusts the CAs of all webhooks, and calls the first.
 fn entry(name: &str, webhooks: &[&FakeWebhook]) -> Value {
     let bundle: String = webhooks.iter().map(|webhook| webhook.ca_bundle()).collect();
     let webhook = webhooks.first().expect("a webhook to call");
@@ -145,8 +144,8 @@ fn configuration(kind: &str, name: &str, webhooks: &[Value]) -> String {
     .to_string()
 }
 
-/// A configuration file for the plugins of both kinds of webhooks: one configuration is in it, the other in a file of its own
-/// beside it. What follows is not read: further entries of a plugin, and those of plugins that are not enabled.
+/// Writes the configuration file for both webhook plugins: one configuration is inline, the other in a separate file.
+/// The entries that follow are ignored: duplicates of a plugin, and those of disabled plugins.
 fn admission(folder: &Path, mutating: &str, validating: &str) -> String {
     let configuration = |kubeconfig: &str| {
         json!({
@@ -174,7 +173,7 @@ async fn run(folder: &Path, target: &str, configuration: &Path) {
     command.args(["run", "authentication.feature", "--concurrency", "1", "--target", target]);
     command.arg("--admission-control-config-file").arg(configuration);
     command.current_dir(folder).env("NO_COLOR", "1");
-    // Credential plugins are looked for there.
+    // Credential plugins are searched in PATH.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
     command.env("PATH", std::env::join_paths(folders).expect("folders of PATH"));
@@ -184,7 +183,7 @@ async fn run(folder: &Path, target: &str, configuration: &Path) {
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The webhook of the situation without a user.
+/// Returns the webhook of the situation without a user.
 fn anonymous(webhooks: &[FakeWebhook]) -> &FakeWebhook {
     let mut webhooks = SITUATIONS.iter().zip(webhooks);
     webhooks
@@ -273,14 +272,14 @@ impl Stage {
         write("admission.json", &admission(folder, "kubeconfig", "validating-kubeconfig"));
     }
 
-    /// Runs the feature, and looks at what the webhooks were sent.
+    /// Runs the feature, and checks the calls of the webhooks.
     async fn check(&self, target: &str) {
         run(self.folder.path(), target, Path::new("admission.json")).await;
         for (situation, webhook) in SITUATIONS.iter().zip(&self.webhooks) {
             let direct = calls(webhook, "/");
             let expect = situation.expect.map_or(Vec::new(), |headers| vec![headers.to_vec()]);
             assert_eq!(direct, expect, "{}", situation.name);
-            // Wherever a redirect leads, the credentials go along.
+            // The credentials are also sent to the target of a redirect.
             let led: &[&[&str]] =
                 if situation.user.is_empty() { &[&["authorization: Bearer led-away"]] } else { &[] };
             assert_eq!(calls(webhook, "/led"), led, "{}", situation.name);
@@ -290,7 +289,7 @@ impl Stage {
     }
 }
 
-/// The headers about who calls, of each call of this path, sorted.
+/// Returns the authentication headers of each call of this path, sorted.
 fn calls(webhook: &FakeWebhook, path: &str) -> Vec<Vec<String>> {
     let is_about_the_caller = |name: &str| name == "authorization" || name.starts_with("impersonate-");
     let of = |headers: &[(String, String)]| {

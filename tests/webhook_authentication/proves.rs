@@ -1,4 +1,4 @@
-//! Which statements the situations prove, for `just coverage`.
+//! The statements that the situations prove, for `just coverage`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ fn each_statement_and_each_situation_that_proves_it_is_there() {
         serde_saphyr::from_str(PROVES).expect("the file can be read");
     let mut situations: BTreeSet<String> =
         SITUATIONS.iter().map(|situation| situation.name.to_owned()).collect();
-    // The scenarios beside the table, which are checked as well.
+    // Scenarios outside the table, which are also checked.
     situations.extend(["redirecting", "validating"].map(str::to_owned));
     situations.extend(exec::names());
     situations.extend(configurations::all().into_iter().map(|refused| refused.name));

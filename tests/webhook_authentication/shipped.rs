@@ -1,11 +1,11 @@
-//! The shipped feature about authentication, with the configuration that it asks for.
+//! The shipped feature about authentication, with the configuration that it requires.
 
 use std::path::Path;
 use std::process::Command;
 
 use super::{admission, machine};
 
-/// Runs all of it: nothing is skipped, which the last line would say.
+/// Runs the complete feature: the last line would report skipped scenarios.
 async fn check(target: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| {

@@ -1,6 +1,6 @@
-//! Webhooks as a project with kube writes them, after the example `admission_controller.rs` of kube, behind axum.
+//! Webhooks in the style of a project with kube, based on kube's example `admission_controller.rs`, with axum.
 //!
-//! Usage: `webhook PORT FOLDER`; the folder has `tls.crt` and `tls.key`.
+//! Usage: `webhook PORT FOLDER`; the directory contains `tls.crt` and `tls.key`.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The answer to a review: what `decide` makes of the answer that allows the request.
+/// Answers a review: `decide` changes the response that allows the request.
 fn answer<T: Resource>(
     review: AdmissionReview<T>,
     decide: fn(&AdmissionRequest<T>, AdmissionResponse) -> Result<AdmissionResponse, Failure>,
@@ -45,7 +45,7 @@ fn answer<T: Resource>(
     Json(response.into_review())
 }
 
-/// Adds a sidecar to the Pods that ask for it, and a label by which they are found.
+/// Adds a sidecar to the Pods that request it, and a label that identifies them.
 fn inject(
     request: &AdmissionRequest<Pod>,
     response: AdmissionResponse,
@@ -69,7 +69,7 @@ fn inject(
     Ok(response.with_patch(patch)?)
 }
 
-/// Refuses images that may be another one tomorrow.
+/// Rejects images with a mutable tag.
 fn refuse_latest(
     request: &AdmissionRequest<Pod>,
     response: AdmissionResponse,
@@ -86,7 +86,7 @@ fn refuse_latest(
     })
 }
 
-/// Keeps the ConfigMaps that say so.
+/// Protects the `ConfigMaps` that request it.
 fn protect(
     request: &AdmissionRequest<ConfigMap>,
     response: AdmissionResponse,
