@@ -26,7 +26,7 @@ impl Version {
     /// Parses a version such as `1.2.3-rc.1+build`.
     ///
     /// # Errors
-    /// blang/semver's message.
+    /// Returns blang/semver's message if the text is not a version.
     ///
     /// Source: github.com/blang/semver/v4 semver.go, `Parse`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
@@ -52,7 +52,7 @@ impl Version {
     /// Parses a version that may begin with `v` and may have only one or two numbers and leading zeros.
     ///
     /// # Errors
-    /// kube-apiserver's or blang/semver's message.
+    /// Returns kube-apiserver's or blang/semver's message if the text is not a version.
     ///
     /// Source: apiserver pkg/cel/library/semverlib.go, `normalizeAndParse`.
     pub(crate) fn parse_normalized(text: &str) -> Result<Self, String> {
@@ -108,6 +108,8 @@ impl fmt::Display for Version {
 }
 
 impl Prerelease {
+    /// Parses a prerelease identifier.
+    ///
     /// Source: github.com/blang/semver/v4 semver.go, `NewPRVersion`.
     fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
@@ -137,7 +139,7 @@ fn build_metadata(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Parses a number; `part` is its name in errors.
+/// Parses a number of a version; `part` is the name of the number in errors.
 fn number(part: &str, text: &str) -> Result<u64, String> {
     if !is_number(text) {
         let part = part.to_ascii_lowercase();
@@ -149,7 +151,7 @@ fn number(part: &str, text: &str) -> Result<u64, String> {
     unsigned(text)
 }
 
-/// Parses digits, of which there may be too many or none.
+/// Parses digits, and returns an error if there are no digits or too many.
 ///
 /// Source: Go strconv/atoi.go, `ParseUint`.
 fn unsigned(text: &str) -> Result<u64, String> {

@@ -1,13 +1,13 @@
-//! The text of an expression, positions in it, and errors that point at them.
+//! The text of an expression, and errors with positions in the text.
 
 use std::fmt;
 
-/// The maximum number of errors that are shown; further ones are only counted.
+/// The maximum number of errors that are shown; further errors are only counted.
 ///
 /// Source: cel-go common/errors.go.
 const MAX_ERRORS_SHOWN: usize = 100;
 
-/// The maximum length in bytes of a line that an error shows.
+/// The maximum length, in bytes, of a line that an error shows.
 ///
 /// Source: cel-go common/error.go.
 const MAX_SNIPPET_LENGTH: usize = 16_384;
@@ -16,9 +16,9 @@ const MAX_SNIPPET_LENGTH: usize = 16_384;
 #[derive(Clone, Debug)]
 pub(crate) struct Source<'t> {
     pub(crate) text: &'t str,
-    /// Whether the text is ASCII, so that bytes are code points.
+    /// Whether the text is ASCII, so that each code point is one byte.
     ascii: bool,
-    /// The start of each line as code point and byte.
+    /// The start of each line, as the index of a code point and of a byte.
     lines: Vec<(u32, u32)>,
 }
 
@@ -36,7 +36,7 @@ impl<'t> Source<'t> {
         Self { text, ascii, lines }
     }
 
-    /// Returns the code point at a byte offset.
+    /// Returns the index of the code point at a byte offset.
     pub(crate) fn code_point(&self, byte: usize) -> u32 {
         if self.ascii {
             return narrow(byte);
@@ -54,7 +54,7 @@ impl<'t> Source<'t> {
         (narrow(line), code_point - start + 1)
     }
 
-    /// Returns a line, starting with 1.
+    /// Returns the text of a line by its number, starting with 1.
     fn line(&self, line: u32) -> Option<&'t str> {
         if self.text.is_empty() {
             return None;
@@ -75,8 +75,8 @@ pub(crate) fn narrow(length: usize) -> u32 {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Issue {
-    /// The line and the column in code points, both starting with 1; none for errors without a position. In
-    /// an empty text, the column is 0.
+    /// The line and the column in code points, both starting with 1, or `None` for errors without a position. In an
+    /// empty text, the column is 0.
     pub position: Option<(u32, u32)>,
     /// The message.
     pub message: String,

@@ -1,4 +1,4 @@
-//! Stack space for recursion.
+//! Provides stack space for recursion.
 
 use std::{panic, thread};
 
@@ -8,9 +8,10 @@ const SHALLOW: u32 = 200;
 /// The stack size per level of a tree in bytes.
 const BYTES_A_LEVEL: usize = 16 * 1024;
 
-/// Runs a recursive function over a tree of a depth, on a thread with a large stack if the tree is deep.
-/// Depths are limited because the parser limits the nesting of rules and operators. Returns none if no thread
-/// can be started.
+/// Runs a recursive function over a tree of this depth, on a thread with a large stack if the tree is deep.
+///
+/// Depths are limited because the parser limits the nesting of rules and operators. Returns `None` if the thread cannot
+/// be started.
 pub(crate) fn with_room<T: Send>(depth: u32, walk: impl FnOnce() -> T + Send) -> Option<T> {
     if depth <= SHALLOW {
         return Some(walk());

@@ -11,35 +11,35 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Type {
-    /// A type that is known only at run time.
+    /// A type that is only known at run time.
     Dyn,
     /// The type of an expression with a reported error.
     Error,
-    /// `null`.
+    /// The type of `null`.
     Null,
-    /// `true` and `false`.
+    /// The type of `true` and `false`.
     Bool,
-    /// A signed integer of 64 bits.
+    /// The type of signed 64-bit integers.
     Int,
-    /// An unsigned integer of 64 bits.
+    /// The type of unsigned 64-bit integers.
     Uint,
-    /// A floating-point number of 64 bits.
+    /// The type of 64-bit floating-point numbers.
     Double,
-    /// A Unicode text.
+    /// The type of Unicode texts.
     String,
-    /// A sequence of bytes.
+    /// The type of byte sequences.
     Bytes,
     /// `google.protobuf.Timestamp`.
     Timestamp,
     /// `google.protobuf.Duration`.
     Duration,
-    /// A list of elements of a type.
+    /// The type of lists with elements of this type.
     List(Arc<Type>),
-    /// A map with keys and values of a type.
+    /// The type of maps with keys and values of these types.
     Map(Arc<Type>, Arc<Type>),
     /// The type of a type, such as that of `int`.
     Type(Arc<Type>),
-    /// `type`, whose values are types.
+    /// The type `type`, whose values are types.
     AnyType,
     /// `google.protobuf.Any`, which is equivalent to [`Type::Dyn`].
     Any,
@@ -61,17 +61,17 @@ pub enum Type {
 pub const OPTIONAL: &str = "optional_type";
 
 impl Type {
-    /// Returns `list(element)`.
+    /// Creates the type `list(element)`.
     pub fn list(element: Self) -> Self {
         Self::List(Arc::new(element))
     }
 
-    /// Returns `map(key, value)`.
+    /// Creates the type `map(key, value)`.
     pub fn map(key: Self, value: Self) -> Self {
         Self::Map(Arc::new(key), Arc::new(value))
     }
 
-    /// Returns `optional_type(value)`.
+    /// Creates the type `optional_type(value)`.
     pub fn optional(value: Self) -> Self {
         Self::Opaque(OPTIONAL.into(), [value].into())
     }
@@ -81,8 +81,7 @@ impl Type {
         Self::Object(name.into())
     }
 
-    /// Returns whether a condition may have the type: `bool`, or its wrapper, which kube-apiserver treats as
-    /// the same.
+    /// Returns whether a condition can have this type: `bool`, or its wrapper, which kube-apiserver treats as `bool`.
     ///
     /// Source: cel-go common/types/types.go, `IsExactType`.
     pub fn is_bool(&self) -> bool {

@@ -11,7 +11,7 @@ fn wrapper(of: Type) -> Type {
     Type::Wrapper(Arc::new(of))
 }
 
-/// Adds the names of the basic types and the messages.
+/// Declares the names of the basic types and of the protocol buffer messages.
 pub(crate) fn declare(declarations: &mut Declarations) {
     for (name, of) in [
         ("bool", Type::Bool),
@@ -69,7 +69,7 @@ pub(crate) fn declare(declarations: &mut Declarations) {
     declarations.add_constant("google.protobuf.NullValue.NULL_VALUE", 0);
 }
 
-/// Returns the message of a type that is not an object.
+/// Returns the message name of a type that is not an object, or `None` if there is no such message.
 ///
 /// Source: cel-go checker/checker.go, `isWellKnownType`, `getWellKnownTypeName`.
 pub(crate) fn message_of(of: &Type) -> Option<&'static str> {

@@ -8,7 +8,7 @@ use super::class::{self, Class};
 pub(super) const INVALID_ESCAPE: &str = "invalid escape sequence";
 const INVALID_RANGE: &str = "invalid character class range";
 
-/// Returns the error of a part of an expression.
+/// Returns an error with Go's message `what` for the text `at`.
 pub(super) fn error<T>(what: &str, at: &str) -> Result<T, String> {
     Err(format!("{what}: `{at}`"))
 }
@@ -23,13 +23,13 @@ pub(super) fn skip(text: &str, bytes: usize) -> &str {
     text.get(bytes..).unwrap_or_default()
 }
 
-/// Returns the first character, and what follows it.
+/// Returns the first character and the rest of the text, or `None` if the text is empty.
 pub(super) fn split_first(text: &str) -> Option<(char, &str)> {
     let first = text.chars().next()?;
     Some((first, skip(text, first.len_utf8())))
 }
 
-/// Parses the bracketed class at the beginning of a text, and returns it with the rest.
+/// Parses the bracketed class at the beginning of a text, and returns the class with the rest of the text.
 pub(super) fn bracketed_class(text: &str, fold: bool) -> Result<(String, &str), String> {
     let mut class = Class::default();
     let mut rest = skip(text, 1);
@@ -72,8 +72,8 @@ pub(super) fn bracketed_class(text: &str, fold: bool) -> Result<(String, &str), 
     Ok((class.finish(negated, fold), skip(rest, 1)))
 }
 
-/// Parses a class such as `\pL`, `\p{Greek}`, or `\d` at the beginning of a text, and returns it with the
-/// rest.
+/// Parses a class such as `\pL`, `\p{Greek}`, or `\d` at the beginning of a text, and returns the class with the rest
+/// of the text.
 pub(super) fn escaped_class(text: &str) -> Result<Option<(String, &str)>, String> {
     let Some(letter) = text.strip_prefix('\\').and_then(|rest| rest.bytes().next()) else { return Ok(None) };
     if !matches!(letter, b'p' | b'P') {
@@ -94,7 +94,7 @@ pub(super) fn escaped_class(text: &str) -> Result<Option<(String, &str)>, String
     }
 }
 
-/// Parses a character of a class, and returns its code with the rest.
+/// Parses a character of a class, and returns the code of the character with the rest of the text.
 fn class_character<'e>(text: &'e str, class: &str) -> Result<(u32, &'e str), String> {
     match split_first(text) {
         None => error("missing closing ]", class),
@@ -103,7 +103,7 @@ fn class_character<'e>(text: &'e str, class: &str) -> Result<(u32, &'e str), Str
     }
 }
 
-/// Parses an escape, and returns the code of its character with the rest.
+/// Parses an escape sequence, and returns the code of the character with the rest of the text.
 pub(super) fn escape(text: &str) -> Result<(u32, &str), String> {
     let Some((letter, behind)) = split_first(skip(text, 1)) else {
         return error("trailing backslash at end of expression", "");
@@ -132,7 +132,7 @@ pub(super) fn escape(text: &str) -> Result<(u32, &str), String> {
     Ok((number, behind))
 }
 
-/// Parses `\x7F` or `\x{10FFFF}`; `behind` is the text after the x.
+/// Parses `\x7F` or `\x{10FFFF}`; `behind` is the text after the `x`.
 fn hexadecimal<'e>(text: &'e str, behind: &'e str) -> Result<(u32, &'e str), String> {
     let wrong = |rest: &str| error(INVALID_ESCAPE, before(text, rest));
     let Some((first, mut rest)) = split_first(behind) else { return wrong(behind) };

@@ -3,7 +3,7 @@
 use super::node::write_character;
 use super::property;
 
-/// A class during parsing: its items as the `regex` crate writes them in brackets.
+/// A class that is being parsed: its items as the `regex` crate writes them in brackets.
 #[derive(Debug, Default)]
 pub(super) struct Class {
     items: String,
@@ -41,7 +41,7 @@ const POSIX: [(&str, &str); 14] = [
 const SURROGATES: (u32, u32) = (0xD800, 0xDFFF);
 
 impl Class {
-    /// Adds the characters from `low` to `high`, which are in order.
+    /// Adds the characters from `low` to `high`, where `low` is not greater than `high`.
     pub(super) fn add_range(&mut self, low: u32, high: u32) {
         for (low, high) in [(low, high.min(SURROGATES.0 - 1)), (low.max(SURROGATES.1 + 1), high)] {
             if let (true, Some(low), Some(high)) = (low <= high, char::from_u32(low), char::from_u32(high)) {
@@ -53,12 +53,12 @@ impl Class {
         }
     }
 
-    /// Adds a class with its own brackets.
+    /// Adds a class that has its own brackets.
     pub(super) fn add(&mut self, class: &str) {
         self.items.push_str(class);
     }
 
-    /// Returns the class between its brackets.
+    /// Returns the class in brackets, with its flags.
     pub(super) fn finish(self, negated: bool, fold: bool) -> String {
         let caret = if negated { "^" } else { "" };
         match self.items.as_str() {
@@ -76,20 +76,20 @@ fn bracketed(items: &str, negated: bool) -> String {
     format!("[{caret}{items}]")
 }
 
-/// Returns the class of an escape such as `\d`.
+/// Returns the class of an escape such as `\d`, or `None` for other letters.
 pub(super) fn perl(letter: u8) -> Option<String> {
     let (_, items, negated) = PERL.iter().find(|(known, ..)| *known == letter)?;
     Some(bracketed(items, *negated))
 }
 
-/// Returns the class of `[:name:]`.
+/// Returns the class `[:name:]`, or `None` if the name is unknown.
 pub(super) fn posix(name: &str) -> Option<String> {
     let (name, negated) = name.strip_prefix('^').map_or((name, false), |name| (name, true));
     let (_, items) = POSIX.iter().find(|(known, _)| *known == name)?;
     Some(bracketed(items, negated))
 }
 
-/// Returns the class of `\p{name}`.
+/// Returns the class `\p{name}`, or `None` if the name is unknown.
 pub(super) fn property(name: &str, negated: bool) -> Option<String> {
     let (name, negated) = name.strip_prefix('^').map_or((name, negated), |name| (name, !negated));
     property::class(name, negated)

@@ -26,19 +26,19 @@ enum Instruction {
     Class(u32),
     /// An assertion about the position, then the next instruction.
     Place(Place),
-    /// Continues at both; the first is preferred.
+    /// Continues at both instructions; the first one is preferred.
     Fork(u32, u32),
     Match,
 }
 
-/// The position of an alternative in the program.
+/// The position of a possible match in the program.
 #[derive(Clone, Copy, Debug)]
 struct Thread {
     instruction: u32,
     start: usize,
 }
 
-/// Threads in order of preference, each instruction at most once.
+/// Threads in order of preference; each instruction occurs at most once.
 #[derive(Debug)]
 struct Threads {
     list: Vec<Thread>,
@@ -61,7 +61,7 @@ impl Threads {
         }
     }
 
-    /// Adds an instruction, and returns whether it is new.
+    /// Adds an instruction, and returns whether the instruction is new in this round.
     fn add(&mut self, instruction: u32) -> bool {
         let round = self.round;
         let last = self.added.get_mut(instruction as usize);
@@ -70,7 +70,7 @@ impl Threads {
 }
 
 impl Machine {
-    /// Compiles an expression; none if a class is invalid.
+    /// Compiles an expression, or returns `None` if a class is invalid.
     pub(super) fn new(node: &Node) -> Option<Self> {
         let mut compiler = Compiler::default();
         compiler.node(node)?;
@@ -78,8 +78,8 @@ impl Machine {
         Some(Self { program: compiler.program, classes: compiler.classes })
     }
 
-    /// Returns the leftmost match from byte `from` on; among these, the one that a backtracking search finds
-    /// first.
+    /// Returns the leftmost match that starts at byte `from` or later; of several, the one that a backtracking search
+    /// finds first.
     pub(super) fn find(&self, text: &str, from: usize) -> Option<Range<usize>> {
         let (mut current, mut next) = (Threads::new(self.program.len()), Threads::new(self.program.len()));
         current.clear();
@@ -121,7 +121,7 @@ impl Machine {
         }
     }
 
-    /// Adds the instructions that a thread reaches without a character.
+    /// Adds the instructions that a thread reaches without consuming a character.
     fn follow(&self, threads: &mut Threads, thread: Thread, text: &str, at: usize, pending: &mut Vec<u32>) {
         pending.push(thread.instruction);
         while let Some(instruction) = pending.pop() {
@@ -259,7 +259,7 @@ impl Compiler {
     }
 }
 
-/// Creates a fork to the part or to the instruction after it.
+/// Creates an instruction that continues at a part or at the instruction after the part.
 fn choice(part: u32, behind: u32, greedy: bool) -> Instruction {
     if greedy { Instruction::Fork(part, behind) } else { Instruction::Fork(behind, part) }
 }

@@ -21,7 +21,7 @@ use regex::{Regex, RegexBuilder};
 use machine::Machine;
 use node::{Node, Place};
 
-/// The maximum compiled size for the `regex` crate, which takes up to half a second for it.
+/// The maximum size of an expression that is compiled for the `regex` crate, which takes up to half a second.
 const COMPILED_SIZE: usize = 4 << 20;
 
 /// The depth from which an expression is compiled on a separate stack.
@@ -40,20 +40,20 @@ pub struct Regexp {
 enum Engine {
     Fast {
         regex: Regex,
-        /// Whether it has a `\B`, for which `Regex::is_match` misses matches in a non-ASCII text.
+        /// Whether the expression contains `\B`, for which `Regex::is_match` misses matches in non-ASCII texts.
         has_no_boundary: bool,
     },
     Large(Arc<Machine>),
 }
 
-/// Why an expression does not compile.
+/// The reason why an expression does not compile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegexpError {
-    /// Go does not compile it, either. `Display` writes Go's message.
+    /// Go does not compile the expression, either. `Display` writes Go's message.
     #[error("error parsing regexp: {0}")]
     Invalid(String),
-    /// Go compiles it; this crate would need too much memory.
+    /// Go compiles the expression, but this crate would need too much memory.
     #[error("regular expression `{0}`")]
     TooLarge(String),
 }
@@ -63,7 +63,7 @@ impl Regexp {
     ///
     /// # Errors
     ///
-    /// Go's message, such as ``error parsing regexp: missing closing ]: `[a` ``.
+    /// Returns Go's message, such as ``error parsing regexp: missing closing ]: `[a` ``.
     ///
     /// Source: Go regexp/syntax/parse.go.
     pub fn new(expression: &str) -> Result<Self, RegexpError> {
@@ -73,7 +73,7 @@ impl Regexp {
         Ok(Self { engine })
     }
 
-    /// Returns whether it matches anywhere in `text`.
+    /// Returns whether the expression matches anywhere in `text`.
     pub fn is_match(&self, text: &str) -> bool {
         match &self.engine {
             Engine::Fast { regex, has_no_boundary: false } => regex.is_match(text),
@@ -81,7 +81,7 @@ impl Regexp {
         }
     }
 
-    /// Returns the leftmost match in `text`.
+    /// Returns the leftmost match in `text`, or `None` if the expression does not match.
     pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         text.get(self.find_at(text, 0)?)
     }
@@ -118,7 +118,7 @@ impl Regexp {
     }
 }
 
-/// Compiles for the `regex` crate, or for a machine if it is too large.
+/// Compiles an expression for the `regex` crate, or for a machine if the expression is too large.
 fn compile(node: &Node) -> Option<Engine> {
     let pattern = node.to_string();
     // Groups added for precedence count, too.

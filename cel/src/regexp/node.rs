@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
-/// A part of an expression. Captures are not kept, because they are not used.
+/// A part of an expression. Captured texts are not kept, because they are not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
-    /// Matches the empty text.
+    /// An empty expression, which matches the empty text.
     Empty,
     /// A character, ignoring case if `fold`.
     Literal { character: char, fold: bool },
@@ -13,9 +13,9 @@ pub(super) enum Node {
     Class(String),
     /// An assertion about the position.
     Place(Place),
-    /// A repeated part; without a maximum, any number of times.
+    /// A part that is repeated; without a maximum, any number of times.
     Repeat { part: Box<Node>, least: u32, most: Option<u32>, greedy: bool, measure: Measure },
-    /// A sequence of parts.
+    /// Parts that match one after another.
     Concat(Vec<Node>, Measure),
     /// Alternatives; earlier ones are preferred.
     Alternate(Vec<Node>, Measure),
@@ -36,7 +36,7 @@ pub(super) enum Place {
     LineEnd,
     /// Between an ASCII letter, digit, or underscore and another character.
     Boundary,
-    /// Any other position.
+    /// Any position that is not a [`Place::Boundary`].
     NoBoundary,
 }
 
@@ -53,7 +53,7 @@ impl Place {
         }
     }
 
-    /// Returns whether byte `at` of a text is such a position.
+    /// Returns whether the assertion is true at byte `at` of a text.
     pub(super) fn is_at(self, text: &str, at: usize) -> bool {
         let bytes = text.as_bytes();
         let before = at.checked_sub(1).and_then(|before| bytes.get(before)).copied();
@@ -87,7 +87,7 @@ pub(super) struct Measure {
 impl Measure {
     const LEAF: Self = Self { size: 1, height: 1, copies: 1 };
 
-    /// Returns the measure of a node with these parts.
+    /// Returns the measure of a node that consists of these parts.
     fn above<'n>(parts: impl Iterator<Item = &'n Node>) -> Self {
         parts.map(Node::measure).fold(Self { size: 0, height: 1, copies: 1 }, |whole, part| Self {
             size: whole.size.saturating_add(part.size),
@@ -110,7 +110,7 @@ fn flattened(parts: Vec<Node>, inner: fn(Node) -> Result<Vec<Node>, Node>) -> Ve
 }
 
 impl Node {
-    /// Returns a sequence of parts.
+    /// Creates a sequence of parts.
     pub(super) fn concat(parts: Vec<Self>) -> Self {
         let mut flat = flattened(parts, |part| match part {
             Self::Concat(inner, _) => Ok(inner),
@@ -130,7 +130,7 @@ impl Node {
         }
     }
 
-    /// Creates alternatives.
+    /// Creates a choice between alternatives.
     pub(super) fn alternate(parts: Vec<Self>) -> Self {
         let mut flat = flattened(parts, |part| match part {
             Self::Alternate(inner, _) => Ok(inner),
@@ -148,7 +148,7 @@ impl Node {
         }
     }
 
-    /// Returns a capturing group.
+    /// Creates a capturing group.
     pub(super) fn capture(part: Self) -> Self {
         let mut measure = Measure::above([&part].into_iter());
         measure.size = measure.size.saturating_add(2);
@@ -183,7 +183,7 @@ impl Node {
         Self::Repeat { part: Box::new(part), least, most, greedy, measure }
     }
 
-    /// Returns the measure for Go's limits.
+    /// Returns the measure that Go limits.
     pub(super) fn measure(&self) -> Measure {
         match self {
             Self::Empty | Self::Literal { .. } | Self::Class(_) | Self::Place(_) => Measure::LEAF,
@@ -199,7 +199,7 @@ impl Node {
         self.measure().height
     }
 
-    /// Returns whether it can be repeated without a group.
+    /// Returns whether the part can be repeated without a group around it.
     fn is_atom(&self) -> bool {
         match self {
             Self::Literal { fold, .. } => !fold,
@@ -259,7 +259,7 @@ impl Display for Node {
     }
 }
 
-/// Writes a literal character, escaped also for brackets.
+/// Writes a literal character, with an escape that is also valid in brackets.
 pub(super) fn write_character(f: &mut impl fmt::Write, character: char) -> fmt::Result {
     if character.is_ascii_alphanumeric() {
         f.write_char(character)

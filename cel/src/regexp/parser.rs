@@ -28,7 +28,7 @@ const REPEAT_COUNT: &str = "invalid repeat count";
 ///
 /// # Errors
 ///
-/// Go's message without `error parsing regexp: `.
+/// Returns Go's message without the prefix `error parsing regexp: `.
 pub(super) fn parse(expression: &str) -> Result<Node, String> {
     let mut parser = Parser {
         whole: expression,
@@ -53,7 +53,7 @@ struct Flags {
 /// An open group, or the whole expression.
 #[derive(Debug, Default)]
 struct Group {
-    /// Whether it captures, and the flags to return to.
+    /// Whether the group captures, and the flags that apply after it.
     captures: bool,
     before: Flags,
     alternatives: Vec<Node>,
@@ -151,7 +151,7 @@ impl<'e> Parser<'e> {
         self.groups.last_mut().ok_or_else(|| format!("unexpected ): `{whole}`"))
     }
 
-    /// Adds a part, and returns the rest.
+    /// Adds a part, and returns the rest of the text.
     fn push(&mut self, node: Node, rest: &'e str) -> Result<&'e str, String> {
         // Go creates one node for a run of characters.
         let last = self.groups.last().and_then(|group| group.parts.last());
@@ -226,7 +226,8 @@ impl<'e> Parser<'e> {
         Ok(())
     }
 
-    /// Repeats the last part. `operator` is the text from the operator on, `behind` the text after it.
+    /// Repeats the last part. `operator` is the text that starts with the operator, and `behind` the text after the
+    /// operator.
     fn repeat(
         &mut self,
         operator: &'e str,
@@ -342,7 +343,8 @@ enum Count {
 }
 
 impl Count {
-    /// Parses the count after an opening brace, and returns it with the rest; none if the brace is literal.
+    /// Parses the count after an opening brace, and returns it with the rest, or returns `None` if the brace is
+    /// literal.
     fn parse(text: &str) -> Option<(Self, &str)> {
         let (least, rest) = number(text)?;
         let (most, rest) = match rest.strip_prefix(',') {
@@ -366,7 +368,7 @@ impl Count {
     }
 }
 
-/// Parses a decimal number without leading zeros; larger numbers saturate.
+/// Parses a decimal number without leading zeros; numbers that do not fit become the maximum.
 fn number(text: &str) -> Option<(u32, &str)> {
     let end = text.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);

@@ -66,7 +66,7 @@ const ALIASES: [(&str, &str); 42] = [
     ("Punct", "P"),
 ];
 
-/// Returns the class of a property for use in brackets; none if Go does not know the name.
+/// Returns the class of a property for use in brackets, or `None` if Go does not know the name.
 pub(super) fn class(name: &str, negated: bool) -> Option<String> {
     let name = canonical(name);
     let assigned_later = r"\P{Age:15.0}";
@@ -88,7 +88,7 @@ pub(super) fn class(name: &str, negated: bool) -> Option<String> {
     Some(format!("[{caret}{class}]"))
 }
 
-/// Returns a category of Unicode 15: characters assigned later are unassigned.
+/// Returns a category of Unicode 15, in which characters that were assigned later are unassigned.
 fn category(name: &str) -> String {
     match name {
         // Texts do not contain surrogates.
@@ -98,7 +98,7 @@ fn category(name: &str) -> String {
     }
 }
 
-/// Returns the name with an upper-case first letter, the rest in lower case, and without spaces, hyphens, and
+/// Returns the name with an upper-case first letter and lower-case letters, and without spaces, hyphens, and
 /// underscores.
 fn canonical(name: &str) -> String {
     let mut canonical = String::with_capacity(name.len());

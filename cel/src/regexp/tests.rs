@@ -121,7 +121,7 @@ fn limits_are_the_same_as_in_go() {
     refused(&"(".repeat(1001), &format!("missing closing ): `{}`", "(".repeat(1001)));
 }
 
-/// Compiles the expression for the machine that is used for large expressions.
+/// Compiles an expression for the machine, even if the expression is small.
 fn on_machine(expression: &str) -> Regexp {
     let node = parser::parse(expression).unwrap();
     Regexp { engine: Engine::Large(Arc::new(Machine::new(&node).unwrap())) }

@@ -51,8 +51,8 @@ enum Shape {
 }
 
 impl Schema {
-    /// Returns the type of its values; none if expressions cannot use them: values of no type, or lists and
-    /// maps of these.
+    /// Returns the type of the schema's values, or `None` if expressions cannot use them: values without a type, or
+    /// lists and maps of these.
     ///
     /// Source: apiserver pkg/cel/common/schemas.go, `SchemaDeclType`.
     pub fn declared_type(&self) -> Option<DeclaredType> {
@@ -159,8 +159,8 @@ impl DeclaredType {
         u64::try_from(MAX_REQUEST_SIZE_BYTES / (self.min_serialized_size + 1)).unwrap_or_default()
     }
 
-    /// Names the object types: `name` for itself, `name.field` for that of a field, `@idx` and `@elem` for
-    /// those of elements. The object types are added to `objects`.
+    /// Returns the type, and adds object types to `objects`: `name` for the type itself, `name.field` for the type of a
+    /// field, `@idx` and `@elem` for the types of elements.
     ///
     /// Source: apiserver pkg/cel/types.go, `MaybeAssignTypeName`.
     fn named(&self, name: &str, objects: &mut Vec<ObjectType>) -> Type {
@@ -188,7 +188,7 @@ impl DeclaredType {
     }
 }
 
-/// The sizes of variables of this type, whatever their names.
+/// Returns the sizes of variables of this type, regardless of their names.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go, `sizeEstimator`.
 impl Sizes for DeclaredType {
@@ -206,8 +206,9 @@ impl Sizes for DeclaredType {
     }
 }
 
-/// Adds variables of the type to an environment; its object types are named `name` and so on. kube-apiserver
-/// uses `self` and `oldSelf`, and a different type name each time, such as `selfType123456789`.
+/// Declares variables of the type in an environment; the names of object types begin with `name`.
+///
+/// kube-apiserver uses the variables `self` and `oldSelf`, and a different type name each time, such as `selfType123456789`.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go, `prepareEnvSet`.
 #[must_use]
@@ -223,8 +224,7 @@ pub fn with_declared_type(
         .fold(environment, |environment, variable| environment.with_variable(variable, named.clone()))
 }
 
-/// Like [`with_declared_type`], for a rule with `optionalOldSelf`: `self` has the type, and `oldSelf` is
-/// optional.
+/// Declares `self` with the type, and `oldSelf` with its optional type, for a rule with `optionalOldSelf`.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go, `prepareEnvSet`.
 #[must_use]

@@ -15,8 +15,8 @@ pub(crate) fn is_keyword(name: &str) -> bool {
     RESERVED.contains(&name) || ["true", "false", "null", "in"].contains(&name)
 }
 
-/// Escapes a property name for expressions, such as `__namespace__` and `a__dot__b`; none if expressions
-/// cannot write it.
+/// Escapes a property name for expressions, such as `__namespace__` and `a__dot__b`, or returns `None` if expressions
+/// cannot contain the name.
 pub fn escape(name: &str) -> Option<Cow<'_, str>> {
     if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
         return None;
@@ -66,7 +66,7 @@ pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(name))
 }
 
-/// Splits at the first `__name__`: the text before it, the name without underscores, and the text after it.
+/// Splits at the first `__name__` into the text before it, the name without underscores, and the text after it.
 fn next_escape(text: &str) -> Option<(&str, &str, &str)> {
     let mut start = 0;
     while let Some(found) = text.get(start..)?.find("__") {

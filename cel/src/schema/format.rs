@@ -40,12 +40,12 @@ const KNOWN: [&str; 26] = [
     "k8slongname",
 ];
 
-/// Returns whether kube-apiserver knows a string format; it ignores unknown ones.
+/// Returns whether kube-apiserver knows a string format; kube-apiserver ignores unknown formats.
 pub fn is_known_format(format: &str) -> bool {
     KNOWN.contains(&format.replace('-', "").as_str())
 }
 
-/// Returns whether a text has a format.
+/// Returns whether a text is valid in a format.
 pub fn has_format(format: &str, text: &str) -> bool {
     match format.replace('-', "").as_str() {
         "bsonobjectid" => text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit()),
@@ -113,12 +113,12 @@ static SHORT_NAME: Expression = LazyLock::new(|| Regexp::new("^[a-z0-9]([-a-z0-9
 static LONG_NAMES: Expression =
     LazyLock::new(|| Regexp::new(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$").ok());
 
-/// Returns whether the text is an address for `net.ParseIP`.
+/// Returns whether the text is an IP address that `net.ParseIP` accepts.
 fn is_strict_address(text: &str) -> bool {
     netip::parse_address(text.as_bytes()).is_ok_and(|address| address.zone.is_none())
 }
 
-/// Returns whether the text is an address, allowing leading zeros as before Go 1.17.
+/// Returns whether the text is an IP address; leading zeros are allowed, as before Go 1.17.
 ///
 /// Source: `k8s.io/utils internal/third_party/forked/golang/net/ip.go`, `ParseIP`.
 fn is_address(text: &str) -> bool {
@@ -140,6 +140,8 @@ fn without_zeros(text: &str) -> String {
     format!("{before}{}", parts.join("."))
 }
 
+/// Returns whether the text is a network in CIDR notation.
+///
 /// Source: `k8s.io/utils internal/third_party/forked/golang/net/ip.go`, `ParseCIDR`.
 fn is_cidr(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else { return false };
@@ -151,6 +153,8 @@ fn is_cidr(text: &str) -> bool {
     is_number && bits.parse::<u32>().is_ok_and(|bits| bits <= most)
 }
 
+/// Returns whether the text is a hardware address.
+///
 /// Source: Go net/mac.go, `ParseMAC`.
 fn is_mac(text: &str) -> bool {
     let groups = |separator: char, digits: usize, counts: [usize; 3]| {
@@ -164,7 +168,7 @@ fn is_mac(text: &str) -> bool {
     groups(':', 2, [6, 8, 20]) || groups('-', 2, [6, 8, 20]) || groups('.', 4, [3, 4, 10])
 }
 
-/// Returns the digits of an ISBN; the last one may be an `X`.
+/// Returns the digits of an ISBN, of which the last may be an `X`, or `None` if the text is invalid.
 fn digits(text: &str, length: usize, may_end_with_x: bool) -> Option<Vec<u32>> {
     let is_blank = |character: char| matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0c' | '-');
     let characters: Vec<char> = text.chars().filter(|character| !is_blank(*character)).collect();

@@ -50,11 +50,11 @@ pub(crate) enum Kind {
     Number,
     Integer,
     Boolean,
-    /// `x-kubernetes-int-or-string`.
+    /// An integer or a string, as `x-kubernetes-int-or-string` specifies.
     IntOrString,
-    /// No type, with `x-kubernetes-preserve-unknown-fields`.
+    /// Any value, as `x-kubernetes-preserve-unknown-fields` without a type specifies.
     Preserved,
-    /// No type, or a type that OpenAPI does not have.
+    /// A schema without a type, or with a type that OpenAPI does not define.
     Other(String),
 }
 
@@ -94,9 +94,9 @@ impl Schema {
         }
     }
 
-    /// Makes it the schema of a whole resource: `apiVersion`, `kind`, `metadata.name`, and
-    /// `metadata.generateName` are properties, and nothing else of `metadata`, unless all of them are
-    /// declared.
+    /// Converts the schema to that of a whole resource, with the properties `apiVersion`, `kind`, `metadata.name`, and
+    /// `metadata.generateName`. If all of these are declared, the schema stays unchanged; otherwise, all other properties
+    /// of `metadata` are removed.
     ///
     /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/model/schemas.go, `WithTypeAndObjectMeta`.
     #[must_use]
@@ -131,12 +131,12 @@ impl Schema {
         self
     }
 
-    /// Returns whether values are objects with declared properties; maps are not.
+    /// Returns whether values are objects with declared properties, as opposed to maps.
     pub(crate) fn has_properties(&self) -> bool {
         !self.properties.is_empty()
     }
 
-    /// Returns the schema of the member of an object, by its name in JSON.
+    /// Returns the schema of an object's member by its JSON name, or `None` if the schema does not contain the member.
     pub(crate) fn member(&self, name: &str) -> Option<&Self> {
         if self.has_properties() { self.properties.get(name) } else { self.additional_properties.as_deref() }
     }

@@ -8,13 +8,13 @@ use serde_json::{Map, Value as Json};
 
 use super::{Kind, ListType, Schema, escape};
 
-/// JSON that is not a structural schema.
+/// The error for JSON that is not a structural schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{what}", place(path))]
 pub struct SchemaError {
-    /// The path, such as `properties.spec.items`; empty for the whole schema.
+    /// The path of the invalid part, such as `properties.spec.items`, or an empty string for the whole schema.
     pub path: String,
-    /// The error.
+    /// The error message.
     pub what: String,
 }
 
@@ -42,7 +42,7 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// A member has the wrong type, or structural schemas do not allow it.
+    /// Returns an error if a member has the wrong type, or if structural schemas do not allow the member.
     pub fn from_json(json: &Json) -> Result<Self, SchemaError> {
         let Some(members) = json.as_object() else { return Err(SchemaError::new("must be an object")) };
         let reader = Reader(members);

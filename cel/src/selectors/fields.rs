@@ -5,7 +5,7 @@ use super::FieldRequirement;
 /// Parses a field selector; its terms are sorted.
 ///
 /// # Errors
-/// kube-apiserver's message.
+/// Returns kube-apiserver's message if the selector is invalid.
 ///
 /// Source: apimachinery pkg/fields/selector.go, `ParseSelector`.
 pub(crate) fn parse_fields(selector: &str) -> Result<Vec<FieldRequirement>, String> {
@@ -38,7 +38,7 @@ fn split_terms(selector: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Splits a term at the first operator into field, whether it must differ, and value.
+/// Splits a term at the first operator into the field, whether the field must differ, and the value.
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     term.char_indices().find_map(|(at, _)| {
         let (field, rest) = term.split_at(at);
@@ -49,6 +49,8 @@ fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     })
 }
 
+/// Unescapes a value, in which backslashes precede special characters.
+///
 /// Source: apimachinery pkg/fields/selector.go, `UnescapeValue`.
 fn unescape(text: &str) -> Result<String, String> {
     let invalid =

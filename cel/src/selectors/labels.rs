@@ -9,7 +9,7 @@ use crate::names::{label_key, label_value};
 /// Parses a label selector; its requirements are sorted by key.
 ///
 /// # Errors
-/// kube-apiserver's message.
+/// Returns kube-apiserver's message if the selector is invalid.
 ///
 /// Source: apimachinery pkg/labels/selector.go, `ParseToRequirements`.
 pub(crate) fn parse_labels(selector: &str) -> Result<Vec<LabelRequirement>, String> {
@@ -62,18 +62,18 @@ impl std::fmt::Display for Token<'_> {
     }
 }
 
-/// Whether `in` and `notin` are operators or ordinary values.
+/// Whether `in` and `notin` are read as operators or as ordinary values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Context {
     KeyAndOperator,
     Values,
 }
 
-/// The symbols, longer ones first.
+/// The symbols, in the order in which the parser tries them: longer ones first.
 const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
-/// Returns the tokens. As in kube-apiserver, a null character ends a token and is dropped, and outside a
-/// token it ends the text.
+/// Returns the tokens. As in kube-apiserver, a null character ends a token and is dropped; outside a token, it ends the
+/// text.
 fn tokens(selector: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut rest = selector;
@@ -122,6 +122,8 @@ impl<'t> Parser<'t> {
         token
     }
 
+    /// Parses a requirement.
+    ///
     /// Source: apimachinery pkg/labels/selector.go, `parseRequirement`.
     fn requirement(&mut self) -> Result<LabelRequirement, String> {
         let mut token = self.next(Context::Values);
@@ -164,6 +166,8 @@ impl<'t> Parser<'t> {
         }
     }
 
+    /// Parses the values in parentheses.
+    ///
     /// Source: apimachinery pkg/labels/selector.go, `parseValues`.
     fn values(&mut self) -> Result<BTreeSet<&'t str>, String> {
         let open = self.next(Context::Values);
@@ -236,6 +240,8 @@ impl<'t> Parser<'t> {
     }
 }
 
+/// Returns an error if the key, or the values for this operator, are invalid.
+///
 /// Source: apimachinery pkg/labels/selector.go, `NewRequirement`.
 fn validate(key: &str, operator: LabelOperator, values: &[String]) -> Result<(), String> {
     let mut errors = Vec::new();

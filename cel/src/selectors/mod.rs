@@ -14,9 +14,9 @@ pub(crate) use labels::parse_labels;
 pub struct FieldRequirement {
     /// The path of the field, such as `spec.nodeName`.
     pub field: String,
-    /// Whether the field must differ from the value instead of being equal.
+    /// Whether the field must differ from the value, instead of being equal to it.
     pub negated: bool,
-    /// The value.
+    /// The value with which the field is compared.
     pub value: String,
 }
 
@@ -26,11 +26,11 @@ pub struct FieldRequirement {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LabelRequirement {
-    /// The label.
+    /// The label key.
     pub key: String,
     /// The operator.
     pub operator: LabelOperator,
-    /// The sorted values: one for most operators, any number for `In` and `NotIn`, none for `Exists` and
+    /// The sorted values: one for most operators, any number for `In` and `NotIn`, and no values for `Exists` and
     /// `DoesNotExist`.
     pub values: Vec<String>,
 }
@@ -41,22 +41,22 @@ pub struct LabelRequirement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LabelOperator {
-    /// `!key`
+    /// `!key`: the label does not exist.
     DoesNotExist,
-    /// `key=value`
+    /// `key=value`: the label has the value.
     Equals,
-    /// `key==value`
+    /// `key==value`: the label has the value.
     DoubleEquals,
-    /// `key in (value)`
+    /// `key in (value)`: the label has one of the values.
     In,
-    /// `key!=value`
+    /// `key!=value`: the label does not have the value.
     NotEquals,
-    /// `key notin (value)`
+    /// `key notin (value)`: the label does not have any of the values.
     NotIn,
-    /// `key`
+    /// `key`: the label exists.
     Exists,
-    /// `key>value`
+    /// `key>value`: the label is a greater integer.
     GreaterThan,
-    /// `key<value`
+    /// `key<value`: the label is a lesser integer.
     LessThan,
 }

@@ -28,8 +28,8 @@ fn duration<'a>(value: Option<i64>) -> Result<Value<'a>, Error> {
     value.map(Value::Duration).ok_or_else(|| error(INTEGER_OVERFLOW))
 }
 
-/// Returns the error of an operator that the type of the left operand does not support. Strings, durations,
-/// and timestamps have their own functions, which do not support it either.
+/// Returns the error of an operator that the type of the left operand does not support. Strings, durations, and
+/// timestamps try a function with the operator's name, which does not exist.
 fn unknown(operator: &str, left: &Value<'_>) -> Error {
     match left {
         Value::String(_) | Value::Duration(_) | Value::Timestamp(_) => Error::no_such_overload(),
@@ -41,7 +41,7 @@ fn unknown(operator: &str, left: &Value<'_>) -> Error {
 ///
 /// # Errors
 ///
-/// Overflow, or `no such overload`.
+/// Returns an error on overflow, or `no such overload` if the types do not match.
 pub fn add<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Error> {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => int(left.checked_add(*right)),
@@ -113,7 +113,7 @@ fn concat<'a>(left: &Text<'a>, right: &Text<'a>) -> Value<'a> {
 ///
 /// # Errors
 ///
-/// Overflow, or `no such overload`.
+/// Returns an error on overflow, or `no such overload` if the types do not match.
 pub fn subtract<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Error> {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => int(left.checked_sub(*right)),
@@ -136,7 +136,7 @@ pub fn subtract<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Er
 ///
 /// # Errors
 ///
-/// Overflow, or `no such overload`.
+/// Returns an error on overflow, or `no such overload` if the types do not match.
 pub fn multiply<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Error> {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => int(left.checked_mul(*right)),
@@ -151,7 +151,7 @@ pub fn multiply<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Er
 ///
 /// # Errors
 ///
-/// Division by zero, overflow, or `no such overload`.
+/// Returns an error on division by zero or overflow, or `no such overload` if the types do not match.
 pub fn divide<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Error> {
     match (left, right) {
         (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => Err(error(DIVISION_BY_ZERO)),
@@ -167,7 +167,7 @@ pub fn divide<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Erro
 ///
 /// # Errors
 ///
-/// Modulus by zero, overflow, or `no such overload`.
+/// Returns an error on modulus by zero or overflow, or `no such overload` if the types do not match.
 pub fn modulo<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Error> {
     match (left, right) {
         (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => Err(error(MODULUS_BY_ZERO)),
@@ -182,7 +182,7 @@ pub fn modulo<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Erro
 ///
 /// # Errors
 ///
-/// Overflow, or `no such overload`.
+/// Returns an error on overflow, or `no such overload` if the type does not support the operator.
 pub fn negate<'a>(value: &Value<'a>) -> Result<Value<'a>, Error> {
     match value {
         Value::Int(value) => int(value.checked_neg()),

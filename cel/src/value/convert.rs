@@ -1,4 +1,4 @@
-//! Conversions such as `int('1')`.
+//! Converts values to other types, such as `int('1')`.
 //!
 //! Source: the `ConvertToType` of each type in cel-go common/types.
 
@@ -13,7 +13,7 @@ use super::{Text, Timestamp, Value, duration, number};
 ///
 /// # Errors
 ///
-/// Numbers that do not fit, strings that do not parse, and types that cannot be converted.
+/// Returns an error if a number does not fit, a string is invalid, or the type cannot be converted.
 pub fn convert<'a>(value: &Value<'a>, to: &Type) -> Result<Value<'a>, Error> {
     match to {
         Type::Int => to_int(value),

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter, Write as _};
 
 use super::{List, Map, Text, Value, duration, number};
 
-/// Formats a CEL value like Go's `%v`: the text in messages such as `no such key: 1`.
+/// Formats a CEL value as Go's `%v` does, for messages such as `no such key: 1`.
 impl Display for Value<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
@@ -62,7 +62,7 @@ impl Display for List<'_> {
     }
 }
 
-/// Formats JSON like Go's `%v`.
+/// Formats a JSON value as Go's `%v` does.
 fn json_text(f: &mut Formatter<'_>, value: &Value<'_>) -> fmt::Result {
     match value {
         Value::Null => f.write_str("<nil>"),
@@ -135,8 +135,8 @@ impl Value<'_> {
         }
     }
 
-    /// Formats the underlying Go value like `%v`, such as `[1 2]` for a list and `map[a:1]` for a map with
-    /// sorted keys.
+    /// Formats the underlying Go value as `%v` does, such as `[1 2]` for a list and `map[a:1]` for a map with sorted
+    /// keys.
     pub fn native_text(&self) -> String {
         let mut text = String::new();
         let _ = native(&mut text, self);

@@ -2,7 +2,7 @@
 //!
 //! Source: Go's time, `ParseDuration` and `Duration.String`.
 
-/// Parses a duration such as `1h30m` or `-1.5s` into nanoseconds; none if it is invalid or does not fit.
+/// Parses a duration such as `1h30m` or `-1.5s` into nanoseconds; returns `None` if it is invalid or does not fit.
 pub fn parse_duration(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.as_bytes().first()? {
         b'-' => (true, text.get(1..)?),
@@ -26,7 +26,7 @@ pub fn parse_duration(text: &str) -> Option<i64> {
 
 const LIMIT: u64 = 1 << 63;
 
-/// Parses a number and its unit at the start of a text.
+/// Parses a number and its unit at the beginning of a text, and returns the nanoseconds with the rest of the text.
 fn component(text: &str) -> Option<(u64, &str)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let (whole, rest) = text.split_at(digits(text));
@@ -58,7 +58,7 @@ fn unit_nanoseconds(unit: &str) -> Option<u64> {
     })
 }
 
-/// Multiplies digits after the point, as many as fit into 63 bits, by the unit, truncated.
+/// Multiplies the digits after the point, up to 63 bits of them, by the unit, and truncates the result.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -116,7 +116,7 @@ fn fixed(value: u64, unit: u64) -> String {
     format!("{whole}.{}", format!("{fraction:0width$}").trim_end_matches('0'))
 }
 
-/// Returns the seconds of a duration as a double, as Go divides them.
+/// Returns a duration in seconds as a double, calculated as in Go.
 #[expect(clippy::cast_precision_loss, reason = "Go's Duration.Seconds rounds as well")]
 pub(super) fn seconds(nanoseconds: i64) -> f64 {
     (nanoseconds / 1_000_000_000) as f64 + (nanoseconds % 1_000_000_000) as f64 / 1e9

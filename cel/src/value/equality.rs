@@ -10,7 +10,7 @@ use super::{List, Map, Origin, Value, order, structured};
 ///
 /// # Errors
 ///
-/// Some types cannot be compared with every other type.
+/// Returns an error if the types of the values cannot be compared.
 ///
 /// Source: cel-go common/types/util.go, `Equal`.
 pub fn equal(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
@@ -21,11 +21,11 @@ pub fn equal(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
     }
 }
 
-/// Returns whether `left` equals `right`; not always symmetric.
+/// Returns whether `left` equals `right`, according to the type of `left`; the result is not always symmetric.
 ///
 /// # Errors
 ///
-/// Some types cannot be compared with every other type.
+/// Returns an error if the types of the values cannot be compared.
 ///
 /// Source: the `Equal` of each type in cel-go common/types.
 pub fn equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
@@ -59,6 +59,8 @@ pub fn equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
     })
 }
 
+/// Returns the error of an invalid value, or `no such overload`.
+///
 /// Source: cel-go common/types/err.go, `MaybeNoSuchOverloadErr`.
 fn overload_error(value: &Value<'_>) -> Error {
     if let Value::Invalid(why) = value { Error::new(&**why) } else { Error::no_such_overload() }
@@ -126,7 +128,8 @@ fn maps(left: &Map<'_>, right: &Map<'_>) -> Result<bool, Error> {
 ///
 /// # Errors
 ///
-/// `no such overload` if it is not a container; typed maps have only string keys.
+/// Returns `no such overload` if `container` is not a list or map, or if a typed map is searched for a key other than a
+/// string.
 pub fn contains(element: &Value<'_>, container: &Value<'_>) -> Result<bool, Error> {
     match container {
         Value::List(list) if list.origin().is_typed() => {

@@ -8,7 +8,7 @@ pub(super) const DATE: &str = "2006-01-02";
 /// The layout of dates with a time of day, but without a zone.
 pub(super) const DATE_AND_TIME: &str = "2006-01-02T15:04:05";
 
-/// The numeric parts of a layout: placeholder, name, minimum digits, minimum, and maximum. Days are checked
+/// The numeric parts of a layout: placeholder, name, minimum number of digits, minimum, and maximum. Days are checked
 /// again when the month is known.
 const PARTS: [(&str, &str, usize, i64, i64); 6] = [
     ("2006", "year", 4, 0, 9999),
@@ -19,11 +19,11 @@ const PARTS: [(&str, &str, usize, i64, i64); 6] = [
     ("05", "second", 2, 0, 59),
 ];
 
-/// Parses a text in a layout as a time in UTC. A fraction of the second may follow.
+/// Parses a text in a layout as a time in UTC; the seconds may have a fraction.
 ///
 /// # Errors
 ///
-/// Go's message.
+/// Returns Go's message if the text does not match the layout.
 ///
 /// Source: Go time/format.go, `parse`.
 pub(super) fn parse(layout: &str, text: &str) -> Result<Timestamp, String> {
@@ -71,6 +71,8 @@ pub(super) fn parse(layout: &str, text: &str) -> Result<Timestamp, String> {
     Ok(Timestamp::of_any_year(seconds, nanoseconds))
 }
 
+/// Quotes a text as Go's `time` package does in errors.
+///
 /// Source: Go time/format.go, `quote`.
 fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::{Origin, Value, structured};
 use crate::schema::{ListType, Schema};
 
-/// A list: borrowed JSON, or created during the evaluation.
+/// A list, which is borrowed JSON or was created during the evaluation.
 #[derive(Clone, Debug)]
 pub struct List<'a>(Repr<'a>);
 
@@ -17,9 +17,9 @@ enum Repr<'a> {
     /// A list in a document that is read through the list's schema.
     Structured(&'a [Json], &'a Schema),
     Shared(Arc<Vec<Value<'a>>>),
-    /// The result of `+` on a set or on a list with keys, which it remains.
+    /// The result of `+` on a set or on a list with keys, which is also a set or a list with keys.
     OfSchema(Arc<Vec<Value<'a>>>, &'a Schema),
-    /// `left + right` without copying. Neither side is empty.
+    /// The result of `left + right` without copying. Both sides are non-empty.
     Concat(Arc<Concat<'a>>),
 }
 
@@ -41,12 +41,12 @@ impl<'a> List<'a> {
         Self(Repr::Structured(elements, schema))
     }
 
-    /// Creates a list that is compared according to a list schema.
+    /// Creates a list whose comparisons follow a list schema.
     pub(super) fn of_schema(elements: Vec<Value<'a>>, schema: &'a Schema) -> Self {
         Self(Repr::OfSchema(Arc::new(elements), schema))
     }
 
-    /// Returns the schema of the list.
+    /// Returns the schema of the list, or `None` if the list does not have one.
     pub(super) fn schema(&self) -> Option<&'a Schema> {
         match self.0 {
             Repr::Structured(_, schema) | Repr::OfSchema(_, schema) => Some(schema),
@@ -54,12 +54,12 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Returns whether it is a part of a document that is read through a schema.
+    /// Returns whether the list is part of a document that is read through a schema.
     pub(crate) fn is_structured(&self) -> bool {
         matches!(self.0, Repr::Structured(..))
     }
 
-    /// Returns its JSON, if Go holds it as JSON.
+    /// Returns the list's JSON, or `None` if Go does not hold the list as JSON.
     pub(super) fn json(&self) -> Option<&'a [Json]> {
         match self.0 {
             Repr::Structured(elements, _) | Repr::Json(elements, Origin::Unstructured) => Some(elements),
@@ -76,23 +76,23 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Returns whether it has no elements.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns how kube-apiserver holds it; lists created by the evaluation are unstructured.
+    /// Returns how kube-apiserver holds the list; lists created by the evaluation are unstructured.
     pub fn origin(&self) -> Origin {
         if let Repr::Json(_, origin) = self.0 { origin } else { Origin::Unstructured }
     }
 
-    /// Returns whether kube-apiserver has a separate type for it: such lists do not have a zero value, and
-    /// are compared only with lists.
+    /// Returns whether kube-apiserver has a separate type for the list. Such lists do not have a zero value, and are
+    /// compared only with lists.
     pub(super) fn is_wrapped(&self) -> bool {
         self.origin().is_typed() || self.schema().is_some()
     }
 
-    /// Returns an element.
+    /// Returns the element at `index`, or `None` if the index is out of bounds.
     pub fn get(&self, index: usize) -> Option<Value<'a>> {
         let mut list = self;
         let mut index = index;
@@ -118,7 +118,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Returns the name of the type that holds it in Go.
+    /// Returns the name of the Go type that holds the list.
     pub(super) fn go_type(&self) -> &'static str {
         match self.0 {
             Repr::Json(_, origin) if origin.is_typed() => "*common.reflectSchemalessTypedList",
@@ -136,7 +136,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Returns its memory address; none for JSON, for which Go creates a new list each time.
+    /// Returns the list's memory address, or `None` for JSON, for which Go creates a new list each time.
     pub(super) fn address(&self) -> Option<usize> {
         match &self.0 {
             Repr::Json(..) | Repr::Structured(..) => None,
@@ -145,12 +145,12 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Returns whether it is JSON.
+    /// Returns whether the list is JSON.
     pub(super) fn is_json(&self) -> bool {
         matches!(self.0, Repr::Json(_, Origin::Unstructured))
     }
 
-    /// Returns its elements in order.
+    /// Returns the elements in order.
     pub fn iter(&self) -> Iter<'_, 'a> {
         Iter { pending: vec![self], current: Leaf::Shared([].iter()) }
     }
@@ -169,12 +169,12 @@ impl<'a> List<'a> {
         Self(Repr::Concat(Arc::new(Concat { left: self, right: other, len })))
     }
 
-    /// Returns whether it is the result of `+`, which compares slightly differently.
+    /// Returns whether the list is the result of `+`, which compares slightly differently.
     pub(super) fn is_concat(&self) -> bool {
         matches!(self.0, Repr::Concat(_))
     }
 
-    /// Returns a flat copy, for results that outlive the evaluation.
+    /// Returns a copy without nested concatenations, for results that outlive the evaluation.
     pub(crate) fn flattened(self) -> Self {
         if self.is_concat() { Self::from(self.iter().collect::<Vec<_>>()) } else { self }
     }
@@ -214,7 +214,7 @@ impl<'l, 'a> IntoIterator for &'l List<'a> {
     }
 }
 
-/// The elements of a list.
+/// An iterator over the elements of a list.
 #[derive(Debug)]
 pub struct Iter<'l, 'a> {
     pending: Vec<&'l List<'a>>,

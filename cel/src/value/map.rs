@@ -10,7 +10,7 @@ use crate::function::Error;
 use super::{Origin, Timestamp, Value, structured};
 use crate::schema::Schema;
 
-/// A map: a borrowed JSON object, or created during the evaluation.
+/// A map, which is a borrowed JSON object or was created during the evaluation.
 #[derive(Clone, Debug)]
 pub struct Map<'a>(Repr<'a>);
 
@@ -24,7 +24,7 @@ enum Repr<'a> {
     Shared(Arc<Entries<'a>>),
 }
 
-/// Entries in insertion order, with an index of the keys once there are many.
+/// Entries in insertion order, with an index of the keys if there are many.
 #[derive(Clone, Debug, Default)]
 struct Entries<'a> {
     entries: Vec<(Value<'a>, Value<'a>)>,
@@ -34,7 +34,7 @@ struct Entries<'a> {
 /// A key of a map: like Go, cel-go compares keys by type and value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
-    /// Go's nil.
+    /// Go's `nil`.
     Nothing,
     Null,
     Bool(bool),
@@ -47,19 +47,19 @@ pub(super) enum Key {
     Type(Arc<str>),
     /// `optional.none()`, which is a single value.
     None,
-    /// A library value, by its type and text.
+    /// A library value, identified by its type and text.
     Opaque(&'static str, String),
-    /// A value that Go cannot compare, by its text.
+    /// A value that Go cannot compare, identified by its text.
     Text(String),
-    /// A value that Go holds by reference, by its address: it equals only itself.
+    /// A value that Go holds by reference, identified by its address, so that it equals only itself.
     Reference(usize),
 }
 
-/// The size up to which a scan is faster than a hash.
+/// The maximum number of entries for which a linear search is faster than a hash.
 const SCANNED: usize = 8;
 
 impl Key {
-    /// Returns the key of a value; none for values that do not equal any key, such as NaN.
+    /// Returns the key of a value, or `None` for values that do not equal any key, such as NaN.
     pub(super) fn of(value: &Value<'_>) -> Option<Self> {
         Some(match value {
             Value::Null => Self::Null,
@@ -88,8 +88,8 @@ impl Key {
     }
 }
 
-/// Returns the address of a value that Go holds by reference; none for JSON, for which Go creates a new value
-/// each time.
+/// Returns the address of a value that Go holds by reference, or `None` for JSON, for which Go creates a new value each
+/// time.
 fn address(value: &Value<'_>) -> Option<usize> {
     match value {
         Value::List(list) => list.address(),
@@ -99,7 +99,7 @@ fn address(value: &Value<'_>) -> Option<usize> {
     }
 }
 
-/// Returns whether both are the same key.
+/// Returns whether two values are the same key.
 #[expect(clippy::float_cmp, reason = "keys are compared as Go compares them")]
 pub(crate) fn same_key(left: &Value<'_>, right: &Value<'_>) -> bool {
     match (left, right) {
@@ -158,8 +158,8 @@ impl<'a> Map<'a> {
         Self(Repr::Json(members, origin))
     }
 
-    /// Creates a map from a JSON object whose members with the keys `unknown` are unknown: selecting or
-    /// testing one of them is an error. The map as a whole has only the known members.
+    /// Creates a map from a JSON object whose members with the keys `unknown` are unknown: selecting or testing an
+    /// unknown member is an error. The map as a whole contains only the known members.
     pub fn partial(
         members: &'a serde_json::Map<String, Json>,
         unknown: &'a [&'a str],
@@ -173,17 +173,17 @@ impl<'a> Map<'a> {
         Self(Repr::Structured(members, schema))
     }
 
-    /// Returns whether it is a part of a document that is read through a schema.
+    /// Returns whether the map is part of a document that is read through a schema.
     pub(crate) fn is_structured(&self) -> bool {
         matches!(self.0, Repr::Structured(..))
     }
 
-    /// Returns the JSON and the schema of a part of a document that is read through a schema.
+    /// Returns the JSON and the schema if the map is part of a document that is read through a schema.
     pub(super) fn structured(&self) -> Option<(&'a serde_json::Map<String, Json>, &'a Schema)> {
         if let Repr::Structured(members, schema) = self.0 { Some((members, schema)) } else { None }
     }
 
-    /// Its JSON, where Go holds it so.
+    /// Returns the map's JSON, or `None` if Go does not hold the map as JSON.
     pub(super) fn json(&self) -> Option<&'a serde_json::Map<String, Json>> {
         match self.0 {
             Repr::Structured(members, _) | Repr::Json(members, Origin::Unstructured) => Some(members),
@@ -191,7 +191,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Returns the number of entries; for an object, including members that its schema does not have.
+    /// Returns the number of entries; for an object, this includes members that are not in its schema.
     pub fn len(&self) -> usize {
         match &self.0 {
             Repr::Json(members, _) | Repr::Partial(members, ..) | Repr::Structured(members, _) => {
@@ -201,12 +201,12 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Returns whether it has no entries.
+    /// Returns whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns how kube-apiserver holds it; maps created by the evaluation are unstructured.
+    /// Returns how kube-apiserver holds the map; maps created by the evaluation are unstructured.
     pub fn origin(&self) -> Origin {
         match self.0 {
             Repr::Json(_, origin) | Repr::Partial(_, origin, _) => origin,
@@ -214,13 +214,13 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Returns whether kube-apiserver has a separate type for it: such maps do not have a zero value, and are
+    /// Returns whether kube-apiserver has a separate type for the map. Such maps do not have a zero value, and are
     /// compared only with maps.
     pub(super) fn is_wrapped(&self) -> bool {
         self.origin().is_typed() || self.is_structured()
     }
 
-    /// Returns the name of the type that holds it in Go.
+    /// Returns the name of the Go type that holds the map.
     pub(super) fn go_type(&self) -> &'static str {
         match self.origin() {
             _ if self.is_structured() => "*common.unstructuredMap",
@@ -230,7 +230,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Returns the value of a string key.
+    /// Returns the value of a string key, or `None` if the map does not contain the key.
     pub fn member(&self, key: &str) -> Option<Value<'a>> {
         match &self.0 {
             Repr::Json(members, origin) | Repr::Partial(members, origin, _) => {
@@ -241,7 +241,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Returns the value of a key; numbers also find equal keys of other numeric types.
+    /// Returns the value of a key; a number also finds an equal key of another numeric type.
     ///
     /// Source: cel-go common/types/map.go, `refValMapAccessor.Find`.
     pub fn get(&self, key: &Value<'_>) -> Option<Value<'a>> {
@@ -267,7 +267,7 @@ impl<'a> Map<'a> {
         })
     }
 
-    /// Returns whether it has exactly this key, excluding equal keys of other numeric types.
+    /// Returns whether the map contains exactly this key; equal keys of other numeric types do not count.
     pub(crate) fn has_key(&self, key: &Value<'_>) -> bool {
         match &self.0 {
             Repr::Json(members, _) | Repr::Partial(members, ..) => {
@@ -278,7 +278,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Returns the value of a key, as for `_[_]` and `in`.
+    /// Returns the value of a key, as used by `_[_]` and `in`.
     ///
     /// # Errors
     ///
@@ -306,8 +306,8 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Returns its entries: sorted by key for a JSON object, otherwise in insertion order; kube-apiserver's
-    /// order is random.
+    /// Returns the entries, sorted by key for a JSON object, otherwise in insertion order; kube-apiserver's order is
+    /// random.
     pub fn iter(&self) -> Iter<'_, 'a> {
         match &self.0 {
             Repr::Json(members, origin) | Repr::Partial(members, origin, _) => {
@@ -318,8 +318,8 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Returns the iterations of a comprehension: the entries, and null for each member that the schema of an
-    /// object does not have.
+    /// Returns the iterations of a comprehension: the entries, and null for each member of an object that is not in its
+    /// schema.
     ///
     /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMap.Iterator`, which has room for a key of each
     /// member.
@@ -342,7 +342,7 @@ impl<'a> Map<'a> {
         *self = map;
     }
 
-    /// Removes an entry.
+    /// Removes the entry with this key, if any.
     pub(crate) fn remove(&mut self, key: &Value<'a>) {
         *self = self.iter().filter(|(known, _)| !same_key(known, key)).collect();
     }
@@ -374,13 +374,13 @@ impl<'m, 'a> IntoIterator for &'m Map<'a> {
     }
 }
 
-/// The entries of a map.
+/// An iterator over the entries of a map.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Iter<'m, 'a> {
     /// Entries of a JSON object.
     Json(serde_json::map::Iter<'a>, Origin),
-    /// Entries of a JSON object that is read through its schema: only members that the schema has.
+    /// Entries of a JSON object that is read through its schema; members that are not in the schema are skipped.
     Structured(&'a serde_json::Map<String, Json>, serde_json::map::Keys<'a>, &'a Schema),
     /// Entries of a map created by the evaluation.
     Shared(std::slice::Iter<'m, (Value<'a>, Value<'a>)>),

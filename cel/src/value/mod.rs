@@ -64,9 +64,9 @@ pub enum Value<'a> {
     List(List<'a>),
     /// A map, or an object with declared fields.
     Map(Map<'a>),
-    /// A value that may be absent.
+    /// An optional value, which is `None` if absent.
     Optional(Option<Arc<Value<'a>>>),
-    /// A type, by its name at run time, such as `list`.
+    /// A type, identified by its name at run time, such as `list`.
     Type(Arc<str>),
     /// A value of a library type.
     Opaque(Arc<dyn Opaque>),
@@ -76,7 +76,7 @@ pub enum Value<'a> {
     Invalid(Arc<str>),
 }
 
-/// A string: borrowed, or created during the evaluation.
+/// A string, which is borrowed or was created during the evaluation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Text<'a> {
@@ -90,18 +90,18 @@ pub enum Text<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Origin {
-    /// As a custom resource: maps and lists of JSON.
+    /// The object is a custom resource, whose maps and lists are held as JSON.
     ///
     /// Source: cel-go common/types/map.go and list.go.
     #[default]
     Unstructured,
-    /// As a Go type: built-in objects and `namespaceObject`.
+    /// The object has a Go type: built-in objects and `namespaceObject`.
     ///
     /// Source: apiserver pkg/cel/common/valuesschemalesstyped.go.
     Typed,
-    /// As a Go map in such a type, such as labels.
+    /// A Go map in an object with a Go type, such as labels.
     TypedMap,
-    /// As `request`: a Go type whose `options` are maps and lists of JSON.
+    /// The variable `request`: a Go type whose `options` are held as JSON.
     Request,
 }
 
@@ -137,12 +137,12 @@ const MAPS: [&str; 25] = [
 ];
 
 impl Origin {
-    /// Returns whether it is a Go type.
+    /// Returns whether the origin is a Go type.
     pub(crate) fn is_typed(self) -> bool {
         self != Self::Unstructured
     }
 
-    /// Returns how a member of such an object is held.
+    /// Returns how kube-apiserver holds a member of such an object.
     fn of_member(self, name: &str, value: &Json) -> Self {
         let is_map = || match name {
             // The selector of a Service is a map; others are structs whose fields are not strings.
@@ -164,43 +164,45 @@ pub trait Opaque: Any + fmt::Debug + fmt::Display + Send + Sync {
     /// Returns the name that `type()` and errors show, such as `kubernetes.Quantity`.
     fn type_name(&self) -> &'static str;
 
-    /// Returns the name of its Go type, as `%T` writes it in messages.
+    /// Returns the name of the value's Go type, as `%T` writes it in messages.
     fn go_type(&self) -> &'static str {
         self.type_name()
     }
 
-    /// Returns the name in errors of conversions to Go types, such as `Quantity`.
+    /// Returns the name that errors of conversions to Go types contain, such as `Quantity`.
     fn native_name(&self) -> &'static str {
         self.type_name()
     }
 
-    /// Returns whether its text is accepted where a message needs a string.
+    /// Returns whether the text of the value is accepted where a message requires a string.
     fn is_text(&self) -> bool {
         false
     }
 
-    /// Returns whether both are equal; `other` may have another type. Returns none if comparing them gives
-    /// `no such overload`, as with every value that is not [`Value::Opaque`] on the right.
+    /// Returns whether both values are equal; `other` may have another type.
+    ///
+    /// Returns `None` if the comparison gives `no such overload`, as with every value that is not [`Value::Opaque`] on
+    /// the right.
     fn equals(&self, other: &dyn Opaque) -> Option<bool>;
 
-    /// Returns the Go type if it cannot be a map key.
+    /// Returns the Go type if the value cannot be a map key, otherwise `None`.
     fn unhashable(&self) -> Option<&'static str> {
         None
     }
 
-    /// Returns whether Go treats values of this type with the same text as the same key.
+    /// Returns whether Go treats values of this type with the same text as the same map key.
     fn is_key_by_text(&self) -> bool {
         false
     }
 
-    /// Returns the size for the cost of calls, if the type has one (such as a CIDR); otherwise 1.
+    /// Returns the size that determines the cost of calls, such as that of a CIDR; the default is 1.
     fn size(&self) -> u64 {
         1
     }
 }
 
 impl Text<'_> {
-    /// Returns the text.
+    /// Returns the string as a slice.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Borrowed(text) => text,
@@ -216,7 +218,7 @@ impl<'a> Value<'a> {
         Self::from_json_of(json, Origin::Unstructured)
     }
 
-    /// Converts JSON that is held as `origin`.
+    /// Converts JSON that kube-apiserver holds as `origin`.
     pub fn from_json_of(json: &'a Json, origin: Origin) -> Self {
         match json {
             Json::Null => Self::Null,
@@ -230,21 +232,21 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the value itself.
+    /// Returns the value itself unless it is [`Value::Invalid`].
     ///
     /// # Errors
     ///
-    /// The value does not fit its schema.
+    /// Returns an error if the value does not match its schema.
     pub(crate) fn valid(self) -> Result<Self, Error> {
         if let Self::Invalid(why) = self { Err(Error::new(&*why)) } else { Ok(self) }
     }
 
-    /// Creates a string during the evaluation.
+    /// Creates a string value.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::String(Text::Shared(text.into()))
     }
 
-    /// Creates a list during the evaluation.
+    /// Creates a list value.
     pub fn list(elements: Vec<Self>) -> Self {
         Self::List(List::from(elements))
     }
@@ -254,19 +256,19 @@ impl<'a> Value<'a> {
         Self::Optional(Some(Arc::new(value)))
     }
 
-    /// Returns the string, if it is one.
+    /// Returns the string, or `None` for other values.
     pub fn as_str(&self) -> Option<&str> {
         if let Self::String(text) = self { Some(text.as_str()) } else { None }
     }
 
-    /// Returns the library value, if it is a `T`.
+    /// Returns the library value, or `None` if the value is not a `T`.
     pub fn downcast<T: Opaque>(&self) -> Option<&T> {
         let Self::Opaque(opaque) = self else { return None };
         let any: &dyn Any = opaque.as_ref();
         any.downcast_ref()
     }
 
-    /// Returns its run-time type name, as `type()` returns and errors show.
+    /// Returns the name of the value's type at run time, as `type()` returns and errors show.
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null_type",
@@ -288,8 +290,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the result of `size()`: code points, bytes, elements, or entries. Returns none for values
-    /// without a size.
+    /// Returns the result of `size()`, in code points, bytes, elements, or entries, or `None` for values without a
+    /// size.
     pub fn size(&self) -> Option<u64> {
         match self {
             Self::String(text) => Some(count(text.as_str())),
@@ -311,26 +313,27 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the size for costs: that of the value or of an optional's value; 1 for values without a size.
+    /// Returns the size that determines costs: that of the value, or of an optional's value; 1 for values without a
+    /// size.
     ///
     /// Source: cel-go interpreter/runtimecost.go, `actualSize`.
     pub fn cost_size(&self) -> u64 {
         if let Self::Optional(Some(value)) = self { value.cost_size() } else { self.size_or_one() }
     }
 
-    /// Returns the size for costs of extensions, which ignore the values of optionals; 1 for values without a
-    /// size.
+    /// Returns the size that determines costs of extensions, which ignore the values of optionals; 1 for values without
+    /// a size.
     ///
     /// Source: apiserver pkg/cel/library/cost.go and cel-go ext/costs.go, `actualSize`.
     pub fn size_or_one(&self) -> u64 {
         if let Self::Opaque(opaque) = self { opaque.size() } else { self.size().unwrap_or(1) }
     }
 
-    /// Returns the list index of the value, which may be out of range.
+    /// Returns the value as a list index, which may be out of range.
     ///
     /// # Errors
     ///
-    /// It is not an integer.
+    /// Returns an error if the value is not an integer.
     ///
     /// Source: cel-go common/types/list.go, `IndexOrError`.
     pub fn as_index(&self) -> Result<i64, Error> {
@@ -345,7 +348,7 @@ impl<'a> Value<'a> {
         index.ok_or_else(|| Error::new(format!("unsupported index value {self} in list")))
     }
 
-    /// Returns the Go type if it cannot be a map key, for lookup or insertion.
+    /// Returns the Go type if the value cannot be a map key, for lookup or insertion.
     pub(crate) fn unhashable(&self) -> Option<&'static str> {
         match self {
             Self::Bytes(_) => Some("types.Bytes"),
@@ -354,7 +357,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns whether it is the zero value of its type, which `optional.ofNonZeroValue` makes absent.
+    /// Returns whether the value is the zero value of its type, which `optional.ofNonZeroValue` makes absent.
     pub fn is_zero(&self) -> bool {
         match self {
             Self::Null => true,

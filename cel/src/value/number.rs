@@ -1,6 +1,6 @@
 //! Compares numbers across types and formats them as Go does.
 
-/// Returns the integer that a double equals exactly.
+/// Returns the integer that equals a double exactly, or `None` if there is no such integer.
 ///
 /// Source: cel-go common/types/overflow.go, `doubleToInt64Lossless`.
 #[expect(
@@ -13,7 +13,7 @@ pub(super) fn as_int(value: f64) -> Option<i64> {
     (value > i64::MIN as f64 && value < i64::MAX as f64 && value.trunc() == value).then_some(value as i64)
 }
 
-/// Returns the unsigned integer that a double equals exactly.
+/// Returns the unsigned integer that equals a double exactly, or `None` if there is no such integer.
 ///
 /// Source: cel-go common/types/overflow.go, `doubleToUint64Lossless`.
 #[expect(
@@ -63,7 +63,7 @@ pub(crate) fn shortest(value: f64) -> (String, i32) {
     (mantissa.replace('.', ""), exponent.parse().unwrap_or_default())
 }
 
-/// Formats digits with the point at the position given by the exponent.
+/// Formats digits with a decimal point at the position that the exponent specifies.
 pub(crate) fn positional(negative: bool, digits: &str, exponent: i32) -> String {
     let minus = if negative { "-" } else { "" };
     let Ok(whole) = usize::try_from(exponent) else {
@@ -77,8 +77,8 @@ pub(crate) fn positional(negative: bool, digits: &str, exponent: i32) -> String 
     }
 }
 
-/// Parses a double as Go does: with `inf`, `nan`, hexadecimal digits, and underscores between digits; none if
-/// it is invalid or too large.
+/// Parses a double as Go does, including `inf`, `nan`, hexadecimal digits, and underscores between digits; returns
+/// `None` if the text is invalid or the number is too large.
 ///
 /// Source: Go's strconv, `ParseFloat`.
 pub(super) fn parse_double(text: &str) -> Option<f64> {
@@ -105,7 +105,7 @@ pub(super) fn parse_double(text: &str) -> Option<f64> {
     (named || value.is_finite()).then_some(value)
 }
 
-/// Parses a hexadecimal number after its prefix, such as `1.8p1` of `0x1.8p1`.
+/// Parses a hexadecimal number after its prefix, such as `1.8p1` in `0x1.8p1`.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = text.split_once(['p', 'P'])?;
     let exponent: i32 = exponent.parse().ok()?;

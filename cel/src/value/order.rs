@@ -6,11 +6,11 @@ use crate::function::Error;
 
 use super::Value;
 
-/// Compares two values. `operator` is the called function, such as `_<_`, for its error.
+/// Compares two values; `operator` is the called function, such as `_<_`, for error messages.
 ///
 /// # Errors
 ///
-/// NaN is not ordered; incomparable types give `no such overload`.
+/// Returns an error for NaN, or `no such overload` if the types cannot be compared.
 ///
 /// Source: cel-go common/types/compare.go and the `Compare` of each type.
 pub fn compare(operator: &str, left: &Value<'_>, right: &Value<'_>) -> Result<Ordering, Error> {
@@ -50,8 +50,8 @@ fn nan() -> Error {
     Error::new("NaN values cannot be ordered".to_owned())
 }
 
-/// Compares two numbers; none for NaN and other types. Integers that are not exactly representable as a
-/// double are rounded before they are compared with one.
+/// Compares two numbers, or returns `None` for NaN and other types. Integers that a double cannot represent exactly are
+/// rounded before they are compared with a double.
 #[expect(clippy::cast_precision_loss, reason = "cel-go compares integers and doubles as doubles")]
 pub(super) fn numbers(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
     match (left, right) {

@@ -6,7 +6,7 @@ use crate::function::Error;
 
 use super::zone::{self, Civil};
 
-/// A point in time with the UTC offset of its text. Equality ignores the offset.
+/// A point in time with the UTC offset of its text; the offset is ignored when points are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timestamp {
     seconds: i64,
@@ -29,7 +29,7 @@ impl Timestamp {
     ///
     /// # Errors
     ///
-    /// `timestamp overflow` outside the years 1 to 9999.
+    /// Returns `timestamp overflow` outside the years 1 to 9999.
     pub fn new(seconds: i64, nanoseconds: u32) -> Result<Self, Error> {
         if !(EARLIEST..=LATEST).contains(&seconds) {
             return Err(overflow());
@@ -47,20 +47,20 @@ impl Timestamp {
         (self.seconds, self.nanoseconds)
     }
 
-    /// Returns the same point in UTC.
+    /// Returns the same point in time with the offset of UTC.
     #[must_use]
     pub fn to_utc(self) -> Self {
         Self { offset: 0, ..self }
     }
 
-    /// Returns whether Go has a single zone for its offset, so that equal times are the same map key.
+    /// Returns whether Go has a single zone for the offset, so that equal times are the same map key.
     ///
     /// Source: Go time/zoneinfo.go, `FixedZone`.
     pub(super) fn has_known_zone(self) -> bool {
         self.offset % 3600 == 0 && (-12..=14).contains(&(self.offset / 3600))
     }
 
-    /// Returns whether it is 0001-01-01T00:00:00Z, Go's zero time.
+    /// Returns whether the point in time is 0001-01-01T00:00:00Z, Go's zero time.
     pub(super) fn is_zero(self) -> bool {
         self.seconds == EARLIEST && self.nanoseconds == 0
     }
@@ -69,7 +69,7 @@ impl Timestamp {
     ///
     /// # Errors
     ///
-    /// `timestamp overflow` outside the years 1 to 9999.
+    /// Returns `timestamp overflow` outside the years 1 to 9999.
     ///
     /// Source: cel-go common/types/overflow.go, `addTimeDurationChecked`.
     pub(super) fn checked_add(self, nanoseconds: i64) -> Result<Self, Error> {
@@ -79,7 +79,7 @@ impl Timestamp {
         Self::new(seconds, nanoseconds).map(|time| Self { offset: self.offset, ..time })
     }
 
-    /// Returns the nanoseconds since `earlier`; none if they do not fit.
+    /// Returns the nanoseconds since `earlier`, or `None` if they do not fit.
     pub(super) fn since(&self, earlier: &Self) -> Option<i64> {
         let seconds = self.seconds - earlier.seconds;
         seconds
@@ -91,17 +91,17 @@ impl Timestamp {
     ///
     /// # Errors
     ///
-    /// Unknown or malformed time zones, with Go's messages.
+    /// Returns Go's message if the time zone is unknown or malformed.
     pub fn civil(&self, zone: Option<&str>) -> Result<Civil, Error> {
         let offset = zone.map_or(Ok(0), |zone| zone::offset(zone, self.seconds))?;
         Ok(Civil::of(self.seconds + i64::from(offset), self.nanoseconds))
     }
 
-    /// Parses RFC 3339 as Go does; none if the text is invalid.
+    /// Parses RFC 3339 as Go does; returns `None` if the text is invalid.
     ///
     /// # Errors
     ///
-    /// `timestamp overflow` outside the years 1 to 9999.
+    /// Returns `timestamp overflow` outside the years 1 to 9999.
     ///
     /// Source: Go's time, `Parse` with the layout `RFC3339`.
     pub fn parse(text: &str) -> Option<Result<Self, Error>> {
@@ -109,7 +109,7 @@ impl Timestamp {
         Some(Self::new(time.seconds, time.nanoseconds).map(|_| time))
     }
 
-    /// Parses RFC 3339 with years that expressions do not allow.
+    /// Parses RFC 3339, including years that expressions do not allow.
     pub(super) fn parse_any_year(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
         let (year, rest) = number(bytes, 4..=4)?;
@@ -131,7 +131,7 @@ impl Timestamp {
         Some(Self { seconds, nanoseconds, offset })
     }
 
-    /// Formats the time in RFC 3339 with its offset and as many digits of the second as needed.
+    /// Formats the time in RFC 3339 with its offset and as many fractional digits as needed.
     ///
     /// Source: Go's time, the layout `RFC3339Nano`.
     pub fn rfc3339(&self) -> String {
@@ -171,7 +171,7 @@ impl Timestamp {
     }
 }
 
-/// Parses a number with this many digits at the start.
+/// Parses a number of `digits` digits at the beginning, and returns it with the rest.
 fn number(text: &[u8], digits: std::ops::RangeInclusive<usize>) -> Option<(i64, &[u8])> {
     let count = text.iter().take(*digits.end()).take_while(|byte| byte.is_ascii_digit()).count();
     if !digits.contains(&count) {
@@ -194,7 +194,7 @@ pub(super) fn fraction(text: &[u8]) -> (u32, &[u8]) {
     (nanoseconds, rest)
 }
 
-/// Parses `Z` or `+02:00` as seconds; nothing may follow.
+/// Parses `Z` or `+02:00` as seconds, or returns `None` if other text follows.
 fn offset(text: &[u8]) -> Option<i32> {
     let (sign, rest) = match text {
         [b'Z'] => return Some(0),

@@ -1,30 +1,30 @@
-//! Time zones and calendar.
+//! Time zones and the calendar.
 
 use jiff::tz::TimeZoneDatabase;
 
 use crate::function::Error;
 
-/// Date and time of day.
+/// A date and a time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Civil {
-    /// Year 1 to 9999, or one year beyond near the ends.
+    /// The year, from 1 to 9999, or one year beyond for local times near these limits.
     pub year: i64,
-    /// Month, 1 to 12.
+    /// The month, from 1 to 12.
     pub month: i64,
-    /// Day of the month, starting with 1.
+    /// The day of the month, starting with 1.
     pub day: i64,
-    /// Hour, 0 to 23.
+    /// The hour, from 0 to 23.
     pub hour: i64,
-    /// Minute, 0 to 59.
+    /// The minute, from 0 to 59.
     pub minute: i64,
-    /// Second, 0 to 59.
+    /// The second, from 0 to 59.
     pub second: i64,
-    /// Nanosecond of the second.
+    /// The nanoseconds of the second.
     pub nanosecond: u32,
-    /// Day of the year, starting with 0.
+    /// The day of the year, starting with 0.
     pub day_of_year: i64,
-    /// Day of the week, with Sunday as 0.
+    /// The day of the week; Sunday is 0.
     pub day_of_week: i64,
 }
 
@@ -47,7 +47,7 @@ impl Civil {
     }
 }
 
-/// Returns the days from 1970-01-01 to a date of the Gregorian calendar.
+/// Returns the number of days from 1970-01-01 to a date of the Gregorian calendar.
 pub(super) fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     // Years begin in March, so that the leap day is the last.
     let year = if month <= 2 { year - 1 } else { year };
@@ -56,7 +56,7 @@ pub(super) fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// Returns the date this many days after 1970-01-01: year, month, day.
+/// Returns the date that is `days` days after 1970-01-01, as year, month, and day.
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -69,7 +69,7 @@ fn date(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// Returns the number of days of a month.
+/// Returns the number of days in a month.
 pub(super) fn days_in_month(year: i64, month: i64) -> i64 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
@@ -84,7 +84,7 @@ pub(super) fn days_in_month(year: i64, month: i64) -> i64 {
 ///
 /// # Errors
 ///
-/// Unknown or malformed zones, with Go's messages.
+/// Returns Go's message if the time zone is unknown or malformed.
 ///
 /// Source: cel-go common/stdlib/standard.go, `inTimeZone`; Go's time, `LoadLocation`.
 pub(super) fn offset(zone: &str, seconds: i64) -> Result<i32, Error> {

@@ -12,11 +12,11 @@ use super::super::{List, Value, equality, number};
 use crate::function::Error;
 use crate::schema::{ListType, Schema};
 
-/// The part of an element that Go compares. None does not equal anything, not even itself.
+/// The part of an element that Go compares; `None` does not equal any key, not even itself.
 type ElementKey = Option<Vec<Key>>;
 
-/// Returns whether two lists of the same length have equal elements, ignoring their order; none if the left
-/// one has no keys.
+/// Returns whether two lists of the same length have equal elements, ignoring their order; returns `None` if the left
+/// list does not have keys.
 ///
 /// Source: `unstructuredSetList.Equal`, `unstructuredMapList.Equal` and those of `refValSetList` and `refValMapList`.
 pub(in super::super) fn equal(left: &List<'_>, right: &List<'_>) -> Option<Result<bool, Error>> {
@@ -42,7 +42,7 @@ fn by_keys(
     by_keys_of(left, &known, right, key, equality::equals)
 }
 
-/// Returns whether each element of `right` equals the element of `left` with the same key, and all of `left`
+/// Returns whether each element of `right` equals the element of `left` with the same key, and all elements of `left`
 /// are matched.
 fn by_keys_of(
     left: &List<'_>,
@@ -67,8 +67,8 @@ fn by_keys_of(
     Ok(keyless == 0 && places.values().all(|(_, met)| *met))
 }
 
-/// Returns `left + right`: elements of `right` replace those with the same key, or are appended; none if
-/// `left` has no keys.
+/// Returns `left + right`, or `None` if `left` does not have keys. Elements of `right` replace those with the same key,
+/// or are appended.
 ///
 /// Source: apiserver pkg/cel/common/valuesreflect.go, `addToSetList` and `addToMapList`.
 pub(in super::super) fn merged<'a>(left: &List<'a>, right: &List<'a>) -> Option<Result<List<'a>, Error>> {

@@ -18,7 +18,7 @@ use crate::schema::{Kind, ListType, Schema, escape, unescape};
 pub(super) use keyed::{equal, merged};
 
 impl<'a> Value<'a> {
-    /// Converts JSON according to its schema. Parts that do not fit become [`Value::Invalid`].
+    /// Converts JSON according to its schema; parts that do not match the schema become [`Value::Invalid`].
     ///
     /// Source: apiserver pkg/cel/common/valuesunstructured.go, `UnstructuredToVal`.
     pub fn from_structured(json: &'a Json, schema: &'a Schema) -> Self {
@@ -65,7 +65,7 @@ fn unexpected<'a>(expected: &str, found: &Json) -> Value<'a> {
     invalid(&format!("expected {expected}, got {}", go_type(found)))
 }
 
-/// Returns the name of the Go type of JSON.
+/// Returns the name of the Go type that holds a JSON value.
 fn go_type(json: &Json) -> &'static str {
     match json {
         Json::Null => "<nil>",
@@ -91,12 +91,12 @@ fn list<'a>(elements: &'a [Json], schema: &'a Schema) -> Value<'a> {
     }
 }
 
-/// Returns an element of a list of a schema.
+/// Returns an element of a list, read through the list's schema.
 pub(super) fn element<'a>(json: &'a Json, list: &'a Schema) -> Value<'a> {
     list.items.as_ref().map_or(Value::Null, |items| Value::from_structured(json, items))
 }
 
-/// Returns the member of an object by its escaped name, or the value of a map by its key. Null fields are
+/// Returns the member of an object by its escaped name, or the value of a map by its key. Null fields are treated as
 /// absent.
 ///
 /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMap.Find`.
@@ -113,8 +113,8 @@ pub(super) fn find<'a>(
     Some(Value::from_structured(value, schema.member(&name)?))
 }
 
-/// Returns an entry of a map, or a member of an object under its escaped name; none for members that the
-/// schema does not have.
+/// Returns an entry of a map, or a member of an object under its escaped name, or `None` for members that are not in
+/// the schema.
 ///
 /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMap.Iterator`.
 pub(super) fn entry<'a>(
@@ -138,7 +138,7 @@ pub(super) fn entry<'a>(
 ///
 /// # Errors
 ///
-/// Members that the schema does not have can be compared only with parts of documents.
+/// Returns an error if a member that is not in the schema is compared with a value outside documents.
 ///
 /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMap.Equal`.
 pub(super) fn objects(
@@ -165,7 +165,7 @@ pub(super) fn objects(
     Ok(true)
 }
 
-/// Returns whether a value is the same JSON of unknown type.
+/// Returns whether a value of unknown type contains the same JSON.
 ///
 /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unknownPreserved.Equal`.
 pub(super) fn preserves(json: &Json, value: &Value<'_>) -> bool {

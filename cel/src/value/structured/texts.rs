@@ -1,10 +1,10 @@
-//! Strings with a format.
+//! Converts strings that have a format.
 
 use super::super::{Text, Timestamp, Value, duration, layout};
 use crate::go::base64;
 use crate::go::quote::quote;
 
-/// Converts a string with an OpenAPI format; formats that only validate give strings.
+/// Converts a string with an OpenAPI format; formats that are only used for validation result in strings.
 pub(super) fn read<'a>(text: &'a str, format: &str) -> Value<'a> {
     let value = match format {
         "duration" => parse_duration(text)
@@ -24,11 +24,13 @@ pub(super) fn read<'a>(text: &'a str, format: &str) -> Value<'a> {
     value.unwrap_or_else(|error| Value::Invalid(error.into()))
 }
 
-/// Returns whether a text is a duration of the format.
+/// Returns whether a text is valid in the format `duration`.
 pub(crate) fn is_duration(text: &str) -> bool {
     parse_duration(text).is_ok()
 }
 
+/// Parses a date and time; an empty text is the zero time.
+///
 /// Source: kube-openapi pkg/validation/strfmt/time.go, `ParseDateTime`.
 fn date_time(text: &str) -> Result<Timestamp, String> {
     if text.is_empty() {
@@ -54,7 +56,7 @@ const UNITS: [(&[&str], &str, i64); 8] = [
     (&["w", "wk"], "week", 7 * 24 * 3_600 * SECOND),
 ];
 
-/// Parses a Go duration, or numbers with units such as `2 days`, into nanoseconds; other text is skipped.
+/// Parses a Go duration, or numbers with units such as `2 days`, into nanoseconds; other texts are skipped.
 ///
 /// Source: kube-openapi pkg/validation/strfmt/duration.go, `ParseDuration`.
 fn parse_duration(text: &str) -> Result<i64, String> {
@@ -87,7 +89,7 @@ fn parse_duration(text: &str) -> Result<i64, String> {
     total.ok_or_else(|| format!("unable to parse {text} as duration"))
 }
 
-/// Splits off the prefix whose characters fit.
+/// Splits off the longest prefix whose characters match `fits`.
 fn split(text: &str, fits: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|character| !fits(character)).unwrap_or(text.len()))
 }
