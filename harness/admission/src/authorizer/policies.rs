@@ -138,7 +138,7 @@ impl Policies {
     /// Returns the rules of the role in a binding.
     ///
     /// # Errors
-    /// The role does not exist.
+    /// [`RoleNotFound`] if the role does not exist.
     pub fn role_rules(&self, kind: &str, name: &str, namespace: &str) -> Result<&[PolicyRule], RoleNotFound> {
         let namespace = match kind {
             "ClusterRole" => Some(""),

@@ -66,7 +66,7 @@ pub enum Webhooks<'a> {
 }
 
 impl<'a> Webhooks<'a> {
-    /// Returns the webhooks that may match the request of `run`, each with its position among all webhooks.
+    /// Returns the webhooks to examine for the request of `run`, each with its position among all webhooks.
     fn candidates(
         self,
         run: &mut AdmissionRun<'_>,
@@ -203,8 +203,8 @@ impl<C: Caller> Dispatcher<C> {
     /// Runs the validating phase, which calls all matching webhooks in parallel.
     ///
     /// # Errors
-    /// [`Refusal`] if the request is rejected. As upstream, the first rejection to arrive is returned; the record has
-    /// them all.
+    /// [`Refusal`] if the request is rejected. As upstream, the first rejection to arrive is returned; the record
+    /// contains all rejections.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/validating/dispatcher.go.
     pub async fn validate(

@@ -60,7 +60,7 @@ const MAX_VALUES: usize = 250_000;
 /// Checks that a webhook's patch is small enough to be decoded; each of its values takes some hundred bytes.
 ///
 /// # Errors
-/// [`Unsupported`] if it is larger; kube-apiserver accepts patches of any size.
+/// [`Unsupported`] if the patch is larger; kube-apiserver accepts patches of any size.
 pub fn check_size(patch: &[u8]) -> Result<(), Unsupported> {
     let (mut depth, mut deepest, mut operations, mut values) = (0_usize, 0_usize, 0_usize, 0_usize);
     // Invalid JSON is reported when the patch is decoded.

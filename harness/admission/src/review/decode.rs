@@ -171,9 +171,9 @@ fn yaml(body: &[u8]) -> Result<Value, DecodeError> {
     parsed.map_err(|error| DecodeError::new(format!("yaml: {}", in_go(&error.to_string()))))
 }
 
-/// Returns the first line of an error, without the position, which Go's messages do not contain.
+/// Returns the first line of an error, in the form of Go's messages.
 ///
-/// The position is removed if it is in the first line of the document; otherwise, the column is removed.
+/// The column is always removed, and the line number is removed if it is 1.
 pub(crate) fn in_go(error: &str) -> String {
     let first = error.lines().next().unwrap_or_default();
     let first = first.strip_prefix("error: ").unwrap_or(first);

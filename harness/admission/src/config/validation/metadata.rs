@@ -35,7 +35,7 @@ pub(super) fn validate(metadata: &Value, errors: &mut Errors) {
     }
 }
 
-/// Removes the last character of a prefix if it is a dash.
+/// Replaces a trailing dash and the character before it with `a`, as upstream does.
 ///
 /// Source: apimachinery pkg/api/validation/generic.go, `maskTrailingDash`.
 fn without_trailing_dash(prefix: &str) -> String {

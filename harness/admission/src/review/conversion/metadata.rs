@@ -11,7 +11,7 @@ const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
 /// Checks that `converted` has the kind, name, namespace, and UID of `original`.
 ///
 /// # Errors
-/// The first difference.
+/// The message for the first difference.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `validateConvertedObject`.
 /// Rule: CNV-06.
