@@ -50,7 +50,7 @@ impl HttpsCaller {
     /// Performs a TLS handshake with the server of `config`, without sending a request.
     ///
     /// # Errors
-    /// The connection failed; in kube-apiserver's words, if it has any.
+    /// The connection failed. The error is in kube-apiserver's words if possible.
     pub async fn inspect(&self, config: &ClientConfig, timeout: Duration) -> Result<Inspection, String> {
         let looking = self.look(config);
         tokio::time::timeout(timeout, looking)
