@@ -38,8 +38,7 @@ struct Entry {
     held: u64,
     /// The number of objects that could not be checked although all required options were set.
     unanswered: u64,
-    /// The number of passes that require that the webhook uses the watched API server, by the reason to report
-    /// otherwise.
+    /// The number of passes that require a call to the watched API server, by the reason to report otherwise.
     uncontacted: BTreeMap<String, u64>,
     not_checked: BTreeMap<String, u64>,
     not_applicable: BTreeMap<String, u64>,

@@ -75,8 +75,7 @@ pub struct Unchecked {
     pub check: &'static str,
     /// The position of the configuration; `None` if the check is about all configurations together.
     pub position: Option<usize>,
-    /// The webhook's entry, such as `webhooks[0]`; empty if the check is about a whole configuration or about all of
-    /// them.
+    /// The webhook's entry, such as `webhooks[0]`; empty if the check is not about a single webhook.
     pub field: String,
     /// `CONFIGURATION/WEBHOOK`; empty if the check is about all configurations together.
     pub webhook: String,

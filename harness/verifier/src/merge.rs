@@ -37,7 +37,7 @@ pub enum MergeError {
 /// certificate, occur in every shard and are counted once.
 ///
 /// # Errors
-/// [`MergeError`], if the reports do not belong together or one is missing.
+/// [`MergeError`], if the reports are not from the same run or a report is missing.
 pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
     belong_together(&reports)?;
     let mut reports = reports;

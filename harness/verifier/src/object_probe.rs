@@ -115,7 +115,7 @@ impl ObjectProbe<'_> {
     /// Returns the outcome of a request if the webhook is called and responds.
     ///
     /// # Errors
-    /// [`Skipped`] if it is not called or fails. A denial is a response.
+    /// [`Skipped`] if the webhook is not called or fails. A denial is a response.
     pub async fn answered(
         &self,
         webhook_set: &WebhookSet,
@@ -176,7 +176,7 @@ impl ObjectProbe<'_> {
     /// Returns an object of the request as the server stores it.
     ///
     /// # Errors
-    /// [`Skipped`] if it is not stored: the body of a subresource request, such as an `Eviction`.
+    /// [`Skipped`] if the object is not stored, such as the `Eviction` in a subresource request.
     pub fn stored(&self, object: &Value) -> Result<Value, Skipped> {
         if self.request.subresource.is_empty() {
             return Ok(as_stored(object, &self.request.user, &self.environment.cluster_fixture));

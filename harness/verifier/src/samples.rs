@@ -27,8 +27,7 @@ struct OfKind {
 }
 
 impl Samples {
-    /// Adds the requests for an object that `subject` matches: its creation, an update without changes, and its
-    /// deletion.
+    /// Adds the requests of an object that `subject` matches: creation, unchanged update, and deletion.
     pub(super) fn add(&mut self, subject: &Subject, creation: &Attributes, cluster_fixture: &ClusterFixture) {
         let known = if let Some(known) = self.kinds.iter().position(|known| known.kind == creation.kind) {
             self.kinds.get_mut(known)

@@ -1,5 +1,4 @@
-//! Tests that checks handle objects whose parts have other types than their kind defines: users and webhooks
-//! write them.
+//! Tests that checks handle objects with values of unexpected types.
 
 use kubernetes_admission::attributes::{
     Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo,

@@ -7,7 +7,7 @@ use kubernetes_api_server::ClusterFixture;
 use super::match_outcome::{self, LabelSet, MatchOutcome, Place};
 use crate::check::Severity;
 
-/// A kind of object that must be written: group, version, resource, and kind.
+/// A required kind of object: group, version, resource, and kind.
 pub(super) type Needed = (&'static str, &'static str, &'static str, &'static str);
 
 /// The objects that a backend needs in its namespace to start and to be reachable.
@@ -29,14 +29,13 @@ pub(super) const SECRETS: Needed = ("", "v1", "secrets", "Secret");
 /// The resources for which a webhook is called.
 #[derive(Debug, Default)]
 pub(super) struct Caught {
-    /// The resources.
+    /// The resources for which the webhook is called.
     pub(super) resources: Vec<&'static str>,
     /// Resources for which the value of the match conditions is unknown.
     pub(super) unclear: Vec<&'static str>,
-    /// Why the first of these is unknown.
+    /// The reason why the match conditions are unknown for the first of these resources.
     pub(super) why: String,
-    /// Whether the labels of `resources` are known from manifests of the backend; otherwise no labels are
-    /// assumed.
+    /// Whether the labels of `resources` are known from the backend's manifests; otherwise, no labels are assumed.
     pub(super) is_certain: bool,
 }
 

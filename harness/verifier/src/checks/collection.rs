@@ -13,7 +13,7 @@ use crate::subject::Subject;
 /// Returns the mutating webhooks that are called for the object, in dispatch order.
 ///
 /// # Errors
-/// There are fewer than two, or one of them fails.
+/// Fewer than two webhooks are called, or one of them fails.
 pub(super) async fn called<'a>(object_probe: &ObjectProbe<'a>) -> Result<Vec<&'a Subject>, Skipped> {
     let all: Vec<&Subject> =
         object_probe.subjects.iter().filter(|subject| subject.webhook.phase == Phase::Mutating).collect();
@@ -32,7 +32,7 @@ pub(super) async fn called<'a>(object_probe: &ObjectProbe<'a>) -> Result<Vec<&'a
 /// Returns the outcome of the creation with `subjects` in this order.
 ///
 /// # Errors
-/// It is not admitted.
+/// The creation is not admitted.
 pub(super) async fn admitted(
     object_probe: &ObjectProbe<'_>,
     subjects: &[&Subject],
@@ -50,10 +50,10 @@ pub(super) async fn admitted(
     }
 }
 
-/// Returns the names, joined for a sentence.
+/// Joins the names of `subjects` for a sentence.
 pub(super) fn names(subjects: &[&Subject]) -> String {
     subjects.iter().map(|subject| subject.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// The result without violations.
+/// The result of a probe that found no violations.
 pub(super) const HOLDS: Observed = Ok(Vec::new());

@@ -12,15 +12,15 @@ use serde_json::json;
 
 use super::match_outcome::{self, MatchOutcome, NAME_LABEL, Place};
 
-/// Why the value of match conditions is unknown.
+/// The reason why the value of match conditions is unknown.
 pub(super) const UNKNOWN_OBJECTS: &str = "it depends on the content of the objects";
 
 /// The required certainty that match conditions are true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Certainty {
-    /// They are true for one of the requests.
+    /// The conditions are true for at least one of the requests.
     Certain,
-    /// They may be true.
+    /// The conditions may be true.
     Possible,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Common<'a> {
 }
 
 impl<'a> Common<'a> {
-    /// Returns the requests for `webhook`, or `None` if there are none.
+    /// Returns the requests for which `webhook` is called; `None` if there are no such requests.
     pub(super) fn new(
         webhook: &'a Webhook,
         cluster_fixture: &'a ClusterFixture,
@@ -59,7 +59,7 @@ impl<'a> Common<'a> {
         .checked()
     }
 
-    /// Returns the requests for which `webhook` is called as well, or `None` if there are none.
+    /// Returns the requests for which `webhook` is called as well, or `None` if there are no such requests.
     ///
     /// Rules are compared literally. The additional matches of matchPolicy Equivalent are ignored, so that
     /// every result is certain.
@@ -157,7 +157,7 @@ fn conditional(webhook: &Webhook) -> impl Iterator<Item = &Webhook> {
     (!webhook.match_conditions.is_empty()).then_some(webhook).into_iter()
 }
 
-/// Formats an example: `CREATE of pods in a namespace with team=a, labeled inject=yes`.
+/// Formats an example, such as `CREATE of pods in a namespace with team=a, labeled inject=yes`.
 impl fmt::Display for Common<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(rule) = self.rules.first() else { return Ok(()) };
@@ -209,7 +209,7 @@ fn word(a: &str, b: &str) -> Option<String> {
     }
 }
 
-/// Intersects resources: `pods` and `*/*` give `pods`, `pods/*` and `*/status` give `pods/status`.
+/// Returns the intersection of two resources of rules: `pods` and `*/*` give `pods`.
 fn resource(a: &str, b: &str) -> Option<String> {
     let (name_a, subresource_a) = a.split_once('/').unwrap_or((a, ""));
     let (name_b, subresource_b) = b.split_once('/').unwrap_or((b, ""));

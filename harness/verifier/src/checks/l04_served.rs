@@ -72,8 +72,7 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     Ok(violations)
 }
 
-/// Returns whether the group may be that of custom resources: such groups have a dot, while `apps`, `batch`,
-/// and the like are built in.
+/// Returns whether the group may belong to custom resources: such groups contain a dot.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go: a group has at least two labels.
 fn is_custom(group: &str) -> bool {

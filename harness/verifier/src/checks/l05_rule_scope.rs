@@ -67,8 +67,7 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     Ok(violations)
 }
 
-/// Reports failurePolicy Fail in every namespace for built-in resources that V50 does not cover. Custom
-/// resources are often the webhook's own.
+/// Reports a webhook with failure policy `Fail` for built-in resources in every namespace, if V50 does not.
 fn is_everywhere(subject: &Subject, cluster_fixture: &ClusterFixture) -> Option<Violation> {
     let webhook = &subject.webhook;
     let is_limited = !webhook.namespace_selector.is_empty() || !webhook.match_conditions.is_empty();
@@ -98,7 +97,7 @@ fn is_everywhere(subject: &Subject, cluster_fixture: &ClusterFixture) -> Option<
     Some(Violation::new("every namespace", message).at("namespaceSelector"))
 }
 
-/// Returns whether the scope matters: the rule matches namespaced and cluster-scoped resources.
+/// Returns whether the rule matches both namespaced and cluster-scoped resources, so that the scope matters.
 fn is_for_both(rule: &kubernetes_admission::config::Rule, cluster_fixture: &ClusterFixture) -> bool {
     let served = cluster_fixture.resources();
     let catches = |namespaced: bool| {

@@ -105,8 +105,7 @@ fn judge(subject: &Subject, manifests: &Manifests<'_>) -> Vec<Violation> {
     violations
 }
 
-/// Reports that the API server would reject the certificate that the backend mounts. If several Secrets have
-/// a certificate for the Service, all of them must fail.
+/// Reports that the API server would reject the certificate that the backend mounts.
 fn does_not_sign(config: &ClientConfig, manifests: &Manifests<'_>) -> Option<Violation> {
     let WebhookTarget::Service(reference) = &config.target else { return None };
     let given = manifests.cluster_fixture.webhook_manifests();
@@ -134,7 +133,7 @@ fn does_not_sign(config: &ClientConfig, manifests: &Manifests<'_>) -> Option<Vio
     first
 }
 
-/// Returns `tls.crt` of a Secret.
+/// Returns the `tls.crt` of a Secret.
 fn certificate(secret: &Value) -> Option<Vec<u8>> {
     let plain = at(secret, &["stringData", CERTIFICATE]).as_str().map(|pem| pem.as_bytes().to_vec());
     plain.or_else(|| STANDARD.decode(at(secret, &["data", CERTIFICATE]).as_str()?).ok())

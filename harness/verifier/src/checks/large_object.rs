@@ -13,7 +13,7 @@ pub(super) const MAX_REQUEST_BODY_BYTES: usize = 3 * 1024 * 1024;
 ///
 /// Source: etcd server/embed/config.go, `DefaultMaxRequestBytes`.
 pub(super) const MAX_ETCD_REQUEST_BYTES: usize = 3 * 512 * 1024;
-/// Space reserved for metadata that the server adds.
+/// The number of bytes reserved for metadata that the server adds.
 const ROOM: usize = 16 * 1024;
 /// The maximum size of the data of a `ConfigMap` or Secret, and of all annotations together.
 ///
@@ -21,14 +21,13 @@ const ROOM: usize = 16 * 1024;
 /// `TotalAnnotationSizeLimitB`.
 const MAX_SECRET_SIZE: usize = 1024 * 1024;
 const TOTAL_ANNOTATION_SIZE_LIMIT: usize = 256 * 1024;
-/// The key of the added text.
+/// The key under which the text is added.
 const KEY: &str = "admit-filling";
 /// Schema keywords that constrain a value by other values or by its own text.
 const CONSTRAINTS: [&str; 9] =
     ["enum", "format", "pattern", "maxLength", "oneOf", "anyOf", "allOf", "not", "x-kubernetes-validations"];
 
-/// Enlarges `object` up to `most` bytes within the limits of its kind, and returns it with the name of the
-/// enlarged field. A custom resource has the `schema` of its definition.
+/// Enlarges `object` to at most `most` bytes, and returns it with the name of the enlarged field.
 pub(super) fn filled(object: &Value, schema: Option<&Value>, most: usize) -> (Value, String) {
     let mut filled = object.clone();
     let left = most.saturating_sub(ROOM).saturating_sub(filled.to_string().len());

@@ -26,7 +26,7 @@ pub(super) struct Place<'a> {
     pub(super) kind: &'a str,
     /// The subresource, such as `status`; empty for the object itself.
     pub(super) subresource: &'a str,
-    /// Empty for a cluster-scoped object.
+    /// The namespace; empty for a cluster-scoped object.
     pub(super) namespace: &'a str,
     pub(super) name: &'a str,
 }
@@ -38,12 +38,12 @@ pub(super) type LabelSet = BTreeMap<String, String>;
 pub(super) enum MatchOutcome {
     Called,
     NotCalled,
-    /// Its match conditions fail because little is known of the object; holds the error.
+    /// The match conditions fail because little is known about the object; contains the error.
     Unclear(String),
 }
 
 impl Place<'_> {
-    /// Returns an object with these labels and no other content.
+    /// Returns an object with these labels and without other content.
     fn object(&self, labels: &LabelSet) -> Value {
         let kind = GroupVersionKind::new(self.group, self.version, self.kind);
         let mut metadata = json!({"name": self.name});
@@ -116,7 +116,7 @@ pub(super) fn is_called_for_writes(
     caught
 }
 
-/// Returns whether `webhook` is called for the target with these labels and namespace labels.
+/// Returns whether `webhook` is called for an operation on the target with these labels and namespace labels.
 pub(super) fn catch(
     webhook: &Webhook,
     place: &Place<'_>,
@@ -157,7 +157,7 @@ pub(super) struct Labeled<'a> {
     pub(super) cluster_fixture: &'a ClusterFixture,
     pub(super) namespace: &'a str,
     pub(super) labels: &'a LabelSet,
-    /// Whether the namespace has no other labels except its name label.
+    /// Whether the namespace has no labels except the label with its name.
     pub(super) is_bare: bool,
 }
 
@@ -209,7 +209,7 @@ pub(super) fn catches(rule: &Rule, operation: &str, (group, version, resource): 
         && rule.resources.iter().any(is_for_resource)
 }
 
-/// Returns the reason that it is unknown whether match conditions exclude `what`.
+/// Creates the result for match conditions that may or may not exclude `what`.
 pub(super) fn unclear(what: &str, why: &str) -> Skipped {
     Skipped::unequipped(format!("admit cannot determine whether matchConditions exclude {what}: {why}"))
 }

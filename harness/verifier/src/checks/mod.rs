@@ -1,4 +1,4 @@
-//! The registry of the checks: one file and one line for each.
+//! The registry of the checks; each check has its own file and one line here.
 
 mod backend;
 mod collection;
@@ -164,7 +164,7 @@ pub const ALL: &[&Check] = &[
     &v67_invalid_objects::CHECK,
 ];
 
-/// Links to the Kubernetes documentation of webhooks and of good practices.
+/// Creates a link to a section of the Kubernetes documentation on webhooks.
 macro_rules! dynamic {
     ($anchor:literal) => {
         concat!(
@@ -209,8 +209,7 @@ pub const STATIC: &[(&Check, &str)] = &[
     (&v57_explicit_defaults::CHECK, dynamic!("webhook-configuration")),
 ];
 
-/// The checks that compare responses to different requests; they are invalid for a webhook that is not
-/// deterministic.
+/// The checks that compare responses to different requests; they are invalid for a nondeterministic webhook.
 pub(super) const COMPARING: &[&str] = &["V02", "V03", "V08", "V13", "V14", "V21", "V29", "V33", "V34"];
 
 /// Returns the check with this id, ignoring case.
@@ -218,12 +217,12 @@ pub fn find(id: &str) -> Option<&'static Check> {
     ALL.iter().find(|check| check.id.eq_ignore_ascii_case(id)).copied()
 }
 
-/// Lists the first few fields of `differences`.
+/// Formats the first few fields of `differences`.
 fn fields(differences: &[Difference]) -> String {
     listed(differences.iter().map(|difference| difference.path.as_str()))
 }
 
-/// Lists the first few of `names`.
+/// Formats the first few of `names`.
 fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const MAX_LISTED: usize = 3;
     let names: Vec<&str> = names.into_iter().collect();

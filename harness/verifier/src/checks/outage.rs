@@ -61,7 +61,7 @@ pub(super) fn by_labels(
     })
 }
 
-/// Returns the creation and an update of a corpus object with these labels.
+/// Returns the creation and an update of a corpus object that has these labels.
 fn requests(
     (group, version, resource, kind): (&str, &str, &str, &str),
     namespace: &str,

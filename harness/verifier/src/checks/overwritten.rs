@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::comparison;
 use crate::shape::escaped;
 
-/// Fields that are skipped: V18 checks the identity, and the server sets the status.
+/// The fields that this module skips: V18 checks the identity, and the server sets the status.
 const ELSEWHERE: [&str; 3] = ["apiVersion", "kind", "status"];
 /// The metadata fields that users write.
 const METADATA: [&str; 2] = ["labels", "annotations"];
@@ -15,11 +15,11 @@ const METADATA: [&str; 2] = ["labels", "annotations"];
 /// A value that changed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Overwritten {
-    /// The JSON pointer before the change.
+    /// The JSON pointer of the value before the change.
     pub(super) before: String,
-    /// The JSON pointer after the change.
+    /// The JSON pointer of the value after the change.
     pub(super) after: String,
-    /// Whether it is a member of an object, which may have been omitted for its default.
+    /// Whether the value is a member of an object, which the webhook may omit to get the default.
     pub(super) is_member: bool,
 }
 

@@ -10,7 +10,7 @@ use crate::environment::{Outcome, Verdict};
 use crate::recorder::Recorder;
 use crate::webhook_probe::WebhookProbe;
 
-/// The number of requests tried.
+/// The number of requests that each check tries.
 pub(super) const SAMPLES: usize = 8;
 /// The time after a response in which a write may still arrive.
 const SETTLING: Duration = Duration::from_millis(300);
@@ -23,7 +23,7 @@ pub(super) async fn settle() {
 /// Returns the recorder of the webhook's API server and the requests to try.
 ///
 /// # Errors
-/// [`Skipped`] if there is no recorder or no request to try.
+/// [`Skipped`] if there is no recorder, or if there are no requests to try.
 pub(super) fn equipment<'a>(
     webhook_probe: &'a WebhookProbe<'_>,
 ) -> Result<(&'a Recorder, &'a [Attributes]), Skipped> {
@@ -65,7 +65,7 @@ pub(super) async fn answered(
     }
 }
 
-/// Returns the result for a run without writes.
+/// Returns the result for a run in which no writes were recorded.
 pub(super) fn nothing_seen(recorder: &Recorder) -> Observed {
     if recorder.was_contacted() {
         return Ok(Vec::new());
@@ -73,7 +73,7 @@ pub(super) fn nothing_seen(recorder: &Recorder) -> Observed {
     Err(never_contacted("the webhook"))
 }
 
-/// Returns the reason that the API server has received no request; `subject` starts the sentence.
+/// Creates the result for an API server that received no request; `subject` starts the sentence.
 pub(super) fn never_contacted(subject: &str) -> Skipped {
     Skipped::Uncontacted(format!(
         "{subject} never sent a request to the API server of --api-server-out: check that it uses that \

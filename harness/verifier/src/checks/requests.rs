@@ -22,14 +22,14 @@ pub(super) struct Side<'a> {
     pub(super) resource: (&'a str, &'a str, &'a str),
     pub(super) subresource: &'a str,
     pub(super) name: &'a str,
-    /// Empty for a cluster-scoped resource.
+    /// The namespace; empty for a cluster-scoped resource.
     pub(super) namespace: &'a str,
     pub(super) object: Value,
     pub(super) old_object: Option<Value>,
 }
 
 impl Side<'_> {
-    /// Returns the request with the user of this verification.
+    /// Creates the request, with the user of this verification.
     pub(super) fn request(self, webhook_probe: &WebhookProbe<'_>) -> Attributes {
         let (group, version, resource) = self.resource;
         let with_defaults = |mut object: Value| {
@@ -58,7 +58,7 @@ impl Side<'_> {
     }
 }
 
-/// Returns a namespace that the webhook's selector matches: that of the samples, or the first that matches.
+/// Returns a namespace that the webhook's selector matches, preferably the namespace of the samples.
 pub(super) fn namespace<'a>(webhook_probe: &'a WebhookProbe<'_>) -> &'a str {
     let environment = webhook_probe.environment;
     let of_samples = webhook_probe.samples.iter().map(|sample| sample.namespace.as_str());
@@ -74,14 +74,13 @@ pub(super) fn namespace<'a>(webhook_probe: &'a WebhookProbe<'_>) -> &'a str {
     known.into_iter().find(is_picked).unwrap_or(&environment.namespace)
 }
 
-/// Returns the reason that the selectors exclude the resources of the rules.
+/// Formats the reason for a check whose resources the webhook's selectors exclude.
 pub(super) fn not_selected(names: &[String]) -> String {
     let names = super::listed(names.iter().map(String::as_str));
     format!("the webhook's rules match {names}, but its selectors do not match what is sent there")
 }
 
-/// Returns a violation if the webhook fails on the request `what`, its patch does not apply, or it denies
-/// because it cannot decode the request.
+/// Returns a violation if the webhook does not handle the request that `what` describes.
 pub(super) fn failure(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
     let (kind, message) = match outcome.verdict() {
         Verdict::Failed(reason) => (
@@ -106,8 +105,10 @@ pub(super) fn failure(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
     Some(Violation::new(format!("{kind} on {what}"), message).with_steps([Arc::clone(outcome)]))
 }
 
-/// Returns the object as a client recreates it from a stored one: with its name and the spec that the server
-/// and its controllers wrote, without the fields that the server sets on creation.
+/// Returns the object as a client recreates it from a stored object.
+///
+/// The object has its name and the spec that the server and its controllers wrote, but not the fields that the server
+/// sets on creation.
 ///
 /// Source: kubernetes pkg/registry/core/service/storage; velero pkg/restore/restore.go, `resetMetadataAndStatus`, and
 /// `pkg/restore/actions/job_action.go`.

@@ -1,5 +1,4 @@
-//! Helpers for checks that call a webhook directly: a review that it answers, and the definition of a valid
-//! response.
+//! Helpers for checks that call a webhook directly.
 
 use std::sync::Arc;
 
@@ -48,7 +47,7 @@ impl<'a> TypicalRequest<'a> {
     }
 }
 
-/// Adds the outcome of the first sample request to violations of an unreachable webhook.
+/// Adds the outcome of the first sample request to the violations of an unreachable webhook.
 pub(super) async fn with_first_request(
     webhook_probe: &WebhookProbe<'_>,
     violations: Vec<Violation>,
@@ -61,7 +60,7 @@ pub(super) async fn with_first_request(
 /// Checks that the webhook answered a review.
 ///
 /// # Errors
-/// The error, or what was returned instead.
+/// The error, or a description of the unexpected reply.
 pub(super) fn answered(exchange: &Exchange) -> Result<(), String> {
     let reply = exchange.reply.as_ref().map_err(ToString::to_string)?;
     match webhook_response::response(reply) {

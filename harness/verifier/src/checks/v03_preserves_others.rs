@@ -78,8 +78,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     }
 }
 
-/// Returns whether the webhook also overwrites values in the user's items of the list, as a policy for all
-/// items does, such as an image mirror.
+/// Returns whether the webhook also overwrites values in the user's items of the list, as an image mirror does.
 fn rewrites(before: &Value, after: Option<&Value>, list: &str) -> bool {
     let below = format!("{list}/");
     after.is_some_and(|after| overwritten(before, after).iter().any(|value| value.before.starts_with(&below)))

@@ -9,7 +9,7 @@ use crate::environment::Outcome;
 use crate::object_probe::ObjectProbe;
 use crate::subject::Subject;
 
-/// The maximum number of webhooks for which all orders are tried; for more, only pairs.
+/// The maximum number of webhooks for which all orders are tried; for more webhooks, only pairs are swapped.
 const MAX_PERMUTED: usize = 4;
 
 pub(super) const CHECK: Check = Check {
@@ -77,7 +77,7 @@ async fn differ(object_probe: &ObjectProbe<'_>, one: &[&Subject], other: &[&Subj
     Some(Violation::new(kind, message).with_differences(differences).with_steps([first, second]))
 }
 
-/// Returns all orders except the first.
+/// Returns all orders of `subjects` except the given order.
 fn orders<'a>(subjects: &[&'a Subject]) -> Vec<Vec<&'a Subject>> {
     let mut orders: Vec<Vec<&Subject>> = vec![Vec::new()];
     for subject in subjects {

@@ -65,8 +65,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(vec![Violation::new(kind, message).with_differences(differences).with_steps(steps)])
 }
 
-/// Returns the webhooks that changed the object, by comparing what each received. A patch without effect also
-/// counts if the server loses fractions of times because of it.
+/// Returns the webhooks that changed the object, by comparing the objects that they received.
 fn changing(object_probe: &ObjectProbe<'_>, outcome: &Outcome) -> Vec<String> {
     let calls: Vec<(String, Value)> = outcome
         .calls()

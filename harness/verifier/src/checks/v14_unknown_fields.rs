@@ -73,8 +73,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(vec![Violation::new("drops unknown fields", message).with_differences(lost).with_steps(steps)])
 }
 
-/// Returns the object with only the webhook's patch: the server would drop unknown fields itself, although a
-/// newer server knows them.
+/// Returns the object after the webhook's patch only, because the server itself would drop unknown fields.
 fn patched(outcome: &Outcome, object: &Value) -> Result<Option<Value>, Skipped> {
     let operations = outcome.calls().find_map(|called| {
         if let CallResult::Allowed { patch: Some(operations), .. } = &called.result {

@@ -24,7 +24,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// Optional fields of metadata, of a Pod's spec, and of a container.
+/// The optional fields of metadata, of a Pod's spec, and of a container.
 const OF_OBJECT: [&str; 2] = ["/metadata/annotations", "/metadata/labels"];
 const OF_POD: [&str; 7] = [
     "volumes",

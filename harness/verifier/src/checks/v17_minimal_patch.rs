@@ -1,4 +1,4 @@
-//! V17: a patch changes only the fields that it is about.
+//! V17: a patch changes only the fields that the webhook intends to change.
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ fn replaced(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value) -> Op
     Some(violation.with_differences(replaced))
 }
 
-/// Returns whether the value equals the server's default, so that the user may not have set it.
+/// Returns whether the value is the server's default, so that the user may not have set it.
 fn is_default(object_probe: &ObjectProbe<'_>, before: &Value, value: &Overwritten) -> bool {
     let mut filled = before.clone();
     if !value.is_member || !shape::remove(&mut filled, &value.before) {
@@ -93,7 +93,7 @@ fn is_default(object_probe: &ObjectProbe<'_>, before: &Value, value: &Overwritte
     filled.pointer(&value.before) == before.pointer(&value.before)
 }
 
-/// Returns the non-empty lists and maps that `operations` overwrite as a whole: the kind and the path.
+/// Returns the non-empty lists and maps that `operations` overwrite completely, each as a kind and a path.
 fn rewritten(operations: &[Value], object: &Value) -> Result<Vec<(&'static str, String)>, Skipped> {
     // Each operation is applied to its own copy of the document.
     let written: usize = operations.iter().map(values).sum();

@@ -83,8 +83,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         .collect())
 }
 
-/// Returns the difference at `pointer`, if any. Setting a missing name is allowed, because it only
-/// anticipates `generateName`.
+/// Returns the difference at `pointer`, if any. Setting a missing name is allowed.
 fn changed(before: &Value, after: &Value, pointer: &str) -> Option<Difference> {
     let given =
         |object: &Value| object.pointer(pointer).filter(|value| !value.is_null() && *value != "").cloned();

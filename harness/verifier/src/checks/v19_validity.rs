@@ -108,8 +108,7 @@ fn is_remark(cause: &StatusCause) -> bool {
     cause.field == "<nil>"
 }
 
-/// Returns `before` with an empty object for each member that only `after` has: a user who omits the whole
-/// spec also omits its required fields.
+/// Returns `before` with an empty object for each member that only `after` contains.
 fn with_empty(before: &Value, after: &Value) -> Value {
     let mut filled = before.clone();
     for (name, _) in after.as_object().into_iter().flatten().filter(|(_, member)| member.is_object()) {
@@ -138,8 +137,7 @@ fn unknown_fields(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value)
     Some(Violation::new("sets unknown fields", message).with_severity(Severity::Warning))
 }
 
-/// Reports keys that the webhook duplicates in a list. The API server stores them, and server-side apply
-/// cannot distinguish the items. In custom resources, they are rejected except in the metadata.
+/// Reports keys that the webhook duplicates in a list.
 fn repeated(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value) -> Vec<Violation> {
     let kind = &object_probe.request.kind;
     if object_probe.environment.is_built_in(object_probe.request) {
@@ -166,14 +164,14 @@ fn more_often(before: &Value, after: &Value, of: Type, path: &str) -> Vec<Violat
     violations
 }
 
-/// A key in a list.
+/// A list in an object and a key of one of its items.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    /// The field without positions, such as `spec.containers.env`.
+    /// The field of the list without positions, such as `spec.containers.env`.
     list: String,
-    /// The fields of the key, such as `name`.
+    /// The fields that form the key, such as `name`.
     field: String,
-    /// The key.
+    /// The value of the key.
     key: String,
 }
 
@@ -207,7 +205,7 @@ fn count(value: &Value, of: Type, path: &str, counts: &mut BTreeMap<Place, usize
     }
 }
 
-/// Returns the key of an item: without key fields, the item itself; `None` if the item has no key field.
+/// Returns the key of an item; `None` if the item has no key field. Without `fields`, the item itself is the key.
 fn key(item: &Value, fields: &[&str]) -> Option<String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     if fields.is_empty() {

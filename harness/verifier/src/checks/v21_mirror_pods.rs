@@ -52,8 +52,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(vec![Violation::new("changes a mirror Pod", message).with_differences(differences).with_steps(steps)])
 }
 
-/// Returns the request of a kubelet that creates the same Pod as a mirror Pod, without a service account,
-/// because the API server rejects mirror Pods that have one.
+/// Returns the kubelet's request to create the same Pod as a mirror Pod.
 ///
 /// Source: kubernetes plugin/pkg/admission/serviceaccount/admission.go, `Validate`.
 pub(super) fn mirrored(request: &Attributes, object: &Value) -> Attributes {

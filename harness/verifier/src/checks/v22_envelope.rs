@@ -33,16 +33,16 @@ pub(super) const CHECK: Check = Check {
 #[derive(Debug, PartialEq)]
 struct Fault {
     kind: &'static str,
-    /// A message independent of the object, so that webhooks that fail in the same way have the same message.
+    /// The message, which is the same for all objects so that equal errors of several webhooks have one message.
     message: String,
-    /// The field of the response.
+    /// The field of the response that is invalid.
     difference: Option<Difference>,
 }
 
 /// The situation in which a response is invalid.
 struct Path {
     kind: &'static str,
-    /// The situation with a description of the request.
+    /// The message, which describes the situation and the request.
     message: &'static str,
 }
 
@@ -83,7 +83,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(violations)
 }
 
-/// Sends an object that cannot be decoded.
+/// Sends an object that the webhook cannot decode, and checks its response.
 async fn on_the_error_path(
     object_probe: &ObjectProbe<'_>,
     called: &Called,
@@ -128,7 +128,7 @@ pub(super) fn unreadable(review: &[u8]) -> Option<Bytes> {
     serde_json::to_vec(&review).ok().map(Bytes::from)
 }
 
-/// Returns the outcome with another exchange, so that the report shows what was sent.
+/// Returns the outcome with `exchange` as its exchange, which the report then shows.
 pub(super) fn with_exchange(outcome: &Arc<Outcome>, exchange: Exchange) -> Arc<Outcome> {
     Arc::new(Outcome {
         webhook_set: outcome.webhook_set.clone(),
@@ -148,7 +148,7 @@ fn violation(path: &Path, fault: Fault, outcome: &Arc<Outcome>) -> Violation {
 }
 
 impl Fault {
-    /// Creates the error of a `field` that should be `expected`.
+    /// Creates the error for a `field` whose value should be `expected`.
     fn field(kind: &'static str, field: &str, found: &Value, expected: &str) -> Self {
         let found = Some(found).filter(|found| !found.is_null());
         let message = match found {

@@ -1,4 +1,4 @@
-//! V23: every listed version of the review is answered in that version.
+//! V23: a webhook answers a review in every version that it lists.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(super) const CHECK: Check = Check {
 const KNOWN: [&str; 2] = ["v1", "v1beta1"];
 /// An unsupported version.
 const UNKNOWN: &str = "v9";
-/// The number of requests tried.
+/// The number of requests to try.
 const SAMPLES: usize = 4;
 
 async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
@@ -100,7 +100,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     Ok(violations)
 }
 
-/// Returns the webhook as if it listed only this version.
+/// Returns a set with the webhook as if it listed only this version.
 fn only(subject: &Subject, version: &str) -> crate::environment::WebhookSet {
     let webhook =
         Webhook { admission_review_versions: vec![version.to_owned()], ..(*subject.called).clone() };
@@ -141,7 +141,7 @@ fn envelope(version: &str, outcome: &Arc<Outcome>) -> Vec<Violation> {
         .collect()
 }
 
-/// Sends a review in a version that is not listed.
+/// Sends a review in a version that the webhook does not list.
 async fn unlisted(webhook_probe: &WebhookProbe<'_>, outcome: &Arc<Outcome>) -> Option<Violation> {
     let mut review: Value = serde_json::from_slice(&outcome.exchanges.first()?.review).ok()?;
     set(&mut review, &["apiVersion"], format!("admission.k8s.io/{UNKNOWN}"));

@@ -84,7 +84,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     }
 }
 
-/// Reports whether the same request is denied with another message.
+/// Reports a webhook that denies the same request with a different message.
 async fn another_time(
     object_probe: &ObjectProbe<'_>,
     webhook_response: &WebhookResponse,
@@ -137,7 +137,7 @@ fn faults(status: &Value, secrets: &[String]) -> Vec<Fault> {
     faults
 }
 
-/// Returns the values of a Secret, encoded and decoded.
+/// Returns the values of a Secret, each both encoded and decoded.
 fn secrets(object: &Value) -> Vec<String> {
     use base64::Engine as _;
     if object["kind"] != "Secret" {

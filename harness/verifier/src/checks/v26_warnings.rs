@@ -27,9 +27,9 @@ pub(super) const CHECK: Check = Check {
 
 /// The recommended length of a warning. Source: Dynamic Admission Control, Response.
 const ADVISED: usize = 120;
-/// The length to which long warnings are cut.
+/// The length to which the API server truncates long warnings.
 const LIMIT: usize = 256;
-/// The maximum number of warnings that users read.
+/// The number of warnings that users can be expected to read.
 const FEW: usize = 5;
 
 /// An error: a kind, a message, and a severity.

@@ -26,8 +26,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// Phrases in the errors of runtimes and libraries that did not find the expected object. Rule authors do not
-/// write them.
+/// Phrases in errors of runtimes and libraries that did not find the expected object.
 const SIGNS: [&str; 9] = [
     "no content to decode",
     "unexpected end of json",
@@ -88,7 +87,7 @@ fn judge(outcome: &Arc<Outcome>, what: &str) -> Option<Violation> {
     Some(Violation::new(format!("{kind} on {what}"), message).with_steps([Arc::clone(outcome)]))
 }
 
-/// Returns whether a denial is caused by the form of the request and not by its content.
+/// Returns whether a denial is caused by the form of the request rather than by its content.
 pub(super) fn is_decoding_error(code: i32, message: &str) -> bool {
     let message = message.to_lowercase();
     (code == 400 || code >= 500) && SIGNS.iter().any(|sign| message.contains(sign))

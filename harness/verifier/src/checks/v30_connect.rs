@@ -24,7 +24,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 
-/// Returns resources, subresources, and the objects of their CONNECT requests.
+/// Returns the tested resources and subresources with the objects of their CONNECT requests.
 fn connections() -> [(&'static str, &'static str, Value); 6] {
     let options = |kind: &str, fields: Value| {
         let mut options = fields;

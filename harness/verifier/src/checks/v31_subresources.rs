@@ -86,7 +86,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     })
 }
 
-/// Violations, with the other subresources that have the same violation.
+/// Violations, each with the subresources that have it.
 #[derive(Default)]
 pub(crate) struct SubresourceViolations(Vec<(Violation, Vec<String>)>);
 
@@ -145,7 +145,7 @@ fn beyond_the_status(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
 
 const NAME: &str = "admit-verify";
 
-/// Returns a client's request to the subresource; `None` if admit cannot build one.
+/// Returns a client's request to the subresource; `None` if admit cannot build that request.
 fn request(
     webhook_probe: &WebhookProbe<'_>,
     resource: &ServedResource,
@@ -224,7 +224,7 @@ pub(super) fn change(object: &mut Value, subresource: &str) -> Option<()> {
     is_written.then_some(())
 }
 
-/// Sets the CPU request of the first container of a Pod; `None` if it has no container.
+/// Sets the CPU request of the first container of a Pod; returns `None` if the Pod has no container.
 fn ask_for_cpu(pod: &mut Value, cpu: &str) -> Option<()> {
     let container = pod.pointer_mut("/spec/containers/0")?;
     set(container, &["resources"], json!({"requests": {"cpu": cpu}})).then_some(())
@@ -283,7 +283,7 @@ fn side(
     side.request(webhook_probe)
 }
 
-/// Returns a request with only the fields that rules match.
+/// Returns a request that has only the fields that rules match.
 fn unknown(
     webhook_probe: &WebhookProbe<'_>,
     resource: &ServedResource,

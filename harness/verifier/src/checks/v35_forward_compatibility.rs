@@ -29,13 +29,13 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 
-/// The number of requests tried.
+/// The number of requests to try.
 const SAMPLES: usize = 4;
 
 /// A possible addition: a description and a function that adds it.
 type Addition = (&'static str, fn(&mut Value));
 
-/// A key of userInfo.extra that authenticators do not use.
+/// A key of `userInfo.extra` that authenticators do not use.
 const EXTRA: &str = "authentication.example.com/admit-unknown";
 const NEW_KEYS: &str = "new keys of userInfo";
 
@@ -110,8 +110,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     if tested { Ok(violations) } else { Err(reason) }
 }
 
-/// Returns the review that a validating webhook receives for a user with a new key, if the mutating webhooks
-/// record the key; otherwise none.
+/// Returns the review with a new user key that a mutating webhook records; `None` if no webhook records it.
 async fn written_down(object_probe: &ObjectProbe<'_>) -> Option<Value> {
     let mut request = object_probe.request.clone();
     request.user.extra.insert(EXTRA.to_owned(), vec!["value".to_owned()]);
@@ -123,7 +122,7 @@ async fn written_down(object_probe: &ObjectProbe<'_>) -> Option<Value> {
     serde_json::from_slice(&outcome.exchanges.first()?.review).ok()
 }
 
-/// Returns whether all differences are copies of the addition, as from a webhook that records the user.
+/// Returns whether all differences are copies of the addition, as after a webhook that records the user.
 fn is_copied(differences: &[Difference]) -> bool {
     let is_added = |difference: &Difference| {
         let found = difference.found.as_ref().map(Value::to_string).unwrap_or_default();

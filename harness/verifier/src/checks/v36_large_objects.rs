@@ -31,9 +31,9 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 
-/// The result for the largest object of a kind.
+/// The result of a webhook for the largest object of a kind.
 enum LargeObjectResult {
-    /// A violation.
+    /// The webhook violates the check.
     Found(Box<Violation>),
     /// The webhook answers the largest request, which has this operation.
     Answered(Operation),

@@ -43,7 +43,7 @@ struct Malformed {
     method: Method,
     content_type: &'static str,
     body: Option<Bytes>,
-    /// The severity of a response with status 200 and without a denial; `None` if that is correct.
+    /// The severity if the webhook answers with status 200 and no denial; `None` if that answer is correct.
     pass: Option<Severity>,
 }
 
@@ -195,7 +195,7 @@ async fn ask(webhook_probe: &WebhookProbe<'_>, typical: &TypicalRequest<'_>) -> 
     Arc::new(webhook_probe.environment.admit(&webhook_probe.alone(), typical.request).await)
 }
 
-/// Describes how a response differs from the typical one.
+/// Describes the difference between a response and the typical response, if any.
 fn change(webhook_probe: &WebhookProbe<'_>, typical: &TypicalRequest<'_>, found: &Outcome) -> Option<String> {
     let expected = &typical.outcome;
     if expected.refusal.is_some() != found.refusal.is_some() {

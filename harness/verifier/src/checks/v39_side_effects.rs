@@ -1,4 +1,4 @@
-//! V39: a webhook with sideEffects None never writes.
+//! V39: a webhook with `sideEffects: None` never writes.
 
 use kubernetes_admission::config::SideEffects;
 

@@ -94,8 +94,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     recorded_writes::nothing_seen(recorder)
 }
 
-/// Returns the number of objects created by the calls, and the first creation. Other creations are added as a
-/// note.
+/// Returns the number of objects that the calls created, and the first creation.
 fn caused(webhook_probe: &WebhookProbe<'_>, seen: Attribution) -> Option<(usize, String)> {
     match seen {
         Attribution::Caused { count, first } => Some((count, first)),

@@ -29,9 +29,9 @@ pub(super) const CHECK: Check = Check {
 
 /// The number of measured requests.
 const REQUESTS: usize = 100;
-/// The time limit of a measurement, in timeouts of the webhook.
+/// The time limit of a measurement, as a multiple of the webhook's timeout.
 const MAX_TIMEOUTS: u32 = 2;
-/// The number of measurements that must be slow, because other work may slow the machine during one of them.
+/// The number of measurements that must be slow, because other work may slow the machine during one measurement.
 const MEASUREMENTS: usize = 3;
 
 async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
@@ -81,9 +81,9 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
 
 /// The latencies of [`REQUESTS`] calls.
 struct Measured {
-    /// The 99th percentile.
+    /// The 99th percentile of the latencies.
     p99: Duration,
-    /// Whether all calls were answered in time.
+    /// Whether the webhook answered all calls in time.
     all_came: bool,
     /// The figures for the report.
     figures: String,
@@ -92,7 +92,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// Makes the calls with the concurrency of `--concurrency`.
+    /// Makes the calls as concurrently as `--concurrency` specifies.
     ///
     /// # Errors
     /// The webhook was not called, or failed for another reason than a timeout.
@@ -140,13 +140,13 @@ impl Measured {
     }
 }
 
-/// Returns the percentile of sorted `times` by the nearest-rank method.
+/// Returns a percentile of the sorted `times` by the nearest-rank method.
 fn percentile(times: &[Duration], percent: usize) -> Option<Duration> {
     let rank = (times.len() * percent).div_ceil(100);
     times.get(rank.saturating_sub(1)).copied()
 }
 
-/// Formats a duration for reports: `3.2 ms`, `1.5 s`.
+/// Formats a duration for reports, such as `3.2 ms` or `1.5 s`.
 pub(super) fn written(time: Duration) -> String {
     if time < Duration::from_secs(1) {
         format!("{:.1} ms", time.as_secs_f64() * 1000.0)

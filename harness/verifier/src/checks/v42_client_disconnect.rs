@@ -42,10 +42,9 @@ const MIN_TIMEOUT: Duration = Duration::from_secs(1);
 const IDLE_CALLS: usize = 3;
 /// The number of callers that disconnect.
 const ABANDONED: usize = 16;
-/// The allowed factor by which the next call may be slower.
+/// The factor by which the next call may be slower than usual.
 const TOLERANCE: u32 = 4;
-/// The number of rounds that must be slow, each followed by a recovery, because a busy machine is sometimes
-/// slow.
+/// The number of rounds that must be slow, because a busy machine is sometimes slow.
 const ROUNDS: usize = 3;
 /// The number of calls within which the webhook must recover.
 const RECOVERY: usize = 10;
@@ -103,7 +102,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     if violations.is_empty() { recorded_writes::nothing_seen(recorder) } else { Ok(violations) }
 }
 
-/// Returns the shortest response time.
+/// Returns the shortest response time of several calls.
 async fn quickest(
     webhook_probe: &WebhookProbe<'_>,
     typical: &TypicalRequest<'_>,
@@ -149,8 +148,7 @@ async fn outlasts_timeout(
     outlasts(ended, took).then(|| Violation::new("ignores ?timeout=", message).with_severity(Severity::Note))
 }
 
-/// Returns whether a call that took `ended` ignored [`MIN_TIMEOUT`]. The threshold is halfway to the usual
-/// duration, because neither is exact.
+/// Returns whether a call that took `ended` ignored [`MIN_TIMEOUT`].
 fn outlasts(ended: Duration, took: Duration) -> bool {
     ended > MIN_TIMEOUT + took.saturating_sub(MIN_TIMEOUT) / 2
 }
@@ -193,11 +191,11 @@ async fn slows_the_next(
 
 /// The state of a webhook after its work for disconnected callers is done.
 enum Recovery {
-    /// It is as fast as usual.
+    /// The webhook is as fast as usual.
     Quick,
-    /// It is still slow: the duration of the last call.
+    /// The webhook is still slow; contains the duration of the last call.
     Slow(Duration),
-    /// It does not respond.
+    /// The webhook does not respond.
     Unresponsive,
 }
 
@@ -218,7 +216,7 @@ async fn recovers(
     state
 }
 
-/// Makes calls and disconnects when they are half done.
+/// Makes calls and disconnects halfway through the usual response time.
 async fn abandon(
     webhook_probe: &WebhookProbe<'_>,
     typical: &TypicalRequest<'_>,

@@ -1,4 +1,4 @@
-//! V43: a webhook that is being stopped answers the calls that still arrive.
+//! V43: a webhook that is being stopped answers all calls that still arrive.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -73,14 +73,14 @@ struct Caller<'a> {
 #[derive(Debug, Default)]
 struct ShutdownObservations {
     calls: u64,
-    /// The failures by kind: the number and the first reason.
+    /// The number of failures and the first reason, by kind.
     failures: BTreeMap<&'static str, (u64, String)>,
-    /// When it stopped responding, measured from the start of the command.
+    /// When the webhook stopped responding, measured from the start of the command.
     stopped_after: Option<Duration>,
 }
 
 impl<'a> Caller<'a> {
-    /// Creates a caller with as many connections as concurrent callers.
+    /// Creates a caller with one connection for each concurrent call.
     async fn new(webhook_probe: &'a WebhookProbe<'a>) -> Result<Self, Skipped> {
         let subject = webhook_probe.renewed()?;
         let typical = TypicalRequest::new(webhook_probe, &subject).await?;
@@ -100,7 +100,7 @@ impl<'a> Caller<'a> {
         self.webhook_probe.environment.call(&self.subject.called, review, connection).await
     }
 
-    /// Calls the webhook until the endpoints are updated, and then waits until it stops.
+    /// Calls the webhook until the endpoints are updated, and then waits until the webhook stops.
     async fn watch(&self, stop: &Stop, begun: Instant) -> ShutdownObservations {
         let mut seen = ShutdownObservations::default();
         for callers in join_all((0..self.concurrency()).map(|_| self.call_for(stop.drain, begun))).await {

@@ -34,16 +34,16 @@ pub(super) const CHECK: Check = Check {
 
 /// The number of sequential calls that measure the normal response time.
 const IDLE_CALLS: usize = 10;
-/// The time limit for recovery, in timeouts of the webhook.
+/// The time limit for recovery, as a multiple of the webhook's timeout.
 const RECOVERY_TIMEOUTS: u32 = 2;
-/// The tolerance: a call up to this much slower, or up to twice as slow, counts as equally fast.
+/// The tolerance of comparisons: a call that is this much slower, or twice as slow, counts as equally fast.
 const NOISE: Duration = Duration::from_millis(50);
 /// The interval between calls of a webhook that has not recovered.
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// The number of waves with unanswered calls, because other work may slow the machine during one of them.
 const WAVES: usize = 3;
-/// The number of these waves during which the control must be fast.
+/// The number of these waves during which the control webhook must be fast.
 const CLEAR_WAVES: usize = 2;
 
 async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
@@ -109,11 +109,13 @@ async fn control_wave(
 /// The duration of single calls before the first wave: the slowest of [`IDLE_CALLS`].
 struct IdleBaseline {
     webhook: Duration,
-    /// None without a control webhook.
+    /// The duration for the control webhook; `None` if there is no control webhook.
     control: Option<Duration>,
 }
 
 impl IdleBaseline {
+    /// Measures the duration of single calls.
+    ///
     /// # Errors
     /// The webhook does not respond.
     async fn new(webhook_probe: &WebhookProbe<'_>, typical: &TypicalRequest<'_>) -> Result<Self, Skipped> {
@@ -188,7 +190,7 @@ fn late(wave: &[Exchange], timeout: Duration) -> Option<Violation> {
     (late > 0).then(|| Violation::new("hangs under load", message))
 }
 
-/// Summarizes the calls.
+/// Formats the number of calls and their durations.
 fn figures(wave: &[Exchange]) -> String {
     let mut failures: BTreeMap<String, usize> = BTreeMap::new();
     let mut slowest = Duration::ZERO;

@@ -43,20 +43,20 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     Ok(violations)
 }
 
-/// Returns the server's certificate and the trusted ones.
+/// Returns the server's certificate and the trusted certificates, each with a description.
 fn certificates(inspection: &Inspection) -> impl Iterator<Item = (&'static str, &CertificateFacts)> {
     let leaf = inspection.chain.first().map(|leaf| ("the certificate", leaf));
     leaf.into_iter().chain(inspection.trusted.iter().map(|trusted| ("the authority", trusted)))
 }
 
-/// Returns the subject after a space; empty if the certificate has only alternative names.
+/// Returns the subject with a leading space; empty if the certificate has only alternative names.
 pub(super) fn name(certificate: &CertificateFacts) -> String {
     if certificate.subject.is_empty() { String::new() } else { format!(" {}", certificate.subject) }
 }
 
 /// The default minimum remaining validity.
 const HORIZON: Duration = Duration::from_secs(30 * 24 * 3600);
-/// The fraction of a short lifetime that must remain.
+/// The divisor of a short lifetime that yields the minimum remaining validity.
 const PART: u32 = 3;
 
 fn judge(inspection: &Inspection, now: Timestamp, horizon: Option<Duration>) -> Vec<Violation> {
@@ -74,8 +74,7 @@ fn judge(inspection: &Inspection, now: Timestamp, horizon: Option<Duration>) -> 
     violations
 }
 
-/// Reports a certificate that is valid for less than `horizon`, by default 30 days or a third of its
-/// lifetime.
+/// Reports a certificate whose remaining validity is less than `horizon`.
 pub(super) fn ends_soon(
     what: &str,
     certificate: &CertificateFacts,
@@ -94,7 +93,7 @@ pub(super) fn ends_soon(
     Some(Violation::new(format!("{what} expires soon"), message).with_severity(Severity::Warning))
 }
 
-/// Returns the remaining whole days; negative after expiry.
+/// Returns the number of whole days until the certificate expires; negative if it has expired.
 fn days_left(certificate: &CertificateFacts, now: Timestamp) -> i64 {
     certificate.not_after.duration_since(now).as_hours().div_euclid(24)
 }

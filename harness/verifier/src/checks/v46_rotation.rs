@@ -1,4 +1,4 @@
-//! V46: a renewed certificate is used without a restart or failed calls.
+//! V46: a webhook uses a renewed certificate without a restart and without failed calls.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ impl<'a> Before<'a> {
     }
 }
 
-/// Returns the server's certificate of a chain; empty if there is none.
+/// Returns the server's certificate of a chain; empty if the chain is empty.
 fn leaf(chain: Vec<CertificateFacts>) -> Vec<u8> {
     chain.into_iter().next().map(|leaf| leaf.der).unwrap_or_default()
 }
@@ -117,7 +117,7 @@ struct RoundResult {
     results: [Result<(), String>; 3],
 }
 
-/// Makes a handshake, a call over a kept connection, and a call over a new one.
+/// Makes a handshake, a call over a kept connection, and a call over a new connection.
 async fn round(webhook_probe: &WebhookProbe<'_>, subject: &Subject, review: &Bytes) -> RoundResult {
     let environment = webhook_probe.environment;
     let (leaf, handshake) = match environment.inspect(&subject.called).await {
@@ -133,8 +133,7 @@ async fn round(webhook_probe: &WebhookProbe<'_>, subject: &Subject, review: &Byt
     RoundResult { leaf, results: [handshake, call(Connection::Kept).await, call(Connection::New).await] }
 }
 
-/// Calls a webhook over new connections and a kept one until it has presented a new certificate for a while
-/// or the time limit is reached.
+/// Calls a webhook until it has presented a new certificate for a while, or until the time limit.
 async fn follow(
     webhook_probe: &WebhookProbe<'_>,
     rotation: &Rotation,

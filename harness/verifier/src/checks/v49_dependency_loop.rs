@@ -52,27 +52,27 @@ struct Need<'a> {
     objects: &'static [Needed],
     namespace: &'a str,
     name: &'a str,
-    /// The purpose of the objects, to follow "needed for".
+    /// The purpose of the objects, in a form that follows "needed for".
     what: &'static str,
-    /// Whether the certificate needs them, and not the backend itself.
+    /// Whether the certificate, rather than the backend itself, needs the objects.
     is_for_certificate: bool,
 }
 
-/// Why one backend waits for another.
+/// The reason why one backend waits for another.
 #[derive(Clone, Debug)]
 struct Reason<'a> {
     text: String,
     severity: Severity,
-    /// Why it is unknown whether match conditions exclude the objects.
+    /// The reason why it is unknown whether match conditions exclude the objects.
     unclear: Option<String>,
     /// The webhook that is called.
     asked: &'a Subject,
-    /// A request that fails while it is down; `None` if admit has no object for it.
+    /// A request that fails while the webhook is down; `None` if admit cannot build such a request.
     shown: Option<SampleRequest>,
 }
 
 impl Reason<'_> {
-    /// Orders reasons by certainty: greater is more certain.
+    /// Returns a value that orders reasons by certainty, the most certain last.
     fn weight(&self) -> (bool, Severity) {
         (self.unclear.is_none(), self.severity)
     }
@@ -148,8 +148,7 @@ fn of_backend((namespace, name): Backend<'_>) -> Need<'_> {
     Need { objects: &BACKEND, namespace, name, what: "its own backend", is_for_certificate: false }
 }
 
-/// Returns what is needed to renew a webhook's certificate, if annotations of its configuration name the
-/// issuer.
+/// Returns the objects needed to renew a webhook's certificate, if annotations name its issuer.
 ///
 /// Source: cert-manager pkg/apis/certmanager/v1/types.go, `WantInjectAnnotation` and its neighbors;
 /// openshift/service-ca-operator, `service.beta.openshift.io/inject-cabundle`.
@@ -192,8 +191,7 @@ fn of_certificate<'a>(subject: &'a Subject, (own, _): Backend<'a>, cert_manager:
 
 type Waits<'a> = BTreeMap<Backend<'a>, BTreeMap<Backend<'a>, Reason<'a>>>;
 
-/// Returns which backends wait for which: a backend waits for the webhooks that are called for what it needs.
-/// V48 checks calls for a backend's own objects.
+/// Returns which backends wait for which other backends.
 fn waits<'a>(
     needs: &BTreeMap<Backend<'a>, Vec<Need<'a>>>,
     closed: &[&'a Subject],
@@ -263,7 +261,7 @@ fn shortest<'a>(start: Backend<'a>, waits: &Waits<'a>) -> Option<Vec<Backend<'a>
     None
 }
 
-/// Returns the violation of a loop, unless it is unknown whether match conditions break it.
+/// Returns the violation for a loop, unless match conditions may break the loop.
 fn violation_of(cycle: &[Backend<'_>], waits: &Waits<'_>) -> Observed {
     let name = |(namespace, name): &Backend<'_>| format!("{namespace}/{name}");
     let mut names: Vec<String> = cycle.iter().map(name).collect();

@@ -27,7 +27,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Configurations(run),
 };
 
-/// The timeout of clients.
+/// The request timeout of a typical client.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn run(configuration_set: &ConfigurationSet<'_>) -> Observed {
@@ -73,10 +73,10 @@ fn with_rules<'a>(subjects: &[&'a Subject]) -> Vec<&'a Webhook> {
     webhooks.filter(|webhook| !webhook.rules.is_empty()).collect()
 }
 
-/// Returns webhooks that are all called for one request and may together exceed the timeout: `chosen`, which
-/// are called for `common`, and some of `open`.
+/// Returns webhooks that are all called for one request and may together exceed the timeout.
 ///
-/// `first` returns the requests of the first webhook. Returns `None` if no request can exceed the timeout.
+/// The result contains `chosen`, which are called for `common`, and some of `open`. `first` returns the requests of the
+/// first webhook. Returns `None` if no request can exceed the timeout.
 fn longest<'a>(
     first: &dyn Fn(&'a Webhook) -> Option<Common<'a>>,
     common: Option<&Common<'a>>,

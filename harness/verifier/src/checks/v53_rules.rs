@@ -87,7 +87,7 @@ fn body_of_other_group(rule: &Rule) -> Option<Violation> {
     Some(Violation::new("the group of the body", message))
 }
 
-/// Reports resources that a rule names and its scope excludes.
+/// Reports resources that a rule names but its scope excludes.
 fn scope(rule: &Rule, served: &[ServedResource]) -> Option<Violation> {
     let (namespaced, word) = match rule.scope {
         Scope::All => return None,

@@ -34,7 +34,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::ConfigurationAndObject(configuration, |object_probe| Box::pin(object(object_probe))),
 };
 
-/// Costs above the budget divided by this are reported, because objects grow.
+/// The divisor of the cost budget above which costs are reported, because objects may grow.
 const NEAR: u64 = 2;
 
 fn configuration(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
@@ -53,8 +53,7 @@ fn none() -> Skipped {
     Skipped::not_applicable("the webhook has no matchConditions")
 }
 
-/// Returns the API server's errors: too many conditions, missing or invalid names, expressions that do not
-/// compile to a bool.
+/// Returns the API server's errors in the match conditions.
 fn refused(subject: &Subject) -> Vec<Violation> {
     let own = format!("webhooks[{}].matchConditions", subject.index);
     let errors = config::validate(&subject.configuration).into_iter();
@@ -106,8 +105,7 @@ fn constant(webhook: &Webhook, known: &[KnownFields]) -> Vec<Violation> {
     .collect()
 }
 
-/// Returns what the rules of `webhook` imply about the requests that they match; together these cover all of
-/// them.
+/// Returns what the rules of `webhook` imply about the requests that they match.
 fn known(webhook: &Webhook, cluster_fixture: &ClusterFixture) -> Vec<KnownFields> {
     webhook.rules.iter().flat_map(|rule| known_of(rule, webhook.match_policy, cluster_fixture)).collect()
 }
@@ -150,11 +148,12 @@ fn known_of(rule: &Rule, policy: MatchPolicy, cluster_fixture: &ClusterFixture) 
     known
 }
 
-/// The resource of a request and its kind.
+/// The resource of a request, and its kind if known.
 type Requested = (GroupVersionResource, Option<GroupVersionKind>);
 
-/// Returns the kind that a webhook with a rule for `resource` receives, and the requested resources: with
-/// matchPolicy Equivalent also other versions. Returns `None` if they are unknown.
+/// Returns the kind that a webhook with a rule for `resource` receives, and the requested resources.
+///
+/// With the match policy `Equivalent`, these include other versions. Returns `None` if they are unknown.
 fn requested(
     resource: &GroupVersionResource,
     subresource: Option<&str>,
@@ -183,7 +182,7 @@ fn requested(
     }
 }
 
-/// Evaluates the conditions for the creation of the object, an update that changes nothing, and its deletion.
+/// Evaluates the conditions for the creation, an unchanged update, and the deletion of the object.
 async fn object(object_probe: &ObjectProbe<'_>) -> Observed {
     let webhook = &object_probe.subject.webhook;
     if webhook.match_conditions.is_empty() {

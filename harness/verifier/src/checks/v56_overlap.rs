@@ -1,4 +1,4 @@
-//! V56: at most one webhook of a product is called for a request.
+//! V56: at most one webhook of the same product is called for a request.
 
 use super::common_requests::{Certainty, Common, UNKNOWN_OBJECTS};
 use super::match_outcome;

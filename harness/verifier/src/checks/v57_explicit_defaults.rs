@@ -22,7 +22,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Configuration(|subject, _| Ok(run(subject))),
 };
 
-/// Fields with a default that affects requests, in addition to failurePolicy, which has its own message.
+/// Fields whose defaults affect requests, except for `failurePolicy`, which has its own message.
 const DEFAULTED: [&str; 3] = ["matchPolicy", "timeoutSeconds", "reinvocationPolicy"];
 
 fn run(subject: &Subject) -> Vec<Violation> {

@@ -60,7 +60,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(vec![violation.with_differences(differences).with_steps([first])])
 }
 
-/// Returns whether the result depends on whether another webhook's change comes before or after the call.
+/// Returns whether the result is different if another webhook changes the object before rather than after the call.
 async fn depends_on_others(object_probe: &ObjectProbe<'_>) -> bool {
     for other in LIBRARY.iter().filter(|other| other.applies_to(object_probe.object())) {
         let called = Arc::clone(&object_probe.subject.called);

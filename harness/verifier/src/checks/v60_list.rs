@@ -1,4 +1,4 @@
-//! V60: the conversion of an object does not depend on others in the review.
+//! V60: the conversion of an object does not depend on other objects in the review.
 
 use futures::FutureExt as _;
 

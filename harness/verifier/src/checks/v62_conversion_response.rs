@@ -1,4 +1,4 @@
-//! V62: a conversion response is what the API server expects.
+//! V62: a conversion response has the form that the API server expects.
 
 use futures::FutureExt as _;
 

@@ -1,4 +1,4 @@
-//! V64: an unknown version is rejected with a message.
+//! V64: a webhook rejects an unknown version with a message.
 
 use futures::FutureExt as _;
 

@@ -1,4 +1,4 @@
-//! V65: an object in the requested version is returned unchanged or rejected.
+//! V65: a webhook returns an object in the requested version unchanged, or rejects it.
 
 use futures::FutureExt as _;
 

@@ -1,4 +1,4 @@
-//! V66: a review of 3 MiB is converted in time.
+//! V66: a webhook converts a review of 3 MiB in time.
 
 use futures::FutureExt as _;
 use kubernetes_types::json::set;

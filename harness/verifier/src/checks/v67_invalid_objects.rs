@@ -1,4 +1,4 @@
-//! V67: objects that are no longer valid are converted or rejected with a message.
+//! V67: a webhook converts objects that are no longer valid, or rejects them with a message.
 
 use futures::FutureExt as _;
 

@@ -22,7 +22,7 @@ pub(super) struct WebhookResponse {
     pub(super) outcome: Arc<Outcome>,
     /// The `request` of the review.
     pub(super) request: Value,
-    /// The `response` of the reply; null if there is none.
+    /// The `response` of the reply; null if there is no response.
     pub(super) response: Value,
     operations: Option<Vec<Value>>,
 }
@@ -34,7 +34,7 @@ pub(super) enum Effect {
     Admitted(Value),
     /// The object is denied with this message.
     Denied(String),
-    /// There is no response, or its patch does not apply.
+    /// The webhook did not respond, or its patch does not apply.
     Broken(String),
 }
 
@@ -42,7 +42,7 @@ impl WebhookResponse {
     /// Returns the response to the creation of the object.
     ///
     /// # Errors
-    /// [`Skipped`] if it is not called, or its response is not JSON with HTTP status 200.
+    /// [`Skipped`] if the webhook is not called, or if its response is not JSON with HTTP status 200.
     pub(super) async fn to_creation(object_probe: &ObjectProbe<'_>) -> Result<Self, Skipped> {
         Self::to_request(object_probe, object_probe.request).await
     }
@@ -50,7 +50,7 @@ impl WebhookResponse {
     /// Returns the response to another request.
     ///
     /// # Errors
-    /// As for [`Self::to_creation`].
+    /// The errors of [`Self::to_creation`].
     pub(super) async fn to_request(
         object_probe: &ObjectProbe<'_>,
         request: &Attributes,
@@ -79,7 +79,7 @@ impl WebhookResponse {
         Ok(Self { outcome: Arc::clone(&outcome), request, response, operations })
     }
 
-    /// Returns the response if the API server accepts it; otherwise the client receives nothing of it.
+    /// Returns the response if the API server accepts it; otherwise, no part of it reaches the client.
     ///
     /// # Errors
     /// As for [`Self::to_creation`], and the server's reason if it rejects the response.
@@ -95,7 +95,7 @@ impl WebhookResponse {
         }
     }
 
-    /// Returns `request.object`, the object that the webhook received.
+    /// Returns the object that the webhook received in `request.object`.
     pub(super) fn object(&self) -> &Value {
         at(&self.request, &["object"])
     }
@@ -103,7 +103,7 @@ impl WebhookResponse {
     /// Returns the patch of an allowing response, with at least one operation.
     ///
     /// # Errors
-    /// [`Skipped`] if the response denies, or has no patch or one that cannot be decoded.
+    /// [`Skipped`] if the response is a denial, or if its patch is missing or cannot be decoded.
     pub(super) fn patch(&self) -> Result<Patch, Skipped> {
         if *at(&self.response, &["allowed"]) != true {
             return Err(Skipped::not_applicable("the webhook denies the object"));
@@ -158,7 +158,7 @@ pub(super) fn effect_of(exchange: &Exchange, object: &Value) -> Effect {
 }
 
 impl Effect {
-    /// Describes how the effect differs from `expected`; `None` if they are equivalent.
+    /// Describes the difference between this effect and `expected`; `None` if they are equivalent.
     pub(super) fn difference_from(
         &self,
         expected: &Self,
@@ -199,7 +199,7 @@ fn decoded(response: &Value) -> Option<Patch> {
     Patch::decode(&bytes).ok()
 }
 
-/// The text of an effect for reports.
+/// Formats the effect for reports.
 impl std::fmt::Display for Effect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

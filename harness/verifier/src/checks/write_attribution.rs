@@ -8,16 +8,17 @@ use tokio::time::{Instant, sleep};
 use super::recorded_writes::settle;
 use crate::recorder::{Recorder, resource};
 
-/// The number of rounds after which writes are attributed to calls if each round has many more of them than
-/// its control. With eight calls per round, this stays below the limit at which client-go's event recorder
-/// drops events about the same object.
+/// The number of rounds after which writes are attributed if they are more frequent than in idle periods.
+///
+/// With eight calls per round, this stays below the limit at which client-go's event recorder drops events about the
+/// same object.
 ///
 /// Source of that limit: client-go `tools/record/events_cache.go`, `defaultSpamBurst`.
 const ROUNDS: usize = 3;
-/// The number of rounds after which writes are also attributed if each round has some and no control has any.
+/// The number of rounds after which writes are also attributed if they occur in each round and in no idle period.
 const MAX_ROUNDS: usize = 6;
 
-/// Numbers of writes by method and resource, without names: `POST v1 configmaps`.
+/// The number of writes by method and resource, such as `POST v1 configmaps`.
 type Counts = BTreeMap<String, usize>;
 
 /// The writes during the calls, and during an equally long idle period.
@@ -40,18 +41,18 @@ enum Judgment {
 /// The attribution of the writes so far.
 #[derive(Debug)]
 pub(super) enum Attribution {
-    /// The calls must be repeated.
+    /// The calls must be repeated, because more rounds are needed.
     Again,
     /// The calls cause writes.
     Caused {
-        /// Their number in the first round.
+        /// The number of writes in the first round.
         count: usize,
         /// The first write, such as `POST /api/v1/namespaces/default/configmaps`.
         first: String,
     },
     /// The calls cause no writes.
     Nothing {
-        /// A note for the report about other writes.
+        /// A note for the report about writes that the calls did not cause.
         note: Option<String>,
     },
 }
@@ -81,9 +82,11 @@ impl Watched {
     }
 }
 
-/// Finds the writes that calls cause: those that recur with every round of calls and not in an equally long
-/// idle period, or that name one of the objects. The caller makes the calls between [`Self::begin`] and
-/// [`Self::end`], as long as that returns [`Attribution::Again`].
+/// Finds the writes that calls cause.
+///
+/// These are the writes that recur in every round of calls but not in an equally long idle period, or that name one of
+/// the objects. The caller makes the calls between [`Self::begin`] and [`Self::end`], as long as `end` returns
+/// [`Attribution::Again`].
 pub(super) struct WriteAttribution<'a> {
     recorder: &'a Recorder,
     watched: Watched,
@@ -96,7 +99,7 @@ pub(super) struct WriteAttribution<'a> {
 }
 
 impl<'a> WriteAttribution<'a> {
-    /// Creates the attribution for calls about these requests, each made once in a round.
+    /// Creates the attribution for calls about `requests`, each of which is made once in a round.
     pub(super) async fn new(
         recorder: &'a Recorder,
         watched: Watched,
@@ -186,8 +189,7 @@ fn counts(writes: &[String]) -> Counts {
     counts
 }
 
-/// Returns the method and resource of a write: `POST v1 configmaps` for `POST
-/// /api/v1/namespaces/default/configmaps`.
+/// Returns the method and resource of a write, such as `POST v1 configmaps`.
 fn kind_of(write: &str) -> String {
     let (method, path) = write.split_once(' ').unwrap_or_default();
     format!("{method} {}", resource(path).0)
@@ -203,7 +205,7 @@ mod tests {
 
     const CALLS: usize = 8;
 
-    /// Checks rounds of one kind of write: the numbers during calls and without.
+    /// Checks the judgment for rounds with these numbers of writes during calls and during idle periods.
     #[track_caller]
     fn check(rounds: &[(usize, usize)], expected: &Judgment) {
         let counts = |count: usize| match count {

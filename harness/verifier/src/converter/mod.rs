@@ -138,13 +138,13 @@ impl Converter {
         left_out.map(|(reason, count)| (reason.as_str(), *count))
     }
 
-    /// Returns the object as the API server decodes it; `None` if it would not store it.
+    /// Returns the object as the API server decodes it; `None` if the API server would not store it.
     fn valid(&self, object: Value) -> Option<Value> {
         let (object, errors) = self.version(text(&object, &["apiVersion"]))?.judged(object).ok()?;
         errors.is_empty().then_some(object)
     }
 
-    /// Removes the fields that are not in the schema of its version.
+    /// Removes the fields that the schema of the object's version does not describe.
     pub(super) fn pruned(&self, object: Value) -> Value {
         match self.version(text(&object, &["apiVersion"])) {
             Some(version) => version.pruned(object),
@@ -177,7 +177,7 @@ impl Converter {
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) object: Value,
-    /// Whether the user gave the object; otherwise it was generated from the schema.
+    /// Whether the user provided the object; otherwise, it was generated from the schema.
     pub(super) is_given: bool,
     /// The target `apiVersion`.
     pub(super) to: String,
@@ -192,7 +192,7 @@ pub struct ConverterProbe<'a> {
     pub(super) given: &'a [Value],
 }
 
-/// A probe of the conversion of one object.
+/// A function that tests the conversion of one object.
 pub(super) type CaseProbeFn = for<'b> fn(&'b ConverterProbe<'b>, &'b Case) -> BoxFuture<'b, Observed>;
 
 impl ConverterProbe<'_> {
@@ -228,8 +228,9 @@ impl ConverterProbe<'_> {
         pairs
     }
 
-    /// Returns objects of each version that the API server no longer stores: the violated constraint, the
-    /// object, and another version.
+    /// Returns objects of each version that the API server no longer stores.
+    ///
+    /// Each has the violated constraint, the object, and another version.
     pub(super) fn near_misses(&self) -> Vec<(&str, Case)> {
         let converter = self.converter;
         let mut cases = Vec::new();
@@ -248,7 +249,7 @@ impl ConverterProbe<'_> {
         cases
     }
 
-    /// Returns why there is nothing to convert.
+    /// Returns the reason why there is nothing to convert.
     pub(super) fn nothing(&self) -> Skipped {
         if self.converter.versions.len() < 2 {
             Skipped::not_applicable("the definition serves only one version")
@@ -293,6 +294,8 @@ impl ConverterProbe<'_> {
         }
     }
 
+    /// Checks that the webhook always converts the object to the same result.
+    ///
     /// # Errors
     /// The same object is not always converted to the same result.
     pub(super) async fn check_deterministic(&self, object: &Value, to: &str) -> Result<(), Skipped> {
@@ -305,8 +308,7 @@ impl ConverterProbe<'_> {
         Ok(())
     }
 
-    /// Runs `looks` on each object and each other version, and minimizes the first object of each kind of
-    /// finding.
+    /// Runs `looks` on each object and target version, and minimizes the first object of each kind of finding.
     pub(super) async fn each(&self, looks: CaseProbeFn) -> ConversionObservations {
         let mut seen: ConversionObservations = Vec::new();
         let mut kinds: Vec<String> = Vec::new();
